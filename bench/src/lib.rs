@@ -1,0 +1,1 @@
+//! Benchmarks live in `benches/`; this library only gives them a crate to hang on.

@@ -1,0 +1,2 @@
+//! The `treering` command.
+fn main() {}

@@ -1,0 +1,104 @@
+//! Devices: what the engine asks of storage, and nothing more.
+//!
+//! The same engine code runs on real files, on memory, on simulated drives and on a device that crashes
+//! (DESIGN, "A device is a trait, not a file"). The contract a [`BlockDevice`] gives:
+//!
+//! - A read after a completed write of the same block returns the written bytes.
+//! - A write of one block is atomic; a write of several may be torn at block boundaries by a crash, in any
+//!   subset (B⁻-tree §2.4).
+//! - Nothing written is durable until a [`BlockDevice::flush`] that began after the write completed has
+//!   returned `Ok`. Until then a crash may keep or drop each block by itself.
+//! - After a failed write a block holds the old bytes, the new ones, or (multi-block writes) a mix; after a
+//!   failed flush nothing written since the last good one is known to be durable *until it is rewritten*.
+//! - A trimmed block may read as its old bytes or as zeros until the next flush, as zeros afterwards.
+
+use crate::types::{IoClass, Lba};
+
+/// One write of a batch: whole blocks, in class `class`.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockWrite<'a> {
+    /// First block.
+    pub lba: Lba,
+    /// The bytes; a non-zero multiple of [`crate::BLOCK_SIZE`].
+    pub bytes: &'a [u8],
+    /// What the write is for.
+    pub class: IoClass,
+}
+
+/// A device of 4 KiB blocks. Shared by threads: every method takes `&self`.
+pub trait BlockDevice: Send + Sync {
+    /// Number of addressable blocks. Constant while the device is open.
+    fn capacity_blocks(&self) -> u64;
+
+    /// Reads `buf.len() / 4096` blocks from `lba` on. Blocks never written read as zeros.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the range lies outside the device or the medium fails.
+    fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError>;
+
+    /// Writes whole blocks from `lba` on. Not durable before the next [`BlockDevice::flush`].
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the range lies outside the device or the medium fails.
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError>;
+
+    /// Several writes without order among them; returns when all have completed. A device that has queues
+    /// serves them at once.
+    ///
+    /// # Errors
+    /// The first [`DeviceError`]; the others may or may not have been written.
+    fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
+        writes
+            .iter()
+            .try_for_each(|w| self.write(w.lba, w.bytes, w.class))
+    }
+
+    /// Says that `blocks` blocks from `lba` on hold nothing any more.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the range lies outside the device or the medium fails.
+    fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError>;
+
+    /// Makes every write that completed before this call durable.
+    ///
+    /// # Errors
+    /// [`DeviceError`]; then nothing since the last good flush is known to be durable.
+    fn flush(&self) -> Result<(), DeviceError>;
+}
+
+/// What can go wrong below the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The request does not fit the device.
+    #[error("{what} of {blocks} blocks at {lba} is outside the device of {capacity} blocks")]
+    OutOfRange {
+        /// `read`, `write` or `trim`.
+        what: &'static str,
+        /// First block asked for.
+        lba: Lba,
+        /// Number of blocks asked for.
+        blocks: u64,
+        /// Number of blocks the device has.
+        capacity: u64,
+    },
+    /// The buffer is not a whole number of blocks.
+    #[error("{what} at {lba}: {bytes} bytes are not a whole number of 4,096-byte blocks")]
+    Misaligned {
+        /// `read` or `write`.
+        what: &'static str,
+        /// First block asked for.
+        lba: Lba,
+        /// Buffer length in bytes.
+        bytes: usize,
+    },
+    /// The operating system or the medium refused.
+    #[error("{what} at {lba} failed: {source}")]
+    Io {
+        /// `read`, `write`, `trim` or `flush`.
+        what: &'static str,
+        /// First block, 0 for a flush.
+        lba: Lba,
+        /// The cause.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,101 @@
+//! The engine's one error type.
+
+use crate::device::DeviceError;
+use crate::types::{Lba, Lsn, PageId};
+
+/// Shorthand for the engine's results.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that opening, reading or changing a store can report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The key is longer than a page of this size can hold.
+    #[error(
+        "key of {len} bytes is longer than the {max} bytes that a {page_size}-byte page allows"
+    )]
+    KeyTooLong {
+        /// The key's length in bytes.
+        len: usize,
+        /// The longest that fits.
+        max: usize,
+        /// Page size in bytes.
+        page_size: usize,
+    },
+    /// Key and value together are larger than a page of this size can hold.
+    #[error(
+        "record of {len} bytes (key and value) is larger than the {max} bytes that a {page_size}-byte page allows"
+    )]
+    RecordTooLarge {
+        /// Key length plus value length in bytes.
+        len: usize,
+        /// The largest that fits.
+        max: usize,
+        /// Page size in bytes.
+        page_size: usize,
+    },
+    /// An option has a value that cannot work.
+    #[error("option {name}: {why}")]
+    BadOption {
+        /// The option's name.
+        name: &'static str,
+        /// What was found and what is expected.
+        why: String,
+    },
+    /// The device holds no store.
+    #[error("{lba} holds no store: expected the magic bytes of a superblock")]
+    NotAStore {
+        /// Where the superblock was looked for.
+        lba: Lba,
+    },
+    /// The store was made with other settings.
+    #[error("the store was formatted with {name} = {stored}, but {asked} was asked for")]
+    Mismatch {
+        /// The setting.
+        name: &'static str,
+        /// What the store says.
+        stored: String,
+        /// What the caller asked for.
+        asked: String,
+    },
+    /// Bytes on the device are not what the engine wrote.
+    #[error("{what} at {lba} is damaged: expected {expected}, found {found}")]
+    Damaged {
+        /// The structure: a page, a superblock, a log block.
+        what: String,
+        /// Its first block.
+        lba: Lba,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// No free page is left on the device.
+    #[error("the store is full: all {pages} pages are in use")]
+    Full {
+        /// Number of pages of the store.
+        pages: u64,
+    },
+    /// The log has no room left, though a checkpoint has just freed what it could.
+    #[error("the log of {capacity} bytes is full and cannot be truncated past {redo_start}")]
+    LogFull {
+        /// Log capacity in bytes.
+        capacity: u64,
+        /// The oldest position still needed.
+        redo_start: Lsn,
+    },
+    /// A write or flush failed earlier; nothing more may be acknowledged. Reopen the store to recover.
+    #[error("the store stopped accepting writes: {why}")]
+    Poisoned {
+        /// The first failure.
+        why: String,
+    },
+    /// The index names a page that is not there.
+    #[error("{page} is referenced but does not exist")]
+    MissingPage {
+        /// The page.
+        page: PageId,
+    },
+}

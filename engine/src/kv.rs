@@ -1,0 +1,60 @@
+//! The one interface of every tree, and of every engine that the oracle judges.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::types::Lsn;
+
+/// A durable ordered map from byte strings to byte strings. Keys order bytewise; empty keys and empty values
+/// are ordinary.
+///
+/// Every call is linearizable by itself, save `scan`, which returns for each key a value current at some instant
+/// within the scan (it is no snapshot).
+pub trait Kv: Send + Sync {
+    /// Copies the value of `key` into `value` (cleared first); `false` if the key is absent.
+    ///
+    /// # Errors
+    /// A device failure or damage found on the way.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+
+    /// Sets `key` to `value`. Returns the LSN that makes the write durable: it survives a crash once
+    /// `sync` of that LSN (or of a later one) has returned.
+    ///
+    /// # Errors
+    /// [`crate::Error::KeyTooLong`] or [`crate::Error::RecordTooLarge`] if the record does not fit a page; a device
+    /// failure, a full store, damage.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn>;
+
+    /// Removes `key` if it is there. Returns the LSN that makes its absence durable.
+    ///
+    /// # Errors
+    /// As `put`.
+    fn delete(&self, key: &[u8]) -> Result<Lsn>;
+
+    /// Visits records with keys at or after `from`, in order, until `visit` breaks or no key is left. No latch is
+    /// held while `visit` runs.
+    ///
+    /// # Errors
+    /// A device failure or damage found on the way.
+    fn scan(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Returns when every write with an LSN up to `lsn` is durable.
+    ///
+    /// # Errors
+    /// A device failure; then the write may or may not survive a crash, and the store refuses more.
+    fn sync(&self, lsn: Lsn) -> Result<()>;
+
+    /// Writes all that recovery would otherwise have to redo, and frees the log before it. Returns the position
+    /// from which recovery would now start.
+    ///
+    /// # Errors
+    /// A device failure.
+    fn checkpoint(&self) -> Result<Lsn>;
+
+    /// Counters since the store was opened.
+    fn stats(&self) -> crate::stats::Stats;
+}

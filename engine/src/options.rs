@@ -1,0 +1,85 @@
+//! Options and their defaults: the one place where an unset option gets its value.
+
+use crate::types::Nanos;
+
+/// Which tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TreeKind {
+    /// The conventional B-tree over a page cache: the baseline of all comparisons.
+    BTree,
+}
+
+/// How dirty pages reach their place on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageStoreKind {
+    /// Pages have a fixed home; a page journal makes their writes atomic (B⁻-tree §2.4 (i)).
+    InPlace,
+    /// Pages move to a free place on every write; a persisted page table finds them (B⁻-tree §2.4 (ii)).
+    CopyOnWrite {
+        /// When the page table is persisted.
+        table: TablePersist,
+    },
+}
+
+/// When the copy-on-write store persists its page table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TablePersist {
+    /// After each page flush, as the baseline of B⁻-tree §4 does.
+    EachFlush,
+    /// At checkpoints only.
+    Checkpoint,
+}
+
+/// When a write is acknowledged as durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// `put` and `delete` return at once; whoever needs durability calls `sync`.
+    Deferred,
+    /// As `Deferred`, and the log is flushed at least this often (`pump(Task::FlushLog)` comes due).
+    Grouped(Nanos),
+    /// `put` and `delete` return only when durable; concurrent callers share a flush.
+    PerCommit,
+}
+
+/// How a store is made and run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The tree. Default: `BTree`.
+    pub tree: TreeKind,
+    /// The page store. Default: `InPlace`.
+    pub store: PageStoreKind,
+    /// Page size in bytes: a power of two from 4 KiB to 64 KiB. Default: 4 KiB.
+    pub page_size: usize,
+    /// Page-cache budget in bytes, page frames only. Default: 64 MiB.
+    pub cache_bytes: u64,
+    /// When writes are acknowledged. Default: flushed every 60 s (B⁻-tree §4.2, "log-flush-per-minute").
+    pub durability: Durability,
+    /// Size of the log's circular region in bytes. Default: 64 MiB.
+    pub log_bytes: u64,
+    /// A checkpoint comes due when the log has grown by this much since the last one began. Default: half of
+    /// `log_bytes`.
+    pub checkpoint_log_bytes: u64,
+    /// The log is flushed when this much of it is unflushed. Default: 256 KiB.
+    pub log_buffer_bytes: u64,
+    /// Most pages that one write-back step writes. Default: 32; less in a small cache.
+    pub write_batch_pages: usize,
+    /// Format the device when it holds no store. Default: true.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            tree: TreeKind::BTree,
+            store: PageStoreKind::InPlace,
+            page_size: 4096,
+            cache_bytes: 64 << 20,
+            durability: Durability::Grouped(Nanos(60_000_000_000)),
+            log_bytes: 64 << 20,
+            checkpoint_log_bytes: 32 << 20,
+            log_buffer_bytes: 256 << 10,
+            write_batch_pages: 32,
+            create: true,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Discrete-event devices, predictors, replay and reports.

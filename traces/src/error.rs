@@ -1,0 +1,34 @@
+//! The crate's one error type: every variant names the file, the place and what was expected.
+
+/// What can be wrong with a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file could not be opened, read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file's name as the user gave it.
+        file: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A place in the file is not what the format says.
+    #[error("{file}, {place}: expected {expected}, found {found}")]
+    Bad {
+        /// The file's name as the user gave it.
+        file: String,
+        /// `line 7` or `record 12 at byte 288`.
+        place: String,
+        /// What the format asks for there.
+        expected: String,
+        /// What is there, shortened.
+        found: String,
+    },
+    /// A generator or importer parameter that cannot work.
+    #[error("{name}: {why}")]
+    BadParameter {
+        /// The parameter's name on the command line.
+        name: &'static str,
+        /// What was found and what is expected.
+        why: String,
+    },
+}

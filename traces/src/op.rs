@@ -1,0 +1,111 @@
+//! The operation: what a trace is a sequence of.
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum OpKind {
+    /// Look a key up.
+    Get = 0,
+    /// Set a key.
+    Put = 1,
+    /// Remove a key.
+    Delete = 2,
+    /// Read `scan_len` records from a key on.
+    Scan = 3,
+}
+
+impl OpKind {
+    /// All kinds, in report order.
+    pub const ALL: [OpKind; 4] = [OpKind::Get, OpKind::Put, OpKind::Delete, OpKind::Scan];
+
+    /// The name in trace files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            OpKind::Get => "get",
+            OpKind::Put => "put",
+            OpKind::Delete => "delete",
+            OpKind::Scan => "scan",
+        }
+    }
+}
+
+/// One operation of a trace. Readers fill a caller's `Op` again and again, so that a replay allocates nothing
+/// per operation. Values are not in a trace: they are made up from a seed at replay time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What to do.
+    pub kind: OpKind,
+    /// The key, bytewise ordered.
+    pub key: Vec<u8>,
+    /// Value length in bytes of a put; 0 for other kinds.
+    pub value_len: u32,
+    /// Number of records that a scan reads; 0 for other kinds.
+    pub scan_len: u32,
+    /// Which client issued it, counted from 0.
+    pub client: u32,
+    /// When it was issued, in nanoseconds since the trace began.
+    pub time_ns: Option<u64>,
+    /// Share of the value's bytes that are zero, in 1/255; `None` means the trace's default.
+    pub zeros: Option<u8>,
+}
+
+impl Default for Op {
+    fn default() -> Self {
+        Op {
+            kind: OpKind::Get,
+            key: Vec::new(),
+            value_len: 0,
+            scan_len: 0,
+            client: 0,
+            time_ns: None,
+            zeros: None,
+        }
+    }
+}
+
+impl Op {
+    /// User bytes that this operation writes: key and value of a put, key of a delete (the denominator of every
+    /// write amplification).
+    pub fn user_bytes(&self) -> u64 {
+        match self.kind {
+            OpKind::Put => self.key.len() as u64 + u64::from(self.value_len),
+            OpKind::Delete => self.key.len() as u64,
+            OpKind::Get | OpKind::Scan => 0,
+        }
+    }
+}
+
+/// What a trace says about itself in its first line. The counts are exact: writers fill them in when they finish.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Header {
+    /// Always [`Header::SCHEMA`].
+    pub schema: String,
+    /// A short name for reports.
+    pub name: String,
+    /// Where the operations come from: a generator with its parameters, or a format and file name.
+    pub source: String,
+    /// Number of operations.
+    pub ops: u64,
+    /// How many of the first operations are warm-up (the load phase of a generated trace).
+    pub warmup_ops: u64,
+    /// Number of distinct keys if the writer knows it.
+    pub records: Option<u64>,
+    /// Default share of zero bytes in values, 0 to 1. B⁻-tree §4.1: half.
+    pub zeros: f64,
+    /// Seed of a generated trace.
+    pub seed: Option<u64>,
+}
+
+impl Header {
+    /// The schema's name and version.
+    pub const SCHEMA: &'static str = "treering.trace/1";
+}
+
+/// A stream of operations that fills the caller's buffer.
+pub trait OpSource {
+    /// Puts the next operation into `op`; `false` at the end.
+    ///
+    /// # Errors
+    /// [`crate::TraceError`] names the file, the place and what was expected.
+    fn next_op(&mut self, op: &mut Op) -> Result<bool, crate::TraceError>;
+}
