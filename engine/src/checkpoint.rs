@@ -25,9 +25,6 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::btree::BTree;
 use crate::types::{IoClass, Lsn};
 
-/// Index entries read at a time while the index goes on changing.
-const SNAPSHOT_STRIDE: usize = 256;
-
 /// What the last checkpoint left, and how far the running one is.
 pub(crate) struct Checkpointer {
     state: Mutex<State>,
@@ -126,21 +123,7 @@ impl Checkpointer {
         let pager = &*tree.pager;
         pager.pages.persist_table()?;
         let mut writer = SnapshotWriter::new(pager.layout.page_size);
-        let mut from = Vec::new();
-        loop {
-            let entries = tree.index.range(&from, SNAPSHOT_STRIDE);
-            for (fence, page) in &entries {
-                writer.push(fence, *page);
-            }
-            match entries.into_iter().last() {
-                Some((mut last, _)) => {
-                    // The smallest key above the last fence.
-                    last.push(0);
-                    from = last;
-                }
-                None => break,
-            }
-        }
+        tree.index.for_each(|fence, page| writer.push(fence, page));
         let written = writer.write(&pager.volume, &pager.layout, &*pager.pages)?;
         pager.flush_log(pager.log.end())?;
         pager.volume.flush()?;

@@ -42,8 +42,8 @@ const VERSION: u32 = 1;
 /// Entries of one 4 KiB page-table block; see [`crate::pages`].
 pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
 
-/// Fewest slots a store can work with: a leaf, two snapshots, and room to move.
-const MIN_SLOTS: u64 = 16;
+/// Fewest slots a store can work with: leaves, two snapshots, and room to move.
+const MIN_SLOTS: u64 = 64;
 
 /// A slot of the page space: one page's worth of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,11 +144,13 @@ impl Layout {
 pub fn required_blocks(options: &Options, pages: u64) -> u64 {
     let per_page = (options.page_size / BLOCK_SIZE) as u64;
     let log = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
+    // The stores keep a sixteenth and a bit for snapshots and for pages on the move.
+    let slots = (pages + pages / 15 + 32).max(MIN_SLOTS);
     let rest = match options.store {
         PageStoreKind::InPlace => 2 * options.write_batch_pages as u64 * per_page,
-        PageStoreKind::CopyOnWrite { .. } => pages.div_ceil(TABLE_ENTRIES) + 1,
+        PageStoreKind::CopyOnWrite { .. } => slots.div_ceil(TABLE_ENTRIES) + 1,
     };
-    2 + log + rest + pages * per_page
+    2 + log + rest + slots * per_page
 }
 
 /// What the newest superblock says.

@@ -78,9 +78,9 @@ impl SlotMap {
         true
     }
 
-    /// The numbers that are free, ascending.
-    pub(crate) fn iter_free(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.limit).filter(|&n| !self.contains(n))
+    /// The numbers that are taken, ascending.
+    pub(crate) fn iter_taken(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.limit).filter(|&n| self.contains(n))
     }
 }
 

@@ -45,9 +45,6 @@ struct State {
 
 impl CowStore {
     /// A store over `table`. `reserved` slots (the index snapshot's) are taken too.
-    ///
-    /// The table may name a slot twice here: the entry of a freed page stays on the device until its block is next
-    /// written, and the slot may have a new owner. [`PageStore::set_live`] drops such entries and then insists.
     pub(crate) fn new(
         volume: Arc<Volume>,
         layout: Layout,
@@ -55,21 +52,29 @@ impl CowStore {
         persist: TablePersist,
         max_batch: usize,
         reserved: &[Slot],
-    ) -> CowStore {
+    ) -> Result<CowStore> {
         let mut slots = SlotMap::new(layout.slots);
         let mut persisted = SlotMap::new(layout.slots);
-        for (_, slot) in table.iter() {
-            persisted.take(slot.0);
-            slots.take(slot.0);
-        }
         for slot in reserved {
             slots.take(slot.0);
         }
-        // One batch of new images must fit beside every page's old one.
-        let spare = 2 * max_batch as u64 + layout.slots / 64;
-        let names = SlotMap::new(table.len().min(layout.slots.saturating_sub(spare)).max(1));
+        for (page, slot) in table.iter() {
+            persisted.take(slot.0);
+            if !slots.take(slot.0) {
+                return Err(Error::Damaged {
+                    what: "page table".into(),
+                    lba: layout.table_block(PageTable::block_of(page)),
+                    expected: "every slot named once".into(),
+                    found: format!("slot {} named twice", slot.0),
+                });
+            }
+        }
+        // A batch of new images and a new snapshot must fit beside every page's old image and the old snapshot.
+        let spare = layout.slots / 16 + 16;
+        let max_batch = max_batch.min(8 + (layout.slots / 64) as usize);
+        let names = SlotMap::new(table.len().min(layout.slots - spare));
         let state = Mutex::new(State { table, names, slots, held: Vec::new(), persisted });
-        CowStore { volume, layout, persist, max_batch, state, writing: Mutex::new(()) }
+        Ok(CowStore { volume, layout, persist, max_batch, state, writing: Mutex::new(()) })
     }
 
     fn lba(&self, slot: Slot) -> Lba {
@@ -228,9 +233,12 @@ impl PageStore for CowStore {
     fn free(&self, page: PageId) -> Result<()> {
         let old = self.state.lock().table.set(page, None);
         match self.persist {
-            // The empty entry reaches the device with its block's next write. Until then the device's table names a slot
-            // that others may take: recovery drops the entry, because the page is in no index.
-            TablePersist::EachFlush => old.map_or(Ok(()), |slot| self.release(slot))?,
+            // No crash may find two names for one slot: the entry goes before the slot has a new tenant.
+            TablePersist::EachFlush => {
+                let _one_at_a_time = self.writing.lock();
+                self.write_table()?;
+                old.map_or(Ok(()), |slot| self.release(slot))?;
+            }
             TablePersist::Checkpoint => self.leave_places(&[old])?,
         }
         self.state.lock().names.release(page.0);
@@ -287,16 +295,14 @@ impl PageStore for CowStore {
     }
 
     fn persist_table(&self) -> Result<()> {
-        match self.persist {
-            TablePersist::EachFlush => Ok(()),
-            TablePersist::Checkpoint => {
-                let _one_at_a_time = self.writing.lock();
-                self.write_table()
-            }
+        let _one_at_a_time = self.writing.lock();
+        if self.state.lock().table.dirty_blocks().is_empty() {
+            return Ok(());
         }
+        self.write_table()
     }
 
-    fn repair(&self) -> Result<u64> {
+    fn repair(&self, _snapshot: &[Slot]) -> Result<u64> {
         Ok(0)
     }
 

@@ -45,8 +45,10 @@ impl InPlaceStore {
         }
     }
 
-    fn take_slot(&self) -> Result<u64> {
-        self.slots.lock().allocate().ok_or(Error::Full { pages: self.layout.slots })
+    fn take_slot(&self, keep_free: u64) -> Result<u64> {
+        let mut slots = self.slots.lock();
+        let taken = if slots.free() > keep_free { slots.allocate() } else { None };
+        taken.ok_or(Error::Full { pages: self.layout.slots })
     }
 
     fn give_back(&self, slot: u64) -> Result<()> {
@@ -124,7 +126,8 @@ impl PageStore for InPlaceStore {
     }
 
     fn allocate(&self) -> Result<PageId> {
-        self.take_slot().map(PageId)
+        // The rest is for index snapshots: a store too full to checkpoint could not even be opened again.
+        self.take_slot(self.layout.slots / 32 + 8).map(PageId)
     }
 
     fn free(&self, page: PageId) -> Result<()> {
@@ -156,7 +159,7 @@ impl PageStore for InPlaceStore {
     }
 
     fn allocate_slot(&self) -> Result<Slot> {
-        self.take_slot().map(Slot)
+        self.take_slot(0).map(Slot)
     }
 
     fn free_slot(&self, slot: Slot) -> Result<()> {
@@ -167,10 +170,14 @@ impl PageStore for InPlaceStore {
         Ok(())
     }
 
-    fn repair(&self) -> Result<u64> {
+    fn repair(&self, snapshot: &[Slot]) -> Result<u64> {
         let mut repaired = 0;
         let mut home = AlignedBuf::zeroed(self.layout.page_size);
         for (page, (_, image)) in self.journal_images()? {
+            // The page was freed after it was written, and its home has a new tenant that no journal protects.
+            if snapshot.contains(&Slot(page.0)) {
+                continue;
+            }
             let lba = self.layout.slot_lba(Slot(page.0));
             self.volume.read(lba, &mut home, IoClass::Page)?;
             match node::check(&home, page) {

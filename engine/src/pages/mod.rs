@@ -62,7 +62,8 @@ pub(crate) trait PageStore: Send + Sync {
     /// `page` is in no tree any more, and that is durable: its name and place may be used again.
     fn free(&self, page: PageId) -> Result<()>;
 
-    /// After recovery: exactly `live` pages exist, everything else is free.
+    /// After recovery: exactly `live` pages exist, everything else is free. [`PageStore::persist_table`] must follow before
+    /// anything is written.
     fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()>;
 
     /// Number of page names, used or not: ids are below this.
@@ -80,9 +81,9 @@ pub(crate) trait PageStore: Send + Sync {
     /// Writes whatever recovery needs beside the pages themselves (the page table), durably, as part of a checkpoint.
     fn persist_table(&self) -> Result<()>;
 
-    /// Repairs what a crash may have left half-written, before anything is read: the journal's work. Returns the
-    /// number of pages repaired.
-    fn repair(&self) -> Result<u64>;
+    /// Repairs what a crash may have left half-written, before anything is read: the journal's work. `snapshot` slots hold no
+    /// pages and are left alone, whatever an old journal image says. Returns the number of pages repaired.
+    fn repair(&self, snapshot: &[Slot]) -> Result<u64>;
 
     /// Where `page` lies now, for messages.
     fn place(&self, page: PageId) -> crate::types::Lba;
