@@ -51,6 +51,8 @@ fn damage_is_told_with_its_place() {
         damage.to_string(),
         "record list, byte 5: expected a key greater than the one before"
     );
+    let twice = encode([(b"a", b"1"), (b"a", b"2")]);
+    assert_eq!(decode(&twice).unwrap_err().why, RecordsFlaw::OutOfOrder);
     assert_eq!(decode(&[]).unwrap_err().why, RecordsFlaw::Cut);
     assert_eq!(
         decode(&[0, 9]).unwrap_err().why,

@@ -17,7 +17,7 @@ fn sealed(log2: u32) -> Vec<u8> {
         page.change(|p| Ok::<_, ()>(p.delete(&[&b"key-2"[..], &[n % 7, n]].concat())))
             .unwrap();
     }
-    page.change(|p| Ok::<_, ()>(p.seal())).unwrap();
+    PageMut::new(&mut page.bytes, &mut ChangeMap::new()).seal();
     page.bytes
 }
 
@@ -213,4 +213,22 @@ fn init_starts_a_new_life() {
         (PageId(7), Lsn(0), 0)
     );
     assert_eq!(map.count(), 64);
+}
+
+/// Two records that share heap bytes, each well formed by itself.
+#[test]
+fn check_deep_sees_payloads_that_overlap() {
+    let mut page = Tracked::new(4096, 5, b"", None);
+    page.change(|p| p.put(b"a", b"ab")).unwrap();
+    page.change(|p| p.put(b"ab", b"")).unwrap();
+    let mut bytes = page.bytes;
+    assert_eq!(check_structure(&bytes), Ok(()));
+    // The payload of the first record is `a` + `ab`: the second could live in its value.
+    let inside = u16::from_le_bytes([bytes[48], bytes[49]]) + 1;
+    bytes[58..60].copy_from_slice(&inside.to_le_bytes());
+    let damage = check_structure(&bytes).unwrap_err().to_string();
+    assert!(
+        damage.starts_with("start of a payload: expected"),
+        "{damage}"
+    );
 }

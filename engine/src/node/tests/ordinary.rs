@@ -196,6 +196,24 @@ fn a_value_grows_into_its_own_old_place_when_nothing_else_is_free() {
     assert_eq!(page.view().get(b"b"), Some(&b""[..]));
 }
 
+/// What a modification log would write must not grow because a page was compacted.
+#[test]
+fn compaction_marks_only_what_moved() {
+    let mut page = page_of(&[(b"a", &[1; 1400]), (b"b", &[2; 1400]), (b"c", &[3; 1000])]);
+    let grown = [4; 1100];
+    assert!(page.view().free_bytes() < grown.len());
+    let marked = marked(&mut page, |p| {
+        assert_eq!(p.put(b"c", &grown), Ok(Put::Replaced))
+    });
+    let moved_from = (4096 - 2 * 1401) / 64;
+    assert_eq!(marked[0], 0);
+    assert_eq!(
+        marked.last(),
+        Some(&moved_from),
+        "payloads of a and b stay in place"
+    );
+}
+
 #[test]
 fn records_of_one_size_split_at_the_middle() {
     let mut page = Tracked::new(4096, 1, b"", None);
