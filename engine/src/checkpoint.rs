@@ -18,6 +18,7 @@
 
 use crate::error::Result;
 use crate::layout::{Slot, Superblock};
+use crate::mutation;
 use crate::pager::Progress;
 use crate::snapshot::SnapshotWriter;
 use crate::sync::Mutex;
@@ -124,6 +125,10 @@ impl Checkpointer {
         pager.pages.persist_table()?;
         let mut writer = SnapshotWriter::new(pager.layout.page_size);
         tree.index.for_each(|fence, page| writer.push(fence, page));
+        if mutation::on("truncate-before-superblock") {
+            pager.log.truncate(begin)?;
+            pager.volume.flush()?;
+        }
         let written = writer.write(&pager.volume, &pager.layout, &*pager.pages)?;
         pager.flush_log(pager.log.end())?;
         pager.volume.flush()?;

@@ -14,6 +14,7 @@ mod checkpoint;
 mod error;
 mod kv;
 mod layout;
+mod mutation;
 mod options;
 mod pager;
 mod pages;
@@ -27,6 +28,7 @@ mod verify;
 
 pub use error::{Error, Result};
 pub use kv::Kv;
+pub use mutation::MUTATIONS;
 pub use layout::required_blocks;
 pub use options::{Durability, Options, PageStoreKind, TablePersist, TreeKind};
 pub use pager::Progress;

@@ -23,7 +23,7 @@ use crate::stats::Stats;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
-use crate::types::{Clock, IoClass, Lsn, PageId};
+use crate::types::{Clock, Lsn, PageId};
 use crate::wal::{Log, LogRegion};
 
 /// Fewest frames a page cache may have.
@@ -144,7 +144,7 @@ impl Store {
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index);
         crate::wal::replay(&volume, region(&layout), superblock.redo_start, &mut |lsn, record| {
-            redo.apply(lsn, &record)
+            redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;
         let report = redo.finish(&chain)?;

@@ -15,6 +15,7 @@ use super::{Pager, Progress};
 use crate::cache::FrameData;
 use crate::device::AlignedBuf;
 use crate::error::Result;
+use crate::mutation;
 use crate::node::{ChangeMap, PageMut, PageRef};
 use crate::pages::PageImage;
 use crate::sync::RwLockWriteGuard;
@@ -149,7 +150,11 @@ impl Pager {
     fn write_picked(&self, sweep: &mut SweepState) -> Result<()> {
         let Some(lsn) = sweep.picked.iter().map(|p| p.lsn).max() else { return Ok(()) };
         let size = self.layout.page_size;
-        let written = self.flush_log(lsn).and_then(|()| {
+        let logged = if mutation::on("page-before-log") { Ok(()) } else { self.flush_log(lsn) };
+        let written = logged.and_then(|()| {
+            if mutation::on("clean-without-write") {
+                return Ok(());
+            }
             let images: Vec<PageImage<'_>> = sweep
                 .picked
                 .iter()
@@ -161,7 +166,9 @@ impl Pager {
         });
         if let Err(e) = &written {
             self.poison(e);
-            self.mark_dirty_again(sweep);
+            if !mutation::on("failed-write-stays-clean") {
+                self.mark_dirty_again(sweep);
+            }
         }
         written
     }

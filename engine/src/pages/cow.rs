@@ -18,6 +18,7 @@ use super::{Found, PageImage, PageStore, PageTable, SlotMap};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
+use crate::mutation;
 use crate::options::TablePersist;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
@@ -207,7 +208,7 @@ impl PageStore for CowStore {
             .collect();
         self.volume.write_batch(&writes)?;
         // The images before the table that names them.
-        if self.persist == TablePersist::EachFlush {
+        if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
             self.volume.flush()?;
         }
         let old: Vec<Option<Slot>> = {

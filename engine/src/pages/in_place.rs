@@ -20,6 +20,7 @@ use super::{Found, PageImage, PageStore, SlotMap};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
+use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
 use crate::sync::{Arc, Mutex};
 use crate::types::{IoClass, Lba, Lsn, PageId};
@@ -107,7 +108,9 @@ impl PageStore for InPlaceStore {
             })
             .collect();
         self.volume.write_batch(&journal)?;
-        self.volume.flush()?;
+        if !mutation::on("journal-not-flushed") {
+            self.volume.flush()?;
+        }
         let homes: Vec<BlockWrite<'_>> = batch
             .iter()
             .map(|image| BlockWrite {

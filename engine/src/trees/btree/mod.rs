@@ -23,6 +23,7 @@ use std::ops::ControlFlow;
 use crate::cache::{Fix, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::mutation;
 use crate::node::{self, Limits, Refused};
 use crate::pager::Pager;
 use crate::sync::Arc;
@@ -93,7 +94,7 @@ impl BTree {
     fn leaf(&self, key: &[u8]) -> Result<ReadGuard<'_>> {
         loop {
             if let Fix::Got(leaf) = self.pager.read(self.index.find(key))?
-                && leaf.view().covers(key)
+                && (leaf.view().covers(key) || mutation::on("trust-index"))
             {
                 return Ok(leaf);
             }
@@ -106,7 +107,7 @@ impl BTree {
         loop {
             let page = self.index.find(key);
             if let Fix::Got(leaf) = self.pager.write(page)?
-                && leaf.view().covers(key)
+                && (leaf.view().covers(key) || mutation::on("trust-index"))
             {
                 return Ok((page, leaf));
             }
