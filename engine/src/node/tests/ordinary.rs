@@ -333,3 +333,17 @@ fn a_merge_needs_a_right_neighbour() {
     assert_eq!(left.change(|p| p.absorb(None, none)), Ok(()));
     assert_eq!(left.view().upper_fence(), None);
 }
+
+#[test]
+fn the_prefix_of_long_fences_is_found_to_the_byte() {
+    for shared in [0, 1, 15, 16, 17, 31, 32, 100, 500] {
+        let lower = vec![b'x'; shared];
+        let upper = [&lower[..], b"y"].concat();
+        let mut page = Tracked::new(4096, 1, &lower, Some(&upper));
+        assert_eq!(page.view().prefix(), &lower[..]);
+        let key = [&lower[..], b"x123"].concat();
+        page.change(|p| p.put(&key, b"v")).unwrap();
+        assert_eq!(page.view().suffix(0), b"x123");
+        assert_eq!(page.view().key(0), key);
+    }
+}
