@@ -28,6 +28,10 @@
 //! Reading is [`PageRef`], changing is [`PageMut`], which also notes in a [`ChangeMap`] which 64-byte segments
 //! changed since the page was last written (DESIGN, "Pages change only through a guard").
 //!
+//! # Redo needs no history
+//! Whether a change fits depends on fences and records alone, never on holes or on the order of earlier changes. So a
+//! put that was logged because it fitted also fits when redo repeats it on an image of the same records.
+//!
 //! # Who trusts whom
 //! [`check`] is the gate for bytes from a device: checksum, identity and header bounds. [`check_deep`] adds every
 //! slot. No accessor relies on either to stay within bounds: on damaged bytes a view answers wrongly (a missing

@@ -1,9 +1,11 @@
 //! Single cases, each with the bug it stands for.
 
 use super::Tracked;
+use crate::error::Error;
 use crate::node::{ChangeMap, PageDamage};
 use crate::node::{
     HEADER_BYTES, MAX_PAGE_BYTES, PageMut, Put, Refused, SLOT_BYTES, SplitPlan, check, check_deep,
+    limits,
 };
 use crate::types::{Lsn, PageId};
 
@@ -332,4 +334,44 @@ fn a_merge_needs_a_right_neighbour() {
     assert!(!rightmost.view().can_absorb(&left.view()));
     assert_eq!(left.change(|p| p.absorb(None, none)), Ok(()));
     assert_eq!(left.view().upper_fence(), None);
+}
+
+#[test]
+fn the_prefix_of_long_fences_is_found_to_the_byte() {
+    for shared in [0, 1, 15, 16, 17, 31, 32, 100, 500] {
+        let lower = vec![b'x'; shared];
+        let upper = [&lower[..], b"y"].concat();
+        let mut page = Tracked::new(4096, 1, &lower, Some(&upper));
+        assert_eq!(page.view().prefix(), &lower[..]);
+        let key = [&lower[..], b"x123"].concat();
+        page.change(|p| p.put(&key, b"v")).unwrap();
+        assert_eq!(page.view().suffix(0), b"x123");
+        assert_eq!(page.view().key(0), key);
+    }
+}
+
+#[test]
+fn the_table_of_limits_says_what_is_computed() {
+    let table = [
+        (4 << 10, 512, 1_502),
+        (8 << 10, 1_024, 3_038),
+        (16 << 10, 2_048, 6_110),
+        (32 << 10, 4_096, 12_254),
+        (64 << 10, 8_192, 24_542),
+    ];
+    for (page_size, max_key, max_record) in table {
+        let limits = limits(page_size);
+        assert_eq!((limits.max_key, limits.max_record), (max_key, max_record));
+        assert!(limits.check(max_key, max_record - max_key).is_ok());
+        assert!(matches!(
+            limits.check(max_key + 1, 0),
+            Err(Error::KeyTooLong { .. })
+        ));
+        assert!(matches!(
+            limits.check(0, max_record + 1),
+            Err(Error::RecordTooLarge { .. })
+        ));
+        assert!(limits.check(usize::MAX, usize::MAX).is_err());
+        assert!(limits.check(0, usize::MAX).is_err());
+    }
 }
