@@ -26,6 +26,12 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("table-before-page", "store_crash"),
     // Split records without the moved records' page being rebuilt.
     ("split-skips-right", "store_crash"),
+    // D12-like: the log says "durable" before the device has flushed.
+    ("log-acks-before-flush", "wal_crash"),
+    // BUGS D5: after a failed flush the next one "succeeds".
+    ("log-retries-failed-flush", "wal_crash"),
+    // BUGS D11: appends go on behind a torn tail without a new epoch.
+    ("log-keeps-epoch", "wal_crash"),
 ];
 
 /// Whether mutation `name` is switched on.
@@ -33,8 +39,14 @@ pub const MUTATIONS: &[(&str, &str)] = &[
 pub(crate) fn on(name: &str) -> bool {
     use std::sync::OnceLock;
     static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
-    debug_assert!(MUTATIONS.iter().any(|(known, _)| *known == name), "unlisted mutation {name}");
-    CHOSEN.get_or_init(|| std::env::var("TREERING_MUTATION").ok()).as_deref() == Some(name)
+    debug_assert!(
+        MUTATIONS.iter().any(|(known, _)| *known == name),
+        "unlisted mutation {name}"
+    );
+    CHOSEN
+        .get_or_init(|| std::env::var("TREERING_MUTATION").ok())
+        .as_deref()
+        == Some(name)
 }
 
 /// Whether mutation `name` is switched on: never, in a normal build.
