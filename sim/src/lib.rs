@@ -1,1 +1,3 @@
 //! Discrete-event devices, predictors, replay and reports.
+
+pub mod ssd;

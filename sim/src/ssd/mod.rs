@@ -1,0 +1,11 @@
+//! Solid-state drives: the flash translation layer, its garbage collection, and the drive around them.
+
+mod device;
+mod ftl;
+mod gc;
+mod profile;
+
+pub use device::{Served, SimSsd, SsdCounters, SsdError, TimingMode, Wear};
+pub use ftl::{CLASSES, FlashOps, Frontiers, Ftl, FtlConfig, FtlCounters, GeometryError, MAX_LOGICAL_PAGES};
+pub use gc::GcPolicy;
+pub use profile::{ProfileError, SsdProfile, builtin};

@@ -1,0 +1,93 @@
+//! Drive profiles: TOML files with the source of every number beside it. Unknown keys are errors.
+
+use serde::Deserialize;
+
+use crate::ssd::gc::GcPolicy;
+
+const BUILTIN_SSD: &str = include_str!("../../profiles/ssd.toml");
+
+/// A profile that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {why}")]
+pub struct ProfileError {
+    /// The file, or the name of a built-in profile.
+    pub file: String,
+    /// Which key, what was found, what is expected.
+    pub why: String,
+}
+
+/// A drive. The mapping unit and the flash page are one 4 KiB block.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SsdProfile {
+    /// One line for listings.
+    pub description: String,
+    /// Pages per garbage collection unit, b.
+    pub pages_per_block: u32,
+    /// User-relative over-provisioning, T/U − 1.
+    pub over_provisioning: f64,
+    /// Blocks outside T: frontier and free blocks.
+    pub reserve_blocks: u32,
+    /// Garbage collection policy, as [`GcPolicy::parse`] reads it.
+    pub gc: String,
+    /// Channels.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
+    /// tR, µs.
+    pub read_us: f64,
+    /// tProg, µs.
+    pub program_us: f64,
+    /// tErase, µs.
+    pub erase_us: f64,
+    /// Channel transfer rate, 10⁶ bytes a second.
+    pub channel_mb_per_s: f64,
+    /// Program/erase cycles a block endures.
+    pub pe_limit: u32,
+}
+
+/// The built-in profile of this name: its TOML text and the parsed form.
+pub fn builtin(name: &str) -> Option<(&'static str, SsdProfile)> {
+    let text = (name == "ssd").then_some(BUILTIN_SSD)?;
+    Some((text, SsdProfile::from_toml(name, text).ok()?))
+}
+
+impl SsdProfile {
+    /// Parses and checks TOML text; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`ProfileError`] naming the key and what is expected of it.
+    pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
+        let fail = |why: String| ProfileError { file: file.into(), why };
+        let p: SsdProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        let ranges = [
+            ("pages_per_block", f64::from(p.pages_per_block), 1.0, 32768.0),
+            ("over_provisioning", p.over_provisioning, 0.001, 100.0),
+            ("reserve_blocks", f64::from(p.reserve_blocks), 1.0, 65536.0),
+            ("channels", f64::from(p.channels), 1.0, 1024.0),
+            ("dies_per_channel", f64::from(p.dies_per_channel), 1.0, 1024.0),
+            ("read_us", p.read_us, 0.001, 1e6),
+            ("program_us", p.program_us, 0.001, 1e6),
+            ("erase_us", p.erase_us, 0.001, 1e7),
+            ("channel_mb_per_s", p.channel_mb_per_s, 0.001, 1e6),
+            ("pe_limit", f64::from(p.pe_limit), 1.0, 1e9),
+        ];
+        for (key, found, least, most) in ranges {
+            if !(least..=most).contains(&found) {
+                return Err(fail(format!("{key} = {found}, expected {least} to {most}")));
+            }
+        }
+        if GcPolicy::parse(&p.gc).is_none() {
+            return Err(fail(format!(
+                "gc = {:?}, expected greedy, fifo, random, d-choices:D, cost-benefit or windowed-greedy:W",
+                p.gc
+            )));
+        }
+        Ok(p)
+    }
+
+    /// Dies in all.
+    pub fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+}
