@@ -143,7 +143,7 @@ impl Store {
         log.keep_from(superblock.redo_start);
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index);
-        crate::wal::replay(&volume, region(&layout), superblock.redo_start, &mut |lsn, record| {
+        crate::wal::replay(&volume, region(&layout), superblock.redo_start, |lsn, record| {
             redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;
