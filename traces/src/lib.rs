@@ -3,6 +3,8 @@
 #![warn(missing_docs)]
 
 mod error;
+pub mod generate;
+
 mod op;
 
 pub use error::TraceError;
