@@ -31,95 +31,123 @@ impl Places {
     }
 }
 
-/// A law of popularity. Laws without inserts choose positions directly; those with inserts choose ids.
+/// How many records are drawn at a time.
+const BATCH: usize = 64;
+
+/// Draws records by a law of popularity.
+///
+/// A Zipf sample is some 60 ns of floating-point *latency*, but half of that in a loop of independent samples. So
+/// records are drawn in batches, from a random stream of their own.
 #[derive(Clone, Debug)]
-pub(crate) enum Chooser {
-    /// All positions alike.
+pub(crate) struct Chooser {
+    law: Law,
+    drawn: Drawn,
+    random: Random,
+    batch: [u64; BATCH],
+    next: usize,
+}
+
+/// What a drawn number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    /// A position: the laws without inserts.
+    Position,
+    /// An id, perhaps of a record that is yet to be inserted; then it is drawn again, as YCSB does.
+    Id,
+    /// How many records are newer.
+    Age,
+}
+
+/// A law of popularity.
+#[derive(Clone, Debug)]
+enum Law {
+    /// All alike.
     Uniform { records: u64 },
-    /// Zipf ranks, scrambled over the positions.
+    /// Zipf ranks, scrambled.
     Scrambled { zipf: Zipf, scramble: Permutation },
-    /// Zipf ranks, scrambled over all ids that will ever be; those not there yet are drawn again, as YCSB does.
-    Growing { zipf: Zipf, scramble: Permutation },
-    /// Zipf ranks counted back from the newest id.
-    Latest { zipf: Zipf },
-    /// `hot` of the scrambled positions get `share` (of 2^64) of the operations.
+    /// Zipf ranks as they are.
+    Ranks { zipf: Zipf },
+    /// `hot` of the scrambled records get `share` of the operations.
     Hotspot {
         records: u64,
         hot: u64,
         share: f64,
         scramble: Permutation,
     },
-    /// One position after the other.
+    /// One after the other.
     Sequential { records: u64, next: u64 },
     /// Key ranges and power laws.
     Mixgraph(KeyRanges),
 }
 
-impl Chooser {
-    pub(crate) fn new(params: &GenParams, positions: u64) -> Self {
-        use Workload::*;
+impl Law {
+    fn new(params: &GenParams, positions: u64) -> Self {
         let records = params.records;
-        let theta = params.exponent();
         let scramble = |n| Permutation::new(n, derive(params.seed, 4));
+        let scrambled = |n| Law::Scrambled {
+            zipf: Zipf::new(n, params.exponent()),
+            scramble: scramble(n),
+        };
         match params.workload {
-            YcsbA | YcsbB | YcsbC | YcsbF | Zipf => Chooser::Scrambled {
-                zipf: super::zipf::Zipf::new(records, theta),
-                scramble: scramble(records),
+            Workload::YcsbA
+            | Workload::YcsbB
+            | Workload::YcsbC
+            | Workload::YcsbF
+            | Workload::Zipf => scrambled(records),
+            Workload::YcsbE => scrambled(positions),
+            Workload::YcsbD | Workload::Latest => Law::Ranks {
+                zipf: Zipf::new(records, params.exponent()),
             },
-            YcsbE => Chooser::Growing {
-                zipf: super::zipf::Zipf::new(positions, theta),
-                scramble: scramble(positions),
-            },
-            YcsbD | Latest => Chooser::Latest {
-                zipf: super::zipf::Zipf::new(records, theta),
-            },
-            Hotspot => Chooser::Hotspot {
+            Workload::Hotspot => Law::Hotspot {
                 records,
                 hot: (libm::round(params.hot_keys.unwrap_or(0.2) * records as f64) as u64)
                     .min(records),
                 share: params.hot_ops.unwrap_or(0.8),
                 scramble: scramble(records),
             },
-            Mixgraph => Chooser::Mixgraph(KeyRanges::new(&params.mixgraph, records, params.seed)),
-            Sequential => Chooser::Sequential { records, next: 0 },
-            Uniform | Load => Chooser::Uniform { records },
+            Workload::Mixgraph => {
+                Law::Mixgraph(KeyRanges::new(&params.mixgraph, records, params.seed))
+            }
+            Workload::Sequential => Law::Sequential { records, next: 0 },
+            Workload::Uniform | Workload::Load => Law::Uniform { records },
         }
     }
 
-    /// A position among those that exist: ids below `present`.
-    #[inline]
-    pub(crate) fn choose(&mut self, random: &mut Random, present: u64, places: &Places) -> u64 {
+    fn fill(&mut self, random: &mut Random, present: u64, batch: &mut [u64; BATCH]) {
         match self {
-            Chooser::Uniform { records } => random.below(*records),
-            Chooser::Scrambled { zipf, scramble } => scramble.apply(zipf.sample(random)),
-            Chooser::Growing { zipf, scramble } => {
-                // The odds that all redraws miss are slim unless inserts outnumber the records; then any record serves.
-                for _ in 0..64 {
-                    let id = scramble.apply(zipf.sample(random));
-                    if id < present {
-                        return places.position(id);
-                    }
+            Law::Uniform { records } => batch.fill_with(|| random.below(*records)),
+            // Two loops: each is short enough for the processor to overlap its rounds.
+            Law::Scrambled { zipf, scramble } => {
+                batch.fill_with(|| zipf.sample(random));
+                for rank in batch {
+                    *rank = scramble.apply(*rank);
                 }
-                places.position(random.below(present))
             }
-            Chooser::Latest { zipf } => places.position(present - 1 - zipf.sample(random)),
-            Chooser::Hotspot {
+            // Records inserted while a batch lasts join the law with the next batch: until then its far tail ends
+            // at most 63 records early.
+            Law::Ranks { zipf } => {
+                zipf.resize(present);
+                batch.fill_with(|| zipf.sample(random));
+            }
+            Law::Hotspot {
                 records,
                 hot,
                 share,
                 scramble,
             } => {
-                let is_hot = random.unit() < *share;
                 let cold = *records - *hot;
-                // With no hot (or no cold) records everything falls to the others.
-                let rank = if (is_hot && *hot > 0) || cold == 0 {
-                    random.below(*hot)
-                } else {
-                    *hot + random.below(cold)
-                };
-                scramble.apply(rank)
+                batch.fill_with(|| {
+                    let is_hot = random.unit() < *share;
+                    // With no hot (or no cold) records everything falls to the others.
+                    let rank = if (is_hot && *hot > 0) || cold == 0 {
+                        random.below(*hot)
+                    } else {
+                        *hot + random.below(cold)
+                    };
+                    scramble.apply(rank)
+                });
             }
-            Chooser::Sequential { records, next } => {
+            Law::Sequential { records, next } => batch.fill_with(|| {
                 let position = *next;
                 *next = if position + 1 == *records {
                     0
@@ -127,15 +155,53 @@ impl Chooser {
                     position + 1
                 };
                 position
-            }
-            Chooser::Mixgraph(ranges) => ranges.sample(random),
+            }),
+            Law::Mixgraph(ranges) => batch.fill_with(|| ranges.sample(random)),
+        }
+    }
+}
+
+impl Chooser {
+    pub(crate) fn new(params: &GenParams, positions: u64) -> Self {
+        Chooser {
+            law: Law::new(params, positions),
+            drawn: match params.workload {
+                Workload::YcsbD | Workload::Latest => Drawn::Age,
+                Workload::YcsbE => Drawn::Id,
+                _ => Drawn::Position,
+            },
+            random: Random::new(derive(params.seed, 5)),
+            batch: [0; BATCH],
+            next: BATCH,
         }
     }
 
-    /// One more record is present.
-    pub(crate) fn grow(&mut self, present: u64) {
-        if let Chooser::Latest { zipf } = self {
-            zipf.resize(present);
+    #[inline]
+    fn draw(&mut self, present: u64) -> u64 {
+        if self.next == BATCH {
+            self.law.fill(&mut self.random, present, &mut self.batch);
+            self.next = 0;
+        }
+        self.next += 1;
+        self.batch[self.next - 1]
+    }
+
+    /// A position among those that exist: ids below `present`, which never falls.
+    #[inline]
+    pub(crate) fn choose(&mut self, present: u64, places: &Places) -> u64 {
+        match self.drawn {
+            Drawn::Position => self.draw(present),
+            Drawn::Age => places.position(present - 1 - self.draw(present)),
+            Drawn::Id => {
+                // The odds that all redraws miss are slim unless inserts outnumber the records; then any record serves.
+                for _ in 0..64 {
+                    let id = self.draw(present);
+                    if id < present {
+                        return places.position(id);
+                    }
+                }
+                places.position(self.random.below(present))
+            }
         }
     }
 }

@@ -115,12 +115,9 @@ impl OpSource for Generator {
             self.turn();
             if action == Action::Insert {
                 let position = self.insert();
-                self.chooser.grow(self.present);
                 (OpKind::Put, position)
             } else {
-                let position = self
-                    .chooser
-                    .choose(&mut self.random, self.present, &self.places);
+                let position = self.chooser.choose(self.present, &self.places);
                 let kind = match action {
                     Action::Get => OpKind::Get,
                     Action::Update | Action::Insert => OpKind::Put,
