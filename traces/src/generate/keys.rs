@@ -104,3 +104,31 @@ impl Keys {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_ascend_with_their_positions(
+            records in 1..GenParams::MAX_RECORDS,
+            key_size in 5u32..40,
+            seed: u64,
+            at: u64,
+        ) {
+            let mut params = GenParams::new(Workload::Uniform, records);
+            (params.seed, params.key_size) = (seed, Some(key_size));
+            let keys = Keys::new(&params, records);
+            let position = at % records;
+            let (mut low, mut high) = (Vec::new(), Vec::new());
+            keys.fill(position, &mut low);
+            prop_assert_eq!(low.len(), key_size as usize);
+            if position + 1 < records {
+                keys.fill(position + 1, &mut high);
+                prop_assert!(low < high, "{:?} {:?}", low, high);
+            }
+        }
+    }
+}

@@ -89,8 +89,49 @@ impl MixgraphParams {
                 "expected at least 1, found 0".into(),
             ));
         }
-        self.value.check("value-sigma")?;
-        self.iter.check("iter-sigma")
+        self.value.check("value-pareto")?;
+        self.iter.check("iter-pareto")
+    }
+
+    /// The flags of the parameters that are not the default, each after a blank.
+    pub(crate) fn flags(&self) -> String {
+        let plain = MixgraphParams::default();
+        let [a, b, c, d] = self.keyrange_dist;
+        let key_dist = (self.key_dist_a, self.key_dist_b);
+        let flags = [
+            (
+                self.keyrange_dist != plain.keyrange_dist,
+                format!(" --keyrange-dist {a},{b},{c},{d}"),
+            ),
+            (
+                self.keyrange_num != plain.keyrange_num,
+                format!(" --keyrange-num {}", self.keyrange_num),
+            ),
+            (
+                key_dist != (plain.key_dist_a, plain.key_dist_b),
+                format!(" --key-dist {},{}", key_dist.0, key_dist.1),
+            ),
+            (
+                self.value != plain.value,
+                format!(" --value-pareto {}", self.value),
+            ),
+            (
+                self.max_value_size != plain.max_value_size,
+                format!(" --mix-max-value-size {}", self.max_value_size),
+            ),
+            (
+                self.iter != plain.iter,
+                format!(" --iter-pareto {}", self.iter),
+            ),
+            (
+                self.max_scan_len != plain.max_scan_len,
+                format!(" --mix-max-scan-len {}", self.max_scan_len),
+            ),
+        ];
+        flags
+            .into_iter()
+            .filter_map(|(changed, flag)| changed.then_some(flag))
+            .collect()
     }
 
     fn weights(&self) -> Vec<f64> {

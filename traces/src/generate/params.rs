@@ -497,8 +497,8 @@ impl GenParams {
         if self.no_load {
             line.push_str(" --no-load");
         }
-        if self.workload == Workload::Mixgraph && self.mixgraph != MixgraphParams::default() {
-            let _ = write!(line, " {:?}", self.mixgraph);
+        if self.workload == Workload::Mixgraph {
+            line.push_str(&self.mixgraph.flags());
         }
         line
     }

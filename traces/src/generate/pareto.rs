@@ -1,5 +1,8 @@
 //! The generalized Pareto law of `mixgraph` values and scans.
 
+use std::fmt;
+use std::str::FromStr;
+
 use super::params::bad;
 use crate::TraceError;
 
@@ -43,5 +46,37 @@ impl Pareto {
                 ),
             ))
         }
+    }
+}
+
+/// `theta,k,sigma`.
+impl fmt::Display for Pareto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},{}", self.theta, self.k, self.sigma)
+    }
+}
+
+impl FromStr for Pareto {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Self, TraceError> {
+        let wrong = || {
+            bad(
+                "pareto",
+                format!("expected three numbers as THETA,K,SIGMA, found {text}"),
+            )
+        };
+        let mut numbers = text.split(',').map(|part| part.trim().parse::<f64>());
+        let mut next = || numbers.next().and_then(Result::ok).ok_or_else(wrong);
+        let law = Pareto {
+            theta: next()?,
+            k: next()?,
+            sigma: next()?,
+        };
+        if numbers.next().is_some() {
+            return Err(wrong());
+        }
+        law.check("pareto")?;
+        Ok(law)
     }
 }

@@ -97,6 +97,17 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_two_values_meet_in_large_ranges(n in 2u64..1 << 40, seed: u64, x: u64, y: u64) {
+            let permutation = Permutation::new(n, seed);
+            let (x, y) = (x % n, y % n);
+            let (to_x, to_y) = (permutation.apply(x), permutation.apply(y));
+            proptest::prop_assert!(to_x < n && to_y < n);
+            proptest::prop_assert_eq!(x == y, to_x == to_y);
+        }
+    }
+
     #[test]
     fn neighbours_are_torn_apart() {
         let n = 100_000;

@@ -154,3 +154,51 @@ fn an_empty_trace_and_a_short_one_have_no_law() {
     assert!(info(&params).popularity.is_none());
     assert!(!empty.render_text().is_empty());
 }
+
+#[test]
+fn extreme_counts_have_a_law_and_no_panic() {
+    let laws = [
+        vec![(1, 10), (1_000_000, 1)],
+        vec![(u32::MAX, 2)],
+        vec![(1, 1_000_000), (2, 1)],
+        vec![(2, 2)],
+        vec![(0, 5_000_000), (1, 1)],
+        (1..5000).map(|count| (count * count, 1)).collect(),
+    ];
+    for law in laws {
+        for closed in [false, true] {
+            let frequencies: std::collections::BTreeMap<u32, u64> = law.iter().copied().collect();
+            let accesses = law
+                .iter()
+                .map(|(count, keys)| u64::from(*count) * keys)
+                .sum();
+            let seen = law.iter().filter(|(count, _)| closed || *count > 0);
+            let fit = fit::zipf(fit::Observed {
+                frequencies: &frequencies,
+                accesses,
+                keys: seen.map(|(_, keys)| keys).sum(),
+                closed,
+            });
+            if let Some(fit) = fit {
+                assert!((0.0..=3.0).contains(&fit.theta), "{law:?}: {}", fit.theta);
+                assert!((0.0..=1.0 + 1e-9).contains(&fit.ks), "{law:?}: {}", fit.ks);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_machine_form_names_its_schema_and_whether_it_is_complete() {
+    let params = zipf(0.9, 100, 1000, false);
+    let (mut header, mut source) = build(&params).expect("valid parameters");
+    header.ops += 1;
+    let info = collect(&mut *source, &header).expect("generators do not fail");
+    let json = serde_json::to_value(&info).expect("plain data");
+    assert_eq!(json["schema"], "treering.trace-info/1");
+    assert_eq!(json["complete"], false);
+    assert_eq!(json["measured"]["put"], 500);
+    assert!(
+        info.render_text()
+            .contains("not as many as its header says")
+    );
+}
