@@ -4,6 +4,7 @@
 
 mod error;
 pub mod format;
+pub mod import;
 pub mod input;
 mod op;
 
