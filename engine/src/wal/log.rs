@@ -14,7 +14,7 @@
 use super::block::{B, behind, block_of};
 use super::buffer::Buffer;
 use super::record::{MAX_RECORD_BYTES, Record};
-use super::{LogEnd, LogRegion, replay};
+use super::{LogEnd, LogRegion};
 use crate::device::{BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -100,33 +100,19 @@ impl Log {
         })
     }
 
-    /// Where the durable log that begins at `from` ends. Flushes the device first: what a killed process had written but not
+    /// Where the durable log that begins at `from`, in epoch `epoch`, ends. Flushes the device first: what a killed process had written but not
     /// flushed is read back here, and pages may be written under it, so it must not vanish afterwards.
     ///
     /// # Errors
     /// As [`replay`].
-    pub fn scan_end(volume: &Volume, region: LogRegion, from: Lsn) -> Result<LogEnd> {
-        volume.flush()?;
-        super::replay::walk(volume, region, from, &mut |_, _| Ok(()))
-    }
-
-    /// Finds the end of the log that begins at `from`, passes its records to `visit`, and goes on behind it under `epoch`.
-    ///
-    /// # Errors
-    /// As [`replay`] and [`Log::create`].
-    pub fn open(
-        volume: Arc<Volume>,
+    pub fn scan_end(
+        volume: &Volume,
         region: LogRegion,
         epoch: u32,
         from: Lsn,
-        options: &Options,
-        visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
-    ) -> Result<(Log, LogEnd)> {
+    ) -> Result<LogEnd> {
         volume.flush()?;
-        let end = replay(&volume, region, from, visit)?;
-        let log = Log::create(volume, region, epoch, end.next_start, options)?;
-        log.keep_from(from);
-        Ok((log, end))
+        super::replay::walk(volume, region, epoch, from, &mut |_, _| Ok(()))
     }
 
     /// Appends a record; it is durable once `flush_to` of the returned LSN has returned. If the buffer is full it is flushed first.
