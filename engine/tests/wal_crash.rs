@@ -15,11 +15,17 @@ use treering_engine::device::{BlockDevice, CrashDevice, Volume};
 use treering_engine::wal::{Log, LogEnd, LogRegion, Record, replay};
 use treering_engine::{Error, Lba, Lsn, Options, PageId, Result};
 
-const REGION: LogRegion = LogRegion { start: Lba(2), blocks: 24 };
+const REGION: LogRegion = LogRegion {
+    start: Lba(2),
+    blocks: 24,
+};
 const BLOCKS: u64 = 30;
 
 fn options() -> Options {
-    Options { log_buffer_bytes: 4096, ..Options::default() }
+    Options {
+        log_buffer_bytes: 4096,
+        ..Options::default()
+    }
 }
 
 fn volume(device: &Arc<CrashDevice>) -> Arc<Volume> {
@@ -29,16 +35,26 @@ fn volume(device: &Arc<CrashDevice>) -> Arc<Volume> {
 /// A record that names itself, of a length that varies with its number.
 fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
     let value = vec![id as u8; len];
-    log.append(&Record::Put { page: PageId(id), key: &id.to_be_bytes(), value: &value })
+    log.append(&Record::Put {
+        page: PageId(id),
+        key: &id.to_be_bytes(),
+        value: &value,
+    })
 }
 
 /// What is on the device: (id, lsn, length), checked byte by byte.
 fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<(u64, Lsn, usize)>, LogEnd)> {
     let mut found = Vec::new();
     let end = replay(volume, REGION, epoch, from, |lsn, record| {
-        let Record::Put { page, key, value } = record else { panic!("never appended: {record:?}") };
+        let Record::Put { page, key, value } = record else {
+            panic!("never appended: {record:?}")
+        };
         assert_eq!(key, page.0.to_be_bytes());
-        assert!(value.iter().all(|b| *b == page.0 as u8), "bytes of record {} changed", page.0);
+        assert!(
+            value.iter().all(|b| *b == page.0 as u8),
+            "bytes of record {} changed",
+            page.0
+        );
         found.push((page.0, lsn, value.len()));
         Ok(())
     })?;
@@ -94,8 +110,19 @@ impl Machine {
     fn new() -> Machine {
         let device = Arc::new(CrashDevice::new(BLOCKS));
         let log = Log::create(volume(&device), REGION, 1, Lsn(0), &options()).unwrap();
-        let known = Durable { epoch: 1, start_epoch: 1, redo_start: Lsn(0), appended: vec![], acked: Lsn(0) };
-        Machine { device, log, known, next_id: 1 }
+        let known = Durable {
+            epoch: 1,
+            start_epoch: 1,
+            redo_start: Lsn(0),
+            appended: vec![],
+            acked: Lsn(0),
+        };
+        Machine {
+            device,
+            log,
+            known,
+            next_id: 1,
+        }
     }
 
     fn step(&mut self, step: &Step) {
@@ -152,7 +179,11 @@ impl Machine {
             self.known.appended
         );
         if let Some(lost) = self.known.appended.get(n) {
-            assert!(lost.1 > self.known.acked, "{lost:?} was acknowledged (up to {})", self.known.acked);
+            assert!(
+                lost.1 > self.known.acked,
+                "{lost:?} was acknowledged (up to {})",
+                self.known.acked
+            );
         }
         self.known.epoch += 1;
         self.known.appended.truncate(n);
@@ -191,11 +222,18 @@ fn nothing_is_acknowledged_after_a_failed_flush() {
         m.step(&Step::Append(10));
         m.step(&Step::Flush);
         m.step(&Step::Append(10));
-        m.step(if fail_write { &Step::FailWrite(0) } else { &Step::FailFlush(0) });
+        m.step(if fail_write {
+            &Step::FailWrite(0)
+        } else {
+            &Step::FailFlush(0)
+        });
         let end = m.log.end();
         assert!(matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })));
         // The device works again; the log must not (fsyncgate, BUGS D5).
-        assert!(matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })), "a retry succeeded");
+        assert!(
+            matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })),
+            "a retry succeeded"
+        );
         assert!(matches!(append(&m.log, 9, 1), Err(Error::Poisoned { .. })));
         assert!(m.log.durable() < end);
     }
@@ -224,11 +262,19 @@ fn records_behind_a_torn_tail_do_not_come_back() {
     let log = Log::create(volume(&device), REGION, 2, end.next_start, &options()).unwrap();
     log.keep_from(Lsn(0));
     while log.end().0 < 4 * 4096 {
-        append(&log, 100, (4072 - 13).min((4 * 4096 - log.end().0 - 24 - 13) as usize)).unwrap();
+        append(
+            &log,
+            100,
+            (4072 - 13).min((4 * 4096 - log.end().0 - 24 - 13) as usize),
+        )
+        .unwrap();
     }
     log.flush_to(log.end()).unwrap();
     let (all, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
     let old = found.len();
     assert_eq!(all[..old], found[..]);
-    assert!(all.len() > old && all[old..].iter().all(|(id, ..)| *id == 100), "{all:?}");
+    assert!(
+        all.len() > old && all[old..].iter().all(|(id, ..)| *id == 100),
+        "{all:?}"
+    );
 }

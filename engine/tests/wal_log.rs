@@ -11,13 +11,20 @@ use treering_engine::{Error, IoClass, Lba, Lsn, Options, PageId};
 
 fn setup(blocks: u64) -> (Arc<Volume>, LogRegion, Log) {
     let volume = Arc::new(Volume::new(Arc::new(MemDevice::new(blocks + 5))));
-    let region = LogRegion { start: Lba(3), blocks };
+    let region = LogRegion {
+        start: Lba(3),
+        blocks,
+    };
     let log = Log::create(Arc::clone(&volume), region, 1, Lsn(0), &Options::default()).unwrap();
     (volume, region, log)
 }
 
 fn put(page: u64, len: usize, fill: &[u8]) -> Record<'_> {
-    Record::Put { page: PageId(page), key: &fill[..8], value: &fill[..len] }
+    Record::Put {
+        page: PageId(page),
+        key: &fill[..8],
+        value: &fill[..len],
+    }
 }
 
 const FILL: &[u8] = &[7; 1 << 18];
@@ -27,10 +34,26 @@ type Fields = (u64, u64, Vec<u8>, Option<Vec<u8>>, Vec<u8>);
 fn record(kind: u8, (left, right, a, upper, c): &Fields) -> Record<'_> {
     let (left, right, upper) = (PageId(*left), PageId(*right), upper.as_deref());
     match kind {
-        0 => Record::Put { page: left, key: a, value: c },
+        0 => Record::Put {
+            page: left,
+            key: a,
+            value: c,
+        },
         1 => Record::Delete { page: left, key: a },
-        2 => Record::Split { left, right, separator: a, upper, records: c },
-        _ => Record::Merge { left, right, right_lower: a, upper, records: c },
+        2 => Record::Split {
+            left,
+            right,
+            separator: a,
+            upper,
+            records: c,
+        },
+        _ => Record::Merge {
+            left,
+            right,
+            right_lower: a,
+            upper,
+            records: c,
+        },
     }
 }
 
@@ -133,7 +156,11 @@ fn the_log_goes_round_and_refuses_to_overrun_itself() {
         log.flush_to(log.end()).unwrap();
         let mut n = 0;
         let from = log.redo_start();
-        let end = replay(&volume, region, 1, from, |_, _| { n += 1; Ok(()) }).unwrap();
+        let end = replay(&volume, region, 1, from, |_, _| {
+            n += 1;
+            Ok(())
+        })
+        .unwrap();
         assert_eq!(end.end, log.end());
         assert_eq!(n, lsns.iter().filter(|l| **l > from).count());
         // Some laps free a part only.
@@ -170,7 +197,9 @@ fn a_record_of_any_size_up_to_the_limit_fits() {
     log.flush_to(Lsn(u64::MAX)).unwrap();
     let mut pages = Vec::new();
     replay(&volume, region, 1, Lsn(0), |_, r| {
-        let Record::Put { page, .. } = r else { panic!() };
+        let Record::Put { page, .. } = r else {
+            panic!()
+        };
         pages.push(page.0);
         Ok(())
     })
@@ -190,14 +219,20 @@ fn a_hole_that_later_flushes_prove_is_damage_and_a_torn_tail_is_not() {
     let zeros = [0; 4096];
     let count = || {
         let mut n = 0;
-        replay(&volume, region, 1, Lsn(0), |_, _| { n += 1; Ok(()) }).map(|end| (n, end.reason))
+        replay(&volume, region, 1, Lsn(0), |_, _| {
+            n += 1;
+            Ok(())
+        })
+        .map(|end| (n, end.reason))
     };
     assert_eq!(count().unwrap(), (6, EndReason::Unwritten));
     let last = (log.end().0 - 1) / 4096;
     volume.write(Lba(3 + last), &zeros, IoClass::Log).unwrap();
     assert!(count().is_ok(), "a lost tail is ordinary");
     volume.write(Lba(3 + 2), &zeros, IoClass::Log).unwrap();
-    let Err(Error::Damaged { lba, .. }) = count() else { panic!("damage not noticed") };
+    let Err(Error::Damaged { lba, .. }) = count() else {
+        panic!("damage not noticed")
+    };
     assert_eq!(lba, Lba(5));
 }
 
@@ -208,7 +243,10 @@ fn a_start_that_is_not_there_is_damage() {
     let none = replay(&volume, region, 1, lsn, |_, _| Ok(()));
     assert!(matches!(none, Err(Error::Damaged { .. })), "never flushed");
     let empty = replay(&volume, region, 1, Lsn(4096), |_, _| Ok(())).unwrap();
-    assert_eq!((empty.end, empty.next_start, empty.epoch), (Lsn(4096), Lsn(4096), 1));
+    assert_eq!(
+        (empty.end, empty.next_start, empty.epoch),
+        (Lsn(4096), Lsn(4096), 1)
+    );
 }
 
 #[test]
@@ -228,7 +266,9 @@ fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
     });
     let mut next = [0u64; 4];
     replay(&volume, region, 1, Lsn(0), |_, r| {
-        let Record::Put { page, .. } = r else { panic!() };
+        let Record::Put { page, .. } = r else {
+            panic!()
+        };
         let (t, i) = (page.0 / 1000, page.0 % 1000);
         assert_eq!(next[t as usize], i, "thread {t} in order");
         next[t as usize] += 1;

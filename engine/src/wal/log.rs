@@ -11,6 +11,8 @@
 //! wakes all waiters, so no wake-up is lost (BUGS L1). `durable` moves only after the device flush returned (D5, D12). After a
 //! failed write or flush the log is poisoned for good: the kernel may have dropped the pages, so trying again proves nothing.
 
+use std::sync::Arc;
+
 use super::block::{B, behind, block_of};
 use super::buffer::Buffer;
 use super::record::{MAX_RECORD_BYTES, Record};
@@ -21,7 +23,7 @@ use crate::mutation;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
 /// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background.
@@ -105,12 +107,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`replay`].
-    pub fn scan_end(
-        volume: &Volume,
-        region: LogRegion,
-        epoch: u32,
-        from: Lsn,
-    ) -> Result<LogEnd> {
+    pub fn scan_end(volume: &Volume, region: LogRegion, epoch: u32, from: Lsn) -> Result<LogEnd> {
         volume.flush()?;
         super::replay::walk(volume, region, epoch, from, &mut |_, _| Ok(()))
     }
@@ -178,7 +175,9 @@ impl Log {
             let (full, outcome) = self.write_out(full);
             state = self.state.lock();
             self.finish(&mut state, full, outcome);
-            self.flushed.notify_all();
+            if !mutation::on("log-sleeps-through") {
+                self.flushed.notify_all();
+            }
         }
     }
 
