@@ -138,13 +138,13 @@ impl Store {
 
         // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
-        let end = Log::scan_end(&volume, region(&layout), from, known_epoch)?;
+        let end = Log::scan_end(&volume, region(&layout), known_epoch, from)?;
         let epoch = known_epoch + 1;
         let log = Log::create(Arc::clone(&volume), region(&layout), epoch, end.next_start, options)?;
         log.keep_from(from);
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index);
-        crate::wal::replay(&volume, region(&layout), from, known_epoch, |lsn, record| {
+        crate::wal::replay(&volume, region(&layout), known_epoch, from, |lsn, record| {
             redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;

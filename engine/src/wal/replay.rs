@@ -4,8 +4,7 @@
 //! blocks read as        continue?
 //! same epoch            if the block before is full (else its last version was lost: end)
 //! greater epoch         if it is the first of its epoch; a record cut before it is dead
-//! smaller epoch         end: left over from before a crash. The epoch of the superblock counts as the one before the first
-//!                       block: behind a recovery that nobody wrote after, the region still holds what that recovery cut off
+//! smaller epoch         end: left over from before a crash
 //! anything else         end: never written, of an earlier lap, or torn
 //! ```
 //!
@@ -27,18 +26,19 @@ const CHUNK: u64 = 64;
 const LOOK_AHEAD: u64 = 256;
 
 /// Passes every record from `from` on to `visit`, with its LSN, and says where the log ends. `from` is a record boundary that was
-/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`], noted durably under `epoch`.
+/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`]. `epoch` is the one that was being written there: blocks of a
+/// smaller one, left over behind an older end, are not part of the log.
 ///
 /// # Errors
 /// [`Error::Damaged`] as the module says, what `visit` returns, and device failures.
 pub fn replay(
     volume: &Volume,
     region: LogRegion,
-    from: Lsn,
     epoch: u32,
+    from: Lsn,
     mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> Result<LogEnd> {
-    walk(volume, region, from, epoch, &mut |lsn, body| {
+    walk(volume, region, epoch, from, &mut |lsn, body| {
         let record =
             Record::decode(body).map_err(|damage| damaged(region, block_of(lsn.0 - 1), &damage))?;
         visit(lsn, record)
@@ -122,8 +122,8 @@ struct Walk<'v> {
 pub(super) fn walk(
     volume: &Volume,
     region: LogRegion,
-    from: Lsn,
     epoch: u32,
+    from: Lsn,
     visit: Visit<'_>,
 ) -> Result<LogEnd> {
     let start = block_of(from.0);
