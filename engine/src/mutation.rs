@@ -32,6 +32,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("log-retries-failed-flush", "wal_crash"),
     // BUGS D11: appends go on behind a torn tail without a new epoch.
     ("log-keeps-epoch", "wal_crash"),
+    // BUGS L1: the end of a flush wakes nobody.
+    ("log-sleeps-through", "loom_wal"),
 ];
 
 /// Whether mutation `name` is switched on.

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Progress, Store, SystemClock, TablePersist, verify,
+    Durability, Kv, Lsn, Options, PageStoreKind, Progress, Store, SystemClock, TablePersist, verify,
 };
 
 const BLOCKS: u64 = 4_096;
@@ -83,6 +83,7 @@ struct History {
 /// Runs a program until the power goes (or the program ends).
 fn run_until_cut(store: &Store, rng: &mut StdRng, from: usize, page_size: usize) -> History {
     let mut history = History { steps: Vec::new(), acknowledged: 0 };
+    let mut newest = Lsn(0);
     for i in from..from + 1_200 {
         let step = step(rng, i, page_size);
         let done = match &step {
@@ -92,8 +93,10 @@ fn run_until_cut(store: &Store, rng: &mut StdRng, from: usize, page_size: usize)
         // A failed operation may or may not be in the log.
         history.steps.push(step);
         let Ok(lsn) = done else { return history };
+        // A delete of an absent key has the LSN of what made it absent.
+        newest = newest.max(lsn);
         if rng.random_bool(0.05) {
-            if store.sync(lsn).is_err() {
+            if store.sync(newest).is_err() {
                 return history;
             }
             history.acknowledged = history.steps.len();
@@ -132,6 +135,33 @@ fn matching_prefix(base: &Map, history: &History, found: &Map) -> Option<usize> 
     (state == *found).then_some(history.steps.len())
 }
 
+/// For the failure's story: the prefix that comes nearest, and up to eight keys in which it differs.
+fn nearest_miss(base: &Map, history: &History, found: &Map) -> String {
+    let number = |v: Option<&Vec<u8>>| v.map(|v| u64::from_be_bytes(v[..8].try_into().unwrap()));
+    let mut state = base.clone();
+    let mut best: Option<(usize, usize, Vec<String>)> = None;
+    for n in 0..=history.steps.len() {
+        let keys: std::collections::BTreeSet<&Vec<u8>> = state.keys().chain(found.keys()).collect();
+        let differ: Vec<String> = keys
+            .into_iter()
+            .filter(|k| state.get(*k) != found.get(*k))
+            .map(|k| {
+                let key = String::from_utf8_lossy(k);
+                format!("{key}: expected {:?}, found {:?}", number(state.get(k)), number(found.get(k)))
+            })
+            .collect();
+        if best.as_ref().is_none_or(|(_, least, _)| differ.len() < *least) {
+            best = Some((n, differ.len(), differ));
+        }
+        if let Some(step) = history.steps.get(n) {
+            apply(&mut state, step);
+        }
+    }
+    let (n, count, mut differ) = best.expect("there is a prefix of length 0");
+    differ.truncate(8);
+    format!("nearest: after step {n}, {count} keys differ: {}", differ.join("; "))
+}
+
 /// Opens the store again and again until the power holds through recovery.
 fn recover(device: Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> (Arc<CrashDevice>, Store) {
     let mut device = device;
@@ -139,12 +169,12 @@ fn recover(device: Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> (Ar
         if rng.random_bool(0.5) {
             break;
         }
-        device.cut_power_after(rng.random_range(0..150));
+        device.cut_power_in(rng.random_range(0..150));
         match open(&device, options) {
             Ok(store) => drop(store),
             Err(e) => assert!(device.power_is_cut(), "recovery fails with the power on: {e}"),
         }
-        device = Arc::new(device.crash(rng.random()));
+        device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
     }
     let store = open(&device, options).expect("recovers");
     (device, store)
@@ -158,18 +188,19 @@ fn crash_again_and_again(kind: PageStoreKind, page_size: usize, seed: u64, round
     let mut store = open(&device, &options).expect("formats");
     let mut base = Map::new();
     for round in 0..rounds {
-        device.cut_power_after(rng.random_range(0..1_500));
+        device.cut_power_in(rng.random_range(0..1_500));
         let history = run_until_cut(&store, &mut rng, round * 1_000, page_size);
         drop(store);
-        let after = Arc::new(device.crash(rng.random()));
+        let after = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
         (device, store) = recover(after, &options, &mut rng);
         let found = contents(&store);
         let Some(n) = matching_prefix(&base, &history, &found) else {
             panic!(
-                "{story}, round {round}: {} records found, which is the state after none of steps {}..={}",
+                "{story}, round {round}: {} records found, which is the state after none of steps {}..={}\n{}",
                 found.len(),
                 history.acknowledged,
-                history.steps.len()
+                history.steps.len(),
+                nearest_miss(&base, &history, &found)
             );
         };
         let report = verify(device.clone()).expect("verifies");
@@ -216,7 +247,7 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
             let store = open(&device, &options).expect("formats");
             let mut map = Map::new();
             // The first failing write is somewhere in write-back, a checkpoint or a log flush.
-            device.fail_writes_after(200 + 50 * seed);
+            device.fail_write_in(200 + 50 * seed);
             for i in 0.. {
                 let step = step(&mut rng, i, 4096);
                 let done = match &step {

@@ -32,6 +32,8 @@ struct State {
     flushes: u64,
     fail_write: Option<u64>,
     fail_flush: Option<u64>,
+    /// Requests of any kind until the power goes.
+    power: Option<u64>,
 }
 
 /// A small in-memory device with a volatile write cache.
@@ -56,6 +58,7 @@ impl CrashDevice {
             flushes: 0,
             fail_write: None,
             fail_flush: None,
+            power: None,
         };
         CrashDevice {
             blocks: (state.durable.len() / BLOCK_SIZE) as u64,
@@ -101,6 +104,16 @@ impl CrashDevice {
         state.fail_flush = Some(state.flushes + n);
     }
 
+    /// After `n` more requests the power goes: that request and all later ones fail and leave nothing behind.
+    pub fn cut_power_in(&self, n: u64) {
+        self.state.lock().power = Some(n);
+    }
+
+    /// Whether the power has gone.
+    pub fn power_is_cut(&self) -> bool {
+        self.state.lock().power == Some(0)
+    }
+
     /// Write requests so far.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
@@ -130,6 +143,18 @@ fn injected(what: &'static str, lba: Lba) -> DeviceError {
 }
 
 impl State {
+    /// Counts a request against the power that is left.
+    fn draw_power(&mut self, what: &'static str, lba: Lba) -> Result<(), DeviceError> {
+        match &mut self.power {
+            Some(0) => Err(injected(what, lba)),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     fn add(&mut self, block: u64, bytes: Option<&[u8]>, forgotten: bool) {
         let version = Version {
             bytes: bytes.map(Box::from),
@@ -147,13 +172,16 @@ impl BlockDevice for CrashDevice {
     fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {
         check_request("read", lba, buf.len(), self.blocks)?;
         let at = lba.0 as usize * BLOCK_SIZE;
-        buf.copy_from_slice(&self.state.lock().current[at..at + buf.len()]);
+        let state = &mut *self.state.lock();
+        state.draw_power("read", lba)?;
+        buf.copy_from_slice(&state.current[at..at + buf.len()]);
         Ok(())
     }
 
     fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
         let blocks = check_request("write", lba, bytes.len(), self.blocks)?;
         let state = &mut *self.state.lock();
+        state.draw_power("write", lba)?;
         let fails = state.fail_write.is_some_and(|n| n == state.writes);
         state.writes += 1;
         for (i, block) in bytes.chunks_exact(BLOCK_SIZE).enumerate() {
@@ -172,6 +200,7 @@ impl BlockDevice for CrashDevice {
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
         check_range("trim", lba, blocks, self.blocks)?;
         let state = &mut *self.state.lock();
+        state.draw_power("trim", lba)?;
         for block in lba.0..lba.0 + blocks {
             state.add(block, None, false);
             put_block(&mut state.current, block, None);
@@ -181,6 +210,7 @@ impl BlockDevice for CrashDevice {
 
     fn flush(&self) -> Result<(), DeviceError> {
         let state = &mut *self.state.lock();
+        state.draw_power("flush", Lba(0))?;
         let fails = state.fail_flush.is_some_and(|n| n == state.flushes);
         state.flushes += 1;
         if fails {

@@ -16,6 +16,7 @@ mod aligned;
 mod crash;
 mod file;
 mod mem;
+mod overlay;
 mod pm;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod uring;
@@ -25,6 +26,7 @@ pub use aligned::AlignedBuf;
 pub use crash::CrashDevice;
 pub use file::FileDevice;
 pub use mem::MemDevice;
+pub use overlay::OverlayDevice;
 pub use pm::{LINE_SIZE, MemPm, PmDevice};
 pub use volume::Volume;
 

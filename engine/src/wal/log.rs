@@ -11,17 +11,19 @@
 //! wakes all waiters, so no wake-up is lost (BUGS L1). `durable` moves only after the device flush returned (D5, D12). After a
 //! failed write or flush the log is poisoned for good: the kernel may have dropped the pages, so trying again proves nothing.
 
+use std::sync::Arc;
+
 use super::block::{B, behind, block_of};
 use super::buffer::Buffer;
 use super::record::{MAX_RECORD_BYTES, Record};
-use super::{LogEnd, LogRegion, replay};
+use super::{LogEnd, LogRegion};
 use crate::device::{BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
 /// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background.
@@ -100,33 +102,14 @@ impl Log {
         })
     }
 
-    /// Where the durable log that begins at `from` ends. Flushes the device first: what a killed process had written but not
+    /// Where the durable log that begins at `from`, in epoch `epoch`, ends. Flushes the device first: what a killed process had written but not
     /// flushed is read back here, and pages may be written under it, so it must not vanish afterwards.
     ///
     /// # Errors
     /// As [`replay`].
-    pub fn scan_end(volume: &Volume, region: LogRegion, from: Lsn) -> Result<LogEnd> {
+    pub fn scan_end(volume: &Volume, region: LogRegion, epoch: u32, from: Lsn) -> Result<LogEnd> {
         volume.flush()?;
-        super::replay::walk(volume, region, from, &mut |_, _| Ok(()))
-    }
-
-    /// Finds the end of the log that begins at `from`, passes its records to `visit`, and goes on behind it under `epoch`.
-    ///
-    /// # Errors
-    /// As [`replay`] and [`Log::create`].
-    pub fn open(
-        volume: Arc<Volume>,
-        region: LogRegion,
-        epoch: u32,
-        from: Lsn,
-        options: &Options,
-        visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
-    ) -> Result<(Log, LogEnd)> {
-        volume.flush()?;
-        let end = replay(&volume, region, from, visit)?;
-        let log = Log::create(volume, region, epoch, end.next_start, options)?;
-        log.keep_from(from);
-        Ok((log, end))
+        super::replay::walk(volume, region, epoch, from, &mut |_, _| Ok(()))
     }
 
     /// Appends a record; it is durable once `flush_to` of the returned LSN has returned. If the buffer is full it is flushed first.
@@ -192,7 +175,9 @@ impl Log {
             let (full, outcome) = self.write_out(full);
             state = self.state.lock();
             self.finish(&mut state, full, outcome);
-            self.flushed.notify_all();
+            if !mutation::on("log-sleeps-through") {
+                self.flushed.notify_all();
+            }
         }
     }
 

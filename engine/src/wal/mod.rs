@@ -29,7 +29,8 @@
 //!
 //! Every opening begins a new epoch at a fresh block ([`LogEnd::next_start`]), and the epoch is durable in the superblock before anything
 //! is written under it. So what a crash left behind the end never joins what is written later (BUGS D9, D11): a smaller epoch ends the
-//! log, a greater one must begin with its first block, and a record cut by an epoch's end is dead.
+//! log, a greater one must begin with its first block, and a record cut by an epoch's end is dead. The reader has to know the epoch at its
+//! start: while a new epoch has written nothing yet, a left-over block may stand exactly there.
 //!
 //! # Invariants
 //!
@@ -73,7 +74,7 @@ pub struct LogEnd {
     pub end: Lsn,
     /// Where the next epoch begins: the first block boundary from `end` on.
     pub next_start: Lsn,
-    /// Epoch of the last block read; 0 if there is none. Never greater than the superblock's.
+    /// Epoch of the last block read, or the one reading began with. Never greater than the superblock's.
     pub epoch: u32,
     /// Number of records.
     pub records: u64,

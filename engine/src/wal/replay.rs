@@ -26,17 +26,19 @@ const CHUNK: u64 = 64;
 const LOOK_AHEAD: u64 = 256;
 
 /// Passes every record from `from` on to `visit`, with its LSN, and says where the log ends. `from` is a record boundary that was
-/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`].
+/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`]. `epoch` is the one that was being written there: blocks of a
+/// smaller one, left over behind an older end, are not part of the log.
 ///
 /// # Errors
 /// [`Error::Damaged`] as the module says, what `visit` returns, and device failures.
 pub fn replay(
     volume: &Volume,
     region: LogRegion,
+    epoch: u32,
     from: Lsn,
     mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> Result<LogEnd> {
-    walk(volume, region, from, &mut |lsn, body| {
+    walk(volume, region, epoch, from, &mut |lsn, body| {
         let record =
             Record::decode(body).map_err(|damage| damaged(region, block_of(lsn.0 - 1), &damage))?;
         visit(lsn, record)
@@ -120,6 +122,7 @@ struct Walk<'v> {
 pub(super) fn walk(
     volume: &Volume,
     region: LogRegion,
+    epoch: u32,
     from: Lsn,
     visit: Visit<'_>,
 ) -> Result<LogEnd> {
@@ -129,7 +132,7 @@ pub(super) fn walk(
         region,
         from,
         visit,
-        epoch: 0,
+        epoch,
         full: true,
         carry: Carry::None,
         end: from,
@@ -165,10 +168,6 @@ pub(super) fn walk(
 impl Walk<'_> {
     /// Whether a valid block continues the log; if not, why the log ends before it.
     fn judge(&mut self, header: &Header) -> Option<EndReason> {
-        if self.epoch == 0 {
-            self.epoch = header.epoch;
-            return None;
-        }
         if header.epoch < self.epoch {
             return Some(EndReason::StaleEpoch);
         }
