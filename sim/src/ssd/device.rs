@@ -94,7 +94,12 @@ impl SimSsd {
     ///
     /// # Errors
     /// [`SsdError`] for a geometry that cannot work and for [`TimingMode::Queued`].
-    pub fn new(profile: &SsdProfile, logical_blocks: u64, mode: TimingMode, seed: u64) -> Result<Self, SsdError> {
+    pub fn new(
+        profile: &SsdProfile,
+        logical_blocks: u64,
+        mode: TimingMode,
+        seed: u64,
+    ) -> Result<Self, SsdError> {
         if mode == TimingMode::Queued {
             return Err(SsdError::QueuedUnsupported);
         }
@@ -103,7 +108,12 @@ impl SimSsd {
             found: profile.gc.clone(),
             expected: "a policy that GcPolicy::parse reads".into(),
         })?;
-        let mut config = FtlConfig::new(logical_blocks, profile.pages_per_block, profile.over_provisioning, policy);
+        let mut config = FtlConfig::new(
+            logical_blocks,
+            profile.pages_per_block,
+            profile.over_provisioning,
+            policy,
+        );
         config.reserve_blocks = profile.reserve_blocks;
         config.seed = seed;
         let ftl = Ftl::new(&config)?;
@@ -123,14 +133,21 @@ impl SimSsd {
     /// Serves what was asked of the drive since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         let mut state = self.state.lock();
-        let (reads, writes) = (std::mem::take(&mut state.reads), std::mem::take(&mut state.writes));
+        let (reads, writes) = (
+            std::mem::take(&mut state.reads),
+            std::mem::take(&mut state.writes),
+        );
         let p = &self.profile;
         let transfer_us = BLOCK_SIZE as f64 / p.channel_mb_per_s;
         let read_us = reads as f64 * (p.read_us + transfer_us);
         let write_us = writes.div_ceil(u64::from(p.dies())) as f64 * p.program_us
             + writes.div_ceil(u64::from(p.channels)) as f64 * transfer_us;
         let service_ns = ((read_us + write_us) * 1000.0).round() as u64;
-        Served { done: Nanos(at.0 + service_ns), service_ns, queue_ns: 0 }
+        Served {
+            done: Nanos(at.0 + service_ns),
+            service_ns,
+            queue_ns: 0,
+        }
     }
 
     /// Counters since the last reset.
@@ -186,10 +203,19 @@ impl SimSsd {
     }
 
     fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        if lba.0.checked_add(blocks).is_some_and(|end| end <= self.blocks) {
+        if lba
+            .0
+            .checked_add(blocks)
+            .is_some_and(|end| end <= self.blocks)
+        {
             return Ok(());
         }
-        Err(DeviceError::OutOfRange { what, lba, blocks, capacity: self.blocks })
+        Err(DeviceError::OutOfRange {
+            what,
+            lba,
+            blocks,
+            capacity: self.blocks,
+        })
     }
 
     fn check_bytes(&self, what: &'static str, lba: Lba, bytes: usize) -> Result<(), DeviceError> {

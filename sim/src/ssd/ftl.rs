@@ -63,7 +63,12 @@ pub struct FtlConfig {
 impl FtlConfig {
     /// A log of `T = U·(1 + over_provisioning)` pages, rounded up to whole blocks and to at least one block
     /// more than `U` needs, with the smallest reserve and a shared frontier.
-    pub fn new(logical_pages: u64, pages_per_block: u32, over_provisioning: f64, policy: GcPolicy) -> Self {
+    pub fn new(
+        logical_pages: u64,
+        pages_per_block: u32,
+        over_provisioning: f64,
+        policy: GcPolicy,
+    ) -> Self {
         let b = f64::from(pages_per_block.max(1));
         let wanted = (logical_pages as f64 * (1.0 + over_provisioning) / b - 1e-9).ceil() as u32;
         let least = (logical_pages as f64 / b).ceil() as u32 + 1;
@@ -281,7 +286,10 @@ impl Ftl {
         // invariant: the reserve leaves a free block whenever a frontier fills (checked by `check`).
         let block = self.free.pop().expect("the reserve holds a free block");
         let start = block * self.b;
-        Frontier { next: start, end: start + self.b }
+        Frontier {
+            next: start,
+            end: start + self.b,
+        }
     }
 
     /// Collects one victim.
@@ -326,7 +334,11 @@ impl Ftl {
         self.l2p[(entry & PAGE_MASK) as usize] = target;
         self.victims.add(self.block_of(target), 1);
         self.counters.gc_writes += 1;
-        if let Some(count) = self.counters.gc_by_class.get_mut((entry >> PAGE_BITS) as usize) {
+        if let Some(count) = self
+            .counters
+            .gc_by_class
+            .get_mut((entry >> PAGE_BITS) as usize)
+        {
             *count += 1;
         }
         ops.gc_move(from, target);
@@ -403,18 +415,25 @@ impl Ftl {
             }
             let page = entry & PAGE_MASK;
             if self.l2p[page as usize] != physical as u32 {
-                return Err(format!("physical page {physical} claims logical page {page}, which is elsewhere"));
+                return Err(format!(
+                    "physical page {physical} claims logical page {page}, which is elsewhere"
+                ));
             }
             valid[physical / self.b as usize] += 1;
         }
         let mapped = self.l2p.iter().filter(|&&p| p != NONE).count() as u64;
         if mapped != self.in_use || u64::from(valid.iter().sum::<u32>()) != mapped {
-            return Err(format!("{mapped} mapped pages, {} said to be in use", self.in_use));
+            return Err(format!(
+                "{mapped} mapped pages, {} said to be in use",
+                self.in_use
+            ));
         }
         for (block, &expected) in valid.iter().enumerate() {
             let found = self.victims.valid(block as u32);
             if found != expected {
-                return Err(format!("block {block} holds {expected} valid pages, its count says {found}"));
+                return Err(format!(
+                    "block {block} holds {expected} valid pages, its count says {found}"
+                ));
             }
         }
         Ok(())
@@ -423,28 +442,50 @@ impl Ftl {
 
 /// Refuses geometries that cannot work; returns the number of blocks.
 fn check(config: &FtlConfig) -> Result<u32, GeometryError> {
-    let wrong = |name, found: String, expected: String| Err(GeometryError { name, found, expected });
+    let wrong = |name, found: String, expected: String| {
+        Err(GeometryError {
+            name,
+            found,
+            expected,
+        })
+    };
     let b = u64::from(config.pages_per_block);
     if !(1..=1 << 15).contains(&b) {
         return wrong("pages per block", b.to_string(), "1 to 32768".into());
     }
     if !(1..=MAX_LOGICAL_PAGES).contains(&config.logical_pages) {
-        return wrong("logical pages", config.logical_pages.to_string(), format!("1 to {MAX_LOGICAL_PAGES}"));
+        return wrong(
+            "logical pages",
+            config.logical_pages.to_string(),
+            format!("1 to {MAX_LOGICAL_PAGES}"),
+        );
     }
     let least = match config.frontiers {
         Frontiers::Shared => 1,
         Frontiers::Separate => 3,
     };
     if config.reserve_blocks < least {
-        return wrong("reserve blocks", config.reserve_blocks.to_string(), format!("at least {least}"));
+        return wrong(
+            "reserve blocks",
+            config.reserve_blocks.to_string(),
+            format!("at least {least}"),
+        );
     }
     let needed = config.logical_pages.div_ceil(b) + 1;
     if u64::from(config.log_blocks) < needed {
-        return wrong("log blocks", config.log_blocks.to_string(), format!("at least {needed} for the logical pages and one block of slack"));
+        return wrong(
+            "log blocks",
+            config.log_blocks.to_string(),
+            format!("at least {needed} for the logical pages and one block of slack"),
+        );
     }
     let blocks = u64::from(config.log_blocks) + u64::from(config.reserve_blocks);
     if blocks * b >= u64::from(NONE) {
-        return wrong("physical pages", (blocks * b).to_string(), format!("below {NONE}"));
+        return wrong(
+            "physical pages",
+            (blocks * b).to_string(),
+            format!("below {NONE}"),
+        );
     }
     config.policy.check()?;
     Ok(blocks as u32)

@@ -101,13 +101,25 @@ impl SplitMix {
 #[derive(Debug)]
 enum Sealed {
     /// Doubly linked lists by valid count; `least` is a lower bound of the smallest non-empty one.
-    ByValid { heads: Vec<u32>, links: Vec<Link>, least: u32 },
+    ByValid {
+        heads: Vec<u32>,
+        links: Vec<Link>,
+        least: u32,
+    },
     /// In sealing order.
     Queue { order: VecDeque<u32>, window: u32 },
     /// In no order.
-    Bag { blocks: Vec<u32>, d: u32, rng: SplitMix },
+    Bag {
+        blocks: Vec<u32>,
+        d: u32,
+        rng: SplitMix,
+    },
     /// In no order, with the sealing time (in seals) of every block.
-    Aged { blocks: Vec<u32>, sealed_at: Vec<u64>, now: u64 },
+    Aged {
+        blocks: Vec<u32>,
+        sealed_at: Vec<u64>,
+        now: u64,
+    },
 }
 
 /// Neighbours in a list of [`Sealed::ByValid`]; `prev == OPEN` marks a block in no list.
@@ -132,15 +144,38 @@ impl Victims {
         let sealed = match policy {
             GcPolicy::Greedy => Sealed::ByValid {
                 heads: vec![NIL; b as usize + 1],
-                links: vec![Link { prev: OPEN, next: NIL }; n],
+                links: vec![
+                    Link {
+                        prev: OPEN,
+                        next: NIL
+                    };
+                    n
+                ],
                 least: 0,
             },
-            GcPolicy::Fifo => Sealed::Queue { order: VecDeque::with_capacity(n), window: 1 },
-            GcPolicy::WindowedGreedy(w) => Sealed::Queue { order: VecDeque::with_capacity(n), window: w },
-            GcPolicy::DChoices(d) => Sealed::Bag { blocks: Vec::with_capacity(n), d, rng: SplitMix(seed) },
-            GcPolicy::CostBenefit => Sealed::Aged { blocks: Vec::with_capacity(n), sealed_at: vec![0; n], now: 0 },
+            GcPolicy::Fifo => Sealed::Queue {
+                order: VecDeque::with_capacity(n),
+                window: 1,
+            },
+            GcPolicy::WindowedGreedy(w) => Sealed::Queue {
+                order: VecDeque::with_capacity(n),
+                window: w,
+            },
+            GcPolicy::DChoices(d) => Sealed::Bag {
+                blocks: Vec::with_capacity(n),
+                d,
+                rng: SplitMix(seed),
+            },
+            GcPolicy::CostBenefit => Sealed::Aged {
+                blocks: Vec::with_capacity(n),
+                sealed_at: vec![0; n],
+                now: 0,
+            },
         };
-        Victims { valid: vec![0; n], sealed }
+        Victims {
+            valid: vec![0; n],
+            sealed,
+        }
     }
 
     pub(crate) fn valid(&self, block: u32) -> u32 {
@@ -163,7 +198,12 @@ impl Victims {
     pub(crate) fn invalidate(&mut self, block: u32) {
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
-        if let Sealed::ByValid { heads, links, least } = &mut self.sealed {
+        if let Sealed::ByValid {
+            heads,
+            links,
+            least,
+        } = &mut self.sealed
+        {
             if links[block as usize].prev != OPEN {
                 let v = u32::from(*valid);
                 unlink(heads, links, v + 1, block);
@@ -177,13 +217,21 @@ impl Victims {
     pub(crate) fn seal(&mut self, block: u32) {
         let v = self.valid(block);
         match &mut self.sealed {
-            Sealed::ByValid { heads, links, least } => {
+            Sealed::ByValid {
+                heads,
+                links,
+                least,
+            } => {
                 push(heads, links, v, block);
                 *least = (*least).min(v);
             }
             Sealed::Queue { order, .. } => order.push_back(block),
             Sealed::Bag { blocks, .. } => blocks.push(block),
-            Sealed::Aged { blocks, sealed_at, now } => {
+            Sealed::Aged {
+                blocks,
+                sealed_at,
+                now,
+            } => {
                 *now += 1;
                 sealed_at[block as usize] = *now;
                 blocks.push(block);
@@ -195,7 +243,11 @@ impl Victims {
     pub(crate) fn take(&mut self) -> u32 {
         let valid = &self.valid;
         match &mut self.sealed {
-            Sealed::ByValid { heads, links, least } => {
+            Sealed::ByValid {
+                heads,
+                links,
+                least,
+            } => {
                 // invariant: some block is sealed whenever GC runs, so this ends at a head.
                 while heads[*least as usize] == NIL {
                     *least += 1;
@@ -207,8 +259,12 @@ impl Victims {
             }
             Sealed::Queue { order, window } => {
                 let window = (*window as usize).min(order.len());
-                let at = (0..window).min_by_key(|&i| valid[order[i] as usize]).unwrap_or(0);
-                order.remove(at).expect("GC runs only when a block is sealed")
+                let at = (0..window)
+                    .min_by_key(|&i| valid[order[i] as usize])
+                    .unwrap_or(0);
+                order
+                    .remove(at)
+                    .expect("GC runs only when a block is sealed")
             }
             Sealed::Bag { blocks, d, rng } => {
                 let mut draw = || rng.below(blocks.len() as u64) as usize;
@@ -221,7 +277,11 @@ impl Victims {
                 }
                 blocks.swap_remove(best)
             }
-            Sealed::Aged { blocks, sealed_at, now } => {
+            Sealed::Aged {
+                blocks,
+                sealed_at,
+                now,
+            } => {
                 let b = f64::from(valid.iter().copied().max().unwrap_or(1).max(1));
                 let score = |&block: &u32| {
                     let u = f64::from(valid[block as usize]) / b;
@@ -241,7 +301,9 @@ impl Victims {
                 Sealed::ByValid { heads, links, .. } => 4 * heads.capacity() + 8 * links.capacity(),
                 Sealed::Queue { order, .. } => 4 * order.capacity(),
                 Sealed::Bag { blocks, .. } => 4 * blocks.capacity(),
-                Sealed::Aged { blocks, sealed_at, .. } => 4 * blocks.capacity() + 8 * sealed_at.capacity(),
+                Sealed::Aged {
+                    blocks, sealed_at, ..
+                } => 4 * blocks.capacity() + 8 * sealed_at.capacity(),
             }
     }
 }

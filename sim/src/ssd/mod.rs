@@ -6,6 +6,8 @@ mod gc;
 mod profile;
 
 pub use device::{Served, SimSsd, SsdCounters, SsdError, TimingMode, Wear};
-pub use ftl::{CLASSES, FlashOps, Frontiers, Ftl, FtlConfig, FtlCounters, GeometryError, MAX_LOGICAL_PAGES};
+pub use ftl::{
+    CLASSES, FlashOps, Frontiers, Ftl, FtlConfig, FtlCounters, GeometryError, MAX_LOGICAL_PAGES,
+};
 pub use gc::GcPolicy;
 pub use profile::{ProfileError, SsdProfile, builtin};

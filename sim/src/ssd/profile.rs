@@ -58,14 +58,27 @@ impl SsdProfile {
     /// # Errors
     /// [`ProfileError`] naming the key and what is expected of it.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
-        let fail = |why: String| ProfileError { file: file.into(), why };
+        let fail = |why: String| ProfileError {
+            file: file.into(),
+            why,
+        };
         let p: SsdProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
         let ranges = [
-            ("pages_per_block", f64::from(p.pages_per_block), 1.0, 32768.0),
+            (
+                "pages_per_block",
+                f64::from(p.pages_per_block),
+                1.0,
+                32768.0,
+            ),
             ("over_provisioning", p.over_provisioning, 0.001, 100.0),
             ("reserve_blocks", f64::from(p.reserve_blocks), 1.0, 65536.0),
             ("channels", f64::from(p.channels), 1.0, 1024.0),
-            ("dies_per_channel", f64::from(p.dies_per_channel), 1.0, 1024.0),
+            (
+                "dies_per_channel",
+                f64::from(p.dies_per_channel),
+                1.0,
+                1024.0,
+            ),
             ("read_us", p.read_us, 0.001, 1e6),
             ("program_us", p.program_us, 0.001, 1e6),
             ("erase_us", p.erase_us, 0.001, 1e7),
