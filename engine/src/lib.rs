@@ -10,6 +10,7 @@ mod error;
 mod kv;
 mod options;
 mod stats;
+pub mod sync;
 mod types;
 
 pub use error::{Error, Result};
