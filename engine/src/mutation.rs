@@ -29,7 +29,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // D12-like: the log says "durable" before the device has flushed.
     ("log-acks-before-flush", "wal_crash"),
     // BUGS D5: after a failed flush the next one "succeeds".
-    ("log-retries-failed-flush", "wal_crash"),
+    ("log-retries-failed-flush", "loom_wal"),
     // BUGS D11: appends go on behind a torn tail without a new epoch.
     ("log-keeps-epoch", "wal_crash"),
     // BUGS L1: the end of a flush wakes nobody.

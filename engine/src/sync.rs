@@ -2,10 +2,8 @@
 //!
 //! Every lock, condition variable and atomic of the engine comes from here, so that the code which loom explores is the
 //! code which ships. The common ground is parking_lot's shape: guards without poison, `Condvar::wait(&mut guard)`.
-//! Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and `OnceLock` are std's: loom need not
-//! see them.
-
-pub use std::sync::Arc;
+//! Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`std::sync::Arc`] and `OnceLock` are
+//! used as they are: loom need not see them.
 
 #[cfg(not(loom))]
 mod plain {
@@ -14,7 +12,9 @@ mod plain {
 
     /// Atomic types and fences.
     pub mod atomic {
-        pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+        pub use std::sync::atomic::{
+            AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        };
     }
 
     /// Hints to the processor.
@@ -32,7 +32,9 @@ mod explored {
 
     /// Atomic types and fences.
     pub mod atomic {
-        pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+        pub use loom::sync::atomic::{
+            AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        };
     }
 
     /// Hints to the processor; for loom a spin is a yield.
@@ -78,13 +80,17 @@ mod explored {
     impl<T> Deref for MutexGuard<'_, T> {
         type Target = T;
         fn deref(&self) -> &T {
-            self.0.as_ref().expect("a guard outside of wait holds the lock")
+            self.0
+                .as_ref()
+                .expect("a guard outside of wait holds the lock")
         }
     }
 
     impl<T> DerefMut for MutexGuard<'_, T> {
         fn deref_mut(&mut self) -> &mut T {
-            self.0.as_mut().expect("a guard outside of wait holds the lock")
+            self.0
+                .as_mut()
+                .expect("a guard outside of wait holds the lock")
         }
     }
 
@@ -138,7 +144,10 @@ mod explored {
 
         /// Releases the lock, sleeps until notified, takes the lock again.
         pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-            let held = guard.0.take().expect("a guard outside of wait holds the lock");
+            let held = guard
+                .0
+                .take()
+                .expect("a guard outside of wait holds the lock");
             guard.0 = Some(self.0.wait(held).expect("a model that panics has ended"));
         }
 

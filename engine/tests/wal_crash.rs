@@ -3,7 +3,7 @@
 //! Teeth: each of these must fail a test of this file.
 //!
 //! ```text
-//! for m in log-acks-before-flush log-retries-failed-flush log-keeps-epoch; do
+//! for m in log-acks-before-flush log-keeps-epoch; do
 //!   TREERING_MUTATION=$m RUSTFLAGS="--cfg treering_mutations" cargo test -p treering-engine --test wal_crash
 //! done
 //! ```
