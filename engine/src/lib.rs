@@ -7,6 +7,7 @@
 
 pub mod device;
 mod error;
+pub mod index;
 mod kv;
 mod options;
 mod stats;
