@@ -12,6 +12,7 @@ pub mod wal;
 mod cache;
 mod checkpoint;
 mod error;
+pub mod index;
 mod kv;
 mod layout;
 mod mutation;

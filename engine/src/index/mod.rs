@@ -1,0 +1,340 @@
+//! The in-memory inner nodes: an ordered map from a leaf's lower fence to its page, read without latches.
+//!
+//! Optimistic lock coupling (Leis et al., DaMoN 2016; Bf-Tree §3.4; B-Trees Are Back §7.1): every node carries a
+//! version, odd while locked. A reader notes the version, reads, and checks that it has not moved; before it trusts a
+//! child it notes the child's version and *then* checks the parent again (BUGS S5), so that the child was the right one
+//! at an instant at which its noted version was current. Readers never write shared memory.
+//!
+//! ```text
+//! reader: v = version (Acquire, even) · relaxed loads · fence(Acquire) · version == v ?
+//! writer: CAS v -> v+1 (Acquire) · fence(Release) · relaxed stores · version = v+2 (Release)
+//! ```
+//!
+//! Why these orderings suffice. If a reader sees one relaxed store of a writer, the writer's release fence synchronises
+//! with the reader's acquire fence, so the last load sees v+1 or later and the read is thrown away. If it noted v+2, its
+//! acquire load makes all stores before v+2 visible. The same argument covers recycled nodes and key slots: both pass
+//! through a mutex and a release fence before they are written again. All is plain atomics in storage that is never
+//! given back while the index lives: a stale id or key reference leads to wrong words, never to wrong memory.
+//!
+//! Invariants
+//! - The root is node 0 for ever; it grows and shrinks by moving its content (no root pointer to race on, BUGS S3).
+//! - `SeparatorIsFirst`: a bottom node's first key equals the separator that leads to it (BUGS S4). So a reader that finds
+//!   its key below the first key has come by a stale path, though no node on it changed, and starts again.
+//! - In nodes above the bottom the first key is empty and stands for the node's own lower bound.
+//! - Upper bounds shrink only by a split, which changes the parent too; so a validated bottom node covers the key.
+//! - The key "" is always there.
+//!
+//! Writers that touch one bottom node upgrade its version and nothing else. Splits, merges, and removals of a first
+//! entry also take the `structure` mutex (about one insert in `N/2`), lock every node they change before they
+//! change the first, and unlock after the last. They are in `structure.rs`; nodes and arena in `node.rs`, key tails in `heap.rs`.
+
+mod heap;
+mod node;
+mod structure;
+
+use crate::PageId;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use heap::{Heap, head};
+use node::{Arena, Entry, Node};
+
+/// Fan-out of the engine's index: nodes of 4 KiB.
+const FANOUT: usize = 170;
+
+/// The index as the engine uses it.
+pub type Index = IndexOf<FANOUT>;
+
+/// A bulk load met entries that are no index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("index entry {at}: expected {}", if *.at == 0 { "the empty fence first" } else { "a fence above the one before it" })]
+pub struct UnsortedEntries {
+    /// Position of the offending entry, from 0.
+    pub at: usize,
+}
+
+/// An ordered map from lower fence to page with inner nodes of at most `N >= 3` entries.
+///
+/// Every method may be called from any thread. `find`, `insert`, `remove` and `find_before` are linearizable.
+#[derive(Debug)]
+pub struct IndexOf<const N: usize> {
+    arena: Arena<N>,
+    heap: Heap,
+    /// Held by whoever changes nodes above the bottom level.
+    structure: Mutex<()>,
+    len: AtomicUsize,
+}
+
+/// A bottom node reached by an optimistic descent.
+struct Reached<'a, const N: usize> {
+    node: &'a Node<N>,
+    version: u64,
+    /// The separator behind the node, if asked for.
+    next: Option<Vec<u8>>,
+}
+
+/// What a descent looks for.
+#[derive(Clone, Copy, PartialEq)]
+enum Aim {
+    /// The node that covers the key.
+    Cover,
+    /// The same, and the separator behind it.
+    CoverAndNext,
+    /// The node that holds what is just below the key.
+    Before,
+}
+
+impl<const N: usize> IndexOf<N> {
+    /// An index of one leaf that covers all keys.
+    pub fn new(first: PageId) -> Self {
+        const {
+            assert!(
+                N >= 3,
+                "a split leaves an entry on either side and one to insert"
+            )
+        };
+        let index = Self {
+            arena: Arena::new(),
+            heap: Heap::new(),
+            structure: Mutex::new(()),
+            len: AtomicUsize::new(1),
+        };
+        let root = index.arena.allocate();
+        let first = Entry {
+            head: 0,
+            key: heap::KeyRef::EMPTY,
+            child: first.0,
+        };
+        index.arena.node(root).fill(0, &[first]);
+        index.arena.node(root).unlock();
+        index
+    }
+
+    /// Loads ascending entries, the first of them with the fence "".
+    ///
+    /// # Errors
+    /// [`UnsortedEntries`] names the first entry out of place.
+    pub fn from_sorted<K: AsRef<[u8]>>(
+        entries: impl IntoIterator<Item = (K, PageId)>,
+    ) -> Result<Self, UnsortedEntries> {
+        let mut entries = entries.into_iter();
+        let first = entries.next().filter(|(key, _)| key.as_ref().is_empty());
+        let (mut last, page) = first.ok_or(UnsortedEntries { at: 0 })?;
+        let index = Self::new(page);
+        for (at, (key, page)) in entries.enumerate() {
+            if key.as_ref() <= last.as_ref() {
+                return Err(UnsortedEntries { at: at + 1 });
+            }
+            index.insert(key.as_ref(), page);
+            last = key;
+        }
+        Ok(index)
+    }
+
+    /// One attempt to reach a bottom node; `None` if a node changed underfoot.
+    fn try_descend(&self, key: &[u8], aim: Aim) -> Option<Reached<'_, N>> {
+        let mut node = self.arena.get(0)?;
+        let mut version = node.begin();
+        let mut next = None;
+        while node.level() > 0 {
+            let (at, exact) = node.search(&self.heap, key);
+            let at = if exact && aim != Aim::Before {
+                at
+            } else {
+                at.saturating_sub(1)
+            };
+            if at >= N {
+                return None;
+            }
+            if aim == Aim::CoverAndNext && at + 1 < node.count() {
+                let entry = node.get(at + 1);
+                next = Some(self.heap.copy(entry.head, entry.key));
+            }
+            let child = self.arena.get(node.child(at))?;
+            let child_version = child.begin();
+            // The child's version is noted: only if the parent still is as we read it was this the right child at a
+            // moment of that version (BUGS S5).
+            if !cfg!(treering_mutation = "skip_revalidate") && !node.valid(version) {
+                return None;
+            }
+            (node, version) = (child, child_version);
+        }
+        Some(Reached {
+            node,
+            version,
+            next,
+        })
+    }
+
+    /// Repeats `attempt` until it meets no change.
+    fn retry<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        loop {
+            if let Some(result) = attempt() {
+                return result;
+            }
+            if cfg!(loom) {
+                crate::sync::yield_now();
+            }
+        }
+    }
+
+    /// The leaf with the greatest lower fence at or below `key`.
+    pub fn find(&self, key: &[u8]) -> PageId {
+        self.retry(|| {
+            let reached = self.try_descend(key, Aim::Cover)?;
+            let (at, exact) = reached.node.search(&self.heap, key);
+            let at = if exact { at } else { at.checked_sub(1)? };
+            let page = (at < N).then(|| reached.node.child(at))?;
+            reached.node.valid(reached.version).then_some(PageId(page))
+        })
+    }
+
+    /// The greatest lower fence strictly below `key`, and its leaf; `None` for the key "".
+    pub fn find_before(&self, key: &[u8]) -> Option<(Vec<u8>, PageId)> {
+        if key.is_empty() {
+            return None;
+        }
+        Some(self.retry(|| {
+            let reached = self.try_descend(key, Aim::Before)?;
+            let at = reached.node.search(&self.heap, key).0.checked_sub(1)?;
+            let entry = reached.node.get(at);
+            let fence = self.heap.copy(entry.head, entry.key);
+            reached
+                .node
+                .valid(reached.version)
+                .then_some((fence, PageId(entry.child)))
+        }))
+    }
+
+    /// Up to `max` entries with fences at or above `from`, ascending. Each was there at some instant of the call, and one
+    /// that stays throughout is not left out; together they are no snapshot.
+    pub fn range(&self, from: &[u8], max: usize) -> Vec<(Vec<u8>, PageId)> {
+        let mut found = Vec::new();
+        let mut from = from.to_vec();
+        while found.len() < max {
+            let (part, next) = self.retry(|| self.try_part(&from, max - found.len()));
+            found.extend(part);
+            match next {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        found
+    }
+
+    /// The entries of one bottom node from `from` on, and where the next node begins.
+    #[expect(clippy::type_complexity, reason = "a pair for one caller")]
+    fn try_part(
+        &self,
+        from: &[u8],
+        max: usize,
+    ) -> Option<(Vec<(Vec<u8>, PageId)>, Option<Vec<u8>>)> {
+        let reached = self.try_descend(from, Aim::CoverAndNext)?;
+        let (at, exact) = reached.node.search(&self.heap, from);
+        if at == 0 && !exact {
+            return None;
+        }
+        let mut part = Vec::new();
+        for at in at..reached.node.count().min(at.saturating_add(max)) {
+            let entry = reached.node.get(at);
+            part.push((self.heap.copy(entry.head, entry.key), PageId(entry.child)));
+        }
+        if !reached.node.valid(reached.version) {
+            return None;
+        }
+        // The node's bound may have grown since the separator was read; what lies behind it comes with the next part.
+        if let Some(next) = &reached.next {
+            part.retain(|(key, _)| key < next);
+        }
+        Some((part, reached.next))
+    }
+
+    /// Maps `lower` to `page`, replacing what was there.
+    pub fn insert(&self, lower: &[u8], page: PageId) {
+        while !self.retry(|| self.try_insert(lower, page)) {
+            if self.insert_with_split(lower, page) {
+                return;
+            }
+        }
+    }
+
+    /// Inserts if the node has room; `Some(false)` if it must split first.
+    fn try_insert(&self, lower: &[u8], page: PageId) -> Option<bool> {
+        let Reached { node, version, .. } = self.try_descend(lower, Aim::Cover)?;
+        let (at, exact) = node.search(&self.heap, lower);
+        let full = node.count() == N;
+        if at == 0 && !exact {
+            return None;
+        }
+        if full && !exact {
+            return node.valid(version).then_some(false);
+        }
+        if !node.upgrade(version) {
+            return None;
+        }
+        if exact {
+            node.set_child(at, page.0);
+        } else {
+            node.insert(at, self.entry(lower, page.0));
+            self.len.fetch_add(1, Relaxed);
+        }
+        node.unlock();
+        Some(true)
+    }
+
+    /// A new entry that owns a copy of `key`.
+    fn entry(&self, key: &[u8], child: u64) -> Entry {
+        Entry {
+            head: head(key),
+            key: self.heap.store(key),
+            child,
+        }
+    }
+
+    /// Takes `lower` out; its range falls to the leaf before. False if it is not there; "" stays always.
+    pub fn remove(&self, lower: &[u8]) -> bool {
+        !lower.is_empty()
+            && match self.retry(|| self.try_remove(lower)) {
+                Some(removed) => removed,
+                None => self.remove_with_merge(lower),
+            }
+    }
+
+    /// Removes where one node is all that changes; `Some(None)` if more must.
+    fn try_remove(&self, lower: &[u8]) -> Option<Option<bool>> {
+        let Reached { node, version, .. } = self.try_descend(lower, Aim::Cover)?;
+        let (at, exact) = node.search(&self.heap, lower);
+        if at == 0 && !exact {
+            return None;
+        }
+        if !exact {
+            return node.valid(version).then_some(Some(false));
+        }
+        let alone = node.level() == 0 && std::ptr::eq(node, self.arena.node(0));
+        if at == 0 || (node.count() <= N / 4 + 1 && !alone) {
+            return node.valid(version).then_some(None);
+        }
+        if !node.upgrade(version) {
+            return None;
+        }
+        self.heap.free(node.remove(at).key);
+        self.len.fetch_sub(1, Relaxed);
+        node.unlock();
+        Some(Some(true))
+    }
+
+    /// Number of leaves.
+    #[expect(clippy::len_without_is_empty, reason = "an index is never empty")]
+    pub fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
+    /// Bytes taken from the allocator, free nodes and slots included.
+    pub fn bytes(&self) -> usize {
+        self.arena.census().0 * (size_of::<Node<N>>() + 16) + self.heap.bytes()
+    }
+
+    /// Inner nodes in use.
+    pub fn nodes(&self) -> usize {
+        self.arena.census().1
+    }
+}

@@ -1,0 +1,243 @@
+//! Changes that concern more than one node: split, merge, root growth and collapse, removal of a first entry.
+//!
+//! Under the `structure` mutex nodes above the bottom hold still, so a path is read plainly; the bottom node is locked
+//! first and looked at again. All nodes that change are locked before the first change: a reader that meets any of them
+//! waits or starts again, and a reader that has left them behind is caught by its bottom node (see the invariants above).
+
+use super::IndexOf;
+use super::heap::{KeyRef, head};
+use super::node::{Entry, Node};
+use crate::PageId;
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// Node ids from the root to the bottom, each with the position taken in it (unused at the bottom).
+type Path = Vec<(u64, usize)>;
+
+impl<const N: usize> IndexOf<N> {
+    fn node(&self, id: u64) -> &Node<N> {
+        self.arena.node(id)
+    }
+
+    /// The path to the bottom node that covers `key`; the caller holds `structure`.
+    fn path(&self, key: &[u8]) -> Path {
+        let (mut path, mut id) = (Path::new(), 0);
+        loop {
+            let node = self.node(id);
+            if node.level() == 0 {
+                path.push((id, 0));
+                return path;
+            }
+            let (at, exact) = node.search(&self.heap, key);
+            let at = if exact { at } else { at.saturating_sub(1) };
+            path.push((id, at));
+            id = node.child(at);
+        }
+    }
+
+    /// Inserts where a full bottom node must split; false if it is no longer full.
+    pub(super) fn insert_with_split(&self, lower: &[u8], page: PageId) -> bool {
+        let _structure = self.structure.lock();
+        let mut path = self.path(lower);
+        let bottom = self.node(path[path.len() - 1].0);
+        bottom.lock();
+        let (at, exact) = bottom.search(&self.heap, lower);
+        if exact || bottom.count() < N {
+            bottom.unlock();
+            return false;
+        }
+        // Every full node on the way splits; the first that has room takes the last separator.
+        let mut top = path.len() - 1;
+        while top > 0 && self.node(path[top].0).count() == N {
+            top -= 1;
+        }
+        for (id, _) in &path[top..path.len() - 1] {
+            self.node(*id).lock();
+        }
+        if self.node(path[top].0).count() == N {
+            path = self.grow_root(&path);
+        }
+        let mut entry = self.entry(lower, page.0);
+        let mut at = at;
+        let mut locked: Vec<u64> = path[top..].iter().map(|step| step.0).collect();
+        for level in (top + 1..path.len()).rev() {
+            let (separator, right) = self.split(path[level].0, at, entry);
+            locked.push(right);
+            entry = separator;
+            at = path[level - 1].1 + 1;
+        }
+        self.node(path[top].0).insert(at, entry);
+        self.len.fetch_add(1, Relaxed);
+        for id in locked {
+            self.node(id).unlock();
+        }
+        true
+    }
+
+    /// Moves the full, locked root's content one level down, into a new locked node.
+    fn grow_root(&self, path: &Path) -> Path {
+        let (root, below) = (self.node(0), self.arena.allocate());
+        let level = root.level();
+        self.node(below).fill(level, &root.entries());
+        root.fill(
+            level + 1,
+            &[Entry {
+                head: 0,
+                key: KeyRef::EMPTY,
+                child: below,
+            }],
+        );
+        let mut longer = vec![(0, 0), (below, path[0].1)];
+        longer.extend_from_slice(&path[1..]);
+        longer
+    }
+
+    /// Splits a full, locked node while inserting `entry` at `at`. Returns what the parent must take, and the new node,
+    /// locked. An append splits at the end, so that ascending keys leave full nodes behind.
+    fn split(&self, id: u64, at: usize, entry: Entry) -> (Entry, u64) {
+        let node = self.node(id);
+        let mut entries = node.entries();
+        let cut = if at == entries.len() {
+            at
+        } else {
+            entries.len().div_ceil(2)
+        };
+        entries.insert(at, entry);
+        let right = self.arena.allocate();
+        let mut upper = entries.split_off(cut);
+        let first = upper[0];
+        let separator = if node.level() == 0 {
+            let key = self.heap.copy(first.head, first.key);
+            self.entry(&key, right)
+        } else {
+            // The separator moves up; the right node's first key means its own lower bound.
+            upper[0] = Entry {
+                head: 0,
+                key: KeyRef::EMPTY,
+                child: first.child,
+            };
+            Entry {
+                child: right,
+                ..first
+            }
+        };
+        node.fill(node.level(), &entries);
+        self.node(right).fill(node.level(), &upper);
+        (separator, right)
+    }
+
+    /// Removes `lower` where it is the first of its node, or leaves the node nearly empty.
+    pub(super) fn remove_with_merge(&self, lower: &[u8]) -> bool {
+        let _structure = self.structure.lock();
+        let path = self.path(lower);
+        let bottom = self.node(path[path.len() - 1].0);
+        bottom.lock();
+        let (at, exact) = bottom.search(&self.heap, lower);
+        if !exact {
+            bottom.unlock();
+            return false;
+        }
+        self.len.fetch_sub(1, Relaxed);
+        if at > 0 {
+            self.heap.free(bottom.remove(at).key);
+            bottom.unlock();
+        } else {
+            self.remove_first(&path);
+        }
+        self.rebalance(lower);
+        true
+    }
+
+    /// Removes the first entry of the locked bottom node at the end of `path`, with nodes that this empties, and raises
+    /// the separator that leads there. Unlocks all.
+    fn remove_first(&self, path: &Path) {
+        let mut keeper = path.len() - 1;
+        while self.node(path[keeper].0).count() == 1 {
+            keeper -= 1;
+        }
+        let at = if keeper == path.len() - 1 {
+            0
+        } else {
+            path[keeper].1
+        };
+        // Where the path first leaves a leftmost edge, above the keeper: there stands the separator to raise.
+        let holder = (0..keeper)
+            .rev()
+            .find(|&level| path[level].1 > 0 && at == 0);
+        let locked = holder.unwrap_or(keeper)..path.len() - 1;
+        for (id, _) in &path[locked.clone()] {
+            self.node(*id).lock();
+        }
+        let node = self.node(path[keeper].0);
+        self.heap.free(node.remove(at).key);
+        if let Some(holder) = holder {
+            let (parent, place) = (self.node(path[holder].0), path[holder].1);
+            self.heap.free(parent.get(place).key);
+            let first = node.get(0);
+            if node.level() == 0 {
+                let key = self.heap.copy(first.head, first.key);
+                parent.set_key(place, head(&key), self.heap.store(&key));
+            } else {
+                parent.set_key(place, first.head, first.key);
+                node.set_key(0, 0, KeyRef::EMPTY);
+            }
+        }
+        for (id, _) in &path[keeper + 1..] {
+            let gone = self.node(*id);
+            gone.entries()
+                .iter()
+                .for_each(|entry| self.heap.free(entry.key));
+            self.arena.free(*id);
+        }
+        for (id, _) in &path[locked.start..=keeper] {
+            self.node(*id).unlock();
+        }
+    }
+
+    /// Merges thin nodes on the path to `key` with a neighbour, and takes out a root of one child.
+    fn rebalance(&self, key: &[u8]) {
+        let path = self.path(key);
+        for level in (1..path.len()).rev() {
+            let (parent, at) = (self.node(path[level - 1].0), path[level - 1].1);
+            if self.node(path[level].0).count() <= N / 4 && parent.count() > 1 {
+                let right = if at + 1 < parent.count() { at + 1 } else { at };
+                self.merge(parent, right);
+            }
+        }
+        let root = self.node(0);
+        while root.level() > 0 && root.count() == 1 {
+            root.lock();
+            let (id, child) = (root.child(0), self.node(root.child(0)));
+            child.lock();
+            root.fill(child.level(), &child.entries());
+            self.arena.free(id);
+            root.unlock();
+        }
+    }
+
+    /// Moves the child at `at` of `parent` into its left neighbour if both fit with room to spare.
+    fn merge(&self, parent: &Node<N>, at: usize) {
+        let (left, right_id) = (self.node(parent.child(at - 1)), parent.child(at));
+        let right = self.node(right_id);
+        parent.lock();
+        left.lock();
+        right.lock();
+        if left.count() + right.count() <= N - N / 4 {
+            let separator = parent.remove(at);
+            let mut entries = left.entries();
+            let start = entries.len();
+            entries.extend(right.entries());
+            if left.level() == 0 {
+                self.heap.free(separator.key);
+            } else {
+                entries[start].head = separator.head;
+                entries[start].key = separator.key;
+            }
+            left.fill(left.level(), &entries);
+            self.arena.free(right_id);
+        } else {
+            right.unlock();
+        }
+        left.unlock();
+        parent.unlock();
+    }
+}

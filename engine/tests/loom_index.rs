@@ -1,0 +1,96 @@
+//! The index under loom: every interleaving (with few preemptions) and every allowed reordering of small programs.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_index --target-dir target/loom`
+//!
+//! Teeth: the same with `RUSTFLAGS='--cfg loom --cfg treering_mutation="skip_revalidate"'` must fail (BUGS S5).
+#![cfg(loom)]
+
+use loom::thread;
+use std::sync::Arc;
+use treering_engine::PageId;
+use treering_engine::index::IndexOf;
+
+type Tiny = IndexOf<3>;
+
+fn explore(keys: &'static [&'static str], program: impl Fn(Arc<Tiny>) + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.max_branches = 20_000;
+    model.check(move || {
+        let index = Arc::new(Tiny::new(PageId(0)));
+        for key in keys {
+            index.insert(key.as_bytes(), page(key));
+        }
+        program(index);
+    });
+}
+
+fn page(key: &str) -> PageId {
+    PageId(key.bytes().next().map_or(0, u64::from))
+}
+
+/// A find for a fence that stays must answer its page whatever `change` does meanwhile.
+fn unmoved_by(keys: &'static [&'static str], wanted: &'static str, change: fn(&Tiny)) {
+    explore(keys, move |index| {
+        let shared = index.clone();
+        let writer = thread::spawn(move || change(&shared));
+        assert_eq!(
+            index.find(wanted.as_bytes()),
+            page(wanted),
+            "find({wanted}) lost its leaf"
+        );
+        writer.join().expect("the writer ended");
+        assert_eq!(index.find(wanted.as_bytes()), page(wanted));
+    });
+}
+
+#[test]
+fn find_is_unmoved_by_the_growth_of_the_root() {
+    unmoved_by(&["b", "d"], "d", |index| index.insert(b"c", page("c")));
+}
+
+#[test]
+fn find_is_unmoved_by_the_split_of_a_bottom_node() {
+    unmoved_by(&["b", "d", "f", "h", "j"], "j", |index| {
+        index.insert(b"g", page("g"))
+    });
+}
+
+#[test]
+fn find_is_unmoved_by_the_removal_of_a_first_entry_and_its_node() {
+    unmoved_by(&["b", "d"], "b", |index| {
+        index.insert(b"f", page("f"));
+        assert!(index.remove(b"f"));
+    });
+}
+
+#[test]
+fn a_find_beside_a_removal_answers_the_leaf_or_the_one_before() {
+    explore(&["b", "d", "f"], |index| {
+        let shared = index.clone();
+        let writer = thread::spawn(move || assert!(shared.remove(b"f")));
+        let found = index.find(b"g");
+        assert!(
+            found == page("f") || found == page("d"),
+            "find(g) answered {found}"
+        );
+        writer.join().expect("the writer ended");
+        assert_eq!(index.find(b"g"), page("d"));
+    });
+}
+
+#[test]
+fn two_inserts_both_stay() {
+    explore(&["b", "d"], |index| {
+        let shared = index.clone();
+        let writer = thread::spawn(move || shared.insert(b"c", page("c")));
+        index.insert(b"e", page("e"));
+        writer.join().expect("the writer ended");
+        let pages: Vec<_> = index
+            .range(b"", 9)
+            .into_iter()
+            .map(|entry| entry.1)
+            .collect();
+        assert_eq!(pages, ["", "b", "c", "d", "e"].map(page));
+    });
+}
