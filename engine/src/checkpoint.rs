@@ -53,7 +53,11 @@ impl Checkpointer {
     /// Continues from what the device holds.
     pub(crate) fn new(superblock: Superblock, snapshot_slots: Vec<Slot>, log_end: Lsn) -> Self {
         Checkpointer {
-            state: Mutex::new(State { superblock, snapshot_slots, run: None }),
+            state: Mutex::new(State {
+                superblock,
+                snapshot_slots,
+                run: None,
+            }),
             running: AtomicBool::new(false),
             last_begin: AtomicU64::new(log_end.0),
             completed: AtomicU64::new(0),
@@ -67,7 +71,10 @@ impl Checkpointer {
     /// Whether one is running, or the log has grown by `every` bytes since the last one began.
     pub(crate) fn due(&self, log_end: Lsn, every: u64) -> bool {
         self.running.load(Ordering::Relaxed)
-            || log_end.0.saturating_sub(self.last_begin.load(Ordering::Relaxed)) >= every
+            || log_end
+                .0
+                .saturating_sub(self.last_begin.load(Ordering::Relaxed))
+                >= every
     }
 
     /// One bounded step; begins a checkpoint if none is running. `Idle` when it is complete.
@@ -139,11 +146,14 @@ impl Checkpointer {
             snapshot_entries: written.entries,
             ..state.superblock
         };
-        pager.volume.write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
+        pager
+            .volume
+            .write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
         pager.volume.flush()?;
         state.superblock = superblock;
         let old = std::mem::replace(&mut state.snapshot_slots, written.slots);
-        old.into_iter().try_for_each(|slot| pager.pages.free_slot(slot))?;
+        old.into_iter()
+            .try_for_each(|slot| pager.pages.free_slot(slot))?;
         pager.log.truncate(begin)?;
         pager.free_retired()
     }

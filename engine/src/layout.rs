@@ -91,7 +91,10 @@ impl Layout {
         journal_pages: u64,
     ) -> Option<Layout> {
         let per_page = (page_size / BLOCK_SIZE) as u64;
-        let fixed = journal_pages.checked_mul(2 * per_page)?.checked_add(log_blocks)?.checked_add(2)?;
+        let fixed = journal_pages
+            .checked_mul(2 * per_page)?
+            .checked_add(log_blocks)?
+            .checked_add(2)?;
         let left = capacity_blocks.checked_sub(fixed)?;
         let (slots, table_blocks) = match store {
             PageStoreKind::InPlace => (left / per_page, 0),
@@ -179,8 +182,12 @@ impl Superblock {
         b[24..28].copy_from_slice(&(self.layout.page_size as u32).to_le_bytes());
         let (kind, table) = match self.layout.store {
             PageStoreKind::InPlace => (0, 0),
-            PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush } => (1, 0),
-            PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint } => (1, 1),
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            } => (1, 0),
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            } => (1, 1),
         };
         b[28] = kind;
         b[29] = table;
@@ -217,12 +224,19 @@ impl Superblock {
         }
         let page_size = u32_at(24) as usize;
         if !(BLOCK_SIZE..=65536).contains(&page_size) || !page_size.is_power_of_two() {
-            return Err(damaged("a page size of 4 KiB to 64 KiB", page_size.to_string()));
+            return Err(damaged(
+                "a page size of 4 KiB to 64 KiB",
+                page_size.to_string(),
+            ));
         }
         let store = match (b[28], b[29]) {
             (0, 0) => PageStoreKind::InPlace,
-            (1, 0) => PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush },
-            (1, 1) => PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint },
+            (1, 0) => PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            },
+            (1, 1) => PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            },
             other => return Err(damaged("a known page store", format!("{other:?}"))),
         };
         let capacity = u64_at(32);
@@ -237,7 +251,10 @@ impl Superblock {
             .ok_or_else(|| damaged("regions that fit the device", "regions that do not".into()))?;
         let snapshot_head = Slot(u64_at(64));
         if snapshot_head.0 >= layout.slots {
-            return Err(damaged("a snapshot inside the page space", snapshot_head.0.to_string()));
+            return Err(damaged(
+                "a snapshot inside the page space",
+                snapshot_head.0.to_string(),
+            ));
         }
         Ok(Superblock {
             sequence: u64_at(16),

@@ -12,7 +12,6 @@ pub mod wal;
 mod cache;
 mod checkpoint;
 mod error;
-pub mod index;
 mod kv;
 mod layout;
 mod mutation;
@@ -29,8 +28,8 @@ mod verify;
 
 pub use error::{Error, Result};
 pub use kv::Kv;
-pub use mutation::MUTATIONS;
 pub use layout::required_blocks;
+pub use mutation::MUTATIONS;
 pub use options::{Durability, Options, PageStoreKind, TablePersist, TreeKind};
 pub use pager::Progress;
 pub use recovery::RecoveryReport;

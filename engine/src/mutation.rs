@@ -20,6 +20,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("failed-write-stays-clean", "store_crash"),
     // BUGS S5: an index answer is trusted without asking the leaf.
     ("trust-index", "store_concurrent"),
+    // BUGS S5, inside the index: the parent is not looked at again after the child.
+    ("index-skips-revalidation", "loom_index"),
     // BUGS D1: a merged page's place is reused before the merge is durable.
     ("free-before-durable", "store_crash"),
     // The copy-on-write table overtakes the page it names.

@@ -50,14 +50,28 @@ pub struct RecoveryReport {
 
 /// What one record does to one page.
 enum Change {
-    Put { key: Range<usize>, value: Range<usize> },
-    Delete { key: Range<usize> },
+    Put {
+        key: Range<usize>,
+        value: Range<usize>,
+    },
+    Delete {
+        key: Range<usize>,
+    },
     /// The left side of a split.
-    Truncate { separator: Range<usize> },
+    Truncate {
+        separator: Range<usize>,
+    },
     /// The right side of a split.
-    Build { lower: Range<usize>, upper: Option<Range<usize>>, records: Range<usize> },
+    Build {
+        lower: Range<usize>,
+        upper: Option<Range<usize>>,
+        records: Range<usize>,
+    },
     /// The left side of a merge.
-    Absorb { upper: Option<Range<usize>>, records: Range<usize> },
+    Absorb {
+        upper: Option<Range<usize>>,
+        records: Range<usize>,
+    },
     /// The right side of a merge.
     Forget,
 }
@@ -105,16 +119,42 @@ impl<'a> Redo<'a> {
                 let key = self.keep(key);
                 self.gather(page, lsn, Change::Delete { key });
             }
-            Record::Split { left, right, separator, upper, records } => {
+            Record::Split {
+                left,
+                right,
+                separator,
+                upper,
+                records,
+            } => {
                 self.index.insert(separator, right);
                 let (lower, records) = (self.keep(separator), self.keep(records));
                 let upper = upper.map(|u| self.keep(u));
-                self.gather(left, lsn, Change::Truncate { separator: lower.clone() });
+                self.gather(
+                    left,
+                    lsn,
+                    Change::Truncate {
+                        separator: lower.clone(),
+                    },
+                );
                 if !mutation::on("split-skips-right") {
-                    self.gather(right, lsn, Change::Build { lower, upper, records });
+                    self.gather(
+                        right,
+                        lsn,
+                        Change::Build {
+                            lower,
+                            upper,
+                            records,
+                        },
+                    );
                 }
             }
-            Record::Merge { left, right, right_lower, upper, records } => {
+            Record::Merge {
+                left,
+                right,
+                right_lower,
+                upper,
+                records,
+            } => {
                 self.index.remove(right_lower);
                 let records = self.keep(records);
                 let upper = upper.map(|u| self.keep(u));
@@ -122,7 +162,11 @@ impl<'a> Redo<'a> {
                 self.gather(right, lsn, Change::Forget);
             }
         }
-        if self.bytes.len() >= GATHER_BYTES { self.apply_gathered() } else { Ok(()) }
+        if self.bytes.len() >= GATHER_BYTES {
+            self.apply_gathered()
+        } else {
+            Ok(())
+        }
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
@@ -154,10 +198,20 @@ impl<'a> Redo<'a> {
         let mut leaf: Option<WriteGuard<'a>> = None;
         for Gathered { lsn, change, .. } in group {
             match change {
-                Change::Build { lower, upper, records } => {
+                Change::Build {
+                    lower,
+                    upper,
+                    records,
+                } => {
                     drop(leaf.take());
                     let upper = upper.clone().map(|u| &bytes[u]);
-                    leaf = self.build(page, *lsn, &bytes[lower.clone()], upper, &bytes[records.clone()])?;
+                    leaf = self.build(
+                        page,
+                        *lsn,
+                        &bytes[lower.clone()],
+                        upper,
+                        &bytes[records.clone()],
+                    )?;
                 }
                 Change::Forget => {
                     drop(leaf.take());
@@ -205,9 +259,9 @@ impl<'a> Redo<'a> {
     ) -> Result<Result<(), Refused>> {
         let mut edit = leaf.edit();
         Ok(match change {
-            Change::Put { key, value } => {
-                edit.put(&bytes[key.clone()], &bytes[value.clone()]).map(drop)
-            }
+            Change::Put { key, value } => edit
+                .put(&bytes[key.clone()], &bytes[value.clone()])
+                .map(drop),
             Change::Delete { key } => {
                 edit.delete(&bytes[key.clone()]);
                 Ok(())
@@ -314,7 +368,9 @@ impl<'a> Redo<'a> {
                 return Err(why);
             }
         }
-        self.pager.pages.set_live(&mut live.iter_taken().map(PageId), snapshot_slots)?;
+        self.pager
+            .pages
+            .set_live(&mut live.iter_taken().map(PageId), snapshot_slots)?;
         // Before anything is written: the table on the device still names the dead.
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&|page| live.contains(page.0));

@@ -47,13 +47,21 @@ pub(crate) struct SnapshotWriter {
 
 impl SnapshotWriter {
     pub(crate) fn new(page_size: usize) -> SnapshotWriter {
-        SnapshotWriter { page_size, chunks: Vec::new(), entries: 0 }
+        SnapshotWriter {
+            page_size,
+            chunks: Vec::new(),
+            entries: 0,
+        }
     }
 
     pub(crate) fn push(&mut self, fence: &[u8], page: PageId) {
         let need = 2 + fence.len() + 8;
         assert!(HEADER + need <= self.page_size, "a fence fits a chunk");
-        if self.chunks.last().is_none_or(|c| c.len() + need > self.page_size) {
+        if self
+            .chunks
+            .last()
+            .is_none_or(|c| c.len() + need > self.page_size)
+        {
             self.chunks.push(vec![0; HEADER]);
         }
         let chunk = self.chunks.last_mut().expect("just pushed");
@@ -89,7 +97,11 @@ impl SnapshotWriter {
             slots.push(slot);
         }
         let head = *slots.last().expect("the entry \"\" is always there");
-        Ok(Written { head, slots, entries: self.entries })
+        Ok(Written {
+            head,
+            slots,
+            entries: self.entries,
+        })
     }
 }
 
@@ -119,10 +131,20 @@ pub(crate) fn read(
     }
     if entries.len() as u64 != expected_entries {
         let found = format!("{} entries", entries.len());
-        return Err(damaged(layout, head, &format!("{expected_entries} entries"), found));
+        return Err(damaged(
+            layout,
+            head,
+            &format!("{expected_entries} entries"),
+            found,
+        ));
     }
     if entries.first().is_none_or(|(fence, _)| !fence.is_empty()) {
-        return Err(damaged(layout, head, "a first fence that is empty", "none".into()));
+        return Err(damaged(
+            layout,
+            head,
+            "a first fence that is empty",
+            "none".into(),
+        ));
     }
     Ok((entries, slots))
 }
@@ -152,7 +174,10 @@ fn read_chunk(
     let next = u64_at(8);
     let used = u32_at(20) as usize;
     if next > layout.slots || used > buf.len() || used < HEADER {
-        return Err(bad("offsets inside the store", format!("next {next}, used {used}")));
+        return Err(bad(
+            "offsets inside the store",
+            format!("next {next}, used {used}"),
+        ));
     }
     let mut rest = &buf[HEADER..used];
     for _ in 0..u32_at(16) {

@@ -72,23 +72,23 @@ impl Store {
         match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
             None if options.create => Store::format(volume, clock, options),
-            None => Err(Error::NotAStore { lba: crate::types::Lba(0) }),
+            None => Err(Error::NotAStore {
+                lba: crate::types::Lba(0),
+            }),
         }
     }
 
     /// Makes an empty store: one leaf, one snapshot, and the superblock last.
-    fn format(
-        volume: Arc<Volume>,
-        clock: Arc<dyn Clock>,
-        options: &Options,
-    ) -> Result<Store> {
+    fn format(volume: Arc<Volume>, clock: Arc<dyn Clock>, options: &Options) -> Result<Store> {
         let layout = Layout::plan(options, volume.capacity_blocks())?;
         let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
         let log = Log::create(Arc::clone(&volume), region(&layout), 1, Lsn(0), options)?;
         let first = pages.allocate()?;
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
-        leaf.edit().init(first, b"", None).expect("an empty page fits");
+        leaf.edit()
+            .init(first, b"", None)
+            .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);
         pager.cache.set_live(&|page| page == first);
@@ -134,22 +134,36 @@ impl Store {
         let table = PageTable::load(&volume, &layout)?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
         let repaired = pages.repair(&chain)?;
-        let index = Index::from_sorted(entries);
+        let index =
+            Index::from_sorted(entries).expect("the snapshot's fences ascend from the empty one");
 
         // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
         let end = Log::scan_end(&volume, region(&layout), known_epoch, from)?;
         let epoch = known_epoch + 1;
-        let log = Log::create(Arc::clone(&volume), region(&layout), epoch, end.next_start, options)?;
+        let log = Log::create(
+            Arc::clone(&volume),
+            region(&layout),
+            epoch,
+            end.next_start,
+            options,
+        )?;
         log.keep_from(from);
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index);
-        crate::wal::replay(&volume, region(&layout), known_epoch, from, |lsn, record| {
-            redo.take(lsn, &record)
-        })?;
+        crate::wal::replay(
+            &volume,
+            region(&layout),
+            known_epoch,
+            from,
+            |lsn, record| redo.take(lsn, &record),
+        )?;
         redo.report.pages_repaired = repaired;
         let report = redo.finish(&chain)?;
-        let superblock = Superblock { epoch, ..superblock };
+        let superblock = Superblock {
+            epoch,
+            ..superblock
+        };
         let store = Store::assemble(
             BTree::new(Arc::new(pager), index),
             Checkpointer::new(superblock, chain, end.next_start),
@@ -170,7 +184,14 @@ impl Store {
         recovery: RecoveryReport,
     ) -> Store {
         let last_log_flush = AtomicU64::new(clock.now().0);
-        Store { tree, checkpointer, clock, options: options.clone(), recovery, last_log_flush }
+        Store {
+            tree,
+            checkpointer,
+            clock,
+            options: options.clone(),
+            recovery,
+            last_log_flush,
+        }
     }
 
     /// What opening had to do.
@@ -193,7 +214,10 @@ impl Store {
         if unflushed >= self.options.log_buffer_bytes {
             return Some(Task::FlushLog);
         }
-        if self.checkpointer.due(pager.log.end(), self.options.checkpoint_log_bytes) {
+        if self
+            .checkpointer
+            .due(pager.log.end(), self.options.checkpoint_log_bytes)
+        {
             return Some(Task::Checkpoint);
         }
         if let Durability::Grouped(interval) = self.options.durability
@@ -244,7 +268,8 @@ impl Store {
     }
 
     fn flush_log(&self, lsn: Lsn) -> Result<()> {
-        self.last_log_flush.store(self.clock.now().0, Ordering::Relaxed);
+        self.last_log_flush
+            .store(self.clock.now().0, Ordering::Relaxed);
         self.tree.pager.flush_log(lsn)
     }
 
@@ -254,7 +279,10 @@ impl Store {
         let before = log.space_left();
         self.checkpointer.run(&self.tree)?;
         if log.space_left() <= before && log.space_left() < log.capacity() / 2 {
-            return Err(Error::LogFull { capacity: log.capacity(), redo_start: log.redo_start() });
+            return Err(Error::LogFull {
+                capacity: log.capacity(),
+                redo_start: log.redo_start(),
+            });
         }
         Ok(())
     }
@@ -386,7 +414,10 @@ impl Kv for Store {
 }
 
 fn region(layout: &Layout) -> LogRegion {
-    LogRegion { start: layout.log_start(), blocks: layout.log_blocks }
+    LogRegion {
+        start: layout.log_start(),
+        blocks: layout.log_blocks,
+    }
 }
 
 fn page_store(
@@ -401,7 +432,9 @@ fn page_store(
         PageStoreKind::InPlace => Box::new(InPlaceStore::new(volume, layout)),
         PageStoreKind::CopyOnWrite { table: persist } => {
             let batch = options.write_batch_pages;
-            Box::new(CowStore::new(volume, layout, table, persist, batch, reserved)?)
+            Box::new(CowStore::new(
+                volume, layout, table, persist, batch, reserved,
+            )?)
         }
     })
 }
@@ -423,7 +456,10 @@ impl Options {
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         if !(4096..=65536).contains(&self.page_size) || !self.page_size.is_power_of_two() {
-            let why = format!("{} bytes; expected a power of two from 4KiB to 64KiB", self.page_size);
+            let why = format!(
+                "{} bytes; expected a power of two from 4KiB to 64KiB",
+                self.page_size
+            );
             return bad("page", why);
         }
         let least = MIN_CACHE_PAGES * self.page_size as u64;
@@ -436,7 +472,10 @@ impl Options {
         }
         let least = MIN_LOG_PAGES * self.page_size as u64;
         if self.log_bytes < least {
-            return bad("log-size", format!("{} bytes; expected at least {least}", self.log_bytes));
+            return bad(
+                "log-size",
+                format!("{} bytes; expected at least {least}", self.log_bytes),
+            );
         }
         if self.checkpoint_log_bytes > self.log_bytes / 4 * 3 || self.checkpoint_log_bytes == 0 {
             let why = format!(
@@ -446,7 +485,10 @@ impl Options {
             return bad("checkpoint-every", why);
         }
         if self.log_buffer_bytes == 0 || self.log_buffer_bytes > self.log_bytes / 4 {
-            let why = format!("{} bytes; expected at most a quarter of the log", self.log_buffer_bytes);
+            let why = format!(
+                "{} bytes; expected at most a quarter of the log",
+                self.log_buffer_bytes
+            );
             return bad("log-buffer", why);
         }
         if !(1..=1024).contains(&self.write_batch_pages) {
@@ -461,10 +503,18 @@ impl Layout {
     /// Refuses options that contradict an existing store.
     fn matches(&self, options: &Options) -> Result<()> {
         let differ = |name, stored: String, asked: String| {
-            Err(Error::Mismatch { name, stored, asked })
+            Err(Error::Mismatch {
+                name,
+                stored,
+                asked,
+            })
         };
         if self.page_size != options.page_size {
-            return differ("page size", self.page_size.to_string(), options.page_size.to_string());
+            return differ(
+                "page size",
+                self.page_size.to_string(),
+                options.page_size.to_string(),
+            );
         }
         if self.store != options.store {
             let (stored, asked) = (format!("{:?}", self.store), format!("{:?}", options.store));

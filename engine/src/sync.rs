@@ -2,8 +2,10 @@
 //!
 //! Every lock, condition variable and atomic of the engine comes from here, so that the code which loom explores is the
 //! code which ships. The common ground is parking_lot's shape: guards without poison, `Condvar::wait(&mut guard)`.
-//! Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`std::sync::Arc`] and `OnceLock` are
-//! used as they are: loom need not see them.
+//! Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and `OnceLock` are std's:
+//! loom need not see them.
+
+pub use std::sync::Arc;
 
 #[cfg(not(loom))]
 mod plain {

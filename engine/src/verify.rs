@@ -87,7 +87,9 @@ fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
         let leaf = match store.read_leaf(*page) {
             Ok(Fix::Got(leaf)) => leaf,
             Ok(Fix::Gone) => {
-                report.damage.push(Error::MissingPage { page: *page }.to_string());
+                report
+                    .damage
+                    .push(Error::MissingPage { page: *page }.to_string());
                 continue;
             }
             Err(e @ (Error::Damaged { .. } | Error::MissingPage { .. })) => {
@@ -109,7 +111,10 @@ fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
         }
         report.records += view.count() as u64;
         let prefix = view.prefix().len();
-        let bytes: usize = view.iter().map(|(suffix, value)| prefix + suffix.len() + value.len()).sum();
+        let bytes: usize = view
+            .iter()
+            .map(|(suffix, value)| prefix + suffix.len() + value.len())
+            .sum();
         report.user_bytes += bytes as u64;
     }
     Ok(())

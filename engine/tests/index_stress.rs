@@ -3,7 +3,7 @@
 //! Even fences stay for ever; odd ones come and go. The leaf of fence `k` is page `k`, so a find for `k` may
 //! answer the even fence at or below `k`, or the odd one between if there is one, and nothing else.
 //!
-//! Teeth: `RUSTFLAGS='--cfg treering_mutation="skip_revalidate"' cargo test -p treering-engine --release --test
+//! Teeth: `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg treering_mutations' cargo test -p treering-engine --release --test
 //! index_stress --target-dir target/mutation` must fail (parent not checked again, BUGS S5).
 #![cfg(not(loom))]
 

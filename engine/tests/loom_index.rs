@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_index --target-dir target/loom`
 //!
-//! Teeth: the same with `RUSTFLAGS='--cfg loom --cfg treering_mutation="skip_revalidate"'` must fail (BUGS S5).
+//! Teeth: the same with `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg loom --cfg treering_mutations'` must fail (BUGS S5).
 #![cfg(loom)]
 
 use loom::thread;

@@ -53,7 +53,11 @@ fn write(store: &Store, writer: u64, floors: &Floors) -> BTreeMap<Vec<u8>, u64> 
             floors[writer as usize][n as usize].store(version, Ordering::Release);
         }
         let found = store.get(&key, &mut got).unwrap().then(|| version_of(&got));
-        assert_eq!(found, mine.get(&key).copied(), "writer {writer} reads its own {n}");
+        assert_eq!(
+            found,
+            mine.get(&key).copied(),
+            "writer {writer} reads its own {n}"
+        );
     }
     mine
 }
@@ -65,9 +69,15 @@ fn read(store: &Store, seed: u64, floors: &Floors, stop: &AtomicBool) {
         let (writer, n) = (rng.random_range(0..WRITERS), rng.random_range(0..100));
         let floor = floors[writer as usize][n as usize].load(Ordering::Acquire);
         let found = store.get(&key_of(writer, n), &mut got).unwrap();
-        assert!(found || floor == 0, "key {n} of writer {writer} was written and is gone");
+        assert!(
+            found || floor == 0,
+            "key {n} of writer {writer} was written and is gone"
+        );
         if found {
-            assert!(version_of(&got) >= floor, "key {n} of writer {writer} went back in time");
+            assert!(
+                version_of(&got) >= floor,
+                "key {n} of writer {writer} went back in time"
+            );
         }
         let floor = floors[writer as usize][n as usize].load(Ordering::Acquire);
         let mut last: Option<Vec<u8>> = None;
@@ -75,16 +85,26 @@ fn read(store: &Store, seed: u64, floors: &Floors, stop: &AtomicBool) {
         let wanted = key_of(writer, n);
         store
             .scan(&key_of(0, n.saturating_sub(3)), &mut |k, v| {
-                assert!(last.as_deref().is_none_or(|l| l < k), "a scan goes back at {k:?}");
+                assert!(
+                    last.as_deref().is_none_or(|l| l < k),
+                    "a scan goes back at {k:?}"
+                );
                 last = Some(k.to_vec());
                 if k == wanted {
                     assert!(version_of(v) >= floor, "a scan sees an old version of {n}");
                     seen = true;
                 }
-                if k > wanted.as_slice() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if k > wanted.as_slice() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             })
             .unwrap();
-        assert!(seen || floor == 0, "a scan misses key {n} of writer {writer}");
+        assert!(
+            seen || floor == 0,
+            "a scan misses key {n} of writer {writer}"
+        );
     }
 }
 
@@ -109,20 +129,31 @@ fn run(kind: PageStoreKind, durability: Durability) {
     let mut expected = BTreeMap::new();
     std::thread::scope(|scope| {
         let (store, floors, stop) = (&store, &floors, &stop);
-        let pumps: Vec<_> = (0..2).map(|_| scope.spawn(|| store.pump_until(stop))).collect();
-        let readers: Vec<_> =
-            (0..2).map(|seed| scope.spawn(move || read(store, seed, floors, stop))).collect();
-        let writers: Vec<_> =
-            (0..WRITERS).map(|w| scope.spawn(move || write(store, w, floors))).collect();
+        let pumps: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| store.pump_until(stop)))
+            .collect();
+        let readers: Vec<_> = (0..2)
+            .map(|seed| scope.spawn(move || read(store, seed, floors, stop)))
+            .collect();
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|w| scope.spawn(move || write(store, w, floors)))
+            .collect();
         for writer in writers {
             expected.extend(writer.join().expect("a writer failed"));
         }
         stop.store(true, Ordering::Release);
-        readers.into_iter().for_each(|r| r.join().expect("a reader failed"));
-        pumps.into_iter().for_each(|p| p.join().unwrap().expect("a pump failed"));
+        readers
+            .into_iter()
+            .for_each(|r| r.join().expect("a reader failed"));
+        pumps
+            .into_iter()
+            .for_each(|p| p.join().unwrap().expect("a pump failed"));
     });
     let stats = store.stats();
-    assert!(stats.splits > 20 && stats.merges > 5 && stats.checkpoints > 3, "{stats:?}");
+    assert!(
+        stats.splits > 20 && stats.merges > 5 && stats.checkpoints > 3,
+        "{stats:?}"
+    );
     store.close().unwrap();
     let report = verify(device.clone()).unwrap();
     assert_eq!(report.damage, Vec::<String>::new());
@@ -134,7 +165,12 @@ fn run(kind: PageStoreKind, durability: Durability) {
             ControlFlow::Continue(())
         })
         .unwrap();
-    assert!(left == expected, "{} records left, {} expected", left.len(), expected.len());
+    assert!(
+        left == expected,
+        "{} records left, {} expected",
+        left.len(),
+        expected.len()
+    );
 }
 
 #[test]
@@ -144,10 +180,20 @@ fn threads_agree_in_place() {
 
 #[test]
 fn threads_agree_copy_on_write() {
-    run(PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush }, Durability::Deferred);
+    run(
+        PageStoreKind::CopyOnWrite {
+            table: TablePersist::EachFlush,
+        },
+        Durability::Deferred,
+    );
 }
 
 #[test]
 fn threads_agree_copy_on_write_with_a_lazy_table_and_group_commit() {
-    run(PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint }, Durability::PerCommit);
+    run(
+        PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        },
+        Durability::PerCommit,
+    );
 }

@@ -21,8 +21,12 @@ const BLOCKS: u64 = 4_096;
 
 const STORES: [PageStoreKind; 3] = [
     PageStoreKind::InPlace,
-    PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush },
-    PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint },
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::EachFlush,
+    },
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::Checkpoint,
+    },
 ];
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -82,7 +86,10 @@ struct History {
 
 /// Runs a program until the power goes (or the program ends).
 fn run_until_cut(store: &Store, rng: &mut StdRng, from: usize, page_size: usize) -> History {
-    let mut history = History { steps: Vec::new(), acknowledged: 0 };
+    let mut history = History {
+        steps: Vec::new(),
+        acknowledged: 0,
+    };
     let mut newest = Lsn(0);
     for i in from..from + 1_200 {
         let step = step(rng, i, page_size);
@@ -147,10 +154,17 @@ fn nearest_miss(base: &Map, history: &History, found: &Map) -> String {
             .filter(|k| state.get(*k) != found.get(*k))
             .map(|k| {
                 let key = String::from_utf8_lossy(k);
-                format!("{key}: expected {:?}, found {:?}", number(state.get(k)), number(found.get(k)))
+                format!(
+                    "{key}: expected {:?}, found {:?}",
+                    number(state.get(k)),
+                    number(found.get(k))
+                )
             })
             .collect();
-        if best.as_ref().is_none_or(|(_, least, _)| differ.len() < *least) {
+        if best
+            .as_ref()
+            .is_none_or(|(_, least, _)| differ.len() < *least)
+        {
             best = Some((n, differ.len(), differ));
         }
         if let Some(step) = history.steps.get(n) {
@@ -159,11 +173,18 @@ fn nearest_miss(base: &Map, history: &History, found: &Map) -> String {
     }
     let (n, count, mut differ) = best.expect("there is a prefix of length 0");
     differ.truncate(8);
-    format!("nearest: after step {n}, {count} keys differ: {}", differ.join("; "))
+    format!(
+        "nearest: after step {n}, {count} keys differ: {}",
+        differ.join("; ")
+    )
 }
 
 /// Opens the store again and again until the power holds through recovery.
-fn recover(device: Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> (Arc<CrashDevice>, Store) {
+fn recover(
+    device: Arc<CrashDevice>,
+    options: &Options,
+    rng: &mut StdRng,
+) -> (Arc<CrashDevice>, Store) {
     let mut device = device;
     for _ in 0..2 {
         if rng.random_bool(0.5) {
@@ -172,7 +193,10 @@ fn recover(device: Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> (Ar
         device.cut_power_in(rng.random_range(0..150));
         match open(&device, options) {
             Ok(store) => drop(store),
-            Err(e) => assert!(device.power_is_cut(), "recovery fails with the power on: {e}"),
+            Err(e) => assert!(
+                device.power_is_cut(),
+                "recovery fails with the power on: {e}"
+            ),
         }
         device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
     }
@@ -204,13 +228,20 @@ fn crash_again_and_again(kind: PageStoreKind, page_size: usize, seed: u64, round
             );
         };
         let report = verify(device.clone()).expect("verifies");
-        assert_eq!(report.damage, Vec::<String>::new(), "{story}, round {round}, after step {n}");
+        assert_eq!(
+            report.damage,
+            Vec::<String>::new(),
+            "{story}, round {round}, after step {n}"
+        );
         base = found;
     }
 }
 
 fn rounds() -> u64 {
-    std::env::var("TREERING_CRASH_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(6)
+    std::env::var("TREERING_CRASH_SEEDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(6)
 }
 
 #[test]
@@ -263,7 +294,10 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
                 }
                 assert!(i < 100_000, "{kind:?}: no write ever failed");
             }
-            assert!(store.put(b"x", b"y").is_err(), "{kind:?}: a failed store accepts writes");
+            assert!(
+                store.put(b"x", b"y").is_err(),
+                "{kind:?}: a failed store accepts writes"
+            );
             let mut got = Vec::new();
             for (k, v) in &map {
                 match store.get(k, &mut got) {

@@ -17,8 +17,12 @@ use treering_engine::{
 
 const STORES: [PageStoreKind; 3] = [
     PageStoreKind::InPlace,
-    PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush },
-    PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint },
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::EachFlush,
+    },
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::Checkpoint,
+    },
 ];
 
 fn tiny(store: PageStoreKind, page_size: usize, frames: u64) -> Options {
@@ -43,7 +47,8 @@ fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
 
 /// Prefix-rich keys: some are empty, many are prefixes of others, some long.
 fn key(rng: &mut StdRng) -> Vec<u8> {
-    let stem: &[u8] = [&b""[..], b"a", b"ab", b"test", b"teste", b"user:0000"][rng.random_range(0..6)];
+    let stem: &[u8] =
+        [&b""[..], b"a", b"ab", b"test", b"teste", b"user:0000"][rng.random_range(0..6)];
     let mut key = stem.to_vec();
     match rng.random_range(0..4) {
         0 => {}
@@ -55,7 +60,11 @@ fn key(rng: &mut StdRng) -> Vec<u8> {
 }
 
 fn value(rng: &mut StdRng, max: usize) -> Vec<u8> {
-    let len = if rng.random_bool(0.1) { 0 } else { rng.random_range(0..=max) };
+    let len = if rng.random_bool(0.1) {
+        0
+    } else {
+        rng.random_range(0..=max)
+    };
     let byte = rng.random();
     vec![byte; len]
 }
@@ -75,11 +84,19 @@ fn assert_same(store: &Store, map: &BTreeMap<Vec<u8>, Vec<u8>>, story: &str) {
         })
         .expect("scans");
     let expected: Vec<_> = map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    assert!(seen == expected, "{story}: {} records scanned, {} expected", seen.len(), expected.len());
+    assert!(
+        seen == expected,
+        "{story}: {} records scanned, {} expected",
+        seen.len(),
+        expected.len()
+    );
 }
 
 fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: usize) {
-    let story = format!("{:?}, {} B pages, seed {seed}", options.store, options.page_size);
+    let story = format!(
+        "{:?}, {} B pages, seed {seed}",
+        options.store, options.page_size
+    );
     let device = Arc::new(MemDevice::new(16_384));
     let mut store = open(&device, options);
     let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -92,18 +109,29 @@ fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: us
         match rng.random_range(0..10) {
             0..=1 => {
                 let found = store.get(&k, &mut got).expect("gets");
-                assert_eq!(found.then_some(&got), map.get(&k), "{story}: get {k:?} at step {i}");
+                assert_eq!(
+                    found.then_some(&got),
+                    map.get(&k),
+                    "{story}: get {k:?} at step {i}"
+                );
             }
             2 => {
                 let mut seen = Vec::new();
                 store
                     .scan(&k, &mut |k, v| {
                         seen.push((k.to_vec(), v.to_vec()));
-                        if seen.len() < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                        if seen.len() < 5 {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        }
                     })
                     .expect("scans");
-                let expected: Vec<_> =
-                    map.range(k.clone()..).take(5).map(|(k, v)| (k.clone(), v.clone())).collect();
+                let expected: Vec<_> = map
+                    .range(k.clone()..)
+                    .take(5)
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect();
                 assert_eq!(seen, expected, "{story}: scan from {k:?} at step {i}");
             }
             n if (n <= 7) == growing => {
@@ -130,7 +158,10 @@ fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: us
         }
     }
     let stats = store.stats();
-    assert!(stats.cache_misses > 0, "{story}: the cache was never too small");
+    assert!(
+        stats.cache_misses > 0,
+        "{story}: the cache was never too small"
+    );
 }
 
 #[test]
@@ -162,7 +193,10 @@ fn structure_changes_and_checkpoints_really_happen() {
     assert!(stats.merges > 100, "{stats:?}");
     assert!(stats.checkpoints > 10, "{stats:?}");
     assert!(stats.evictions > 100, "{stats:?}");
-    assert!(stats.leaf_pages < 5, "emptied leaves are merged away: {stats:?}");
+    assert!(
+        stats.leaf_pages < 5,
+        "emptied leaves are merged away: {stats:?}"
+    );
 }
 
 #[test]
@@ -172,9 +206,21 @@ fn records_over_the_limit_are_refused_and_nothing_changes() {
     let store = open(&device, &options);
     let limits = treering_engine::node::limits(4096);
     let long = vec![b'k'; limits.max_key + 1];
-    assert!(store.put(&long, b"").unwrap_err().to_string().contains("longer than"));
+    assert!(
+        store
+            .put(&long, b"")
+            .unwrap_err()
+            .to_string()
+            .contains("longer than")
+    );
     let big = vec![0; limits.max_record + 1];
-    assert!(store.put(b"", &big).unwrap_err().to_string().contains("larger than"));
+    assert!(
+        store
+            .put(b"", &big)
+            .unwrap_err()
+            .to_string()
+            .contains("larger than")
+    );
     assert_same(&store, &BTreeMap::new(), "after two refusals");
     // At the limit everything is ordinary.
     let mut map = BTreeMap::new();
@@ -207,7 +253,10 @@ fn a_full_store_says_so_and_keeps_what_it_has() {
         assert!(error.to_string().contains("full"), "{kind:?}: {error}");
         let mut got = Vec::new();
         for i in 0..kept {
-            assert!(store.get(&i.to_be_bytes(), &mut got).unwrap(), "{kind:?}: key {i} of {kept}");
+            assert!(
+                store.get(&i.to_be_bytes(), &mut got).unwrap(),
+                "{kind:?}: key {i} of {kept}"
+            );
         }
         store.close().expect("a full store can be closed");
         let store = open(&device, &options);

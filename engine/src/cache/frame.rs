@@ -27,8 +27,11 @@ pub(crate) struct Frame {
 
 impl Frame {
     pub(crate) fn new(page_size: usize) -> Frame {
-        let data =
-            FrameData { page: None, bytes: AlignedBuf::zeroed(page_size), changes: ChangeMap::default() };
+        let data = FrameData {
+            page: None,
+            bytes: AlignedBuf::zeroed(page_size),
+            changes: ChangeMap::default(),
+        };
         Frame {
             latch: RwLock::new(data),
             referenced: AtomicBool::new(false),

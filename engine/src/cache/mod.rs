@@ -81,7 +81,10 @@ impl Cache {
     }
 
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
-        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+        (
+            self.hits.load(Ordering::Relaxed),
+            self.misses.load(Ordering::Relaxed),
+        )
     }
 
     /// After recovery: pages for which `live` holds are on the device, all others are gone. Nothing may be latched.
@@ -94,7 +97,9 @@ impl Cache {
     }
 
     fn entry(&self, page: PageId) -> Result<&AtomicU32> {
-        self.map.get(page.0 as usize).ok_or(Error::MissingPage { page })
+        self.map
+            .get(page.0 as usize)
+            .ok_or(Error::MissingPage { page })
     }
 
     /// Latches `page` for reading, loading it if need be. `take_frame` supplies an empty frame.
@@ -214,7 +219,11 @@ impl Cache {
         let mut data = frame.latch.write();
         debug_assert!(data.page.is_none(), "a free frame holds no page");
         let before = entry.swap(at + FIRST_FRAME, Ordering::AcqRel);
-        debug_assert!(before < FIRST_FRAME, "{page} is new, yet in frame {}", before - FIRST_FRAME);
+        debug_assert!(
+            before < FIRST_FRAME,
+            "{page} is new, yet in frame {}",
+            before - FIRST_FRAME
+        );
         data.page = Some(page);
         data.changes.clear();
         frame.reset();
@@ -223,7 +232,9 @@ impl Cache {
 
     /// Takes a latched page out of the cache, its changes forgotten. From now on it is gone (or, in recovery, unknown).
     pub(crate) fn discard(&self, mut guard: WriteGuard<'_>, gone: bool) {
-        let Some(page) = guard.data.page.take() else { return };
+        let Some(page) = guard.data.page.take() else {
+            return;
+        };
         let at = guard.index;
         guard.frame.reset();
         let state = if gone { GONE } else { ABSENT };
@@ -234,7 +245,10 @@ impl Cache {
 
     /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds.
     pub(crate) fn evict(&self, mut data: crate::sync::RwLockWriteGuard<'_, FrameData>, at: u32) {
-        debug_assert!(!self.frames[at as usize].is_dirty(), "only clean pages are evicted");
+        debug_assert!(
+            !self.frames[at as usize].is_dirty(),
+            "only clean pages are evicted"
+        );
         let Some(page) = data.page.take() else { return };
         self.map[page.0 as usize].store(ABSENT, Ordering::Release);
         drop(data);

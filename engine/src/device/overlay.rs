@@ -16,7 +16,10 @@ pub struct OverlayDevice {
 impl OverlayDevice {
     /// A view of `below` that starts out identical to it.
     pub fn new(below: Arc<dyn BlockDevice>) -> OverlayDevice {
-        OverlayDevice { below, changed: Mutex::new(HashMap::new()) }
+        OverlayDevice {
+            below,
+            changed: Mutex::new(HashMap::new()),
+        }
     }
 
     fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
@@ -24,7 +27,12 @@ impl OverlayDevice {
         if lba.0.checked_add(blocks).is_some_and(|end| end <= capacity) {
             return Ok(());
         }
-        Err(DeviceError::OutOfRange { what, lba, blocks, capacity })
+        Err(DeviceError::OutOfRange {
+            what,
+            lba,
+            blocks,
+            capacity,
+        })
     }
 }
 
@@ -48,7 +56,11 @@ impl BlockDevice for OverlayDevice {
 
     fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
         if bytes.is_empty() || !bytes.len().is_multiple_of(BLOCK_SIZE) {
-            return Err(DeviceError::Misaligned { what: "write", lba, bytes: bytes.len() });
+            return Err(DeviceError::Misaligned {
+                what: "write",
+                lba,
+                bytes: bytes.len(),
+            });
         }
         self.check("write", lba, (bytes.len() / BLOCK_SIZE) as u64)?;
         let mut changed = self.changed.lock();

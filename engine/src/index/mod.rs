@@ -33,6 +33,7 @@ mod node;
 mod structure;
 
 use crate::PageId;
+use crate::mutation;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use heap::{Heap, head};
@@ -153,7 +154,7 @@ impl<const N: usize> IndexOf<N> {
             let child_version = child.begin();
             // The child's version is noted: only if the parent still is as we read it was this the right child at a
             // moment of that version (BUGS S5).
-            if !cfg!(treering_mutation = "skip_revalidate") && !node.valid(version) {
+            if !mutation::on("index-skips-revalidation") && !node.valid(version) {
                 return None;
             }
             (node, version) = (child, child_version);
@@ -246,6 +247,23 @@ impl<const N: usize> IndexOf<N> {
             part.retain(|(key, _)| key < next);
         }
         Some((part, reached.next))
+    }
+
+    /// Visits every entry in order, a stride at a time, while the map goes on changing: each entry is one that was there at some
+    /// instant of the call, and none that stayed throughout is missed.
+    pub fn for_each(&self, mut visit: impl FnMut(&[u8], PageId)) {
+        const STRIDE: usize = 256;
+        let mut from = Vec::new();
+        loop {
+            let entries = self.range(&from, STRIDE);
+            entries.iter().for_each(|(fence, page)| visit(fence, *page));
+            let Some((mut last, _)) = entries.into_iter().last() else {
+                return;
+            };
+            // The smallest key above the last fence.
+            last.push(0);
+            from = last;
+        }
     }
 
     /// Maps `lower` to `page`, replacing what was there.

@@ -74,7 +74,10 @@ impl Pager {
         log: Log,
         write_batch_pages: usize,
     ) -> Pager {
-        let batch = write_batch_pages.min(cache.len() / 8).min(pages.max_batch()).max(1);
+        let batch = write_batch_pages
+            .min(cache.len() / 8)
+            .min(pages.max_batch())
+            .max(1);
         Pager {
             volume,
             layout,
@@ -91,12 +94,14 @@ impl Pager {
 
     /// Latches `page` for reading.
     pub(crate) fn read(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
-        self.cache.fix_shared(page, &*self.pages, &|| self.take_frame())
+        self.cache
+            .fix_shared(page, &*self.pages, &|| self.take_frame())
     }
 
     /// Latches `page` for writing.
     pub(crate) fn write(&self, page: PageId) -> Result<Fix<WriteGuard<'_>>> {
-        self.cache.fix_exclusive(page, &*self.pages, &|| self.take_frame())
+        self.cache
+            .fix_exclusive(page, &*self.pages, &|| self.take_frame())
     }
 
     /// Latches a page that has no image yet; its bytes are to be built.
@@ -133,10 +138,9 @@ impl Pager {
         let durable = self.log.durable();
         let ready: Vec<PageId> = {
             let mut pending = self.pending_free.lock();
-            let (ready, wait): (Vec<_>, Vec<_>) =
-                pending.drain(..).partition(|(lsn, _)| {
-                    *lsn <= durable || mutation::on("free-before-durable")
-                });
+            let (ready, wait): (Vec<_>, Vec<_>) = pending
+                .drain(..)
+                .partition(|(lsn, _)| *lsn <= durable || mutation::on("free-before-durable"));
             *pending = wait;
             ready.into_iter().map(|(_, page)| page).collect()
         };

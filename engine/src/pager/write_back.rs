@@ -73,7 +73,9 @@ impl Pager {
             if frame.take_referenced() {
                 continue;
             }
-            let Some(mut data) = frame.latch.try_write() else { continue };
+            let Some(mut data) = frame.latch.try_write() else {
+                continue;
+            };
             if data.page.is_none() {
                 continue;
             }
@@ -86,12 +88,18 @@ impl Pager {
         }
         let written = sweep.picked.len();
         self.write_picked(&mut sweep)?;
-        self.counters.written_back.fetch_add(written as u64, Ordering::Relaxed);
+        self.counters
+            .written_back
+            .fetch_add(written as u64, Ordering::Relaxed);
         self.evict_picked(&mut sweep);
         drop(sweep);
         self.free_retired()?;
         let enough = self.cache.free_frames() >= goal;
-        Ok(if enough { Progress::Idle } else { Progress::More })
+        Ok(if enough {
+            Progress::Idle
+        } else {
+            Progress::More
+        })
     }
 
     /// One step of a checkpoint: from frame `cursor` on, writes pages that have been dirty since `begin` or longer, at most one
@@ -103,7 +111,9 @@ impl Pager {
             let frame = self.cache.frame(at);
             if frame.is_dirty() && frame.rec_lsn() <= begin {
                 // Busy: let go of the sweep lock, which the latch's holder may be waiting for, and come back.
-                let Some(mut data) = frame.latch.try_write() else { break };
+                let Some(mut data) = frame.latch.try_write() else {
+                    break;
+                };
                 if frame.is_dirty() && frame.rec_lsn() <= begin {
                     self.pick(&mut sweep, at as u32, &mut data);
                 }
@@ -112,7 +122,9 @@ impl Pager {
         }
         let written = sweep.picked.len();
         self.write_picked(&mut sweep)?;
-        self.counters.checkpointed.fetch_add(written as u64, Ordering::Relaxed);
+        self.counters
+            .checkpointed
+            .fetch_add(written as u64, Ordering::Relaxed);
         sweep.picked.clear();
         Ok(at)
     }
@@ -125,12 +137,7 @@ impl Pager {
     }
 
     /// Copies a dirty page out of its frame and marks it clean: from here on a change makes it dirty anew.
-    fn pick(
-        &self,
-        sweep: &mut SweepState,
-        at: u32,
-        data: &mut RwLockWriteGuard<'_, FrameData>,
-    ) {
+    fn pick(&self, sweep: &mut SweepState, at: u32, data: &mut RwLockWriteGuard<'_, FrameData>) {
         let Some(page) = data.page else { return };
         let frame = self.cache.frame(at as usize);
         let size = self.layout.page_size;
@@ -141,16 +148,31 @@ impl Pager {
         PageMut::new(image, &mut changes).seal();
         let lsn = PageRef::new(image).lsn();
         let rec_lsn = frame.rec_lsn();
-        debug_assert!(rec_lsn <= lsn, "{page}: first dirtied at {rec_lsn}, but at {lsn} now");
+        debug_assert!(
+            rec_lsn <= lsn,
+            "{page}: first dirtied at {rec_lsn}, but at {lsn} now"
+        );
         frame.set_clean();
-        sweep.picked.push(Picked { frame: at, page, lsn, rec_lsn, changes });
+        sweep.picked.push(Picked {
+            frame: at,
+            page,
+            lsn,
+            rec_lsn,
+            changes,
+        });
     }
 
     /// Writes the picked pages, the log first.
     fn write_picked(&self, sweep: &mut SweepState) -> Result<()> {
-        let Some(lsn) = sweep.picked.iter().map(|p| p.lsn).max() else { return Ok(()) };
+        let Some(lsn) = sweep.picked.iter().map(|p| p.lsn).max() else {
+            return Ok(());
+        };
         let size = self.layout.page_size;
-        let logged = if mutation::on("page-before-log") { Ok(()) } else { self.flush_log(lsn) };
+        let logged = if mutation::on("page-before-log") {
+            Ok(())
+        } else {
+            self.flush_log(lsn)
+        };
         let written = logged.and_then(|()| {
             if mutation::on("clean-without-write") {
                 return Ok(());
@@ -159,9 +181,17 @@ impl Pager {
                 .picked
                 .iter()
                 .zip(sweep.images.chunks_exact(size))
-                .map(|(p, bytes)| PageImage { page: p.page, bytes, changes: &p.changes })
+                .map(|(p, bytes)| PageImage {
+                    page: p.page,
+                    bytes,
+                    changes: &p.changes,
+                })
                 .collect();
-            debug_assert!(images.iter().all(|i| PageRef::new(i.bytes).page_id() == i.page));
+            debug_assert!(
+                images
+                    .iter()
+                    .all(|i| PageRef::new(i.bytes).page_id() == i.page)
+            );
             self.pages.write_batch(&images)
         });
         if let Err(e) = &written {
@@ -188,7 +218,9 @@ impl Pager {
     fn evict_picked(&self, sweep: &mut SweepState) {
         for p in sweep.picked.drain(..) {
             let frame = self.cache.frame(p.frame as usize);
-            let Some(data) = frame.latch.try_write() else { continue };
+            let Some(data) = frame.latch.try_write() else {
+                continue;
+            };
             if data.page == Some(p.page) && !frame.is_dirty() && !frame.is_referenced() {
                 self.cache.evict(data, p.frame);
                 self.counters.evictions.fetch_add(1, Ordering::Relaxed);

@@ -14,7 +14,12 @@ pub(crate) struct SlotMap {
 impl SlotMap {
     /// All of `0..limit` free.
     pub(crate) fn new(limit: u64) -> SlotMap {
-        SlotMap { words: vec![0; limit.div_ceil(64) as usize], limit, used: 0, cursor: 0 }
+        SlotMap {
+            words: vec![0; limit.div_ceil(64) as usize],
+            limit,
+            used: 0,
+            cursor: 0,
+        }
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -93,7 +98,11 @@ mod tests {
         for limit in [1, 63, 64, 65, 200] {
             let mut map = SlotMap::new(limit);
             let mut all: Vec<u64> = (0..limit).map(|_| map.allocate().unwrap()).collect();
-            assert_eq!(map.allocate(), None, "limit {limit}: one more than there are");
+            assert_eq!(
+                map.allocate(),
+                None,
+                "limit {limit}: one more than there are"
+            );
             all.sort_unstable();
             assert_eq!(all, (0..limit).collect::<Vec<_>>());
             assert!(map.release(limit / 2));

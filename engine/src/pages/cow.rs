@@ -74,8 +74,21 @@ impl CowStore {
         let spare = layout.slots / 16 + 16;
         let max_batch = max_batch.min(8 + (layout.slots / 64) as usize);
         let names = SlotMap::new(table.len().min(layout.slots - spare));
-        let state = Mutex::new(State { table, names, slots, held: Vec::new(), persisted });
-        Ok(CowStore { volume, layout, persist, max_batch, state, writing: Mutex::new(()) })
+        let state = Mutex::new(State {
+            table,
+            names,
+            slots,
+            held: Vec::new(),
+            persisted,
+        });
+        Ok(CowStore {
+            volume,
+            layout,
+            persist,
+            max_batch,
+            state,
+            writing: Mutex::new(()),
+        })
     }
 
     fn lba(&self, slot: Slot) -> Lba {
@@ -100,7 +113,9 @@ impl CowStore {
                     taken.iter().for_each(|s: &Slot| {
                         state.slots.release(s.0);
                     });
-                    return Err(Error::Full { pages: self.layout.slots });
+                    return Err(Error::Full {
+                        pages: self.layout.slots,
+                    });
                 }
             }
         }
@@ -113,25 +128,33 @@ impl CowStore {
         {
             let mut state = self.state.lock();
             for (image, buf) in batch.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
-                state.table.encode_block(PageTable::block_of(image.page), buf);
+                state
+                    .table
+                    .encode_block(PageTable::block_of(image.page), buf);
             }
         }
         // One after another, not as a batch: two pages may share a block.
         for (image, buf) in batch.iter().zip(bytes.chunks_exact(BLOCK_SIZE)) {
             let block = PageTable::block_of(image.page);
-            if let Err(e) = self.volume.write(self.layout.table_block(block), buf, IoClass::Extra) {
+            if let Err(e) = self
+                .volume
+                .write(self.layout.table_block(block), buf, IoClass::Extra)
+            {
                 self.state.lock().table.mark_dirty(block);
                 return Err(e);
             }
         }
         self.volume.flush()?;
-        old.iter().flatten().try_for_each(|slot| self.release(*slot))
+        old.iter()
+            .flatten()
+            .try_for_each(|slot| self.release(*slot))
     }
 
     /// Nothing that survives a crash names `slot`: anybody may have it.
     fn release(&self, slot: Slot) -> Result<()> {
         // Trim first: once the number is free somebody may write there.
-        self.volume.trim(self.lba(slot), self.layout.blocks_per_page())?;
+        self.volume
+            .trim(self.lba(slot), self.layout.blocks_per_page())?;
         self.state.lock().slots.release(slot.0);
         Ok(())
     }
@@ -174,7 +197,10 @@ impl CowStore {
                 class: IoClass::Extra,
             })
             .collect();
-        let written = self.volume.write_batch(&writes).and_then(|()| self.volume.flush());
+        let written = self
+            .volume
+            .write_batch(&writes)
+            .and_then(|()| self.volume.flush());
         let mut state = self.state.lock();
         if let Err(e) = written {
             blocks.iter().for_each(|b| state.table.mark_dirty(*b));
@@ -189,7 +215,9 @@ impl CowStore {
 
 impl PageStore for CowStore {
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
-        let Some(slot) = self.state.lock().table.get(page) else { return Ok(Found::Nothing) };
+        let Some(slot) = self.state.lock().table.get(page) else {
+            return Ok(Found::Nothing);
+        };
         self.volume.read(self.lba(slot), buf, IoClass::Page)?;
         Ok(Found::Image)
     }
@@ -213,7 +241,11 @@ impl PageStore for CowStore {
         }
         let old: Vec<Option<Slot>> = {
             let mut state = self.state.lock();
-            batch.iter().zip(&slots).map(|(i, s)| state.table.set(i.page, Some(*s))).collect()
+            batch
+                .iter()
+                .zip(&slots)
+                .map(|(i, s)| state.table.set(i.page, Some(*s)))
+                .collect()
         };
         match self.persist {
             TablePersist::EachFlush => self.persist_each(batch, &old),
@@ -228,7 +260,11 @@ impl PageStore for CowStore {
     fn allocate(&self) -> Result<PageId> {
         let mut state = self.state.lock();
         let pages = state.names.limit();
-        state.names.allocate().map(PageId).ok_or(Error::Full { pages })
+        state
+            .names
+            .allocate()
+            .map(PageId)
+            .ok_or(Error::Full { pages })
     }
 
     fn free(&self, page: PageId) -> Result<()> {
@@ -254,16 +290,23 @@ impl PageStore for CowStore {
                 return Err(Error::MissingPage { page });
             }
         }
-        let dead: Vec<(PageId, Slot)> =
-            state.table.iter().filter(|(p, _)| !names.contains(p.0)).collect();
+        let dead: Vec<(PageId, Slot)> = state
+            .table
+            .iter()
+            .filter(|(p, _)| !names.contains(p.0))
+            .collect();
         state.names = names;
         for (page, _) in &dead {
             state.table.set(*page, None);
         }
         let mut slots = SlotMap::new(self.layout.slots);
         // Held slots too: the table on the device names them until it is next written.
-        let named: Vec<Slot> =
-            state.table.iter().map(|(_, s)| s).chain(state.held.iter().copied()).collect();
+        let named: Vec<Slot> = state
+            .table
+            .iter()
+            .map(|(_, s)| s)
+            .chain(state.held.iter().copied())
+            .collect();
         for slot in named.iter().chain(snapshot).map(|s| s.0) {
             if !slots.take(slot) {
                 return Err(Error::Damaged {
@@ -309,6 +352,8 @@ impl PageStore for CowStore {
 
     fn place(&self, page: PageId) -> Lba {
         let slot = self.state.lock().table.get(page);
-        slot.map_or(self.layout.table_block(PageTable::block_of(page)), |s| self.lba(s))
+        slot.map_or(self.layout.table_block(PageTable::block_of(page)), |s| {
+            self.lba(s)
+        })
     }
 }

@@ -48,8 +48,14 @@ impl InPlaceStore {
 
     fn take_slot(&self, keep_free: u64) -> Result<u64> {
         let mut slots = self.slots.lock();
-        let taken = if slots.free() > keep_free { slots.allocate() } else { None };
-        taken.ok_or(Error::Full { pages: self.layout.slots })
+        let taken = if slots.free() > keep_free {
+            slots.allocate()
+        } else {
+            None
+        };
+        taken.ok_or(Error::Full {
+            pages: self.layout.slots,
+        })
     }
 
     fn give_back(&self, slot: u64) -> Result<()> {
@@ -89,12 +95,16 @@ impl PageStore for InPlaceStore {
         if page.0 >= self.layout.slots {
             return Ok(Found::Nothing);
         }
-        self.volume.read(self.layout.slot_lba(Slot(page.0)), buf, IoClass::Page)?;
+        self.volume
+            .read(self.layout.slot_lba(Slot(page.0)), buf, IoClass::Page)?;
         Ok(Found::Image)
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
-        assert!(batch.len() as u64 <= self.layout.journal_pages, "a batch fits a journal half");
+        assert!(
+            batch.len() as u64 <= self.layout.journal_pages,
+            "a batch fits a journal half"
+        );
         let mut half = self.next_half.lock();
         let start = self.layout.journal_half(*half);
         let per_page = self.layout.blocks_per_page();
@@ -198,6 +208,7 @@ impl PageStore for InPlaceStore {
     }
 
     fn place(&self, page: PageId) -> Lba {
-        self.layout.slot_lba(Slot(page.0.min(self.layout.slots - 1)))
+        self.layout
+            .slot_lba(Slot(page.0.min(self.layout.slots - 1)))
     }
 }

@@ -56,7 +56,10 @@ impl PageTable {
         };
         let u64_at = |o: usize| u64::from_le_bytes(b[o..o + 8].try_into().expect("eight bytes"));
         if b[4..8] != MAGIC || crc32fast::hash(&b[4..]).to_le_bytes() != b[0..4] {
-            return Err(damaged("its magic and checksum".into(), "other bytes".into()));
+            return Err(damaged(
+                "its magic and checksum".into(),
+                "other bytes".into(),
+            ));
         }
         if u64_at(8) != block {
             return Err(damaged(format!("number {block}"), u64_at(8).to_string()));
@@ -64,7 +67,10 @@ impl PageTable {
         for i in 0..TABLE_ENTRIES {
             let entry = u64_at(16 + 8 * i as usize);
             if entry > slots {
-                return Err(damaged(format!("slots below {slots}"), (entry - 1).to_string()));
+                return Err(damaged(
+                    format!("slots below {slots}"),
+                    (entry - 1).to_string(),
+                ));
             }
             self.entries[(block * TABLE_ENTRIES + i) as usize] = entry;
         }
@@ -115,7 +121,9 @@ impl PageTable {
 
     /// Blocks that differ from the device, ascending.
     pub(crate) fn dirty_blocks(&self) -> Vec<u64> {
-        (0..self.dirty.len() as u64).filter(|&b| self.dirty[b as usize]).collect()
+        (0..self.dirty.len() as u64)
+            .filter(|&b| self.dirty[b as usize])
+            .collect()
     }
 
     /// Pages with an image, with their slots.

@@ -81,13 +81,19 @@ impl BTree {
         // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
         let bytes = 2 * bytes as u64 + 256;
         let promised = self.promised.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let room = Room { promised: &self.promised, bytes };
+        let room = Room {
+            promised: &self.promised,
+            bytes,
+        };
         (self.pager.log.space_left() > promised).then_some(room)
     }
 
     /// Appends under a [`Room`]; if it fails all the same the page is changed but not logged, so nothing may be written any more.
     fn append(&self, record: &Record<'_>) -> Result<Lsn> {
-        self.pager.log.append(record).inspect_err(|e| self.pager.poison(e))
+        self.pager
+            .log
+            .append(record)
+            .inspect_err(|e| self.pager.poison(e))
     }
 
     /// The leaf that covers `key`, latched for reading.
@@ -134,7 +140,9 @@ impl BTree {
 
     /// Sets a key in the leaf that covers it, or splits the leaf.
     pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Lsn>> {
-        let Some(_room) = self.room(key.len() + value.len()) else { return Ok(Attempt::LogFull) };
+        let Some(_room) = self.room(key.len() + value.len()) else {
+            return Ok(Attempt::LogFull);
+        };
         let (page, mut leaf) = self.leaf_mut(key)?;
         match leaf.edit().put(key, value) {
             Ok(_) => {
@@ -149,7 +157,9 @@ impl BTree {
 
     /// Removes a key from the leaf that covers it. The flag says that the leaf now wants a merge.
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
-        let Some(_room) = self.room(key.len()) else { return Ok(Attempt::LogFull) };
+        let Some(_room) = self.room(key.len()) else {
+            return Ok(Attempt::LogFull);
+        };
         let (page, mut leaf) = self.leaf_mut(key)?;
         if !leaf.edit().delete(key) {
             // The key is absent as of the leaf's last change; that is what the caller may want durable.

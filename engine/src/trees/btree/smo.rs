@@ -20,12 +20,15 @@ impl BTree {
         let Some(_room) = self.room(self.pager.layout.page_size) else {
             return Ok(Attempt::LogFull);
         };
-        let plan = left.view().choose_separator().ok_or_else(|| Error::Damaged {
-            what: left_id.to_string(),
-            lba: self.pager.pages.place(left_id),
-            expected: "two records or more in a full page".into(),
-            found: "fewer".into(),
-        })?;
+        let plan = left
+            .view()
+            .choose_separator()
+            .ok_or_else(|| Error::Damaged {
+                what: left_id.to_string(),
+                lba: self.pager.pages.place(left_id),
+                expected: "two records or more in a full page".into(),
+                found: "fewer".into(),
+            })?;
         let right_id = self.pager.pages.allocate()?;
         let mut right = match self.pager.create(right_id) {
             Ok(right) => right,
@@ -59,7 +62,9 @@ impl BTree {
     pub(crate) fn merge_around(&self, key: &[u8]) -> Result<()> {
         let page = self.index.find(key);
         let (lower, merged) = {
-            let Fix::Got(leaf) = self.pager.write(page)? else { return Ok(()) };
+            let Fix::Got(leaf) = self.pager.write(page)? else {
+                return Ok(());
+            };
             if !leaf.view().covers(key) || !leaf.view().is_three_quarters_free() {
                 return Ok(());
             }
@@ -70,8 +75,12 @@ impl BTree {
             return Ok(());
         }
         // Left before right: the left neighbour has to be latched first.
-        let Some((_, left_id)) = self.index.find_before(&lower) else { return Ok(()) };
-        let Fix::Got(left) = self.pager.write(left_id)? else { return Ok(()) };
+        let Some((_, left_id)) = self.index.find_before(&lower) else {
+            return Ok(());
+        };
+        let Fix::Got(left) = self.pager.write(left_id)? else {
+            return Ok(());
+        };
         if left.view().upper_fence() == Some(&lower) {
             self.merge_right(left_id, left)?;
         }
@@ -87,11 +96,15 @@ impl BTree {
         if right_id == left_id {
             return Ok(false);
         }
-        let Fix::Got(right) = self.pager.write(right_id)? else { return Ok(false) };
+        let Fix::Got(right) = self.pager.write(right_id)? else {
+            return Ok(false);
+        };
         if right.view().lower_fence() != right_lower || !wants_merge(&left, &right) {
             return Ok(false);
         }
-        let Some(_room) = self.room(self.pager.layout.page_size) else { return Ok(false) };
+        let Some(_room) = self.room(self.pager.layout.page_size) else {
+            return Ok(false);
+        };
         let moved = right.view().encode_records(0);
         let upper = right.view().upper_fence().map(<[u8]>::to_vec);
         let lsn = self.append(&Record::Merge {
@@ -102,7 +115,10 @@ impl BTree {
             records: &moved,
         })?;
         left.edit()
-            .absorb(upper.as_deref(), records::decode(&moved).expect("just encoded"))
+            .absorb(
+                upper.as_deref(),
+                records::decode(&moved).expect("just encoded"),
+            )
             .map_err(|refused| self.impossible(left_id, &refused))?;
         left.changed(lsn);
         self.index.remove(&right_lower);
