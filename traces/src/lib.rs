@@ -4,6 +4,7 @@
 
 mod error;
 pub mod format;
+mod hex;
 pub mod import;
 pub mod input;
 mod op;
