@@ -137,13 +137,14 @@ impl Store {
         let index = Index::from_sorted(entries);
 
         // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
-        let end = Log::scan_end(&volume, region(&layout), superblock.redo_start)?;
-        let epoch = superblock.epoch + 1;
+        let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
+        let end = Log::scan_end(&volume, region(&layout), from, known_epoch)?;
+        let epoch = known_epoch + 1;
         let log = Log::create(Arc::clone(&volume), region(&layout), epoch, end.next_start, options)?;
-        log.keep_from(superblock.redo_start);
+        log.keep_from(from);
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index);
-        crate::wal::replay(&volume, region(&layout), superblock.redo_start, |lsn, record| {
+        crate::wal::replay(&volume, region(&layout), from, known_epoch, |lsn, record| {
             redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;

@@ -4,8 +4,10 @@
 
 mod error;
 pub mod format;
+pub mod generate;
 mod hex;
 pub mod import;
+pub mod info;
 pub mod input;
 mod op;
 

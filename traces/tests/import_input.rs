@@ -346,6 +346,9 @@ const GOOD: [&str; 12] = [
 ];
 
 proptest! {
+    // Every case goes through all formats.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn no_input_makes_an_importer_panic_or_go_on_without_end(
         line in prop::sample::select(GOOD.to_vec()),

@@ -105,9 +105,9 @@ impl Log {
     ///
     /// # Errors
     /// As [`replay`].
-    pub fn scan_end(volume: &Volume, region: LogRegion, from: Lsn) -> Result<LogEnd> {
+    pub fn scan_end(volume: &Volume, region: LogRegion, from: Lsn, epoch: u32) -> Result<LogEnd> {
         volume.flush()?;
-        super::replay::walk(volume, region, from, &mut |_, _| Ok(()))
+        super::replay::walk(volume, region, from, epoch, &mut |_, _| Ok(()))
     }
 
     /// Finds the end of the log that begins at `from`, passes its records to `visit`, and goes on behind it under `epoch`.
@@ -123,7 +123,8 @@ impl Log {
         visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
     ) -> Result<(Log, LogEnd)> {
         volume.flush()?;
-        let end = replay(&volume, region, from, visit)?;
+        // `from` was noted under the epoch before.
+        let end = replay(&volume, region, from, epoch - 1, visit)?;
         let log = Log::create(volume, region, epoch, end.next_start, options)?;
         log.keep_from(from);
         Ok((log, end))

@@ -4,7 +4,8 @@
 //! blocks read as        continue?
 //! same epoch            if the block before is full (else its last version was lost: end)
 //! greater epoch         if it is the first of its epoch; a record cut before it is dead
-//! smaller epoch         end: left over from before a crash
+//! smaller epoch         end: left over from before a crash. The epoch of the superblock counts as the one before the first
+//!                       block: behind a recovery that nobody wrote after, the region still holds what that recovery cut off
 //! anything else         end: never written, of an earlier lap, or torn
 //! ```
 //!
@@ -26,7 +27,7 @@ const CHUNK: u64 = 64;
 const LOOK_AHEAD: u64 = 256;
 
 /// Passes every record from `from` on to `visit`, with its LSN, and says where the log ends. `from` is a record boundary that was
-/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`].
+/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`], noted durably under `epoch`.
 ///
 /// # Errors
 /// [`Error::Damaged`] as the module says, what `visit` returns, and device failures.
@@ -34,9 +35,10 @@ pub fn replay(
     volume: &Volume,
     region: LogRegion,
     from: Lsn,
+    epoch: u32,
     mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> Result<LogEnd> {
-    walk(volume, region, from, &mut |lsn, body| {
+    walk(volume, region, from, epoch, &mut |lsn, body| {
         let record =
             Record::decode(body).map_err(|damage| damaged(region, block_of(lsn.0 - 1), &damage))?;
         visit(lsn, record)
@@ -121,6 +123,7 @@ pub(super) fn walk(
     volume: &Volume,
     region: LogRegion,
     from: Lsn,
+    epoch: u32,
     visit: Visit<'_>,
 ) -> Result<LogEnd> {
     let start = block_of(from.0);
@@ -129,7 +132,7 @@ pub(super) fn walk(
         region,
         from,
         visit,
-        epoch: 0,
+        epoch,
         full: true,
         carry: Carry::None,
         end: from,
@@ -165,10 +168,6 @@ pub(super) fn walk(
 impl Walk<'_> {
     /// Whether a valid block continues the log; if not, why the log ends before it.
     fn judge(&mut self, header: &Header) -> Option<EndReason> {
-        if self.epoch == 0 {
-            self.epoch = header.epoch;
-            return None;
-        }
         if header.epoch < self.epoch {
             return Some(EndReason::StaleEpoch);
         }
