@@ -5,6 +5,7 @@
 mod error;
 pub mod format;
 pub mod generate;
+mod hex;
 pub mod import;
 pub mod info;
 pub mod input;

@@ -4,8 +4,9 @@ mod support;
 
 use std::fs;
 
+use proptest::prelude::*;
 use support::{run, run_bytes};
-use treering_traces::import::{Format, ImportOptions, import_file};
+use treering_traces::import::{Format, ImportOptions, OracleOp, import, import_file};
 
 #[test]
 fn bad_lines_are_named_with_the_place_what_was_expected_and_what_was_found() {
@@ -326,4 +327,58 @@ fn a_failed_import_leaves_no_trace_file() {
     let failed = import_file(Format::Mqsim, &input, &options, &output, &mut |_, _| {});
     assert!(failed.is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// A good line of every text format, to be damaged.
+const GOOD: [&str; 12] = [
+    "938513000 4 264719034 16 0",
+    "128166372003061629,hm,0,Write,7014912,4096,26",
+    "0,303567,3584,w,0.000000",
+    "1,5633898,2a,512,42932745",
+    "fio version 3 iolog\n878 Nvme1n1 write 0 16384",
+    "fio version 2 iolog\nf wait 1 0\nf write 0 16384",
+    "8,33 30 1 0.001368096 5025 D R 540544 + 8 [a]",
+    "0,nz:u:eeW511W3dcH3de3d15ec,25,350,12,get,0",
+    "604038471,82131353f9ddc8c6,48,GET,1,87,1,0,366387042,3003229276",
+    "0x00000000000000AB 1 0 100 1605820800000123",
+    "INSERT usertable user6284781860667377211 [ field0=abc field1=def ]",
+    "0x00000000 W:7",
+];
+
+proptest! {
+    // Every case goes through all formats.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_input_makes_an_importer_panic_or_go_on_without_end(
+        line in prop::sample::select(GOOD.to_vec()),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        noise in prop::collection::vec(any::<u8>(), 0..120),
+        as_noise in any::<bool>(),
+        skip_bad in 0..3u64,
+    ) {
+        let mut bytes = format!("{line}\r\n{line}\n").into_bytes();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            // Digits and separators go deeper than arbitrary bytes.
+            bytes[at] = if byte < 128 { b"0123456789,. -x:"[usize::from(byte % 16)] } else { byte };
+        }
+        let bytes = if as_noise { noise } else { bytes };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("input");
+        for format in Format::ALL {
+            let columns = "device=1,op=2,offset=3:bytes,size=4:bytes,time=5:us";
+            let options = ImportOptions {
+                skip_bad,
+                columns: (format == Format::Csv).then(|| columns.into()),
+                oracle_op: Some(OracleOp::Recorded),
+                ..ImportOptions::default()
+            };
+            fs::write(&path, &bytes).unwrap();
+            if let Err(error) = import(format, &path, &options, &mut |_| Ok(())) {
+                let text = error.to_string();
+                prop_assert!(text.contains("expected") && !text.contains('\n'), "{}", text);
+            }
+        }
+    }
 }

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use super::MAX_KEY;
 use super::beside::Beside;
 use crate::error::shorten;
+use crate::hex;
 use crate::input::Lines;
 use crate::{Op, OpKind, TraceError};
 
@@ -104,8 +105,8 @@ fn parse(bytes: &[u8], op: &mut Op) -> Result<(), (String, String)> {
     op.key.clear();
     match (&line.key, &line.hex) {
         (Some(key), None) => op.key.extend_from_slice(key.as_bytes()),
-        (None, Some(hex)) => {
-            if !unhex(hex.as_bytes(), &mut op.key) {
+        (None, Some(digits)) => {
+            if hex::decode(digits.as_bytes(), &mut op.key).is_none() {
                 return wrong("pairs of hexadecimal digits in \"hex\"");
             }
         }
@@ -126,21 +127,6 @@ fn parse(bytes: &[u8], op: &mut Op) -> Result<(), (String, String)> {
     op.time_ns = line.t;
     op.zeros = line.zeros;
     Ok(())
-}
-
-/// Appends the bytes that `hex` spells; `false` if it is not pairs of digits.
-fn unhex(hex: &[u8], out: &mut Vec<u8>) -> bool {
-    let digit = |b: u8| (b as char).to_digit(16);
-    hex.len().is_multiple_of(2)
-        && hex
-            .chunks_exact(2)
-            .all(|pair| match (digit(pair[0]), digit(pair[1])) {
-                (Some(high), Some(low)) => {
-                    out.push((high * 16 + low) as u8);
-                    true
-                }
-                _ => false,
-            })
 }
 
 #[derive(Debug, Default)]
@@ -183,9 +169,7 @@ fn put_key(key: &[u8], line: &mut Vec<u8>) {
         }
         _ => {
             line.extend_from_slice(b"\"hex\":\"");
-            for byte in key {
-                let _ = write!(line, "{byte:02x}");
-            }
+            hex::encode(key, line);
             line.push(b'"');
         }
     }

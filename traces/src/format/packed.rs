@@ -226,6 +226,15 @@ fn get_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     }
 }
 
+/// What a block's header says: bytes, but operations in `ops`.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    stored: usize,
+    ops: usize,
+    numbers: usize,
+    keys: usize,
+}
+
 pub(crate) struct BlockReader<R> {
     input: R,
     bytes_read: u64,
@@ -361,19 +370,43 @@ impl<R: Read> BlockReader<R> {
                 "bytes left over".into(),
             ));
         }
-        let mut head = [0; HEAD];
         self.block += 1;
+        let mut head = [0; HEAD];
         match self.read(file, &mut head)? {
             0 => return Ok(false),
             HEAD => {}
             found => {
-                return Err(self.bad(
-                    file,
-                    format!("a block header of {HEAD} bytes"),
-                    format!("the file's end after {found}"),
-                ));
+                let found = format!("the file's end after {found}");
+                return Err(self.bad(file, format!("a block header of {HEAD} bytes"), found));
             }
         }
+        let lengths = self.lengths(file, &head)?;
+        let raw = lengths.ops + lengths.numbers + lengths.keys;
+        self.read_stored(file, &head, lengths.stored)?;
+        self.raw.clear();
+        match self
+            .decompressor
+            .decompress_to_buffer(&self.stored, &mut self.raw)
+        {
+            Ok(found) if found == raw => {}
+            Ok(found) => {
+                return Err(self.bad(file, format!("{raw} bytes decompressed"), found.to_string()));
+            }
+            Err(why) => {
+                return Err(self.bad(file, format!("zstd data of {raw} bytes"), why.to_string()));
+            }
+        }
+        self.ops = lengths.ops;
+        self.numbers_end = lengths.ops + lengths.numbers;
+        self.tag = 0;
+        self.number = self.ops;
+        self.key = self.numbers_end;
+        self.last = Last::default();
+        Ok(true)
+    }
+
+    /// The lengths in a block's header, if it is one and they are believable.
+    fn lengths(&self, file: &str, head: &[u8; HEAD]) -> Result<Lengths, TraceError> {
         let field = |i: usize| {
             u32::from_le_bytes([
                 head[4 * i],
@@ -398,16 +431,28 @@ impl<R: Read> BlockReader<R> {
                 format!("{ops} operations in {raw} bytes, {stored} stored"),
             ));
         }
+        Ok(Lengths {
+            stored,
+            ops,
+            numbers,
+            keys,
+        })
+    }
+
+    /// Reads a block's stored bytes and checks them, with the header, against the checksum.
+    fn read_stored(
+        &mut self,
+        file: &str,
+        head: &[u8; HEAD],
+        stored: usize,
+    ) -> Result<(), TraceError> {
         let mut bytes = std::mem::take(&mut self.stored);
         bytes.resize(stored, 0);
         let found = self.read(file, &mut bytes)?;
         self.stored = bytes;
         if found != stored {
-            return Err(self.bad(
-                file,
-                format!("{stored} stored bytes"),
-                format!("the file's end after {found}"),
-            ));
+            let found = format!("the file's end after {found}");
+            return Err(self.bad(file, format!("{stored} stored bytes"), found));
         }
         if checksum(&head[..24], &self.stored).to_le_bytes() != head[24..] {
             return Err(self.bad(
@@ -416,26 +461,7 @@ impl<R: Read> BlockReader<R> {
                 "another (damaged bytes)".into(),
             ));
         }
-        self.raw.clear();
-        match self
-            .decompressor
-            .decompress_to_buffer(&self.stored, &mut self.raw)
-        {
-            Ok(found) if found == raw => {}
-            Ok(found) => {
-                return Err(self.bad(file, format!("{raw} bytes decompressed"), found.to_string()));
-            }
-            Err(why) => {
-                return Err(self.bad(file, format!("zstd data of {raw} bytes"), why.to_string()));
-            }
-        }
-        self.ops = ops;
-        self.numbers_end = ops + numbers;
-        self.tag = 0;
-        self.number = ops;
-        self.key = ops + numbers;
-        self.last = Last::default();
-        Ok(true)
+        Ok(())
     }
 
     /// Fills `buffer` as far as the file goes.

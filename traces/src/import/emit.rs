@@ -69,29 +69,28 @@ pub(super) struct KeyOp<'a> {
 #[derive(Debug, Default)]
 struct Numbering {
     numbers: FxHashMap<Box<[u8]>, u32>,
-    // Runs of one name are the rule: the last answer saves most look-ups.
-    last: Option<(Box<[u8]>, u32)>,
+    // Runs of one name are the rule: the last answer saves most look-ups. Of no use before the first.
+    last: Vec<u8>,
+    last_number: u32,
 }
 
 impl Numbering {
+    #[inline]
     fn number(&mut self, name: &[u8]) -> u32 {
-        match &self.last {
-            Some((last, number)) if **last == *name => *number,
-            _ => self.look_up(name),
+        if self.last == name && !self.numbers.is_empty() {
+            return self.last_number;
         }
-    }
-
-    fn look_up(&mut self, name: &[u8]) -> u32 {
         let next = self.numbers.len() as u32;
-        let number = match self.numbers.get(name) {
+        self.last_number = match self.numbers.get(name) {
             Some(&number) => number,
             None => {
                 self.numbers.insert(name.into(), next);
                 next
             }
         };
-        self.last = Some((name.into(), number));
-        number
+        self.last.clear();
+        self.last.extend_from_slice(name);
+        self.last_number
     }
 }
 

@@ -1,6 +1,7 @@
 //! Fields of a line: split, and read as numbers, straight from the bytes.
 
 use super::emit::Fault;
+use crate::hex::{decode, nibble};
 
 /// The columns of a line with a separator between each two. Exactly `N`, else the line is not of this `layout`.
 #[inline]
@@ -141,46 +142,25 @@ fn exponential(field: &[u8], unit_ns: u64) -> Option<u64> {
 /// Hexadecimal digits with or without `0x`, as a number.
 pub(super) fn hex(field: &[u8], what: &str) -> Result<u64, Fault> {
     let bare = strip_0x(field);
-    let fits = (1..=16).contains(&bare.len()) && bare.iter().all(u8::is_ascii_hexdigit);
-    if !fits {
-        return Err(Fault::bad(
-            format!("{what}, 1 to 16 hexadecimal digits"),
-            field,
-        ));
-    }
-    Ok(bare
-        .iter()
-        .fold(0, |number, &b| number << 4 | u64::from(nibble(b))))
+    let number = match bare.len() {
+        1..=16 => bare
+            .iter()
+            .try_fold(0, |n, &b| Some(n << 4 | u64::from(nibble(b)?))),
+        _ => None,
+    };
+    number.ok_or_else(|| Fault::bad(format!("{what}, 1 to 16 hexadecimal digits"), field))
 }
 
 /// Hexadecimal digits with or without `0x`, as bytes appended to `out`.
 pub(super) fn hex_bytes(field: &[u8], what: &str, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let bare = strip_0x(field);
-    if !bare.len().is_multiple_of(2) || !bare.iter().all(u8::is_ascii_hexdigit) {
-        return Err(Fault::bad(
-            format!("{what}, pairs of hexadecimal digits"),
-            field,
-        ));
-    }
-    out.extend(
-        bare.chunks_exact(2)
-            .map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])),
-    );
-    Ok(())
+    decode(strip_0x(field), out)
+        .ok_or_else(|| Fault::bad(format!("{what}, pairs of hexadecimal digits"), field))
 }
 
 fn strip_0x(field: &[u8]) -> &[u8] {
     match field {
         [b'0', b'x' | b'X', rest @ ..] => rest,
         _ => field,
-    }
-}
-
-/// The value of a byte that is a hexadecimal digit.
-fn nibble(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
     }
 }
 

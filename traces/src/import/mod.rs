@@ -1,7 +1,7 @@
 //! Importers: other people's traces as ours.
 //!
 //! A [`Format`] is a small plug-in, one file each, whose doc comment gives the column layout and its source. It sees one
-//! line (or one binary record) at a time and hands what it means to [`emit::Emit`]; reading, decompression, bad
+//! line (or one binary record) at a time and hands what it means to `emit::Emit`; reading, decompression, bad
 //! lines, cut tails, times and reports are the same for all (`run`).
 //!
 //! **Block traces.** A request becomes one operation for each 4 KiB block that it touches. The key is 8 bytes,
