@@ -1,1 +1,5 @@
 //! Discrete-event devices, predictors, replay and reports.
+
+#![warn(missing_docs)]
+
+pub mod predict;
