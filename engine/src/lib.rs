@@ -8,6 +8,7 @@
 pub mod device;
 mod error;
 mod kv;
+pub mod node;
 mod options;
 mod stats;
 mod types;

@@ -1,0 +1,309 @@
+//! Is this the page we wrote? The gate for bytes from a device.
+//!
+//! [`check`] runs on every read: checksum, identity, header bounds. [`check_deep`] adds all that a bug (not a device) could
+//! have broken before the checksum was made: slots, heap, key order, accounting. `verify` runs it, and debug builds
+//! run its structural part, [`check_structure`], after changes.
+
+use std::fmt;
+
+use super::layout::{
+    self, HEADER_BYTES, KIND_SLOTTED_V1, MAGIC, SLOT_BYTES, Slot, field, head, is_page_size,
+    shared_prefix, slot_at, u16_at, u32_at, u64_at,
+};
+use super::limit::limits;
+use super::view::PageRef;
+use crate::error::Error;
+use crate::types::{Lba, PageId};
+
+/// What is wrong with the bytes of a page. Displays as a sentence that says what, expected and found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageDamage {
+    /// All bytes are zero: never written, or trimmed. Not necessarily damage; recovery decides.
+    Zeroed,
+    /// The bytes do not add up to the checksum in the header.
+    Checksum {
+        /// What the header says.
+        expected: u64,
+        /// What the bytes give.
+        found: u64,
+    },
+    /// A whole page, but another one: a misdirected write or read.
+    OtherPage {
+        /// The page that was asked for.
+        expected: PageId,
+        /// The page that is there.
+        found: PageId,
+    },
+    /// A sound checksum over something else than a page, or over a page that breaks an invariant.
+    Broken {
+        /// The field or record.
+        what: String,
+        /// The invariant.
+        expected: String,
+        /// What is there instead.
+        found: String,
+    },
+}
+
+impl PageDamage {
+    #[cold]
+    fn broken(
+        what: impl Into<String>,
+        expected: impl fmt::Display,
+        found: impl fmt::Display,
+    ) -> Self {
+        PageDamage::Broken {
+            what: what.into(),
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+
+    /// What is damaged, what was expected, what was found.
+    #[must_use]
+    pub fn parts(&self) -> (String, String, String) {
+        match self {
+            PageDamage::Zeroed => (
+                "page".into(),
+                "a tree page".into(),
+                "only zeros (never written, or trimmed)".into(),
+            ),
+            PageDamage::Checksum { expected, found } => (
+                "page checksum".into(),
+                format!("{expected:#018x} as in the header"),
+                format!("{found:#018x} over the bytes"),
+            ),
+            PageDamage::OtherPage { expected, found } => (
+                "page id".into(),
+                expected.to_string(),
+                format!("{found} (misdirected write or read)"),
+            ),
+            PageDamage::Broken {
+                what,
+                expected,
+                found,
+            } => (what.clone(), expected.clone(), found.clone()),
+        }
+    }
+
+    /// The engine's error for this damage of page `page` at `lba`.
+    #[must_use]
+    pub fn into_error(self, page: PageId, lba: Lba) -> Error {
+        let (what, expected, found) = self.parts();
+        Error::Damaged {
+            what: format!("{page} ({what})"),
+            lba,
+            expected,
+            found,
+        }
+    }
+}
+
+impl fmt::Display for PageDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, expected, found) = self.parts();
+        write!(f, "{what}: expected {expected}, found {found}")
+    }
+}
+
+impl std::error::Error for PageDamage {}
+
+/// Whether `bytes` are page `expected` as it was sealed: checksum, page id, header bounds.
+///
+/// # Errors
+/// [`PageDamage`].
+pub fn check(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
+    if !is_page_size(bytes.len()) {
+        return Err(bad_size(bytes.len()));
+    }
+    let stored = u64_at(bytes, field::CHECKSUM);
+    let sum = layout::checksum(bytes);
+    if stored != sum {
+        return Err(if bytes.iter().all(|&b| b == 0) {
+            PageDamage::Zeroed
+        } else {
+            PageDamage::Checksum {
+                expected: stored,
+                found: sum,
+            }
+        });
+    }
+    check_header(bytes)?;
+    let found = PageId(u64_at(bytes, field::PAGE_ID));
+    if found != expected {
+        return Err(PageDamage::OtherPage { expected, found });
+    }
+    Ok(())
+}
+
+/// [`check`] and [`check_structure`].
+///
+/// # Errors
+/// [`PageDamage`].
+pub fn check_deep(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
+    check(bytes, expected)?;
+    check_structure(bytes)
+}
+
+/// Every invariant of a page in memory, sealed or not: all but checksum and identity.
+///
+/// # Errors
+/// [`PageDamage::Broken`].
+pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
+    if !is_page_size(bytes.len()) {
+        return Err(bad_size(bytes.len()));
+    }
+    check_header(bytes)?;
+    let page = PageRef::new(bytes);
+    let limits = limits(bytes.len());
+    let (lower, upper) = (page.lower_fence(), page.upper_fence());
+    let longest = lower.len().max(upper.map_or(0, <[u8]>::len));
+    if longest > limits.max_key {
+        let expected = format_args!("at most {} bytes", limits.max_key).to_string();
+        return Err(PageDamage::broken("longest fence", expected, longest));
+    }
+    check_slots(page)?;
+    check_order(page)
+}
+
+#[cold]
+fn bad_size(len: usize) -> PageDamage {
+    PageDamage::broken(
+        "page size",
+        "a power of two from 4096 to 65536 bytes",
+        format_args!("{len} bytes"),
+    )
+}
+
+/// The header's own invariants, in the order in which later ones rely on earlier ones.
+fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
+    let size = bytes.len();
+    let need = |holds: bool, what: &str, expected: &str, found: usize| {
+        if holds {
+            Ok(())
+        } else {
+            Err(PageDamage::broken(what, expected, found))
+        }
+    };
+    let magic = u16_at(bytes, field::MAGIC);
+    need(magic == MAGIC, "page magic", "0x5254", magic.into())?;
+    let kind = bytes[field::KIND];
+    let known = "1 (slotted, version 1)";
+    need(kind == KIND_SLOTTED_V1, "page layout", known, kind.into())?;
+    let log2 = u32::from(bytes[field::SIZE_LOG2]);
+    let same_size = log2 == size.trailing_zeros();
+    let as_read = "the size that was read";
+    need(same_size, "log2 of the page size", as_read, log2 as usize)?;
+    let bounded = bytes[field::BOUNDED];
+    need(bounded <= 1, "upper-fence flag", "0 or 1", bounded.into())?;
+    let stray: usize = bytes[field::RESERVED].iter().map(|&b| usize::from(b)).sum();
+    need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
+
+    let (lower, upper) = (
+        u16_at(bytes, field::LOWER_LEN),
+        u16_at(bytes, field::UPPER_LEN),
+    );
+    let fences = usize::from(lower) + usize::from(upper);
+    let none = bounded == 1 || upper == 0;
+    need(none, "upper-fence length", "0 without one", upper.into())?;
+    let slots_end = slot_at(usize::from(u16_at(bytes, field::COUNT)));
+    let heap_start = u32_at(bytes, field::HEAP_START) as usize;
+    let heap_used = u32_at(bytes, field::HEAP_USED) as usize;
+    let room = size - HEADER_BYTES;
+    need(fences <= room, "fence lengths", "within the page", fences)?;
+    let apart = slots_end <= heap_start && heap_start <= size - fences;
+    let between = "between slots and fences";
+    need(apart, "heap start", between, heap_start)?;
+    let plausible = fences <= heap_used && heap_used <= size - heap_start;
+    let at_least = "at least the fences, at most the heap";
+    need(plausible, "used heap bytes", at_least, heap_used)?;
+
+    let page = PageRef::new(bytes);
+    let ordered = page.upper_fence().is_none_or(|u| page.lower_fence() < u);
+    need(
+        ordered,
+        "upper fence",
+        "above the lower fence",
+        upper.into(),
+    )?;
+    let prefix = usize::from(u16_at(bytes, field::PREFIX_LEN));
+    let shared = shared_prefix(page.lower_fence(), page.upper_fence());
+    let common = "the common prefix of the fences";
+    need(prefix == shared, "prefix length", common, prefix)
+}
+
+/// Each slot points at its payload, payloads do not overlap, and their sum is what the header says.
+fn check_slots(page: PageRef<'_>) -> Result<(), PageDamage> {
+    let heap_end = page.page_size() - page.lower_len() - page.upper_len();
+    let mut extents = Vec::with_capacity(page.count());
+    for (index, raw) in page.slots().iter().enumerate() {
+        let slot = Slot::decode(raw);
+        let (start, len) = (usize::from(slot.offset), slot.payload_len());
+        if len == 0 {
+            if start != 0 {
+                let what = format!("offset of record {index}, which is empty");
+                return Err(PageDamage::broken(what, 0, start));
+            }
+        } else if start < page.heap_start() || start + len > heap_end {
+            return Err(PageDamage::broken(
+                format!("payload of record {index}"),
+                format_args!("within bytes {} to {heap_end}", page.heap_start()),
+                format_args!("bytes {start} to {}", start + len),
+            ));
+        } else {
+            extents.push((start, start + len));
+        }
+        let computed = head(page.suffix_of(raw));
+        if slot.head != computed {
+            let what = format!("head of record {index}");
+            return Err(PageDamage::broken(
+                what,
+                format_args!("{computed:#x} as in its key"),
+                format_args!("{:#x}", slot.head),
+            ));
+        }
+    }
+    extents.sort_unstable();
+    for pair in extents.windows(2) {
+        if pair[0].1 > pair[1].0 {
+            let expected = format!("at or behind byte {}", pair[0].1);
+            let found = format!("byte {}", pair[1].0);
+            return Err(PageDamage::broken("start of a payload", expected, found));
+        }
+    }
+    let live: usize = extents.iter().map(|(start, end)| end - start).sum();
+    let used = page.heap_used();
+    let expected = live + page.page_size() - heap_end;
+    if used != expected {
+        return Err(PageDamage::broken("used heap bytes", expected, used));
+    }
+    debug_assert_eq!(
+        page.used_bytes(),
+        HEADER_BYTES + SLOT_BYTES * page.count() + used
+    );
+    Ok(())
+}
+
+/// Keys ascend strictly and lie within the fences.
+fn check_order(page: PageRef<'_>) -> Result<(), PageDamage> {
+    for index in 1..page.count() {
+        if page.suffix(index - 1) >= page.suffix(index) {
+            return Err(PageDamage::broken(
+                format!("key of record {index}"),
+                "a greater one than before",
+                format_args!("{:02x?}", page.suffix(index)),
+            ));
+        }
+    }
+    let ends = [0, page.count().saturating_sub(1)];
+    for index in ends.into_iter().filter(|&i| i < page.count()) {
+        if !page.covers(&page.key(index)) {
+            return Err(PageDamage::broken(
+                format!("key of record {index}"),
+                "one within the fences",
+                format_args!("{:02x?}", page.key(index)),
+            ));
+        }
+    }
+    Ok(())
+}

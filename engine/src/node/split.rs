@@ -1,0 +1,182 @@
+//! Changing the range a page covers: separator choice, split, merge.
+
+use super::edit::PageMut;
+use super::image::{Fences, Image};
+use super::layout::{SLOT_BYTES, Slot, common_prefix};
+use super::limit::Refused;
+use super::view::PageRef;
+use crate::types::PageId;
+
+/// Where to split a page. Made by [`PageRef::choose_separator`].
+///
+/// *Rule* (B-Trees Are Back §2, "Separator Selection"). The middle is the record boundary where the bytes on both
+/// sides differ least: the median by bytes, which for records of one size is the paper's median by count. Among the
+/// `max(count / 16, 2)` keys around it, the longest common prefix is found, and the first key that differs from the
+/// lowest one in the byte behind it begins the right side. The separator is that key cut behind that byte:
+/// the shortest string with every left key < separator <= every right key.
+///
+/// *Both sides are non-empty*: the first key of the range stays left, one of the others begins the right side.
+///
+/// *Both sides fit the page size* whatever the record sizes. Let `p` be the old prefix length, `s` and `t` the
+/// last left and the first right key; the records that leave free at least one slot and one key suffix.
+/// Left: the new upper fence is a prefix of `t`, so it is at most `p + |suffix(t)|` long; it replaces an upper
+/// fence of at least `p` bytes (`p = 0` without one) and `10 + |suffix(t)|` bytes leave: at least 10 bytes are gained.
+/// Right: the separator is at most one byte longer than `s`; it replaces a lower fence of at least `p` bytes
+/// and `10 + |suffix(s)|` bytes leave: at least 9 are gained. Prefixes only grow, which saves more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitPlan {
+    /// Upper fence of the left page and lower fence of the right one.
+    pub separator: Vec<u8>,
+    /// Index of the first record that moves right; at least 1 and below the count.
+    pub at: usize,
+}
+
+impl PageRef<'_> {
+    /// Where to split this page, or `None` if it holds fewer than two records.
+    #[must_use]
+    pub fn choose_separator(&self) -> Option<SplitPlan> {
+        let count = self.count();
+        let middle = self.byte_median()?;
+        let keys = (count / 16).max(2);
+        let first = middle.saturating_sub(keys / 2);
+        let end = (first + keys).min(count);
+        let lowest = self.suffix(first);
+        let shared = common_prefix(lowest, self.suffix(end - 1));
+        let at = (first + 1..end).find(|&i| self.suffix(i).get(shared) != lowest.get(shared))?;
+        let cut = self.suffix(at).get(..=shared)?;
+        Some(SplitPlan {
+            separator: [self.prefix(), cut].concat(),
+            at,
+        })
+    }
+
+    /// Number of records left of the boundary at which the bytes on both sides differ least.
+    fn byte_median(&self) -> Option<usize> {
+        let count = self.count();
+        if count < 2 {
+            return None;
+        }
+        let cost = |raw| SLOT_BYTES + Slot::decode(raw).payload_len();
+        let total: usize = self.slots().iter().map(cost).sum();
+        let mut left = 0;
+        for (index, raw) in self.slots().iter().enumerate() {
+            let more = left + cost(raw);
+            if 2 * more > total {
+                let closer_without = total - 2 * left <= 2 * more - total;
+                let middle = if closer_without { index } else { index + 1 };
+                return Some(middle.clamp(1, count - 1));
+            }
+            left = more;
+        }
+        Some(count - 1)
+    }
+}
+
+impl PageMut<'_> {
+    /// Moves the records from the separator on to `right`, which becomes page `right_id` with this page's LSN,
+    /// and cuts this page at the separator.
+    ///
+    /// Live code and redo may instead apply the two halves by themselves, in any order: [`PageMut::build`] for
+    /// the right side, [`PageMut::truncate_to`] for the left one. The results are the same bytes.
+    ///
+    /// # Errors
+    /// [`Refused::NotCovered`] if the plan is not of this page as it is now.
+    pub fn split_into(
+        &mut self,
+        right: &mut PageMut<'_>,
+        right_id: PageId,
+        plan: &SplitPlan,
+    ) -> Result<(), Refused> {
+        let page = self.view();
+        let (Ok(at) | Err(at)) = page.search(&plan.separator);
+        if at != plan.at || !page.covers(&plan.separator) {
+            return Err(Refused::NotCovered);
+        }
+        let fences = Fences {
+            lower: &plan.separator,
+            upper: page.upper_fence(),
+        };
+        let size = right.view().page_size();
+        let mut image = Image::new(size, right_id, page.lsn(), fences)?;
+        copy_narrowed(page, at..page.count(), &mut image)?;
+        self.truncate_to(&plan.separator)?;
+        right.adopt_new(image);
+        Ok(())
+    }
+
+    /// Drops the records from `separator` on and makes it the upper fence: the left side of a split, live
+    /// and in redo. The page is compacted, and its prefix may grow.
+    ///
+    /// # Errors
+    /// [`Refused::NotCovered`] unless `lower fence < separator < upper fence`.
+    pub fn truncate_to(&mut self, separator: &[u8]) -> Result<(), Refused> {
+        let page = self.view();
+        if !page.covers(separator) {
+            return Err(Refused::NotCovered);
+        }
+        let fences = Fences {
+            lower: page.lower_fence(),
+            upper: Some(separator),
+        };
+        let (Ok(at) | Err(at)) = page.search(separator);
+        let mut image = Image::new(page.page_size(), page.page_id(), page.lsn(), fences)?;
+        copy_narrowed(page, 0..at, &mut image)?;
+        self.adopt(image);
+        Ok(())
+    }
+
+    /// Takes over the records (whole keys, strictly ascending) and the upper fence of the right neighbour: the left
+    /// side of a merge, live and in redo. The page is compacted, and its prefix may shrink.
+    ///
+    /// # Errors
+    /// [`Refused::NoSpace`] if they do not fit ([`PageRef::can_absorb`] tells beforehand), [`Refused::NotCovered`] if
+    /// `upper` is not beyond the present upper fence or a record lies outside, [`Refused::OutOfOrder`],
+    /// [`Refused::TooLarge`].
+    pub fn absorb<K, V>(
+        &mut self,
+        upper: Option<&[u8]>,
+        records: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), Refused>
+    where
+        K: AsRef<[u8]>,
+        V: AsRef<[u8]>,
+    {
+        let page = self.view();
+        let old_upper = page.upper_fence().ok_or(Refused::NotCovered)?;
+        if upper.is_some_and(|upper| upper <= old_upper) {
+            return Err(Refused::NotCovered);
+        }
+        let fences = Fences {
+            lower: page.lower_fence(),
+            upper,
+        };
+        let mut image = Image::new(page.page_size(), page.page_id(), page.lsn(), fences)?;
+        let regrown = page.prefix().get(image.prefix_len()..).unwrap_or_default();
+        for (suffix, value) in page.iter() {
+            image.push(regrown, suffix, value)?;
+        }
+        let right = Fences {
+            lower: old_upper,
+            upper,
+        };
+        for (key, value) in records {
+            image.push_checked(right, key.as_ref(), value.as_ref())?;
+        }
+        self.adopt(image);
+        Ok(())
+    }
+}
+
+/// Copies records into a page of a narrower range, whose prefix is therefore at least as long.
+fn copy_narrowed(
+    page: PageRef<'_>,
+    records: std::ops::Range<usize>,
+    image: &mut Image,
+) -> Result<(), Refused> {
+    let longer = image.prefix_len().saturating_sub(page.prefix().len());
+    for (suffix, value) in page.iter_at(records.start).take(records.len()) {
+        let suffix = suffix.get(longer..).unwrap_or_default();
+        image.push(&[], suffix, value)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Bytes that are not what was written: all noticed, none followed.
+
+use proptest::prelude::*;
+
+use super::Tracked;
+use crate::node::{ChangeMap, PageDamage, PageMut, PageRef, check, check_deep, check_structure};
+use crate::types::{Lba, Lsn, PageId};
+
+fn sealed(log2: u32) -> Vec<u8> {
+    let mut page = Tracked::new(1 << log2, 5, b"key-1", Some(b"key-9"));
+    for n in 0..60_u8 {
+        let key = [&b"key-2"[..], &[n % 7, n]].concat();
+        page.change(|p| p.put(&key, &vec![n; usize::from(n % 11)]))
+            .unwrap();
+    }
+    for n in 0..10_u8 {
+        page.change(|p| Ok::<_, ()>(p.delete(&[&b"key-2"[..], &[n % 7, n]].concat())))
+            .unwrap();
+    }
+    PageMut::new(&mut page.bytes, &mut ChangeMap::new()).seal();
+    page.bytes
+}
+
+/// Everything that reads or changes a page, for effect only.
+fn exercise(bytes: &[u8], key: &[u8]) {
+    let page = PageRef::new(bytes);
+    let (Ok(at) | Err(at)) = page.search(key);
+    let _ = (
+        page.get(key),
+        page.value(at),
+        page.key(at),
+        page.covers(key),
+    );
+    let _ = (page.iter().count(), page.iter_from(key).rev().count());
+    let _ = (
+        page.used_bytes(),
+        page.free_bytes(),
+        page.is_three_quarters_free(),
+    );
+    let _ = (page.can_absorb(&page), page.encode_records(at));
+    let _ = (
+        check_structure(bytes),
+        check(bytes, PageId(5)).map_err(|d| d.to_string()),
+    );
+    let plan = page.choose_separator();
+    let edits: [&dyn Fn(&mut PageMut<'_>); 6] = [
+        &|p| {
+            _ = p.put(key, b"");
+        },
+        &|p| {
+            _ = p.put(key, &[1; 900]);
+        },
+        &|p| {
+            _ = (p.put(key, b"12"), p.put(key, b"1"), p.put(key, b"1234567"));
+        },
+        &|p| {
+            _ = (p.delete(key), p.delete(b"key-2\0\x0e"));
+        },
+        &|p| {
+            _ = (p.truncate_to(key), p.truncate_to(b"key-3"));
+        },
+        &|p| {
+            _ = (p.absorb(None, [(b"key-95", b"x")]), p.put(key, key));
+        },
+    ];
+    for edit in edits {
+        let (mut copy, mut map) = (bytes.to_vec(), ChangeMap::new());
+        edit(&mut PageMut::new(&mut copy, &mut map));
+        exercise_reads(&copy, key);
+    }
+    if let Some(plan) = plan {
+        let (mut left, mut right) = (bytes.to_vec(), bytes.to_vec());
+        let (mut map, mut other) = (ChangeMap::new(), ChangeMap::new());
+        let mut right = PageMut::new(&mut right, &mut other);
+        let _ = PageMut::new(&mut left, &mut map).split_into(&mut right, PageId(6), &plan);
+    }
+}
+
+fn exercise_reads(bytes: &[u8], key: &[u8]) {
+    let page = PageRef::new(bytes);
+    let _ = (
+        page.get(key),
+        page.iter().count(),
+        page.choose_separator(),
+        page.free_bytes(),
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flipped_bytes_are_noticed_and_never_panic(
+        log2 in prop::sample::select(vec![12_u32, 16]),
+        header in any::<bool>(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..12),
+        key in prop::collection::vec(prop::sample::select(b"key-2\0\xff".to_vec()), 0..9),
+    ) {
+        let mut bytes = sealed(log2);
+        let good = bytes.clone();
+        // Most of the interesting fields lie in the header and the slots.
+        let reach = if header { 60 } else { bytes.len() };
+        for (at, flip) in &flips {
+            bytes[at.index(reach)] ^= flip;
+        }
+        exercise(&bytes, &key);
+        prop_assert_eq!(check(&bytes, PageId(5)).is_ok(), bytes == good);
+    }
+
+    /// Damage with a good checksum over it, as a bug would make it: what `check` lets through must not panic either,
+    /// and what `check_deep` lets through reads consistently.
+    #[test]
+    fn resealed_damage_never_panics(
+        flips in prop::collection::vec((8_usize..700, any::<u8>()), 1..8),
+        key in prop::collection::vec(prop::sample::select(b"key-2\0\xff".to_vec()), 0..9),
+    ) {
+        let mut bytes = sealed(12);
+        for (at, value) in &flips {
+            bytes[*at] = *value;
+        }
+        let mut map = ChangeMap::new();
+        PageMut::new(&mut bytes, &mut map).seal();
+        exercise(&bytes, &key);
+        if check_deep(&bytes, PageId(5)).is_ok() {
+            let page = PageRef::new(&bytes);
+            for index in 0..page.count() {
+                prop_assert_eq!(page.search(&page.key(index)), Ok(index));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_of_zeros_is_told_apart() {
+    assert_eq!(check(&[0; 4096], PageId(5)), Err(PageDamage::Zeroed));
+    assert_eq!(
+        PageDamage::Zeroed.to_string(),
+        "page: expected a tree page, found only zeros (never written, or trimmed)"
+    );
+    let mut almost = [0; 4096];
+    almost[4095] = 1;
+    assert!(matches!(
+        check(&almost, PageId(5)),
+        Err(PageDamage::Checksum { .. })
+    ));
+}
+
+#[test]
+fn a_misdirected_page_is_told_by_its_own_id() {
+    let bytes = sealed(12);
+    assert_eq!(check_deep(&bytes, PageId(5)), Ok(()));
+    let damage = check(&bytes, PageId(6)).unwrap_err();
+    assert_eq!(
+        damage.to_string(),
+        "page id: expected page 6, found page 5 (misdirected write or read)"
+    );
+    let error = damage.into_error(PageId(6), Lba(40)).to_string();
+    assert!(
+        error.contains("page 6") && error.contains("block 40"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_page_read_with_the_wrong_size_is_no_page() {
+    let bytes = sealed(13);
+    assert!(check(&bytes[..4096], PageId(5)).is_err());
+    assert!(check(&bytes[..5000], PageId(5)).is_err());
+    assert!(check(&[], PageId(5)).is_err());
+}
+
+/// Each structural invariant, broken one at a time beneath a good checksum.
+#[test]
+fn check_deep_names_the_broken_invariant() {
+    let set = |bytes: &mut Vec<u8>, at: usize, value: u8| bytes[at] = value;
+    let cases: [(&str, &dyn Fn(&mut Vec<u8>)); 9] = [
+        ("page magic", &|b| set(b, 24, 0)),
+        ("page layout", &|b| set(b, 26, 9)),
+        ("log2 of the page size", &|b| set(b, 27, 13)),
+        ("prefix length", &|b| set(b, 30, 3)),
+        ("sum of the reserved header bytes", &|b| set(b, 38, 3)),
+        ("heap start", &|b| set(b, 41, 0xff)),
+        ("used heap bytes", &|b| b[44] ^= 1),
+        ("head of record 0", &|b| b[48 + 6] ^= 1),
+        ("key of record 1", &|b| {
+            let (first, rest) = b[48..].split_at_mut(10);
+            first.swap_with_slice(&mut rest[..10]);
+        }),
+    ];
+    for (what, breakage) in cases {
+        let mut bytes = sealed(12);
+        breakage(&mut bytes);
+        let mut map = ChangeMap::new();
+        PageMut::new(&mut bytes, &mut map).seal();
+        let damage = check_deep(&bytes, PageId(5)).unwrap_err().to_string();
+        assert!(
+            damage.starts_with(&format!("{what}: expected")),
+            "{what}: {damage}"
+        );
+    }
+}
+
+#[test]
+fn init_starts_a_new_life() {
+    let mut bytes = sealed(12);
+    let mut map = ChangeMap::new();
+    PageMut::new(&mut bytes, &mut map)
+        .init(PageId(7), b"", None)
+        .unwrap();
+    let page = PageRef::new(&bytes);
+    assert_eq!(
+        (page.page_id(), page.lsn(), page.count()),
+        (PageId(7), Lsn(0), 0)
+    );
+    assert_eq!(map.count(), 64);
+}
+
+/// Two records that share heap bytes, each well formed by itself.
+#[test]
+fn check_deep_sees_payloads_that_overlap() {
+    let mut page = Tracked::new(4096, 5, b"", None);
+    page.change(|p| p.put(b"a", b"ab")).unwrap();
+    page.change(|p| p.put(b"ab", b"")).unwrap();
+    let mut bytes = page.bytes;
+    assert_eq!(check_structure(&bytes), Ok(()));
+    // The payload of the first record is `a` + `ab`: the second could live in its value.
+    let inside = u16::from_le_bytes([bytes[48], bytes[49]]) + 1;
+    bytes[58..60].copy_from_slice(&inside.to_le_bytes());
+    let damage = check_structure(&bytes).unwrap_err().to_string();
+    assert!(
+        damage.starts_with("start of a payload: expected"),
+        "{damage}"
+    );
+}

@@ -1,0 +1,56 @@
+//! Tests of the page layer: a model of a whole leaf level, ordinary cases, damage, record lists.
+
+mod codec;
+mod damage;
+mod model;
+mod ordinary;
+
+use super::{ChangeMap, PageMut, PageRef, SEGMENT_BYTES, check_structure};
+use crate::types::PageId;
+
+/// A page that checks its own bookkeeping: every change goes through [`Tracked::change`], which compares the bytes
+/// before and after.
+#[derive(Clone)]
+pub(super) struct Tracked {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Tracked {
+    pub(super) fn new(page_size: usize, id: u64, lower: &[u8], upper: Option<&[u8]>) -> Tracked {
+        // Stale bytes from the frame's previous tenant must not shine through.
+        let mut page = Tracked {
+            bytes: vec![0xa5; page_size],
+        };
+        page.change(|p| p.init(PageId(id), lower, upper)).unwrap();
+        page
+    }
+
+    pub(super) fn view(&self) -> PageRef<'_> {
+        PageRef::new(&self.bytes)
+    }
+
+    /// Runs `change` and holds it to the contract of change tracking: a refused change leaves the bytes and
+    /// the map alone; a change marks every segment that differs; the structure holds afterwards.
+    pub(super) fn change<T, E>(
+        &mut self,
+        change: impl FnOnce(&mut PageMut<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let before = self.bytes.clone();
+        let mut map = ChangeMap::new();
+        let result = change(&mut PageMut::new(&mut self.bytes, &mut map));
+        if result.is_err() {
+            assert!(before == self.bytes, "a refused change left traces");
+            assert!(map.is_clean(), "a refused change marked segments");
+        }
+        let old = before.chunks(SEGMENT_BYTES);
+        let new = self.bytes.chunks(SEGMENT_BYTES);
+        for (segment, (old, new)) in old.zip(new).enumerate() {
+            assert!(
+                old == new || map.is_marked(segment),
+                "segment {segment} changed unmarked: {old:02x?} became {new:02x?}"
+            );
+        }
+        assert_eq!(check_structure(&self.bytes), Ok(()));
+        result
+    }
+}
