@@ -26,8 +26,22 @@ use treering_engine::BLOCK_SIZE;
 
 /// Header bytes of a log block.
 pub(crate) const BLOCK_HEADER_BYTES: u64 = 24;
-/// Bytes of a record besides its fields: kind and length.
-pub(crate) const RECORD_HEADER_BYTES: u64 = 3;
+/// Bytes of a redo record whose fields, the page's name aside, take `fields` bytes: a varint of its length, a byte for its
+/// kind. The length counts the page's name, two bytes for most of 16,384 pages.
+pub(crate) fn record_bytes(fields: u64) -> u64 {
+    varint_len(1 + 2 + fields) + 1 + fields
+}
+
+/// Mean length of a page's name among pages `0..pages`.
+pub(crate) fn page_name_bytes(pages: f64) -> f64 {
+    let mut longer = 0.0;
+    let mut limit = 128.0;
+    while limit < pages {
+        longer += (pages - limit) / pages;
+        limit *= 128.0;
+    }
+    1.0 + longer
+}
 
 /// Payload bytes of a log block.
 pub(crate) const PAYLOAD_BYTES: f64 = BLOCK_SIZE as f64 - BLOCK_HEADER_BYTES as f64;

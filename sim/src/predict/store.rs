@@ -18,7 +18,7 @@ use treering_engine::{BLOCK_SIZE, Durability, Options, PageStoreKind, TablePersi
 use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
 use super::device::{self, DeviceWa, Traffic};
 use super::leaf::LeafLevel;
-use super::log::{self, RECORD_HEADER_BYTES, Triggers, varint_len};
+use super::log::{self, Triggers};
 use super::workload::{Totals, Workload};
 
 pub use super::device::DeviceParams;
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         for leaf in &level.leaves {
             builder.add(level.weight, leaf.reads, leaf.writes);
         }
-        let page_name = varint_len(level.count() as u64 * 3 / 4) as f64;
+        let page_name = log::page_name_bytes(level.count());
         let warmup_end = workload.warmup.all_ops() / workload.tick;
         let split_log = |measured: bool| -> (f64, f64) {
             let mine = level
@@ -147,15 +147,13 @@ impl<'a> Run<'a> {
                 .iter()
                 .filter(|s| (u64::from(s.time) >= warmup_end) == measured);
             let each = |s: &super::leaf::Split| {
-                f64::from(s.moved_bytes) + 2.0 * f64::from(s.separator_len) + 2.0 * page_name + 10.0
+                f64::from(s.moved_bytes) + 2.0 * f64::from(s.separator_len) + 2.0 * page_name + 8.0
             };
             mine.fold((0.0, 0.0), |(n, bytes), s| {
                 (n + level.weight, bytes + level.weight * each(s))
             })
         };
-        let records = |t: &Totals| {
-            t.log_bytes as f64 + t.writes() as f64 * (RECORD_HEADER_BYTES as f64 + page_name)
-        };
+        let records = |t: &Totals| t.log_bytes as f64 + t.writes() as f64 * page_name;
         let (splits, split_bytes) = split_log(true);
         Run {
             workload,

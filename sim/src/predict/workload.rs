@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::log::varint_len;
+use super::log::{record_bytes, varint_len};
 
 /// Which part of the trace is measured, and how much memory the pass may take.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ pub struct Totals {
     pub ops: [u64; 4],
     /// Key and value bytes of puts, key bytes of deletes.
     pub user_bytes: u64,
-    /// Payload bytes of the redo records of puts and deletes, without what every record has and without the page's name.
+    /// Bytes of the redo records of puts and deletes, without the page's name (B⁻-tree §2.4, `W_log` before rounding).
     pub log_bytes: u64,
     /// Sum of the lengths of scans in records.
     pub scanned_records: u64,
@@ -101,10 +101,10 @@ impl Totals {
         let key = op.key.len() as u64;
         match op.kind {
             OpKind::Put => {
-                let value = u64::from(op.value_len);
-                self.log_bytes += varint_len(key) + key + varint_len(value) + value;
+                let fields = varint_len(key) + key + u64::from(op.value_len);
+                self.log_bytes += record_bytes(fields);
             }
-            OpKind::Delete => self.log_bytes += varint_len(key) + key,
+            OpKind::Delete => self.log_bytes += record_bytes(key),
             OpKind::Get | OpKind::Scan => {}
         }
     }
