@@ -149,7 +149,10 @@ fn leaves_loaded_in_sorted_order_are_half_full() {
     // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in the middle.
     let half = (4096.0 - 48.0) / 42.0 / 2.0;
     let records = level.records_per_leaf();
-    assert!((records / half - 1.0).abs() < 0.05, "{records} records a leaf, expected {half}");
+    assert!(
+        (records / half - 1.0).abs() < 0.05,
+        "{records} records a leaf, expected {half}"
+    );
 }
 
 #[test]

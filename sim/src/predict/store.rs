@@ -90,7 +90,7 @@ pub fn predict(workload: &Workload, options: &Options, device: &DeviceParams) ->
     Prediction {
         host,
         device: device::predict(device, &traffic, user),
-        hit_ratio: cache.hit_ratio,
+        hit_ratio: run.hit_ratio(&cache),
         lru_hit_ratio: cache::che_lru_hit_ratio(&run.classes, run.shape.frames),
         leaves: level.count(),
         records_per_leaf: level.records_per_leaf(),
@@ -191,6 +191,16 @@ impl<'a> Run<'a> {
         self.shape.holds_all(self.level.count())
     }
 
+    /// What a sample of keys lacks of the accesses goes to keys so popular that a single one matters: hits (SHARDS-adj, Waldspurger
+    /// et al., FAST'15 §4.2).
+    fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
+        if self.workload.sample_shift == 0 {
+            return cache.hit_ratio;
+        }
+        let sampled: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
+        (1.0 - cache.misses / sampled.max(1.0)).clamp(0.0, 1.0)
+    }
+
     fn cache(&self) -> CachePrediction {
         let period = if self.checkpoint_ops() < self.ops {
             self.checkpoint_ops()
@@ -238,7 +248,10 @@ impl<'a> Run<'a> {
     /// once in the measured part.
     fn dirty_from_warmup(&self) -> f64 {
         let residents = self.shape.residents().min(self.level.count());
-        let left = self.loaded_dirty_share() * residents;
+        let written = self
+            .loaded_dirty_share()
+            .max(self.loaded_since_checkpoint() / residents);
+        let left = written.min(1.0) * residents;
         let phase = self.phase();
         let since = if phase > 0.0 { phase } else { f64::INFINITY };
         let steady = cache::clock(&self.classes, self.shape, since).dirty_at_checkpoint;
@@ -258,6 +271,12 @@ impl<'a> Run<'a> {
         }
         let warmup_ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
         warmup_ticks * ((position / every).floor() * every / position)
+    }
+
+    /// Warm-up operations after its last checkpoint began.
+    fn loaded_since_checkpoint(&self) -> f64 {
+        let ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
+        (ticks - self.last_warmup_checkpoint()) * self.workload.tick as f64
     }
 
     /// Share of leaves that a put of the warm-up changed after the warm-up's last checkpoint.

@@ -32,13 +32,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span with the usual memory budget (120 MB) and no limit.
+    /// A span with the usual memory budget (110 MB) and no limit.
     #[must_use]
     pub fn after(warmup_ops: u64) -> Self {
         Span {
             warmup_ops,
             limit_ops: u64::MAX,
-            memory_bytes: 120_000_000,
+            memory_bytes: 110_000_000,
         }
     }
 }
@@ -330,12 +330,11 @@ impl Pass {
         let index = self.keys.len() as u32;
         let at = w.key_at as usize;
         if self.table.is_full() {
-            let mut larger = Table::with_capacity(self.keys.len() * 2);
-            for (i, k) in self.keys.iter().enumerate() {
-                larger.insert(xxh3_64(key_of(&self.arena, k)), i as u32);
-            }
-            self.table = larger;
+            self.table = Table::with_capacity(0);
+            self.table = self.rebuilt(self.keys.len(), self.keys.len() * 2);
         }
+        reserve(&mut self.keys, 1);
+        reserve(&mut self.arena, usize::from(w.key_len));
         self.keys.push(KeyStats {
             key_at: self.arena.len() as u32,
             key_len: w.key_len,
@@ -351,36 +350,51 @@ impl Pass {
         index
     }
 
+    /// A table of the first `count` keys with room for `room`.
+    fn rebuilt(&self, count: usize, room: usize) -> Table {
+        let mut table = Table::with_capacity(room);
+        for (i, k) in self.keys[..count].iter().enumerate() {
+            table.insert(xxh3_64(key_of(&self.arena, k)), i as u32);
+        }
+        table
+    }
+
     fn memory(&self) -> usize {
         self.keys.len() * size_of::<KeyStats>() + self.arena.len() + self.table.bytes()
             // What the analysis of the result takes beside it: key order and leaf growth.
             + self.keys.len() * 16
     }
 
-    /// Drops the half of the keys whose next hash bit is set.
+    /// Drops the half of the keys whose next hash bit is set. In place: there is no room for two copies.
     fn halve(&mut self) {
         self.shift += 1;
-        let keys = std::mem::take(&mut self.keys);
-        let arena = std::mem::take(&mut self.arena);
         let scans = std::mem::take(&mut self.scans);
-        self.table = Table::with_capacity(keys.len() / 2 + 16);
-        for (old, k) in keys.iter().enumerate() {
-            let key = key_of(&arena, k);
-            let hash = xxh3_64(key);
+        self.table = Table::with_capacity(self.keys.len() / 2 + 4096);
+        let (mut kept, mut kept_bytes) = (0, 0);
+        for old in 0..self.keys.len() {
+            let k = self.keys[old];
+            let hash = xxh3_64(key_of(&self.arena, &k));
             if !sampled(hash, self.shift) {
                 continue;
             }
-            let index = self.keys.len() as u32;
-            self.keys.push(KeyStats {
-                key_at: self.arena.len() as u32,
-                ..*k
-            });
-            self.arena.extend_from_slice(key);
-            self.table.insert(hash, index);
-            if let Some(n) = scans.get(&(old as u32)) {
-                self.scans.insert(index, *n);
+            let (at, len) = (k.key_at as usize, usize::from(k.key_len));
+            self.arena.copy_within(at..at + len, kept_bytes);
+            self.keys[kept] = KeyStats {
+                key_at: kept_bytes as u32,
+                ..k
+            };
+            if self.table.is_full() {
+                self.table = self.rebuilt(kept, self.keys.len());
             }
+            self.table.insert(hash, kept as u32);
+            if let Some(n) = scans.get(&(old as u32)) {
+                self.scans.insert(kept as u32, *n);
+            }
+            kept += 1;
+            kept_bytes += len;
         }
+        self.keys.truncate(kept);
+        self.arena.truncate(kept_bytes);
     }
 
     fn finish(mut self) -> Workload {
@@ -394,6 +408,13 @@ impl Pass {
             scans: self.scans.into_iter().collect(),
             arena: self.arena,
         }
+    }
+}
+
+/// Makes room in steps of a fifth: doubling would overshoot the budget.
+fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more.max(list.len() / 5).max(4096));
     }
 }
 
