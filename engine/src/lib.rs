@@ -3,18 +3,37 @@
 //! A [`Store`] keeps an ordered map on a [`device::BlockDevice`] and survives crashes; it reads time through a
 //! [`Clock`] and spawns no thread: background work is [`Task`]s that the owner pumps.
 
-#![warn(missing_docs)]
-
 pub mod device;
+pub mod index;
+pub mod node;
+pub mod sync;
+pub mod wal;
+
+mod cache;
+mod checkpoint;
 mod error;
 mod kv;
-pub mod node;
+mod layout;
+mod mutation;
 mod options;
+mod pager;
+mod pages;
+mod recovery;
+mod snapshot;
 mod stats;
+mod store;
+mod trees;
 mod types;
+mod verify;
 
 pub use error::{Error, Result};
 pub use kv::Kv;
+pub use mutation::MUTATIONS;
+pub use layout::required_blocks;
 pub use options::{Durability, Options, PageStoreKind, TablePersist, TreeKind};
+pub use pager::Progress;
+pub use recovery::RecoveryReport;
 pub use stats::{ClassBytes, Stats};
+pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};
+pub use verify::{VerifyReport, verify};

@@ -32,3 +32,21 @@ pub enum TraceError {
         why: String,
     },
 }
+
+/// What was found, for an error message: printable, and short whatever the input.
+pub(crate) fn shorten(bytes: &[u8]) -> String {
+    const MOST: usize = 80;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]);
+    let shown: String = text
+        .trim_end()
+        .chars()
+        .flat_map(char::escape_debug)
+        .collect();
+    if bytes.is_empty() {
+        "nothing".into()
+    } else if bytes.len() > MOST {
+        format!("`{shown}…`")
+    } else {
+        format!("`{shown}`")
+    }
+}

@@ -3,7 +3,13 @@
 #![warn(missing_docs)]
 
 mod error;
+pub mod format;
+pub mod generate;
+pub mod import;
+pub mod info;
+pub mod input;
 mod op;
 
 pub use error::TraceError;
+pub use format::{Reader, Writer, open};
 pub use op::{Header, Op, OpKind, OpSource};

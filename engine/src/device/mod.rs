@@ -12,7 +12,25 @@
 //!   failed flush nothing written since the last good one is known to be durable *until it is rewritten*.
 //! - A trimmed block may read as its old bytes or as zeros until the next flush, as zeros afterwards.
 
-use crate::types::{IoClass, Lba};
+mod aligned;
+mod crash;
+mod file;
+mod mem;
+mod overlay;
+mod pm;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod uring;
+mod volume;
+
+pub use aligned::AlignedBuf;
+pub use crash::CrashDevice;
+pub use file::FileDevice;
+pub use mem::MemDevice;
+pub use overlay::OverlayDevice;
+pub use pm::{LINE_SIZE, MemPm, PmDevice};
+pub use volume::Volume;
+
+use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
 /// One write of a batch: whole blocks, in class `class`.
 #[derive(Clone, Copy, Debug)]
@@ -101,4 +119,45 @@ pub enum DeviceError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A file cannot serve as a device.
+    #[error("{path}: {why}", path = path.display())]
+    Open {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What was found and what is expected.
+        why: String,
+    },
+}
+
+/// Refuses a range of blocks outside a device of `capacity` blocks.
+fn check_range(
+    what: &'static str,
+    lba: Lba,
+    blocks: u64,
+    capacity: u64,
+) -> Result<(), DeviceError> {
+    if lba.0.checked_add(blocks).is_some_and(|end| end <= capacity) {
+        return Ok(());
+    }
+    Err(DeviceError::OutOfRange {
+        what,
+        lba,
+        blocks,
+        capacity,
+    })
+}
+
+/// Refuses a read or write that is not a number of whole blocks inside the device; says how many blocks it is.
+fn check_request(
+    what: &'static str,
+    lba: Lba,
+    bytes: usize,
+    capacity: u64,
+) -> Result<u64, DeviceError> {
+    if bytes == 0 || !bytes.is_multiple_of(BLOCK_SIZE) {
+        return Err(DeviceError::Misaligned { what, lba, bytes });
+    }
+    let blocks = (bytes / BLOCK_SIZE) as u64;
+    check_range(what, lba, blocks, capacity)?;
+    Ok(blocks)
 }

@@ -43,6 +43,13 @@ impl ChangeMap {
         }
     }
 
+    /// Marks here what `other` has marked: the write that would have covered it did not happen.
+    pub fn merge(&mut self, other: &ChangeMap) {
+        for (mine, theirs) in self.words.iter_mut().zip(other.words) {
+            *mine |= theirs;
+        }
+    }
+
     /// Whether `segment` (bytes `64 * segment` on) is marked.
     #[must_use]
     pub fn is_marked(&self, segment: usize) -> bool {

@@ -1,0 +1,130 @@
+//! One frame of the cache: a page's bytes behind a latch, and its flags.
+
+use crate::device::AlignedBuf;
+use crate::node::{ChangeMap, PageMut, PageRef};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::types::{Lsn, PageId};
+
+/// What the latch protects.
+pub(crate) struct FrameData {
+    /// The page that is here; `None` in a free frame.
+    pub(crate) page: Option<PageId>,
+    pub(crate) bytes: AlignedBuf,
+    /// What changed since the page was last written.
+    pub(crate) changes: ChangeMap,
+}
+
+/// A frame. The flags are set under the latch and read without it by the sweeping hand, which looks again once it holds the
+/// latch.
+pub(crate) struct Frame {
+    pub(crate) latch: RwLock<FrameData>,
+    referenced: AtomicBool,
+    dirty: AtomicBool,
+    /// LSN of the first change since the page was last written; meaningful while `dirty`.
+    rec_lsn: AtomicU64,
+}
+
+impl Frame {
+    pub(crate) fn new(page_size: usize) -> Frame {
+        let data =
+            FrameData { page: None, bytes: AlignedBuf::zeroed(page_size), changes: ChangeMap::default() };
+        Frame {
+            latch: RwLock::new(data),
+            referenced: AtomicBool::new(false),
+            dirty: AtomicBool::new(false),
+            rec_lsn: AtomicU64::new(0),
+        }
+    }
+
+    /// Sets the reference bit; a bit that is set already is not written again, to spare the cache line.
+    pub(crate) fn set_referenced(&self) {
+        if !self.referenced.load(Ordering::Relaxed) {
+            self.referenced.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Clears the reference bit and says what it was.
+    pub(crate) fn take_referenced(&self) -> bool {
+        let was = self.referenced.load(Ordering::Relaxed);
+        if was {
+            self.referenced.store(false, Ordering::Relaxed);
+        }
+        was
+    }
+
+    pub(crate) fn is_referenced(&self) -> bool {
+        self.referenced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn rec_lsn(&self) -> Lsn {
+        Lsn(self.rec_lsn.load(Ordering::Relaxed))
+    }
+
+    /// Under the exclusive latch: the page differs from its image on the device since `lsn`.
+    pub(crate) fn set_dirty(&self, lsn: Lsn) {
+        if !self.dirty.load(Ordering::Relaxed) {
+            self.rec_lsn.store(lsn.0, Ordering::Relaxed);
+            self.dirty.store(true, Ordering::Release);
+        }
+    }
+
+    /// Under the exclusive latch, by write-back: its copy of the page will be the device's image.
+    pub(crate) fn set_clean(&self) {
+        self.dirty.store(false, Ordering::Release);
+    }
+
+    /// Under the exclusive latch: the frame holds another page, or none.
+    pub(crate) fn reset(&self) {
+        self.referenced.store(false, Ordering::Relaxed);
+        self.set_clean();
+    }
+}
+
+/// A page latched for reading.
+pub(crate) struct ReadGuard<'a> {
+    data: RwLockReadGuard<'a, FrameData>,
+}
+
+impl<'a> ReadGuard<'a> {
+    pub(crate) fn new(data: RwLockReadGuard<'a, FrameData>) -> Self {
+        ReadGuard { data }
+    }
+
+    pub(crate) fn view(&self) -> PageRef<'_> {
+        PageRef::new(&self.data.bytes)
+    }
+}
+
+/// A page latched for writing: the only way to change one.
+pub(crate) struct WriteGuard<'a> {
+    pub(crate) data: RwLockWriteGuard<'a, FrameData>,
+    pub(crate) frame: &'a Frame,
+    pub(crate) index: u32,
+}
+
+impl<'a> WriteGuard<'a> {
+    pub(crate) fn new(data: RwLockWriteGuard<'a, FrameData>, frame: &'a Frame, index: u32) -> Self {
+        WriteGuard { data, frame, index }
+    }
+
+    pub(crate) fn view(&self) -> PageRef<'_> {
+        PageRef::new(&self.data.bytes)
+    }
+
+    /// The page, for changing. Follow up with [`WriteGuard::changed`].
+    pub(crate) fn edit(&mut self) -> PageMut<'_> {
+        let FrameData { bytes, changes, .. } = &mut *self.data;
+        PageMut::new(bytes, changes)
+    }
+
+    /// Says that the record at `lsn` has been applied to this page.
+    pub(crate) fn changed(&mut self, lsn: Lsn) {
+        self.edit().set_lsn(lsn);
+        self.frame.set_dirty(lsn);
+    }
+}

@@ -1,0 +1,280 @@
+//! The page cache: frames, the map from page names to frames, and the latches.
+//!
+//! ```text
+//! map[page]:  GONE       no such page: it was merged away (or never made). Readers descend again.
+//!             ABSENT     on the device only
+//!             frame i    in frames[i], or being loaded there (whoever loads holds the latch exclusively)
+//! ```
+//!
+//! There are no pins: a latch held on a frame is what keeps its page there. Finding a page is optimistic: read the map,
+//! latch the frame, and look whether the frame still holds that page; if not, start over. The three writers of the map keep
+//! that sound: a load enters the frame under its exclusive latch, an eviction leaves the map before it lets the latch go, and
+//! freeing a page needs the page's own exclusive latch.
+//!
+//! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
+//! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name.
+
+mod frame;
+
+pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
+
+use crate::error::{Error, Result};
+use crate::node::{self, PageDamage};
+use crate::pages::{Found, PageStore};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::types::PageId;
+
+const GONE: u32 = 0;
+const ABSENT: u32 = 1;
+const FIRST_FRAME: u32 = 2;
+
+/// What looking for a page gave.
+pub(crate) enum Fix<G> {
+    /// The page, latched.
+    Got(G),
+    /// The page is in no tree: whoever named it was out of date.
+    Gone,
+}
+
+/// What became of an attempt to enter a page into a free frame.
+enum Load {
+    Loaded,
+    /// Somebody else was first; the frame was not used.
+    Raced,
+}
+
+/// A fixed number of page frames.
+pub(crate) struct Cache {
+    frames: Vec<Frame>,
+    map: Vec<AtomicU32>,
+    free: Mutex<Vec<u32>>,
+    /// Length of `free`, readable without its lock.
+    free_len: AtomicUsize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Cache {
+    /// `frames` empty frames for pages named below `page_limit`, all of them unknown (on the device, if anywhere).
+    pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64) -> Cache {
+        Cache {
+            frames: (0..frames).map(|_| Frame::new(page_size)).collect(),
+            map: (0..page_limit).map(|_| AtomicU32::new(ABSENT)).collect(),
+            free: Mutex::new((0..frames as u32).rev().collect()),
+            free_len: AtomicUsize::new(frames),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub(crate) fn frame(&self, i: usize) -> &Frame {
+        &self.frames[i]
+    }
+
+    pub(crate) fn free_frames(&self) -> usize {
+        self.free_len.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+    }
+
+    /// After recovery: pages for which `live` holds are on the device, all others are gone. Nothing may be latched.
+    pub(crate) fn set_live(&self, live: &dyn Fn(PageId) -> bool) {
+        for (page, entry) in self.map.iter().enumerate() {
+            if !live(PageId(page as u64)) {
+                entry.store(GONE, Ordering::Release);
+            }
+        }
+    }
+
+    fn entry(&self, page: PageId) -> Result<&AtomicU32> {
+        self.map.get(page.0 as usize).ok_or(Error::MissingPage { page })
+    }
+
+    /// Latches `page` for reading, loading it if need be. `take_frame` supplies an empty frame.
+    pub(crate) fn fix_shared<'a>(
+        &'a self,
+        page: PageId,
+        store: &dyn PageStore,
+        take_frame: &dyn Fn() -> Result<u32>,
+    ) -> Result<Fix<ReadGuard<'a>>> {
+        let entry = self.entry(page)?;
+        let mut loaded = false;
+        loop {
+            match entry.load(Ordering::Acquire) {
+                GONE => return Ok(Fix::Gone),
+                ABSENT => loaded = self.load(page, store, take_frame()?)?,
+                at => {
+                    let frame = &self.frames[(at - FIRST_FRAME) as usize];
+                    let data = frame.latch.read();
+                    if data.page == Some(page) {
+                        self.count_access(frame, loaded);
+                        return Ok(Fix::Got(ReadGuard::new(data)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Latches `page` for writing, loading it if need be.
+    pub(crate) fn fix_exclusive<'a>(
+        &'a self,
+        page: PageId,
+        store: &dyn PageStore,
+        take_frame: &dyn Fn() -> Result<u32>,
+    ) -> Result<Fix<WriteGuard<'a>>> {
+        let entry = self.entry(page)?;
+        let mut loaded = false;
+        loop {
+            match entry.load(Ordering::Acquire) {
+                GONE => return Ok(Fix::Gone),
+                ABSENT => loaded = self.load(page, store, take_frame()?)?,
+                at => {
+                    let frame = &self.frames[(at - FIRST_FRAME) as usize];
+                    let data = frame.latch.write();
+                    if data.page == Some(page) {
+                        self.count_access(frame, loaded);
+                        return Ok(Fix::Got(WriteGuard::new(data, frame, at - FIRST_FRAME)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// As `fix_exclusive`, but only if the page is resident and its latch is free right now.
+    pub(crate) fn try_fix_exclusive(&self, page: PageId) -> Option<WriteGuard<'_>> {
+        let at = self.map.get(page.0 as usize)?.load(Ordering::Acquire);
+        if at < FIRST_FRAME {
+            return None;
+        }
+        let frame = &self.frames[(at - FIRST_FRAME) as usize];
+        let data = frame.latch.try_write()?;
+        (data.page == Some(page)).then(|| WriteGuard::new(data, frame, at - FIRST_FRAME))
+    }
+
+    /// The access that loads a page is a miss and leaves the reference bit clear; every other is a hit and sets it.
+    fn count_access(&self, frame: &Frame, loaded: bool) {
+        if loaded {
+            self.misses.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            frame.set_referenced();
+        }
+    }
+
+    /// Reads `page` into frame `at`; `false` if somebody else was first.
+    fn load(&self, page: PageId, store: &dyn PageStore, at: u32) -> Result<bool> {
+        let frame = &self.frames[at as usize];
+        let mut data = frame.latch.write();
+        debug_assert!(data.page.is_none(), "a free frame holds no page");
+        match self.enter(page, at) {
+            Load::Raced => {
+                drop(data);
+                self.give_free(at);
+                return Ok(false);
+            }
+            Load::Loaded => {}
+        }
+        match read_checked(page, store, &mut data.bytes) {
+            Ok(()) => {
+                data.page = Some(page);
+                data.changes.clear();
+                frame.reset();
+                Ok(true)
+            }
+            Err(e) => {
+                self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+                drop(data);
+                self.give_free(at);
+                Err(e)
+            }
+        }
+    }
+
+    fn enter(&self, page: PageId, at: u32) -> Load {
+        let entry = &self.map[page.0 as usize];
+        let to = at + FIRST_FRAME;
+        match entry.compare_exchange(ABSENT, to, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Load::Loaded,
+            Err(_) => Load::Raced,
+        }
+    }
+
+    /// Puts a page that has no image yet into the empty frame `at`, latched for writing; the bytes are whatever was there.
+    /// The caller owns the page's name and is the only one who knows it.
+    pub(crate) fn create(&self, page: PageId, at: u32) -> Result<WriteGuard<'_>> {
+        let entry = self.entry(page)?;
+        let frame = &self.frames[at as usize];
+        let mut data = frame.latch.write();
+        debug_assert!(data.page.is_none(), "a free frame holds no page");
+        let before = entry.swap(at + FIRST_FRAME, Ordering::AcqRel);
+        debug_assert!(before < FIRST_FRAME, "{page} is new, yet in frame {}", before - FIRST_FRAME);
+        data.page = Some(page);
+        data.changes.clear();
+        frame.reset();
+        Ok(WriteGuard::new(data, frame, at))
+    }
+
+    /// Takes a latched page out of the cache, its changes forgotten. From now on it is gone (or, in recovery, unknown).
+    pub(crate) fn discard(&self, mut guard: WriteGuard<'_>, gone: bool) {
+        let Some(page) = guard.data.page.take() else { return };
+        let at = guard.index;
+        guard.frame.reset();
+        let state = if gone { GONE } else { ABSENT };
+        self.map[page.0 as usize].store(state, Ordering::Release);
+        drop(guard);
+        self.give_free(at);
+    }
+
+    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds.
+    pub(crate) fn evict(&self, mut data: crate::sync::RwLockWriteGuard<'_, FrameData>, at: u32) {
+        debug_assert!(!self.frames[at as usize].is_dirty(), "only clean pages are evicted");
+        let Some(page) = data.page.take() else { return };
+        self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+        drop(data);
+        self.give_free(at);
+    }
+
+    /// An empty frame, if there is one.
+    pub(crate) fn take_free(&self) -> Option<u32> {
+        let mut free = self.free.lock();
+        let at = free.pop();
+        self.free_len.store(free.len(), Ordering::Relaxed);
+        at
+    }
+
+    /// Gives an empty frame back.
+    pub(crate) fn give_free(&self, at: u32) {
+        let mut free = self.free.lock();
+        free.push(at);
+        self.free_len.store(free.len(), Ordering::Relaxed);
+    }
+}
+
+/// Reads a page image and believes it only after its check.
+pub(crate) fn read_checked(page: PageId, store: &dyn PageStore, buf: &mut [u8]) -> Result<()> {
+    match store.read(page, buf)? {
+        Found::Nothing => return Err(Error::MissingPage { page }),
+        Found::Image => {}
+    }
+    node::check(buf, page).map_err(|damage| match damage {
+        PageDamage::Zeroed => Error::MissingPage { page },
+        other => page_damaged(page, store, &other),
+    })
+}
+
+/// The error for a page whose bytes are not what was written.
+pub(crate) fn page_damaged(page: PageId, store: &dyn PageStore, damage: &PageDamage) -> Error {
+    Error::Damaged {
+        what: page.to_string(),
+        lba: store.place(page),
+        expected: "a page as it was written".into(),
+        found: damage.to_string(),
+    }
+}

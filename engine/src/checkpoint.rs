@@ -1,0 +1,150 @@
+//! Fuzzy checkpoints: bounding what recovery has to redo, while operations go on.
+//!
+//! ```text
+//!  begin  = end of the log now; wait for the operations in flight
+//!  sweep  every page first dirtied at or before `begin` is written         a batch a step
+//!  table  changed page-table blocks                                        copy-on-write only
+//!  index  snapshot of fence -> page, read while it changes
+//!  log    flushed to its end: the snapshot may name pages that only the log can rebuild
+//!  flush, superblock (redo start = begin), flush
+//!  then   the old snapshot and the log before `begin` are free
+//! ```
+//!
+//! Up to the superblock's flush a crash recovers from the previous checkpoint, of which nothing has been given up (BUGS D8: a
+//! log removed before the flush that replaces it is recorded).
+//!
+//! Cost of a whole checkpoint: one write per page that is dirty at its begin, about 20 bytes per leaf of snapshot, one
+//! superblock.
+
+use crate::error::Result;
+use crate::layout::{Slot, Superblock};
+use crate::mutation;
+use crate::pager::Progress;
+use crate::snapshot::SnapshotWriter;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::trees::btree::BTree;
+use crate::types::{IoClass, Lsn};
+
+/// What the last checkpoint left, and how far the running one is.
+pub(crate) struct Checkpointer {
+    state: Mutex<State>,
+    /// Whether one is running, readable without the lock.
+    running: AtomicBool,
+    /// Where the last one began, or the running one began: the trigger counts from here.
+    last_begin: AtomicU64,
+    completed: AtomicU64,
+}
+
+struct State {
+    superblock: Superblock,
+    snapshot_slots: Vec<Slot>,
+    run: Option<Run>,
+}
+
+/// A checkpoint on its way.
+struct Run {
+    begin: Lsn,
+    /// Next frame of the sweep.
+    cursor: usize,
+}
+
+impl Checkpointer {
+    /// Continues from what the device holds.
+    pub(crate) fn new(superblock: Superblock, snapshot_slots: Vec<Slot>, log_end: Lsn) -> Self {
+        Checkpointer {
+            state: Mutex::new(State { superblock, snapshot_slots, run: None }),
+            running: AtomicBool::new(false),
+            last_begin: AtomicU64::new(log_end.0),
+            completed: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed)
+    }
+
+    /// Whether one is running, or the log has grown by `every` bytes since the last one began.
+    pub(crate) fn due(&self, log_end: Lsn, every: u64) -> bool {
+        self.running.load(Ordering::Relaxed)
+            || log_end.0.saturating_sub(self.last_begin.load(Ordering::Relaxed)) >= every
+    }
+
+    /// One bounded step; begins a checkpoint if none is running. `Idle` when it is complete.
+    pub(crate) fn step(&self, tree: &BTree) -> Result<Progress> {
+        let pager = &*tree.pager;
+        pager.check_poison()?;
+        let mut state = self.state.lock();
+        let Some(run) = &mut state.run else {
+            let begin = pager.log.end();
+            self.last_begin.store(begin.0, Ordering::Relaxed);
+            self.running.store(true, Ordering::Relaxed);
+            state.run = Some(Run { begin, cursor: 0 });
+            // An operation may have appended before `begin` and not yet marked its page dirty.
+            pager.quiesce();
+            return Ok(Progress::More);
+        };
+        if run.cursor < pager.cache.len() {
+            let before = run.cursor;
+            run.cursor = pager.checkpoint_sweep(run.begin, before)?;
+            if run.cursor == before {
+                // A page is latched by somebody who may be waiting for us: let them run.
+                crate::sync::yield_now();
+            }
+            return Ok(Progress::More);
+        }
+        let begin = run.begin;
+        let finished = self.finish(&mut state, tree, begin);
+        if let Err(e) = &finished {
+            pager.poison(e);
+        }
+        finished?;
+        state.run = None;
+        self.running.store(false, Ordering::Relaxed);
+        self.completed.fetch_add(1, Ordering::Relaxed);
+        Ok(Progress::Idle)
+    }
+
+    /// Runs a whole checkpoint that begins now (or later), after finishing one that is on its way.
+    pub(crate) fn run(&self, tree: &BTree) -> Result<Lsn> {
+        let mut begins = 0;
+        loop {
+            if self.state.lock().run.is_none() {
+                begins += 1;
+                if begins > 1 {
+                    break;
+                }
+            }
+            while self.step(tree)? == Progress::More {}
+        }
+        Ok(self.state.lock().superblock.redo_start)
+    }
+
+    fn finish(&self, state: &mut State, tree: &BTree, begin: Lsn) -> Result<()> {
+        let pager = &*tree.pager;
+        pager.pages.persist_table()?;
+        let mut writer = SnapshotWriter::new(pager.layout.page_size);
+        tree.index.for_each(|fence, page| writer.push(fence, page));
+        if mutation::on("truncate-before-superblock") {
+            pager.log.truncate(begin)?;
+            pager.volume.flush()?;
+        }
+        let written = writer.write(&pager.volume, &pager.layout, &*pager.pages)?;
+        pager.flush_log(pager.log.end())?;
+        pager.volume.flush()?;
+        let superblock = Superblock {
+            sequence: state.superblock.sequence + 1,
+            redo_start: begin,
+            snapshot_head: written.head,
+            snapshot_entries: written.entries,
+            ..state.superblock
+        };
+        pager.volume.write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
+        pager.volume.flush()?;
+        state.superblock = superblock;
+        let old = std::mem::replace(&mut state.snapshot_slots, written.slots);
+        old.into_iter().try_for_each(|slot| pager.pages.free_slot(slot))?;
+        pager.log.truncate(begin)?;
+        pager.free_retired()
+    }
+}

@@ -1,0 +1,292 @@
+//! A device in a file, or what a store looks like to an operating system.
+//!
+//! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system refuses it, I/O is
+//! buffered and [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A flush is `fdatasync`, a
+//! trim punches a hole, and a lock keeps a second process out.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+// A plain atomic: a capability of the file, learnt once.
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::Errno;
+
+#[cfg(all(target_os = "linux", not(miri)))]
+use super::uring::{Piece, Ring};
+use super::{AlignedBuf, BlockDevice, BlockWrite, DeviceError, check_range, check_request};
+#[cfg(all(target_os = "linux", not(miri)))]
+use crate::sync::Mutex;
+use crate::types::{BLOCK_SIZE, IoClass, Lba};
+
+const B: u64 = BLOCK_SIZE as u64;
+
+/// A regular file as a block device.
+pub struct FileDevice {
+    file: File,
+    path: PathBuf,
+    blocks: u64,
+    direct: bool,
+    can_trim: AtomicBool,
+    #[cfg(all(target_os = "linux", not(miri)))]
+    ring: Option<Mutex<Ring>>,
+}
+
+impl FileDevice {
+    /// Opens an existing file; its length says how many blocks it has.
+    ///
+    /// # Errors
+    /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use.
+    pub fn open(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
+        let path = path.as_ref();
+        let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
+        if !meta.is_file() {
+            return Err(open_error(path, "is not a regular file".into()));
+        }
+        if meta.len() == 0 || !meta.len().is_multiple_of(B) {
+            let why = format!(
+                "is {} bytes long; expected a whole number of 4,096-byte blocks, at least one",
+                meta.len()
+            );
+            return Err(open_error(path, why));
+        }
+        let device = FileDevice::with_file(path, OpenOptions::new().read(true).write(true))?;
+        Ok(FileDevice {
+            blocks: meta.len() / B,
+            ..device
+        })
+    }
+
+    /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can.
+    ///
+    /// # Errors
+    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0.
+    pub fn create(path: impl AsRef<Path>, blocks: u64) -> Result<FileDevice, DeviceError> {
+        let path = path.as_ref();
+        let Some(len) = blocks.checked_mul(B).filter(|len| *len > 0) else {
+            return Err(open_error(
+                path,
+                format!("cannot be made with {blocks} blocks"),
+            ));
+        };
+        let device = FileDevice::with_file(
+            path,
+            OpenOptions::new().read(true).write(true).create_new(true),
+        )?;
+        let sized = device
+            .file
+            .set_len(len)
+            .and_then(|()| device.file.sync_all());
+        if let Err(e) = sized {
+            // Ours and new: leave no half-made file behind.
+            let _ = std::fs::remove_file(path);
+            return Err(refused(path, "cannot be made that long", &e));
+        }
+        Ok(FileDevice { blocks, ..device })
+    }
+
+    fn with_file(path: &Path, options: &mut OpenOptions) -> Result<FileDevice, DeviceError> {
+        let direct_flag = OFlags::DIRECT.bits() as i32;
+        let (file, direct) = match options.clone().custom_flags(direct_flag).open(path) {
+            // Some file systems make the file and then refuse the flag, so it may exist by now.
+            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                let file = options
+                    .create_new(false)
+                    .create(true)
+                    .truncate(false)
+                    .open(path);
+                (
+                    file.map_err(|e| refused(path, "cannot be opened", &e))?,
+                    false,
+                )
+            }
+            opened => (
+                opened.map_err(|e| refused(path, "cannot be opened", &e))?,
+                true,
+            ),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(open_error(path, "is in use by another process".into()));
+            }
+            Err(TryLockError::Error(e)) => return Err(refused(path, "cannot be locked", &e)),
+        }
+        Ok(FileDevice {
+            file,
+            path: path.to_owned(),
+            blocks: 0,
+            direct,
+            can_trim: AtomicBool::new(true),
+            #[cfg(all(target_os = "linux", not(miri)))]
+            ring: Ring::new().map(Mutex::new),
+        })
+    }
+
+    /// What the user should know about this file before trusting its figures.
+    pub fn notice(&self) -> Option<String> {
+        (!self.direct).then(|| {
+            format!(
+                "{}: the file system refuses O_DIRECT; I/O goes through the page cache",
+                self.path.display()
+            )
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether batches go through io_uring.
+    pub fn uses_io_uring(&self) -> bool {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        return self.ring.is_some();
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        return false;
+    }
+
+    fn pass_as_is(&self, bytes: &[u8]) -> bool {
+        !self.direct || AlignedBuf::is_aligned(bytes)
+    }
+
+    fn write_one(&self, lba: Lba, bytes: &[u8]) -> Result<(), DeviceError> {
+        let written = if self.pass_as_is(bytes) {
+            self.file.write_all_at(bytes, lba.0 * B)
+        } else {
+            let mut copy = AlignedBuf::zeroed(bytes.len());
+            copy.copy_from_slice(bytes);
+            self.file.write_all_at(&copy, lba.0 * B)
+        };
+        written.map_err(|source| DeviceError::Io {
+            what: "write",
+            lba,
+            source,
+        })
+    }
+
+    /// One system call for the batch. `None` if it has to go the ordinary way.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn write_through_ring(&self, writes: &[BlockWrite<'_>]) -> Option<Result<(), DeviceError>> {
+        if writes.len() < 2 || !writes.iter().all(|w| self.pass_as_is(w.bytes)) {
+            return None;
+        }
+        let ring = self.ring.as_ref()?;
+        let pieces: Vec<Piece<'_>> = writes
+            .iter()
+            .map(|w| Piece {
+                offset: w.lba.0 * B,
+                bytes: w.bytes,
+            })
+            .collect();
+        let mut results = vec![0i32; writes.len()];
+        ring.lock()
+            .write_all(self.file.as_fd(), &pieces, &mut |i, result| {
+                results[i] = result
+            });
+        let finish = |(w, result): (&BlockWrite<'_>, i32)| match usize::try_from(result) {
+            Ok(n) if n == w.bytes.len() => Ok(()),
+            // Short, interrupted or not supported: the ordinary way either finishes it or says why not.
+            _ if result >= 0 || retryable(-result) => self.write_one(w.lba, w.bytes),
+            _ => {
+                let source = std::io::Error::from_raw_os_error(-result);
+                Err(DeviceError::Io {
+                    what: "write",
+                    lba: w.lba,
+                    source,
+                })
+            }
+        };
+        Some(writes.iter().zip(results).try_for_each(finish))
+    }
+}
+
+/// Errors that say nothing about the medium.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn retryable(errno: i32) -> bool {
+    [Errno::INTR, Errno::AGAIN, Errno::INVAL, Errno::OPNOTSUPP]
+        .iter()
+        .any(|e| e.raw_os_error() == errno)
+}
+
+fn open_error(path: &Path, why: String) -> DeviceError {
+    DeviceError::Open {
+        path: path.to_owned(),
+        why,
+    }
+}
+
+fn refused(path: &Path, what: &str, e: &std::io::Error) -> DeviceError {
+    open_error(path, format!("{what}: {e}"))
+}
+
+impl BlockDevice for FileDevice {
+    fn capacity_blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {
+        check_request("read", lba, buf.len(), self.blocks)?;
+        let read = if self.pass_as_is(buf) {
+            self.file.read_exact_at(buf, lba.0 * B)
+        } else {
+            let mut copy = AlignedBuf::zeroed(buf.len());
+            let read = self.file.read_exact_at(&mut copy, lba.0 * B);
+            buf.copy_from_slice(&copy);
+            read
+        };
+        read.map_err(|source| DeviceError::Io {
+            what: "read",
+            lba,
+            source,
+        })
+    }
+
+    fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
+        check_request("write", lba, bytes.len(), self.blocks)?;
+        self.write_one(lba, bytes)
+    }
+
+    fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
+        for w in writes {
+            check_request("write", w.lba, w.bytes.len(), self.blocks)?;
+        }
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if let Some(outcome) = self.write_through_ring(writes) {
+            return outcome;
+        }
+        writes
+            .iter()
+            .try_for_each(|w| self.write_one(w.lba, w.bytes))
+    }
+
+    fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        check_range("trim", lba, blocks, self.blocks)?;
+        if blocks == 0 || !self.can_trim.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, how, lba.0 * B, blocks * B) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.can_trim.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(e) => Err(DeviceError::Io {
+                what: "trim",
+                lba,
+                source: e.into(),
+            }),
+        }
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.file.sync_data().map_err(|source| DeviceError::Io {
+            what: "flush",
+            lba: Lba(0),
+            source,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! A device that lets nothing through: writes stay in memory, reads see them, the device below is never touched.
+//!
+//! `verify` recovers a store on one of these, so that looking at a file does not change it.
+
+use super::{BlockDevice, DeviceError};
+use crate::sync::{Arc, Mutex};
+use crate::types::{BLOCK_SIZE, IoClass, Lba};
+use std::collections::HashMap;
+
+/// Blocks written (or trimmed, as `None`) on top of another device.
+pub struct OverlayDevice {
+    below: Arc<dyn BlockDevice>,
+    changed: Mutex<HashMap<u64, Option<Box<[u8]>>>>,
+}
+
+impl OverlayDevice {
+    /// A view of `below` that starts out identical to it.
+    pub fn new(below: Arc<dyn BlockDevice>) -> OverlayDevice {
+        OverlayDevice { below, changed: Mutex::new(HashMap::new()) }
+    }
+
+    fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        let capacity = self.capacity_blocks();
+        if lba.0.checked_add(blocks).is_some_and(|end| end <= capacity) {
+            return Ok(());
+        }
+        Err(DeviceError::OutOfRange { what, lba, blocks, capacity })
+    }
+}
+
+impl BlockDevice for OverlayDevice {
+    fn capacity_blocks(&self) -> u64 {
+        self.below.capacity_blocks()
+    }
+
+    fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.below.read(lba, buf, class)?;
+        let changed = self.changed.lock();
+        for (i, block) in buf.chunks_exact_mut(BLOCK_SIZE).enumerate() {
+            match changed.get(&(lba.0 + i as u64)) {
+                Some(Some(bytes)) => block.copy_from_slice(bytes),
+                Some(None) => block.fill(0),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
+        if bytes.is_empty() || !bytes.len().is_multiple_of(BLOCK_SIZE) {
+            return Err(DeviceError::Misaligned { what: "write", lba, bytes: bytes.len() });
+        }
+        self.check("write", lba, (bytes.len() / BLOCK_SIZE) as u64)?;
+        let mut changed = self.changed.lock();
+        for (i, block) in bytes.chunks_exact(BLOCK_SIZE).enumerate() {
+            changed.insert(lba.0 + i as u64, Some(block.into()));
+        }
+        Ok(())
+    }
+
+    fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        self.check("trim", lba, blocks)?;
+        let mut changed = self.changed.lock();
+        for block in lba.0..lba.0 + blocks {
+            changed.insert(block, None);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}

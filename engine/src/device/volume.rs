@@ -1,0 +1,126 @@
+//! The only path from the engine to its device: everything that passes is counted here, by class.
+//!
+//! Write amplification is the ratio of these counters to the user's bytes (B⁻-tree eq. (1)), so nothing in the engine
+//! may reach the device around them. Bytes are counted when the device has accepted them.
+
+use std::sync::Arc;
+// Plain counters, of which nothing else depends: not worth a scheduling point under loom.
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{BlockDevice, BlockWrite};
+use crate::error::Result;
+use crate::stats::{ClassBytes, Stats};
+use crate::types::{BLOCK_SIZE, IoClass, Lba};
+
+#[derive(Default)]
+struct PerClass([AtomicU64; 3]);
+
+impl PerClass {
+    fn add(&self, class: IoClass, bytes: usize) {
+        self.0[class as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    fn load(&self) -> ClassBytes {
+        let mut sum = ClassBytes::default();
+        for class in IoClass::ALL {
+            sum.add(class, self.0[class as usize].load(Relaxed));
+        }
+        sum
+    }
+}
+
+/// A device with counters.
+pub struct Volume {
+    device: Arc<dyn BlockDevice>,
+    written: PerClass,
+    read: PerClass,
+    trimmed_bytes: AtomicU64,
+    flushes: AtomicU64,
+}
+
+impl Volume {
+    /// Counts from zero what goes to `device` from now on.
+    pub fn new(device: Arc<dyn BlockDevice>) -> Volume {
+        Volume {
+            device,
+            written: PerClass::default(),
+            read: PerClass::default(),
+            trimmed_bytes: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
+        }
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.device
+    }
+
+    /// Number of addressable blocks.
+    pub fn capacity_blocks(&self) -> u64 {
+        self.device.capacity_blocks()
+    }
+
+    /// Reads whole blocks.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::read`].
+    pub fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<()> {
+        self.device.read(lba, buf, class)?;
+        self.read.add(class, buf.len());
+        Ok(())
+    }
+
+    /// Writes whole blocks; durable after the next flush.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::write`].
+    pub fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<()> {
+        self.device.write(lba, bytes, class)?;
+        self.written.add(class, bytes.len());
+        Ok(())
+    }
+
+    /// Writes several pieces at once, in no order.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::write_batch`]; then none of the batch is counted.
+    pub fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<()> {
+        self.device.write_batch(writes)?;
+        for w in writes {
+            self.written.add(w.class, w.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Says that blocks hold nothing any more.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::trim`].
+    pub fn trim(&self, lba: Lba, blocks: u64) -> Result<()> {
+        self.device.trim(lba, blocks)?;
+        self.trimmed_bytes
+            .fetch_add(blocks * BLOCK_SIZE as u64, Relaxed);
+        Ok(())
+    }
+
+    /// Makes every completed write durable.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::flush`].
+    pub fn flush(&self) -> Result<()> {
+        self.device.flush()?;
+        self.flushes.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// What passed so far: the I/O part of [`Stats`], the rest zero.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            written: self.written.load(),
+            read: self.read.load(),
+            trimmed_bytes: self.trimmed_bytes.load(Relaxed),
+            flushes: self.flushes.load(Relaxed),
+            ..Stats::default()
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Where things lie on the device, and the superblock that says so.
+//!
+//! ```text
+//! block 0   1   2 ............ 2+log ...................... pages_start ............... capacity
+//!      [SB A][SB B][log, circular][journal, two halves | page table][page space: slots of one page each]
+//! ```
+//!
+//! A *slot* is one page's worth of blocks in the page space. In the in-place store slot `n` is the home of
+//! `PageId(n)`; in the copy-on-write store the page table says which slot holds which page. Index snapshots
+//! (see [`crate::snapshot`]) live in slots too.
+//!
+//! The two superblocks are written in turn, each with a larger sequence number, and each fits one block: a crash
+//! tears at most the one being written, and the other is still good.
+//!
+//! # The superblock, little-endian
+//!
+//! | offset | bytes | field |
+//! |---:|---:|---|
+//! | 0 | 8 | magic `TREERING` |
+//! | 8 | 4 | CRC-32 of bytes 12..4096 |
+//! | 12 | 4 | format version |
+//! | 16 | 8 | sequence number |
+//! | 24 | 4 | page size |
+//! | 28 | 1 | store kind: 0 in place, 1 copy-on-write |
+//! | 29 | 1 | page table persisted: 0 at each flush, 1 at checkpoints |
+//! | 30 | 2 | journal: pages in each half (0 for copy-on-write) |
+//! | 32 | 8 | capacity in blocks |
+//! | 40 | 8 | log blocks |
+//! | 48 | 4 | log epoch |
+//! | 56 | 8 | redo start: the log position recovery begins at |
+//! | 64 | 8 | head slot of the index snapshot |
+//! | 72 | 8 | entries in the index snapshot |
+
+use crate::device::BlockDevice;
+use crate::error::{Error, Result};
+use crate::options::{Options, PageStoreKind, TablePersist};
+use crate::types::{BLOCK_SIZE, Lba, Lsn};
+
+const MAGIC: [u8; 8] = *b"TREERING";
+const VERSION: u32 = 1;
+
+/// Entries of one 4 KiB page-table block; see [`crate::pages`].
+pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
+
+/// Fewest slots a store can work with: leaves, two snapshots, and room to move.
+const MIN_SLOTS: u64 = 64;
+
+/// A slot of the page space: one page's worth of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Slot(pub(crate) u64);
+
+/// The regions of a store, fixed when it is formatted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) page_size: usize,
+    pub(crate) store: PageStoreKind,
+    pub(crate) capacity_blocks: u64,
+    pub(crate) log_blocks: u64,
+    /// Pages in each half of the journal; 0 for copy-on-write.
+    pub(crate) journal_pages: u64,
+    /// Blocks of the page table; 0 in place.
+    pub(crate) table_blocks: u64,
+    /// Number of slots of the page space.
+    pub(crate) slots: u64,
+}
+
+impl Layout {
+    /// Lays a device of `capacity_blocks` out for `options`.
+    pub(crate) fn plan(options: &Options, capacity_blocks: u64) -> Result<Layout> {
+        let journal_pages = match options.store {
+            PageStoreKind::InPlace => options.write_batch_pages as u64,
+            PageStoreKind::CopyOnWrite { .. } => 0,
+        };
+        let log_blocks = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
+        Layout::with(options.page_size, options.store, capacity_blocks, log_blocks, journal_pages)
+            .ok_or_else(|| Error::BadOption {
+                name: "capacity",
+                why: format!(
+                    "a device of {capacity_blocks} blocks is too small: log, journal and {MIN_SLOTS} pages \
+                     take {} blocks",
+                    required_blocks(options, MIN_SLOTS)
+                ),
+            })
+    }
+
+    fn with(
+        page_size: usize,
+        store: PageStoreKind,
+        capacity_blocks: u64,
+        log_blocks: u64,
+        journal_pages: u64,
+    ) -> Option<Layout> {
+        let per_page = (page_size / BLOCK_SIZE) as u64;
+        let fixed = journal_pages.checked_mul(2 * per_page)?.checked_add(log_blocks)?.checked_add(2)?;
+        let left = capacity_blocks.checked_sub(fixed)?;
+        let (slots, table_blocks) = match store {
+            PageStoreKind::InPlace => (left / per_page, 0),
+            PageStoreKind::CopyOnWrite { .. } => {
+                // Each table block serves TABLE_ENTRIES slots of per_page blocks.
+                let table = left.div_ceil(TABLE_ENTRIES * per_page + 1);
+                ((left - table) / per_page, table)
+            }
+        };
+        (slots >= MIN_SLOTS).then_some(Layout {
+            page_size,
+            store,
+            capacity_blocks,
+            log_blocks,
+            journal_pages,
+            table_blocks,
+            slots,
+        })
+    }
+
+    pub(crate) fn blocks_per_page(&self) -> u64 {
+        (self.page_size / BLOCK_SIZE) as u64
+    }
+
+    pub(crate) fn log_start(&self) -> Lba {
+        Lba(2)
+    }
+
+    /// First block of journal half `half` (0 or 1).
+    pub(crate) fn journal_half(&self, half: u64) -> Lba {
+        Lba(2 + self.log_blocks + half * self.journal_pages * self.blocks_per_page())
+    }
+
+    pub(crate) fn table_block(&self, block: u64) -> Lba {
+        debug_assert!(block < self.table_blocks);
+        Lba(2 + self.log_blocks + block)
+    }
+
+    pub(crate) fn slot_lba(&self, slot: Slot) -> Lba {
+        debug_assert!(slot.0 < self.slots);
+        let start = 2
+            + self.log_blocks
+            + 2 * self.journal_pages * self.blocks_per_page()
+            + self.table_blocks;
+        Lba(start + slot.0 * self.blocks_per_page())
+    }
+}
+
+/// Blocks that a device needs so that a store with these options has room for `pages` pages.
+pub fn required_blocks(options: &Options, pages: u64) -> u64 {
+    let per_page = (options.page_size / BLOCK_SIZE) as u64;
+    let log = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
+    // The stores keep a sixteenth and a bit for snapshots and for pages on the move.
+    let slots = (pages + pages / 15 + 32).max(MIN_SLOTS);
+    let rest = match options.store {
+        PageStoreKind::InPlace => 2 * options.write_batch_pages as u64 * per_page,
+        PageStoreKind::CopyOnWrite { .. } => slots.div_ceil(TABLE_ENTRIES) + 1,
+    };
+    2 + log + rest + slots * per_page
+}
+
+/// What the newest superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(crate) sequence: u64,
+    pub(crate) layout: Layout,
+    pub(crate) epoch: u32,
+    pub(crate) redo_start: Lsn,
+    /// Head of the snapshot chain; there always is one.
+    pub(crate) snapshot_head: Slot,
+    pub(crate) snapshot_entries: u64,
+}
+
+impl Superblock {
+    /// Which of the two places this sequence number goes to.
+    pub(crate) fn lba(&self) -> Lba {
+        Lba(self.sequence % 2)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut b = vec![0u8; BLOCK_SIZE];
+        b[0..8].copy_from_slice(&MAGIC);
+        b[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        b[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        b[24..28].copy_from_slice(&(self.layout.page_size as u32).to_le_bytes());
+        let (kind, table) = match self.layout.store {
+            PageStoreKind::InPlace => (0, 0),
+            PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush } => (1, 0),
+            PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint } => (1, 1),
+        };
+        b[28] = kind;
+        b[29] = table;
+        b[30..32].copy_from_slice(&(self.layout.journal_pages as u16).to_le_bytes());
+        b[32..40].copy_from_slice(&self.layout.capacity_blocks.to_le_bytes());
+        b[40..48].copy_from_slice(&self.layout.log_blocks.to_le_bytes());
+        b[48..52].copy_from_slice(&self.epoch.to_le_bytes());
+        b[56..64].copy_from_slice(&self.redo_start.0.to_le_bytes());
+        b[64..72].copy_from_slice(&self.snapshot_head.0.to_le_bytes());
+        b[72..80].copy_from_slice(&self.snapshot_entries.to_le_bytes());
+        let crc = crc32fast::hash(&b[12..]);
+        b[8..12].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+
+    /// Reads one superblock; every field is checked against the others before it is believed.
+    pub(crate) fn decode(b: &[u8], lba: Lba, device_blocks: u64) -> Result<Superblock> {
+        let u32_at = |o: usize| u32::from_le_bytes([b[o], b[o + 1], b[o + 2], b[o + 3]]);
+        let u64_at = |o: usize| u64::from(u32_at(o)) | (u64::from(u32_at(o + 4)) << 32);
+        let damaged = |expected: &str, found: String| Error::Damaged {
+            what: "superblock".into(),
+            lba,
+            expected: expected.into(),
+            found,
+        };
+        if b.len() != BLOCK_SIZE || b[0..8] != MAGIC {
+            return Err(Error::NotAStore { lba });
+        }
+        if u32_at(8) != crc32fast::hash(&b[12..]) {
+            return Err(damaged("its checksum to match", "another".into()));
+        }
+        if u32_at(12) != VERSION {
+            return Err(damaged("format version 1", u32_at(12).to_string()));
+        }
+        let page_size = u32_at(24) as usize;
+        if !(BLOCK_SIZE..=65536).contains(&page_size) || !page_size.is_power_of_two() {
+            return Err(damaged("a page size of 4 KiB to 64 KiB", page_size.to_string()));
+        }
+        let store = match (b[28], b[29]) {
+            (0, 0) => PageStoreKind::InPlace,
+            (1, 0) => PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush },
+            (1, 1) => PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint },
+            other => return Err(damaged("a known page store", format!("{other:?}"))),
+        };
+        let capacity = u64_at(32);
+        if capacity > device_blocks {
+            return Err(damaged(
+                &format!("at most the device's {device_blocks} blocks"),
+                format!("{capacity} (was the file cut?)"),
+            ));
+        }
+        let journal_pages = u64::from(u16::from_le_bytes([b[30], b[31]]));
+        let layout = Layout::with(page_size, store, capacity, u64_at(40), journal_pages)
+            .ok_or_else(|| damaged("regions that fit the device", "regions that do not".into()))?;
+        let snapshot_head = Slot(u64_at(64));
+        if snapshot_head.0 >= layout.slots {
+            return Err(damaged("a snapshot inside the page space", snapshot_head.0.to_string()));
+        }
+        Ok(Superblock {
+            sequence: u64_at(16),
+            layout,
+            epoch: u32_at(48),
+            redo_start: Lsn(u64_at(56)),
+            snapshot_head,
+            snapshot_entries: u64_at(72),
+        })
+    }
+
+    /// The newest good superblock of a device; `None` if the device is blank (both places all zero).
+    pub(crate) fn load(device: &dyn BlockDevice) -> Result<Option<Superblock>> {
+        let blocks = device.capacity_blocks();
+        if blocks < 2 {
+            return Err(Error::NotAStore { lba: Lba(0) });
+        }
+        let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
+        device.read(Lba(0), &mut both, crate::IoClass::Extra)?;
+        if both.iter().all(|&b| b == 0) {
+            return Ok(None);
+        }
+        let a = Superblock::decode(&both[..BLOCK_SIZE], Lba(0), blocks);
+        let b = Superblock::decode(&both[BLOCK_SIZE..], Lba(1), blocks);
+        match (a, b) {
+            (Ok(a), Ok(b)) => Ok(Some(if a.sequence > b.sequence { a } else { b })),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(Some(one)),
+            // A damaged superblock says more than a missing one.
+            (Err(Error::NotAStore { .. }), Err(e)) | (Err(e), Err(_)) => Err(e),
+        }
+    }
+}

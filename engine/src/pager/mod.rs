@@ -1,0 +1,169 @@
+//! Pages in memory and on the device: cache, page store and log under one roof, with the write-back that ties them.
+//!
+//! Everything that changes a page goes through here, so the two rules that make recovery work live here too:
+//!
+//! - **WAL rule**: the log is durable up to a page's LSN before the page is written ([`Pager::write_picked`]).
+//! - **One writer**: copying a page out of its frame, marking it clean and writing it are one step under the `sweep` lock,
+//!   so images of a page reach the device in the order of their LSNs (BUGS C3: a cleaner that marks a page clean without
+//!   looking whether it changed since it was copied).
+//!
+//! After a failed page write the pages are dirty again and the store is poisoned: what the device holds is unknown until
+//! recovery has rewritten it.
+
+mod write_back;
+
+pub(crate) use write_back::SweepState;
+
+use crate::cache::{Cache, Fix, ReadGuard, WriteGuard};
+use crate::device::Volume;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::mutation;
+use crate::pages::PageStore;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::types::{Lsn, PageId};
+use crate::wal::Log;
+
+/// How far a bounded step of background work got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing of this task is left to do now.
+    Idle,
+    /// More is waiting: call again.
+    More,
+}
+
+/// Counters of the pager; bytes are counted by the [`Volume`].
+#[derive(Default)]
+pub(crate) struct PagerCounters {
+    pub(crate) evictions: AtomicU64,
+    pub(crate) written_back: AtomicU64,
+    pub(crate) checkpointed: AtomicU64,
+}
+
+/// See the module's story.
+pub(crate) struct Pager {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) layout: Layout,
+    pub(crate) cache: Cache,
+    pub(crate) pages: Box<dyn PageStore>,
+    pub(crate) log: Log,
+    pub(crate) counters: PagerCounters,
+    /// Most pages a write-back step writes; also the low watermark of free frames. The high one is twice this.
+    batch: usize,
+    sweep: Mutex<SweepState>,
+    /// Pages merged away, with the LSN of the merge: freed once that is durable, for until then a crash brings them back.
+    pending_free: Mutex<Vec<(Lsn, PageId)>>,
+    poison: Poison,
+}
+
+/// Says whether (and why) the store has stopped accepting writes.
+#[derive(Default)]
+struct Poison {
+    set: AtomicBool,
+    why: Mutex<Option<String>>,
+}
+
+impl Pager {
+    pub(crate) fn new(
+        volume: Arc<Volume>,
+        layout: Layout,
+        cache: Cache,
+        pages: Box<dyn PageStore>,
+        log: Log,
+        write_batch_pages: usize,
+    ) -> Pager {
+        let batch = write_batch_pages.min(cache.len() / 8).min(pages.max_batch()).max(1);
+        Pager {
+            volume,
+            layout,
+            cache,
+            pages,
+            log,
+            counters: PagerCounters::default(),
+            batch,
+            sweep: Mutex::new(SweepState::new(batch, layout.page_size)),
+            pending_free: Mutex::new(Vec::new()),
+            poison: Poison::default(),
+        }
+    }
+
+    /// Latches `page` for reading.
+    pub(crate) fn read(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
+        self.cache.fix_shared(page, &*self.pages, &|| self.take_frame())
+    }
+
+    /// Latches `page` for writing.
+    pub(crate) fn write(&self, page: PageId) -> Result<Fix<WriteGuard<'_>>> {
+        self.cache.fix_exclusive(page, &*self.pages, &|| self.take_frame())
+    }
+
+    /// Latches a page that has no image yet; its bytes are to be built.
+    pub(crate) fn create(&self, page: PageId) -> Result<WriteGuard<'_>> {
+        self.cache.create(page, self.take_frame()?)
+    }
+
+    /// An empty frame: from the free list, or by making room in the foreground when write-back has fallen behind.
+    fn take_frame(&self) -> Result<u32> {
+        // Callers may hold a latch or two, so write-back below only ever *tries* latches. With all frames latched by
+        // others this spins until one of them is done.
+        loop {
+            if let Some(at) = self.cache.take_free() {
+                return Ok(at);
+            }
+            // Even a failing write-back may have evicted clean pages: a poisoned store can still be read.
+            let done = self.write_back();
+            if let Some(at) = self.cache.take_free() {
+                return Ok(at);
+            }
+            done?;
+            crate::sync::yield_now();
+        }
+    }
+
+    /// `page` was merged away by the record at `lsn`: it is gone for readers now, its place is free once that is durable.
+    pub(crate) fn retire(&self, guard: WriteGuard<'_>, page: PageId, lsn: Lsn) {
+        self.cache.discard(guard, true);
+        self.pending_free.lock().push((lsn, page));
+    }
+
+    /// Frees the pages whose merges are durable by now.
+    pub(crate) fn free_retired(&self) -> Result<()> {
+        let durable = self.log.durable();
+        let ready: Vec<PageId> = {
+            let mut pending = self.pending_free.lock();
+            let (ready, wait): (Vec<_>, Vec<_>) =
+                pending.drain(..).partition(|(lsn, _)| {
+                    *lsn <= durable || mutation::on("free-before-durable")
+                });
+            *pending = wait;
+            ready.into_iter().map(|(_, page)| page).collect()
+        };
+        ready.into_iter().try_for_each(|page| self.pages.free(page))
+    }
+
+    /// Makes the log durable up to `lsn`.
+    pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<()> {
+        self.check_poison()?;
+        self.log.flush_to(lsn).inspect_err(|e| self.poison(e))
+    }
+
+    /// Fails if an earlier write failed.
+    pub(crate) fn check_poison(&self) -> Result<()> {
+        if !self.poison.set.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let why = self.poison.why.lock().clone().unwrap_or_default();
+        Err(Error::Poisoned { why })
+    }
+
+    /// From now on nothing is written: what the device holds is unknown.
+    pub(crate) fn poison(&self, cause: &Error) {
+        let mut why = self.poison.why.lock();
+        if why.is_none() {
+            *why = Some(cause.to_string());
+            self.poison.set.store(true, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Write-back: the second-chance hand, batches of dirty pages, and the sweep of a checkpoint.
+//!
+//! ```text
+//!        hand ->  referenced   -> clear the bit, go on                    (its second chance)
+//!                 clean        -> evict: the frame is free
+//!                 dirty        -> into the batch; written; evicted if still clean and unreferenced
+//! ```
+//!
+//! Eviction works ahead of need: it comes due when fewer than B frames are free and stops at 2B, where B is the batch size.
+//! A reader that misses finds a free frame and never waits for a write, unless write-back has fallen behind.
+//!
+//! Latches are only ever *tried* here: a caller that needs a frame may hold latches itself.
+
+use super::{Pager, Progress};
+use crate::cache::FrameData;
+use crate::device::AlignedBuf;
+use crate::error::Result;
+use crate::mutation;
+use crate::node::{ChangeMap, PageMut, PageRef};
+use crate::pages::PageImage;
+use crate::sync::RwLockWriteGuard;
+use crate::sync::atomic::Ordering;
+use crate::types::{Lsn, PageId};
+
+/// The hand, and room for one batch of page images.
+pub(crate) struct SweepState {
+    hand: usize,
+    images: AlignedBuf,
+    picked: Vec<Picked>,
+}
+
+/// A dirty page copied out of its frame, on its way to the device.
+struct Picked {
+    frame: u32,
+    page: PageId,
+    lsn: Lsn,
+    /// To restore the frame's mark if the write fails.
+    rec_lsn: Lsn,
+    changes: ChangeMap,
+}
+
+impl SweepState {
+    pub(crate) fn new(batch: usize, page_size: usize) -> SweepState {
+        SweepState {
+            hand: 0,
+            images: AlignedBuf::zeroed(batch * page_size),
+            picked: Vec::with_capacity(batch),
+        }
+    }
+}
+
+impl Pager {
+    /// Whether so few frames are free that eviction should run ahead of need.
+    pub(crate) fn write_back_due(&self) -> bool {
+        self.cache.free_frames() < self.batch
+    }
+
+    /// One step of eviction ahead of need: frees clean frames and writes at most one batch.
+    pub(crate) fn write_back(&self) -> Result<Progress> {
+        let mut sweep = self.sweep.lock();
+        let goal = 2 * self.batch;
+        let frames = self.cache.len();
+        // Two turns of the hand see every frame once without its reference bit.
+        for _ in 0..2 * frames {
+            if sweep.picked.len() == self.batch
+                || self.cache.free_frames() + sweep.picked.len() >= goal
+            {
+                break;
+            }
+            let at = sweep.hand;
+            sweep.hand = (at + 1) % frames;
+            let frame = self.cache.frame(at);
+            if frame.take_referenced() {
+                continue;
+            }
+            let Some(mut data) = frame.latch.try_write() else { continue };
+            if data.page.is_none() {
+                continue;
+            }
+            if frame.is_dirty() {
+                self.pick(&mut sweep, at as u32, &mut data);
+            } else {
+                self.cache.evict(data, at as u32);
+                self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let written = sweep.picked.len();
+        self.write_picked(&mut sweep)?;
+        self.counters.written_back.fetch_add(written as u64, Ordering::Relaxed);
+        self.evict_picked(&mut sweep);
+        drop(sweep);
+        self.free_retired()?;
+        let enough = self.cache.free_frames() >= goal;
+        Ok(if enough { Progress::Idle } else { Progress::More })
+    }
+
+    /// One step of a checkpoint: from frame `cursor` on, writes pages that have been dirty since `begin` or longer, at most one
+    /// batch. Returns the frame to go on from; the sweep is complete when that is the number of frames.
+    pub(crate) fn checkpoint_sweep(&self, begin: Lsn, cursor: usize) -> Result<usize> {
+        let mut sweep = self.sweep.lock();
+        let mut at = cursor;
+        while at < self.cache.len() && sweep.picked.len() < self.batch {
+            let frame = self.cache.frame(at);
+            if frame.is_dirty() && frame.rec_lsn() <= begin {
+                // Busy: let go of the sweep lock, which the latch's holder may be waiting for, and come back.
+                let Some(mut data) = frame.latch.try_write() else { break };
+                if frame.is_dirty() && frame.rec_lsn() <= begin {
+                    self.pick(&mut sweep, at as u32, &mut data);
+                }
+            }
+            at += 1;
+        }
+        let written = sweep.picked.len();
+        self.write_picked(&mut sweep)?;
+        self.counters.checkpointed.fetch_add(written as u64, Ordering::Relaxed);
+        sweep.picked.clear();
+        Ok(at)
+    }
+
+    /// Waits until every operation that was changing a page when this was called has finished.
+    pub(crate) fn quiesce(&self) {
+        for at in 0..self.cache.len() {
+            drop(self.cache.frame(at).latch.read());
+        }
+    }
+
+    /// Copies a dirty page out of its frame and marks it clean: from here on a change makes it dirty anew.
+    fn pick(
+        &self,
+        sweep: &mut SweepState,
+        at: u32,
+        data: &mut RwLockWriteGuard<'_, FrameData>,
+    ) {
+        let Some(page) = data.page else { return };
+        let frame = self.cache.frame(at as usize);
+        let size = self.layout.page_size;
+        let i = sweep.picked.len();
+        let image = &mut sweep.images[i * size..(i + 1) * size];
+        image.copy_from_slice(&data.bytes);
+        let mut changes = std::mem::take(&mut data.changes);
+        PageMut::new(image, &mut changes).seal();
+        let lsn = PageRef::new(image).lsn();
+        let rec_lsn = frame.rec_lsn();
+        debug_assert!(rec_lsn <= lsn, "{page}: first dirtied at {rec_lsn}, but at {lsn} now");
+        frame.set_clean();
+        sweep.picked.push(Picked { frame: at, page, lsn, rec_lsn, changes });
+    }
+
+    /// Writes the picked pages, the log first.
+    fn write_picked(&self, sweep: &mut SweepState) -> Result<()> {
+        let Some(lsn) = sweep.picked.iter().map(|p| p.lsn).max() else { return Ok(()) };
+        let size = self.layout.page_size;
+        let logged = if mutation::on("page-before-log") { Ok(()) } else { self.flush_log(lsn) };
+        let written = logged.and_then(|()| {
+            if mutation::on("clean-without-write") {
+                return Ok(());
+            }
+            let images: Vec<PageImage<'_>> = sweep
+                .picked
+                .iter()
+                .zip(sweep.images.chunks_exact(size))
+                .map(|(p, bytes)| PageImage { page: p.page, bytes, changes: &p.changes })
+                .collect();
+            debug_assert!(images.iter().all(|i| PageRef::new(i.bytes).page_id() == i.page));
+            self.pages.write_batch(&images)
+        });
+        if let Err(e) = &written {
+            self.poison(e);
+            if !mutation::on("failed-write-stays-clean") {
+                self.mark_dirty_again(sweep);
+            }
+        }
+        written
+    }
+
+    /// After a failed write the device's images are unknown: the frames hold the only good ones (BUGS D4). No latch is waited
+    /// for: the caller may hold the one that another thread waits for.
+    fn mark_dirty_again(&self, sweep: &mut SweepState) {
+        for p in sweep.picked.drain(..) {
+            let frame = self.cache.frame(p.frame as usize);
+            frame.set_dirty(p.rec_lsn);
+            if let Some(mut data) = frame.latch.try_write() {
+                data.changes.merge(&p.changes);
+            }
+        }
+    }
+
+    fn evict_picked(&self, sweep: &mut SweepState) {
+        for p in sweep.picked.drain(..) {
+            let frame = self.cache.frame(p.frame as usize);
+            let Some(data) = frame.latch.try_write() else { continue };
+            if data.page == Some(p.page) && !frame.is_dirty() && !frame.is_referenced() {
+                self.cache.evict(data, p.frame);
+                self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Copy-on-write pages with a persisted page table (B⁻-tree §2.4 (ii); the baseline of its §4).
+//!
+//! ```text
+//! batch:  new slots <- images                      class Page
+//!         device flush
+//!         table block of each page <- new places   class Extra   (TablePersist::EachFlush)
+//!         device flush, old slots trimmed
+//! ```
+//!
+//! With [`TablePersist::EachFlush`] one 4 KiB table block is written for every page, as the baseline of B⁻-tree §4
+//! does ("we persist the page table after each page flush"): blocks shared by two pages of a batch are not merged. With
+//! [`TablePersist::Checkpoint`] changed blocks are written at checkpoints; until then the place that the *persisted*
+//! table names is held, and places taken since then but left again are free at once: nobody can find them.
+//!
+//! A table newer than the checkpoint is harmless: redo skips what a page's LSN says it already has.
+
+use super::{Found, PageImage, PageStore, PageTable, SlotMap};
+use crate::device::{AlignedBuf, BlockWrite, Volume};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Slot};
+use crate::mutation;
+use crate::options::TablePersist;
+use crate::sync::{Arc, Mutex};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
+
+/// See the module's story.
+pub(crate) struct CowStore {
+    volume: Arc<Volume>,
+    layout: Layout,
+    persist: TablePersist,
+    max_batch: usize,
+    state: Mutex<State>,
+    /// Held for a whole batch or table write: they do not overlap.
+    writing: Mutex<()>,
+}
+
+struct State {
+    table: PageTable,
+    names: SlotMap,
+    slots: SlotMap,
+    /// Slots that the persisted table may still name (`TablePersist::Checkpoint`): free after the next table write.
+    held: Vec<Slot>,
+    // invariant: under `Checkpoint`, `persisted` holds every slot that the table on the device names.
+    persisted: SlotMap,
+}
+
+impl CowStore {
+    /// A store over `table`. `reserved` slots (the index snapshot's) are taken too.
+    pub(crate) fn new(
+        volume: Arc<Volume>,
+        layout: Layout,
+        table: PageTable,
+        persist: TablePersist,
+        max_batch: usize,
+        reserved: &[Slot],
+    ) -> Result<CowStore> {
+        let mut slots = SlotMap::new(layout.slots);
+        let mut persisted = SlotMap::new(layout.slots);
+        for slot in reserved {
+            slots.take(slot.0);
+        }
+        for (page, slot) in table.iter() {
+            persisted.take(slot.0);
+            if !slots.take(slot.0) {
+                return Err(Error::Damaged {
+                    what: "page table".into(),
+                    lba: layout.table_block(PageTable::block_of(page)),
+                    expected: "every slot named once".into(),
+                    found: format!("slot {} named twice", slot.0),
+                });
+            }
+        }
+        // A batch of new images and a new snapshot must fit beside every page's old image and the old snapshot.
+        let spare = layout.slots / 16 + 16;
+        let max_batch = max_batch.min(8 + (layout.slots / 64) as usize);
+        let names = SlotMap::new(table.len().min(layout.slots - spare));
+        let state = Mutex::new(State { table, names, slots, held: Vec::new(), persisted });
+        Ok(CowStore { volume, layout, persist, max_batch, state, writing: Mutex::new(()) })
+    }
+
+    fn lba(&self, slot: Slot) -> Lba {
+        self.layout.slot_lba(slot)
+    }
+
+    /// Takes a slot for each page of a batch, writing the table out first if slots are short and some are held.
+    fn take_slots(&self, count: usize) -> Result<Vec<Slot>> {
+        let short = {
+            let state = self.state.lock();
+            state.slots.free() < count as u64 && !state.held.is_empty()
+        };
+        if short {
+            self.write_table()?;
+        }
+        let mut state = self.state.lock();
+        let mut taken = Vec::with_capacity(count);
+        while taken.len() < count {
+            match state.slots.allocate() {
+                Some(n) => taken.push(Slot(n)),
+                None => {
+                    taken.iter().for_each(|s: &Slot| {
+                        state.slots.release(s.0);
+                    });
+                    return Err(Error::Full { pages: self.layout.slots });
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// One table block per page, then the old places are nobody's.
+    fn persist_each(&self, batch: &[PageImage<'_>], old: &[Option<Slot>]) -> Result<()> {
+        let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * batch.len());
+        {
+            let mut state = self.state.lock();
+            for (image, buf) in batch.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
+                state.table.encode_block(PageTable::block_of(image.page), buf);
+            }
+        }
+        // One after another, not as a batch: two pages may share a block.
+        for (image, buf) in batch.iter().zip(bytes.chunks_exact(BLOCK_SIZE)) {
+            let block = PageTable::block_of(image.page);
+            if let Err(e) = self.volume.write(self.layout.table_block(block), buf, IoClass::Extra) {
+                self.state.lock().table.mark_dirty(block);
+                return Err(e);
+            }
+        }
+        self.volume.flush()?;
+        old.iter().flatten().try_for_each(|slot| self.release(*slot))
+    }
+
+    /// Nothing that survives a crash names `slot`: anybody may have it.
+    fn release(&self, slot: Slot) -> Result<()> {
+        // Trim first: once the number is free somebody may write there.
+        self.volume.trim(self.lba(slot), self.layout.blocks_per_page())?;
+        self.state.lock().slots.release(slot.0);
+        Ok(())
+    }
+
+    /// Notes the places a batch left; only those the persisted table names must wait.
+    fn leave_places(&self, old: &[Option<Slot>]) -> Result<()> {
+        for slot in old.iter().flatten() {
+            let mut state = self.state.lock();
+            if state.persisted.contains(slot.0) {
+                state.held.push(*slot);
+            } else {
+                drop(state);
+                self.release(*slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the images durable, then the table that names them, then lets the held slots go.
+    fn write_table(&self) -> Result<()> {
+        self.volume.flush()?;
+        let mut state = self.state.lock();
+        let blocks = state.table.dirty_blocks();
+        let held = std::mem::take(&mut state.held);
+        let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * blocks.len());
+        for (block, buf) in blocks.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
+            state.table.encode_block(*block, buf);
+        }
+        let mut persisted = SlotMap::new(self.layout.slots);
+        for (_, slot) in state.table.iter() {
+            persisted.take(slot.0);
+        }
+        drop(state);
+        let writes: Vec<BlockWrite<'_>> = blocks
+            .iter()
+            .zip(bytes.chunks_exact(BLOCK_SIZE))
+            .map(|(block, bytes)| BlockWrite {
+                lba: self.layout.table_block(*block),
+                bytes,
+                class: IoClass::Extra,
+            })
+            .collect();
+        let written = self.volume.write_batch(&writes).and_then(|()| self.volume.flush());
+        let mut state = self.state.lock();
+        if let Err(e) = written {
+            blocks.iter().for_each(|b| state.table.mark_dirty(*b));
+            state.held.extend(held);
+            return Err(e);
+        }
+        state.persisted = persisted;
+        drop(state);
+        held.into_iter().try_for_each(|slot| self.release(slot))
+    }
+}
+
+impl PageStore for CowStore {
+    fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
+        let Some(slot) = self.state.lock().table.get(page) else { return Ok(Found::Nothing) };
+        self.volume.read(self.lba(slot), buf, IoClass::Page)?;
+        Ok(Found::Image)
+    }
+
+    fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        let _one_at_a_time = self.writing.lock();
+        let slots = self.take_slots(batch.len())?;
+        let writes: Vec<BlockWrite<'_>> = batch
+            .iter()
+            .zip(&slots)
+            .map(|(image, slot)| BlockWrite {
+                lba: self.lba(*slot),
+                bytes: image.bytes,
+                class: IoClass::Page,
+            })
+            .collect();
+        self.volume.write_batch(&writes)?;
+        // The images before the table that names them.
+        if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
+            self.volume.flush()?;
+        }
+        let old: Vec<Option<Slot>> = {
+            let mut state = self.state.lock();
+            batch.iter().zip(&slots).map(|(i, s)| state.table.set(i.page, Some(*s))).collect()
+        };
+        match self.persist {
+            TablePersist::EachFlush => self.persist_each(batch, &old),
+            TablePersist::Checkpoint => self.leave_places(&old),
+        }
+    }
+
+    fn max_batch(&self) -> usize {
+        self.max_batch
+    }
+
+    fn allocate(&self) -> Result<PageId> {
+        let mut state = self.state.lock();
+        let pages = state.names.limit();
+        state.names.allocate().map(PageId).ok_or(Error::Full { pages })
+    }
+
+    fn free(&self, page: PageId) -> Result<()> {
+        let old = self.state.lock().table.set(page, None);
+        match self.persist {
+            // No crash may find two names for one slot: the entry goes before the slot has a new tenant.
+            TablePersist::EachFlush => {
+                let _one_at_a_time = self.writing.lock();
+                self.write_table()?;
+                old.map_or(Ok(()), |slot| self.release(slot))?;
+            }
+            TablePersist::Checkpoint => self.leave_places(&[old])?,
+        }
+        self.state.lock().names.release(page.0);
+        Ok(())
+    }
+
+    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut names = SlotMap::new(state.names.limit());
+        for page in live {
+            if !names.take(page.0) {
+                return Err(Error::MissingPage { page });
+            }
+        }
+        let dead: Vec<(PageId, Slot)> =
+            state.table.iter().filter(|(p, _)| !names.contains(p.0)).collect();
+        state.names = names;
+        for (page, _) in &dead {
+            state.table.set(*page, None);
+        }
+        let mut slots = SlotMap::new(self.layout.slots);
+        // Held slots too: the table on the device names them until it is next written.
+        let named: Vec<Slot> =
+            state.table.iter().map(|(_, s)| s).chain(state.held.iter().copied()).collect();
+        for slot in named.iter().chain(snapshot).map(|s| s.0) {
+            if !slots.take(slot) {
+                return Err(Error::Damaged {
+                    what: "page table".into(),
+                    lba: self.layout.table_block(0),
+                    expected: "every slot named once".into(),
+                    found: format!("slot {slot} named twice"),
+                });
+            }
+        }
+        state.slots = slots;
+        Ok(())
+    }
+
+    fn page_limit(&self) -> u64 {
+        self.state.lock().table.len()
+    }
+
+    fn pages_in_use(&self) -> u64 {
+        self.state.lock().names.used()
+    }
+
+    fn allocate_slot(&self) -> Result<Slot> {
+        let _one_at_a_time = self.writing.lock();
+        self.take_slots(1).map(|s| s[0])
+    }
+
+    fn free_slot(&self, slot: Slot) -> Result<()> {
+        self.release(slot)
+    }
+
+    fn persist_table(&self) -> Result<()> {
+        let _one_at_a_time = self.writing.lock();
+        if self.state.lock().table.dirty_blocks().is_empty() {
+            return Ok(());
+        }
+        self.write_table()
+    }
+
+    fn repair(&self, _snapshot: &[Slot]) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn place(&self, page: PageId) -> Lba {
+        let slot = self.state.lock().table.get(page);
+        slot.map_or(self.layout.table_block(PageTable::block_of(page)), |s| self.lba(s))
+    }
+}

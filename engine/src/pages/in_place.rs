@@ -1,0 +1,203 @@
+//! Pages at a fixed home, made atomic by a page journal (B⁻-tree §2.4 (i); InnoDB's double-write buffer).
+//!
+//! ```text
+//! batch k:   journal half k%2  <- images        class Extra
+//!            device flush                       (also makes the homes of batch k-1 durable)
+//!            homes             <- images        class Page
+//! ```
+//!
+//! The journal holds nothing but page images: each names its page and carries its own checksum, so the extra bytes
+//! are exactly the page bytes (`W_e = W_pg`). Half `k%2` is overwritten by batch `k+2`, whose journal writes begin
+//! after the flush of batch `k+1` has made the homes of batch `k` durable: whenever a home may be torn, its image is
+//! in the journal.
+//!
+//! Repair reads both halves and, for each page whose home fails its check, restores the journal image with the
+//! largest LSN. A home that reads as zeros is not torn: the page was never written or has been freed; the redo log knows.
+
+use std::collections::BTreeMap;
+
+use super::{Found, PageImage, PageStore, SlotMap};
+use crate::device::{AlignedBuf, BlockWrite, Volume};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Slot};
+use crate::mutation;
+use crate::node::{self, PageDamage, PageRef};
+use crate::sync::{Arc, Mutex};
+use crate::types::{IoClass, Lba, Lsn, PageId};
+
+/// See the module's story.
+pub(crate) struct InPlaceStore {
+    volume: Arc<Volume>,
+    layout: Layout,
+    /// Page names and snapshot places: the same numbers, for a page's home is the slot of its name.
+    slots: Mutex<SlotMap>,
+    /// The half that the next batch writes. Held for a whole batch: batches do not overlap.
+    next_half: Mutex<u64>,
+}
+
+impl InPlaceStore {
+    /// A store with nothing allocated.
+    pub(crate) fn new(volume: Arc<Volume>, layout: Layout) -> InPlaceStore {
+        InPlaceStore {
+            volume,
+            layout,
+            slots: Mutex::new(SlotMap::new(layout.slots)),
+            next_half: Mutex::new(0),
+        }
+    }
+
+    fn take_slot(&self, keep_free: u64) -> Result<u64> {
+        let mut slots = self.slots.lock();
+        let taken = if slots.free() > keep_free { slots.allocate() } else { None };
+        taken.ok_or(Error::Full { pages: self.layout.slots })
+    }
+
+    fn give_back(&self, slot: u64) -> Result<()> {
+        let lba = self.layout.slot_lba(Slot(slot));
+        // Trim first: once the number is free somebody may write there.
+        self.volume.trim(lba, self.layout.blocks_per_page())?;
+        let was_taken = self.slots.lock().release(slot);
+        debug_assert!(was_taken, "slot {slot} freed twice");
+        Ok(())
+    }
+
+    /// The newest valid image of every page in the journal.
+    fn journal_images(&self) -> Result<BTreeMap<PageId, (Lsn, AlignedBuf)>> {
+        let mut newest: BTreeMap<PageId, (Lsn, AlignedBuf)> = BTreeMap::new();
+        for half in 0..2 {
+            let start = self.layout.journal_half(half);
+            for i in 0..self.layout.journal_pages {
+                let mut buf = AlignedBuf::zeroed(self.layout.page_size);
+                let lba = Lba(start.0 + i * self.layout.blocks_per_page());
+                self.volume.read(lba, &mut buf, IoClass::Extra)?;
+                let view = PageRef::new(&buf);
+                let (page, lsn) = (view.page_id(), view.lsn());
+                if node::check(&buf, page).is_err() || page.0 >= self.layout.slots {
+                    continue;
+                }
+                if newest.get(&page).is_none_or(|(seen, _)| *seen < lsn) {
+                    newest.insert(page, (lsn, buf));
+                }
+            }
+        }
+        Ok(newest)
+    }
+}
+
+impl PageStore for InPlaceStore {
+    fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
+        if page.0 >= self.layout.slots {
+            return Ok(Found::Nothing);
+        }
+        self.volume.read(self.layout.slot_lba(Slot(page.0)), buf, IoClass::Page)?;
+        Ok(Found::Image)
+    }
+
+    fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        assert!(batch.len() as u64 <= self.layout.journal_pages, "a batch fits a journal half");
+        let mut half = self.next_half.lock();
+        let start = self.layout.journal_half(*half);
+        let per_page = self.layout.blocks_per_page();
+        let journal: Vec<BlockWrite<'_>> = batch
+            .iter()
+            .enumerate()
+            .map(|(i, image)| BlockWrite {
+                lba: Lba(start.0 + i as u64 * per_page),
+                bytes: image.bytes,
+                class: IoClass::Extra,
+            })
+            .collect();
+        self.volume.write_batch(&journal)?;
+        if !mutation::on("journal-not-flushed") {
+            self.volume.flush()?;
+        }
+        let homes: Vec<BlockWrite<'_>> = batch
+            .iter()
+            .map(|image| BlockWrite {
+                lba: self.layout.slot_lba(Slot(image.page.0)),
+                bytes: image.bytes,
+                class: IoClass::Page,
+            })
+            .collect();
+        self.volume.write_batch(&homes)?;
+        *half = 1 - *half;
+        Ok(())
+    }
+
+    fn max_batch(&self) -> usize {
+        self.layout.journal_pages as usize
+    }
+
+    fn allocate(&self) -> Result<PageId> {
+        // The rest is for index snapshots: a store too full to checkpoint could not even be opened again.
+        self.take_slot(self.layout.slots / 32 + 8).map(PageId)
+    }
+
+    fn free(&self, page: PageId) -> Result<()> {
+        self.give_back(page.0)
+    }
+
+    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
+        let mut slots = self.slots.lock();
+        *slots = SlotMap::new(self.layout.slots);
+        for slot in live.map(|p| p.0).chain(snapshot.iter().map(|s| s.0)) {
+            if !slots.take(slot) {
+                return Err(Error::Damaged {
+                    what: "index snapshot".into(),
+                    lba: self.layout.slot_lba(Slot(slot.min(self.layout.slots - 1))),
+                    expected: "every page named once".into(),
+                    found: format!("page {slot} twice or out of range"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn page_limit(&self) -> u64 {
+        self.layout.slots
+    }
+
+    fn pages_in_use(&self) -> u64 {
+        self.slots.lock().used()
+    }
+
+    fn allocate_slot(&self) -> Result<Slot> {
+        self.take_slot(0).map(Slot)
+    }
+
+    fn free_slot(&self, slot: Slot) -> Result<()> {
+        self.give_back(slot.0)
+    }
+
+    fn persist_table(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn repair(&self, snapshot: &[Slot]) -> Result<u64> {
+        let mut repaired = 0;
+        let mut home = AlignedBuf::zeroed(self.layout.page_size);
+        for (page, (_, image)) in self.journal_images()? {
+            // The page was freed after it was written, and its home has a new tenant that no journal protects.
+            if snapshot.contains(&Slot(page.0)) {
+                continue;
+            }
+            let lba = self.layout.slot_lba(Slot(page.0));
+            self.volume.read(lba, &mut home, IoClass::Page)?;
+            match node::check(&home, page) {
+                Ok(()) | Err(PageDamage::Zeroed) => {}
+                Err(_) => {
+                    self.volume.write(lba, &image, IoClass::Page)?;
+                    repaired += 1;
+                }
+            }
+        }
+        if repaired > 0 {
+            self.volume.flush()?;
+        }
+        Ok(repaired)
+    }
+
+    fn place(&self, page: PageId) -> Lba {
+        self.layout.slot_lba(Slot(page.0.min(self.layout.slots - 1)))
+    }
+}

@@ -1,0 +1,323 @@
+//! Recovery: from whatever a crash left to the state that the durable log describes.
+//!
+//! ```text
+//! superblock -> index snapshot -> page table / journal repair -> redo from `redo start` -> what is live -> checkpoint
+//! ```
+//!
+//! Redo is page-wise and idempotent: a record is applied to a page exactly if the page's LSN is smaller. Pages that redo
+//! changes may be evicted and written while it runs, so a crash during recovery only means that the next one finds some
+//! pages further on.
+//!
+//! Because split and merge records carry the records that move, no page's redo needs another page. So records are gathered and
+//! sorted by page, and each page is read and written once per gathering, however small the cache: the work is
+//! O(records + distinct pages), the memory bounded by [`GATHER_BYTES`].
+//!
+//! A record may name a page that has no image, or another page's bytes in its place. That is legal in one case: a later
+//! record merges the page away (and carries what it held), after which its place was trimmed or reused. So such a page is
+//! noted as *lost* and must not be in the index when the log ends; a split that builds it anew finds it again.
+//!
+//! The index is replayed along: the snapshot may already contain later changes, but the log repeats all of them in order.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::cache::{Fix, WriteGuard};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::layout::Slot;
+use crate::mutation;
+use crate::node::{Refused, records};
+use crate::pager::Pager;
+use crate::pages::SlotMap;
+use crate::types::{Lsn, PageId};
+use crate::wal::Record;
+
+/// Bytes of record content gathered before it is applied page by page.
+const GATHER_BYTES: usize = 32 << 20;
+
+/// What recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Torn pages restored from the journal.
+    pub pages_repaired: u64,
+    /// Log records read.
+    pub records_read: u64,
+    /// Page changes made again.
+    pub changes_redone: u64,
+    /// Where the durable log ended.
+    pub log_end: Lsn,
+}
+
+/// What one record does to one page.
+enum Change {
+    Put { key: Range<usize>, value: Range<usize> },
+    Delete { key: Range<usize> },
+    /// The left side of a split.
+    Truncate { separator: Range<usize> },
+    /// The right side of a split.
+    Build { lower: Range<usize>, upper: Option<Range<usize>>, records: Range<usize> },
+    /// The left side of a merge.
+    Absorb { upper: Option<Range<usize>>, records: Range<usize> },
+    /// The right side of a merge.
+    Forget,
+}
+
+struct Gathered {
+    page: PageId,
+    lsn: Lsn,
+    change: Change,
+}
+
+/// Replays the log over the pages and the index.
+pub(crate) struct Redo<'a> {
+    pager: &'a Pager,
+    index: &'a Index,
+    gathered: Vec<Gathered>,
+    /// What the ranges of `gathered` point into.
+    bytes: Vec<u8>,
+    /// Pages whose image is missing or not theirs, with the reason.
+    lost: BTreeMap<PageId, Error>,
+    pub(crate) report: RecoveryReport,
+}
+
+impl<'a> Redo<'a> {
+    pub(crate) fn new(pager: &'a Pager, index: &'a Index) -> Redo<'a> {
+        Redo {
+            pager,
+            index,
+            gathered: Vec::new(),
+            bytes: Vec::new(),
+            lost: BTreeMap::new(),
+            report: RecoveryReport::default(),
+        }
+    }
+
+    /// Takes one record, in log order.
+    pub(crate) fn take(&mut self, lsn: Lsn, record: &Record<'_>) -> Result<()> {
+        self.report.records_read += 1;
+        self.report.log_end = lsn;
+        match *record {
+            Record::Put { page, key, value } => {
+                let (key, value) = (self.keep(key), self.keep(value));
+                self.gather(page, lsn, Change::Put { key, value });
+            }
+            Record::Delete { page, key } => {
+                let key = self.keep(key);
+                self.gather(page, lsn, Change::Delete { key });
+            }
+            Record::Split { left, right, separator, upper, records } => {
+                self.index.insert(separator, right);
+                let (lower, records) = (self.keep(separator), self.keep(records));
+                let upper = upper.map(|u| self.keep(u));
+                self.gather(left, lsn, Change::Truncate { separator: lower.clone() });
+                if !mutation::on("split-skips-right") {
+                    self.gather(right, lsn, Change::Build { lower, upper, records });
+                }
+            }
+            Record::Merge { left, right, right_lower, upper, records } => {
+                self.index.remove(right_lower);
+                let records = self.keep(records);
+                let upper = upper.map(|u| self.keep(u));
+                self.gather(left, lsn, Change::Absorb { upper, records });
+                self.gather(right, lsn, Change::Forget);
+            }
+        }
+        if self.bytes.len() >= GATHER_BYTES { self.apply_gathered() } else { Ok(()) }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    fn gather(&mut self, page: PageId, lsn: Lsn, change: Change) {
+        self.gathered.push(Gathered { page, lsn, change });
+    }
+
+    /// Applies what has been gathered, page by page, in log order within a page.
+    fn apply_gathered(&mut self) -> Result<()> {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        // Stable: a page's changes stay in log order.
+        gathered.sort_by_key(|g| g.page);
+        for group in gathered.chunk_by(|a, b| a.page == b.page) {
+            self.apply_to_page(group[0].page, group, &bytes)?;
+        }
+        gathered.clear();
+        bytes.clear();
+        (self.gathered, self.bytes) = (gathered, bytes);
+        Ok(())
+    }
+
+    fn apply_to_page(&mut self, page: PageId, group: &[Gathered], bytes: &[u8]) -> Result<()> {
+        let mut leaf: Option<WriteGuard<'a>> = None;
+        for Gathered { lsn, change, .. } in group {
+            match change {
+                Change::Build { lower, upper, records } => {
+                    drop(leaf.take());
+                    let upper = upper.clone().map(|u| &bytes[u]);
+                    leaf = self.build(page, *lsn, &bytes[lower.clone()], upper, &bytes[records.clone()])?;
+                }
+                Change::Forget => {
+                    drop(leaf.take());
+                    self.forget(page);
+                }
+                other => {
+                    if leaf.is_none() {
+                        leaf = self.latch(page)?;
+                    }
+                    let behind = leaf.take_if(|leaf| {
+                        leaf.view().lsn() < *lsn || mutation::on("redo-ignores-page-lsn")
+                    });
+                    if let Some(mut behind) = behind {
+                        let done = self.apply(&mut behind, page, other, bytes)?;
+                        leaf = self.stamp(page, behind, *lsn, done);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The page, unless it is lost.
+    fn latch(&mut self, page: PageId) -> Result<Option<WriteGuard<'a>>> {
+        if self.lost.contains_key(&page) {
+            return Ok(None);
+        }
+        match self.pager.write(page) {
+            Ok(Fix::Got(leaf)) => Ok(Some(leaf)),
+            Ok(Fix::Gone) => Ok(None),
+            Err(e @ (Error::MissingPage { .. } | Error::Damaged { .. })) => {
+                self.lost.insert(page, e);
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn apply(
+        &self,
+        leaf: &mut WriteGuard<'a>,
+        page: PageId,
+        change: &Change,
+        bytes: &[u8],
+    ) -> Result<Result<(), Refused>> {
+        let mut edit = leaf.edit();
+        Ok(match change {
+            Change::Put { key, value } => {
+                edit.put(&bytes[key.clone()], &bytes[value.clone()]).map(drop)
+            }
+            Change::Delete { key } => {
+                edit.delete(&bytes[key.clone()]);
+                Ok(())
+            }
+            Change::Truncate { separator } => edit.truncate_to(&bytes[separator.clone()]),
+            Change::Absorb { upper, records } => {
+                let moved = self.decode(page, &bytes[records.clone()])?;
+                edit.absorb(upper.clone().map(|u| &bytes[u]), moved)
+            }
+            Change::Build { .. } | Change::Forget => Ok(()),
+        })
+    }
+
+    /// Stamps a page after its change. A change that the page refuses means that its image is not what the log believes: some
+    /// older tenant's. If it is live at the end, that is damage.
+    fn stamp(
+        &mut self,
+        page: PageId,
+        mut leaf: WriteGuard<'a>,
+        lsn: Lsn,
+        change: Result<(), Refused>,
+    ) -> Option<WriteGuard<'a>> {
+        match change {
+            Ok(()) => {
+                leaf.changed(lsn);
+                self.report.changes_redone += 1;
+                Some(leaf)
+            }
+            Err(refused) => {
+                self.pager.cache.discard(leaf, false);
+                let lost = Error::Damaged {
+                    what: page.to_string(),
+                    lba: self.pager.pages.place(page),
+                    expected: format!("a page that the log record at {} applies to", lsn.0),
+                    found: refused.to_string(),
+                };
+                self.lost.insert(page, lost);
+                None
+            }
+        }
+    }
+
+    /// Builds the right page of a split, whatever its place holds, unless it is there and newer.
+    fn build(
+        &mut self,
+        page: PageId,
+        lsn: Lsn,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        moved: &[u8],
+    ) -> Result<Option<WriteGuard<'a>>> {
+        let records = self.decode(page, moved)?;
+        // A page lost before this record is a former tenant's business.
+        self.lost.remove(&page);
+        let mut leaf = match self.pager.write(page) {
+            Ok(Fix::Got(leaf)) if leaf.view().lsn() >= lsn => return Ok(Some(leaf)),
+            Ok(Fix::Got(leaf)) => leaf,
+            Ok(Fix::Gone) | Err(Error::MissingPage { .. } | Error::Damaged { .. }) => {
+                self.pager.create(page)?
+            }
+            Err(e) => return Err(e),
+        };
+        let built = leaf.edit().build(page, lower, upper, lsn, records);
+        Ok(self.stamp(page, leaf, lsn, built))
+    }
+
+    /// A merged page: its cached image and its troubles are nobody's concern any more.
+    fn forget(&mut self, page: PageId) {
+        self.lost.remove(&page);
+        if let Some(leaf) = self.pager.cache.try_fix_exclusive(page) {
+            self.pager.cache.discard(leaf, false);
+        }
+    }
+
+    fn decode<'r>(&self, page: PageId, list: &'r [u8]) -> Result<records::RecordList<'r>> {
+        records::decode(list).map_err(|damage| Error::Damaged {
+            what: format!("a log record about {page}"),
+            lba: self.pager.layout.log_start(),
+            expected: "a list of records".into(),
+            found: damage.to_string(),
+        })
+    }
+
+    /// After the last record: every page of the index must be there. Tells cache and page store what is live.
+    pub(crate) fn finish(mut self, snapshot_slots: &[Slot]) -> Result<RecoveryReport> {
+        self.apply_gathered()?;
+        let mut live = SlotMap::new(self.pager.pages.page_limit());
+        let mut twice = None;
+        self.index.for_each(|_, page| {
+            if !live.take(page.0) {
+                twice = Some(page);
+            }
+        });
+        if let Some(page) = twice {
+            return Err(Error::Damaged {
+                what: "index".into(),
+                lba: self.pager.pages.place(page),
+                expected: "every page under one fence, and inside the store".into(),
+                found: format!("{page} twice or outside"),
+            });
+        }
+        for (page, why) in self.lost {
+            if live.contains(page.0) {
+                return Err(why);
+            }
+        }
+        self.pager.pages.set_live(&mut live.iter_taken().map(PageId), snapshot_slots)?;
+        // Before anything is written: the table on the device still names the dead.
+        self.pager.pages.persist_table()?;
+        self.pager.cache.set_live(&|page| live.contains(page.0));
+        Ok(self.report)
+    }
+}

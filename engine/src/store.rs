@@ -1,0 +1,475 @@
+//! The store: a tree, its pages and its log on one device, opened, pumped and closed.
+//!
+//! The engine spawns no thread. Work that is not done in the foreground is a [`Task`]; [`Store::due`] says which is wanted
+//! now and [`Store::pump`] does one bounded step of it. On real devices threads pump ([`Store::pump_until`] is such a thread's body);
+//! in a simulation virtual clients do; a store that nobody pumps still works, since an operation that runs out of frames or log
+//! space does the step itself.
+
+use std::ops::ControlFlow;
+
+use crate::cache::{Cache, Fix, ReadGuard};
+use crate::checkpoint::Checkpointer;
+use crate::device::{BlockDevice, Volume};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::kv::Kv;
+use crate::layout::{Layout, Slot, Superblock};
+use crate::options::{Durability, Options, PageStoreKind};
+use crate::pager::{Pager, Progress};
+use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable};
+use crate::recovery::{RecoveryReport, Redo};
+use crate::snapshot;
+use crate::stats::Stats;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::trees::btree::{Attempt, BTree};
+use crate::types::{Clock, Lsn, PageId};
+use crate::wal::{Log, LogRegion};
+
+/// Fewest frames a page cache may have.
+pub const MIN_CACHE_PAGES: u64 = 16;
+
+/// Fewest log bytes a store may have, in pages: every operation in flight may split a page.
+const MIN_LOG_PAGES: u64 = 64;
+
+/// A kind of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Task {
+    /// Make the log durable up to its end.
+    FlushLog,
+    /// Evict ahead of need, writing dirty pages in batches.
+    WriteBack,
+    /// Bound what recovery has to redo.
+    Checkpoint,
+}
+
+/// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
+pub struct Store {
+    tree: BTree,
+    checkpointer: Checkpointer,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    recovery: RecoveryReport,
+    last_log_flush: AtomicU64,
+}
+
+impl Store {
+    /// Opens the store on `device`, recovering it if need be, or formats a blank device if `options.create` says so.
+    ///
+    /// Page size and page store of an existing store must be the ones asked for; log size and journal size are the stored ones.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::Mismatch`], [`Error::Damaged`] if recovery finds what no crash
+    /// leaves behind, and device failures.
+    pub fn open(
+        device: Arc<dyn BlockDevice>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+    ) -> Result<Store> {
+        options.check()?;
+        let found = Superblock::load(&*device)?;
+        let volume = Arc::new(Volume::new(device));
+        match found {
+            Some(superblock) => Store::recover(volume, clock, options, superblock),
+            None if options.create => Store::format(volume, clock, options),
+            None => Err(Error::NotAStore { lba: crate::types::Lba(0) }),
+        }
+    }
+
+    /// Makes an empty store: one leaf, one snapshot, and the superblock last.
+    fn format(
+        volume: Arc<Volume>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+    ) -> Result<Store> {
+        let layout = Layout::plan(options, volume.capacity_blocks())?;
+        let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
+        let log = Log::create(Arc::clone(&volume), region(&layout), 1, Lsn(0), options)?;
+        let first = pages.allocate()?;
+        let pager = new_pager(volume, layout, pages, log, options);
+        let mut leaf = pager.create(first)?;
+        leaf.edit().init(first, b"", None).expect("an empty page fits");
+        leaf.changed(Lsn(0));
+        drop(leaf);
+        pager.cache.set_live(&|page| page == first);
+        let superblock = Superblock {
+            sequence: 0,
+            layout,
+            epoch: 1,
+            redo_start: Lsn(0),
+            snapshot_head: Slot(0),
+            snapshot_entries: 0,
+        };
+        let store = Store::assemble(
+            BTree::new(Arc::new(pager), Index::new(first)),
+            Checkpointer::new(superblock, Vec::new(), Lsn(0)),
+            clock,
+            options,
+            RecoveryReport::default(),
+        );
+        store.checkpointer.run(&store.tree)?;
+        Ok(store)
+    }
+
+    /// Brings an existing store to the state of its durable log.
+    fn recover(
+        volume: Arc<Volume>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+        superblock: Superblock,
+    ) -> Result<Store> {
+        let layout = superblock.layout;
+        layout.matches(options)?;
+        let page_limit = match layout.store {
+            PageStoreKind::InPlace => layout.slots,
+            PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
+        };
+        let (entries, chain) = snapshot::read(
+            &volume,
+            &layout,
+            superblock.snapshot_head,
+            superblock.snapshot_entries,
+            page_limit,
+        )?;
+        let table = PageTable::load(&volume, &layout)?;
+        let pages = page_store(&volume, layout, options, table, &chain)?;
+        let repaired = pages.repair(&chain)?;
+        let index = Index::from_sorted(entries);
+
+        // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
+        let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
+        let end = Log::scan_end(&volume, region(&layout), known_epoch, from)?;
+        let epoch = known_epoch + 1;
+        let log = Log::create(Arc::clone(&volume), region(&layout), epoch, end.next_start, options)?;
+        log.keep_from(from);
+        let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
+        let mut redo = Redo::new(&pager, &index);
+        crate::wal::replay(&volume, region(&layout), known_epoch, from, |lsn, record| {
+            redo.take(lsn, &record)
+        })?;
+        redo.report.pages_repaired = repaired;
+        let report = redo.finish(&chain)?;
+        let superblock = Superblock { epoch, ..superblock };
+        let store = Store::assemble(
+            BTree::new(Arc::new(pager), index),
+            Checkpointer::new(superblock, chain, end.next_start),
+            clock,
+            options,
+            report,
+        );
+        // Also makes the new epoch durable, before anything is appended under it.
+        store.checkpointer.run(&store.tree)?;
+        Ok(store)
+    }
+
+    fn assemble(
+        tree: BTree,
+        checkpointer: Checkpointer,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+        recovery: RecoveryReport,
+    ) -> Store {
+        let last_log_flush = AtomicU64::new(clock.now().0);
+        Store { tree, checkpointer, clock, options: options.clone(), recovery, last_log_flush }
+    }
+
+    /// What opening had to do.
+    pub fn recovery(&self) -> RecoveryReport {
+        self.recovery
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The most urgent task that wants doing now. A few loads; one clock reading under [`Durability::Grouped`].
+    pub fn due(&self) -> Option<Task> {
+        let pager = &*self.tree.pager;
+        if pager.write_back_due() {
+            return Some(Task::WriteBack);
+        }
+        let unflushed = pager.log.unflushed_bytes();
+        if unflushed >= self.options.log_buffer_bytes {
+            return Some(Task::FlushLog);
+        }
+        if self.checkpointer.due(pager.log.end(), self.options.checkpoint_log_bytes) {
+            return Some(Task::Checkpoint);
+        }
+        if let Durability::Grouped(interval) = self.options.durability
+            && unflushed > 0
+            && self.clock.now().0 - self.last_log_flush.load(Ordering::Relaxed) >= interval.0
+        {
+            return Some(Task::FlushLog);
+        }
+        None
+    }
+
+    /// Does one bounded step of `task`.
+    ///
+    /// # Errors
+    /// A device failure; the store then refuses further writes.
+    pub fn pump(&self, task: Task) -> Result<Progress> {
+        match task {
+            Task::FlushLog => {
+                self.flush_log(self.tree.pager.log.end())?;
+                Ok(Progress::Idle)
+            }
+            Task::WriteBack => self.tree.pager.write_back(),
+            Task::Checkpoint => self.checkpointer.step(&self.tree),
+        }
+    }
+
+    /// Pumps whatever is due until `stop` is set: the body of a background thread on a real device.
+    ///
+    /// # Errors
+    /// As [`Store::pump`].
+    pub fn pump_until(&self, stop: &AtomicBool) -> Result<()> {
+        while !stop.load(Ordering::Acquire) {
+            match self.due() {
+                Some(task) => drop(self.pump(task)?),
+                None => std::thread::sleep(std::time::Duration::from_micros(200)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checkpoints and lets go of the device. What was not synced before is durable, too.
+    ///
+    /// # Errors
+    /// A device failure.
+    pub fn close(self) -> Result<()> {
+        self.checkpointer.run(&self.tree)?;
+        Ok(())
+    }
+
+    fn flush_log(&self, lsn: Lsn) -> Result<()> {
+        self.last_log_flush.store(self.clock.now().0, Ordering::Relaxed);
+        self.tree.pager.flush_log(lsn)
+    }
+
+    /// Runs checkpoint steps until the log has room again.
+    fn make_log_room(&self) -> Result<()> {
+        let log = &self.tree.pager.log;
+        let before = log.space_left();
+        self.checkpointer.run(&self.tree)?;
+        if log.space_left() <= before && log.space_left() < log.capacity() / 2 {
+            return Err(Error::LogFull { capacity: log.capacity(), redo_start: log.redo_start() });
+        }
+        Ok(())
+    }
+
+    /// Tries until the change is made; `again` is called with no latch held.
+    fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
+        self.tree.pager.check_poison()?;
+        loop {
+            match attempt()? {
+                Attempt::Done(done) => return Ok(done),
+                Attempt::Again => {}
+                Attempt::LogFull => self.make_log_room()?,
+            }
+        }
+    }
+
+    fn acknowledge(&self, lsn: Lsn) -> Result<Lsn> {
+        if self.options.durability == Durability::PerCommit {
+            self.flush_log(lsn)?;
+        }
+        Ok(lsn)
+    }
+
+    /// Visits every leaf's lower fence and page, in key order.
+    pub(crate) fn for_each_leaf(&self, visit: impl FnMut(&[u8], PageId)) {
+        self.tree.index.for_each(visit);
+    }
+
+    /// Latches a leaf for reading.
+    pub(crate) fn read_leaf(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
+        self.tree.pager.read(page)
+    }
+
+    /// How full every leaf is, in key order. Reads the leaves through the cache, and counts like any other read: ask after
+    /// everything else has been measured.
+    ///
+    /// # Errors
+    /// Device failures and damage.
+    pub fn leaf_fill(&self) -> Result<Vec<LeafFill>> {
+        let mut leaves = Vec::with_capacity(self.tree.index.len());
+        let mut ids = Vec::with_capacity(self.tree.index.len());
+        self.for_each_leaf(|_, page| ids.push(page));
+        for page in ids {
+            if let Fix::Got(leaf) = self.read_leaf(page)? {
+                let view = leaf.view();
+                leaves.push(LeafFill {
+                    page,
+                    records: view.count() as u32,
+                    used_bytes: view.used_bytes() as u32,
+                    prefix_bytes: view.prefix().len() as u32,
+                });
+            }
+        }
+        Ok(leaves)
+    }
+}
+
+/// How full one leaf is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafFill {
+    /// The leaf.
+    pub page: PageId,
+    /// Records in it.
+    pub records: u32,
+    /// Bytes in use, header and fences included.
+    pub used_bytes: u32,
+    /// Length of the truncated prefix.
+    pub prefix_bytes: u32,
+}
+
+impl Kv for Store {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.tree.get(key, value)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        self.tree.check_record(key, value)?;
+        let lsn = self.change(&mut || self.tree.try_put(key, value))?;
+        self.acknowledge(lsn)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        if self.tree.check_record(key, b"").is_err() {
+            // No such key can be there; the answer is as durable as the log is.
+            return Ok(self.tree.pager.log.durable());
+        }
+        let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
+        if sparse {
+            self.tree.merge_around(key)?;
+        }
+        self.acknowledge(lsn)
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.tree.scan(from, visit)
+    }
+
+    fn sync(&self, lsn: Lsn) -> Result<()> {
+        self.flush_log(lsn)
+    }
+
+    fn checkpoint(&self) -> Result<Lsn> {
+        self.checkpointer.run(&self.tree)
+    }
+
+    fn stats(&self) -> Stats {
+        let pager = &*self.tree.pager;
+        let (cache_hits, cache_misses) = pager.cache.hits_and_misses();
+        let counters = &pager.counters;
+        Stats {
+            cache_hits,
+            cache_misses,
+            evictions: counters.evictions.load(Ordering::Relaxed),
+            pages_written_back: counters.written_back.load(Ordering::Relaxed),
+            pages_checkpointed: counters.checkpointed.load(Ordering::Relaxed),
+            checkpoints: self.checkpointer.completed(),
+            splits: self.tree.splits.load(Ordering::Relaxed),
+            merges: self.tree.merges.load(Ordering::Relaxed),
+            leaf_pages: self.tree.index.len() as u64,
+            cache_frames: pager.cache.len() as u64,
+            index_bytes: self.tree.index.bytes() as u64,
+            ..pager.log.stats(pager.volume.stats())
+        }
+    }
+}
+
+fn region(layout: &Layout) -> LogRegion {
+    LogRegion { start: layout.log_start(), blocks: layout.log_blocks }
+}
+
+fn page_store(
+    volume: &Arc<Volume>,
+    layout: Layout,
+    options: &Options,
+    table: PageTable,
+    reserved: &[Slot],
+) -> Result<Box<dyn PageStore>> {
+    let volume = Arc::clone(volume);
+    Ok(match layout.store {
+        PageStoreKind::InPlace => Box::new(InPlaceStore::new(volume, layout)),
+        PageStoreKind::CopyOnWrite { table: persist } => {
+            let batch = options.write_batch_pages;
+            Box::new(CowStore::new(volume, layout, table, persist, batch, reserved)?)
+        }
+    })
+}
+
+fn new_pager(
+    volume: Arc<Volume>,
+    layout: Layout,
+    pages: Box<dyn PageStore>,
+    log: Log,
+    options: &Options,
+) -> Pager {
+    let frames = (options.cache_bytes / layout.page_size as u64) as usize;
+    let cache = Cache::new(frames, layout.page_size, pages.page_limit());
+    Pager::new(volume, layout, cache, pages, log, options.write_batch_pages)
+}
+
+impl Options {
+    /// Refuses what cannot work, by name.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |name, why| Err(Error::BadOption { name, why });
+        if !(4096..=65536).contains(&self.page_size) || !self.page_size.is_power_of_two() {
+            let why = format!("{} bytes; expected a power of two from 4KiB to 64KiB", self.page_size);
+            return bad("page", why);
+        }
+        let least = MIN_CACHE_PAGES * self.page_size as u64;
+        if self.cache_bytes < least {
+            let why = format!(
+                "{} bytes; expected at least {MIN_CACHE_PAGES} pages, {least} bytes",
+                self.cache_bytes
+            );
+            return bad("cache", why);
+        }
+        let least = MIN_LOG_PAGES * self.page_size as u64;
+        if self.log_bytes < least {
+            return bad("log-size", format!("{} bytes; expected at least {least}", self.log_bytes));
+        }
+        if self.checkpoint_log_bytes > self.log_bytes / 4 * 3 || self.checkpoint_log_bytes == 0 {
+            let why = format!(
+                "{} bytes; expected at most three quarters of the log's {}",
+                self.checkpoint_log_bytes, self.log_bytes
+            );
+            return bad("checkpoint-every", why);
+        }
+        if self.log_buffer_bytes == 0 || self.log_buffer_bytes > self.log_bytes / 4 {
+            let why = format!("{} bytes; expected at most a quarter of the log", self.log_buffer_bytes);
+            return bad("log-buffer", why);
+        }
+        if !(1..=1024).contains(&self.write_batch_pages) {
+            let why = format!("{} pages; expected 1 to 1024", self.write_batch_pages);
+            return bad("write-batch", why);
+        }
+        Ok(())
+    }
+}
+
+impl Layout {
+    /// Refuses options that contradict an existing store.
+    fn matches(&self, options: &Options) -> Result<()> {
+        let differ = |name, stored: String, asked: String| {
+            Err(Error::Mismatch { name, stored, asked })
+        };
+        if self.page_size != options.page_size {
+            return differ("page size", self.page_size.to_string(), options.page_size.to_string());
+        }
+        if self.store != options.store {
+            let (stored, asked) = (format!("{:?}", self.store), format!("{:?}", options.store));
+            return differ("page store", stored, asked);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The one module for synchronisation: parking_lot and std as shipped, loom under `--cfg loom`.
+//!
+//! Every lock, condition variable and atomic of the engine comes from here, so that the code which loom explores is the
+//! code which ships. The common ground is parking_lot's shape: guards without poison, `Condvar::wait(&mut guard)`.
+//! Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and `OnceLock` are std's: loom need not
+//! see them.
+
+pub use std::sync::Arc;
+
+#[cfg(not(loom))]
+mod plain {
+    pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+    pub use std::thread::yield_now;
+
+    /// Atomic types and fences.
+    pub mod atomic {
+        pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    }
+
+    /// Hints to the processor.
+    pub mod hint {
+        pub use std::hint::spin_loop;
+    }
+}
+
+#[cfg(loom)]
+mod explored {
+    use loom::sync as l;
+    use std::ops::{Deref, DerefMut};
+
+    pub use loom::thread::yield_now;
+
+    /// Atomic types and fences.
+    pub mod atomic {
+        pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    }
+
+    /// Hints to the processor; for loom a spin is a yield.
+    pub mod hint {
+        pub use loom::hint::spin_loop;
+    }
+
+    /// loom's mutex with parking_lot's manners.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(l::Mutex<T>);
+
+    /// Access to what a [`Mutex`] protects. The option is empty only inside [`Condvar::wait`].
+    #[derive(Debug)]
+    pub struct MutexGuard<'a, T>(Option<l::MutexGuard<'a, T>>);
+
+    impl<T> Mutex<T> {
+        /// A mutex around `value`.
+        pub fn new(value: T) -> Self {
+            Self(l::Mutex::new(value))
+        }
+
+        /// Waits for the lock.
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            MutexGuard(Some(self.0.lock().expect("a model that panics has ended")))
+        }
+
+        /// The lock, if it is free.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok().map(|guard| MutexGuard(Some(guard)))
+        }
+
+        /// The value, no longer shared.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner().expect("a model that panics has ended")
+        }
+
+        /// The value through an exclusive borrow.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().expect("a model that panics has ended")
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+        fn deref(&self) -> &T {
+            self.0.as_ref().expect("a guard outside of wait holds the lock")
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        fn deref_mut(&mut self) -> &mut T {
+            self.0.as_mut().expect("a guard outside of wait holds the lock")
+        }
+    }
+
+    /// loom's reader-writer lock with parking_lot's manners.
+    #[derive(Debug, Default)]
+    pub struct RwLock<T>(l::RwLock<T>);
+
+    pub use l::{RwLockReadGuard, RwLockWriteGuard};
+
+    impl<T> RwLock<T> {
+        /// A lock around `value`.
+        pub fn new(value: T) -> Self {
+            Self(l::RwLock::new(value))
+        }
+
+        /// Waits for shared access.
+        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().expect("a model that panics has ended")
+        }
+
+        /// Waits for exclusive access.
+        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().expect("a model that panics has ended")
+        }
+
+        /// Shared access, if no writer holds the lock.
+        pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+            self.0.try_read().ok()
+        }
+
+        /// Exclusive access, if nobody holds the lock.
+        pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+            self.0.try_write().ok()
+        }
+
+        /// The value, no longer shared.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner().expect("a model that panics has ended")
+        }
+    }
+
+    /// loom's condition variable with parking_lot's manners.
+    #[derive(Debug, Default)]
+    pub struct Condvar(l::Condvar);
+
+    impl Condvar {
+        /// A variable nobody waits for.
+        pub fn new() -> Self {
+            Self(l::Condvar::new())
+        }
+
+        /// Releases the lock, sleeps until notified, takes the lock again.
+        pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+            let held = guard.0.take().expect("a guard outside of wait holds the lock");
+            guard.0 = Some(self.0.wait(held).expect("a model that panics has ended"));
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes all waiters.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
+
+#[cfg(loom)]
+pub use explored::*;
+#[cfg(not(loom))]
+pub use plain::*;

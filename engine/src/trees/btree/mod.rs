@@ -1,0 +1,210 @@
+//! The conventional B-tree over a page cache: the baseline of every comparison.
+//!
+//! ```text
+//!   index (memory):   "" -> page 0    "g" -> page 7    "q" -> page 3        latch-free descent
+//!   leaves (cache):   [ "" , "g" )    [ "g" , "q" )    [ "q" , +inf )       latched, fences inside
+//! ```
+//!
+//! Every operation descends the index without latches, latches one leaf, and asks the leaf itself whether it covers the key: the
+//! leaf's fences are the truth, the index only a fast way to it. An answer that has gone stale meanwhile costs another descent.
+//!
+//! A change to a leaf appends its log record and stamps the leaf with the record's LSN under the same exclusive latch, so the
+//! log's order is the order of changes page by page, which is all that page-wise redo needs (see [`crate::recovery`]).
+//!
+//! Structure changes (`smo`) hold the latches of the leaves they change, left before right, and update the index before
+//! letting go. B-Trees Are Back §2 says where to split and when to merge.
+//!
+//! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
+
+mod smo;
+
+use std::ops::ControlFlow;
+
+use crate::cache::{Fix, ReadGuard, WriteGuard};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::mutation;
+use crate::node::{self, Limits, Refused};
+use crate::pager::Pager;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::types::{Lsn, PageId};
+use crate::wal::Record;
+
+/// See the module's story.
+pub(crate) struct BTree {
+    pub(crate) pager: Arc<Pager>,
+    pub(crate) index: Index,
+    limits: Limits,
+    /// Log bytes promised to operations that have begun: an operation that has room when it begins finds room when it appends.
+    promised: AtomicU64,
+    pub(crate) splits: AtomicU64,
+    pub(crate) merges: AtomicU64,
+}
+
+/// What an attempt at a change came to.
+pub(crate) enum Attempt<T> {
+    Done(T),
+    /// The leaf was split or the descent was stale: try again.
+    Again,
+    /// The log has no room: a checkpoint must make some first. No latch is held.
+    LogFull,
+}
+
+/// A promise of log space, given back when dropped.
+struct Room<'a> {
+    promised: &'a AtomicU64,
+    bytes: u64,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.promised.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl BTree {
+    pub(crate) fn new(pager: Arc<Pager>, index: Index) -> BTree {
+        let limits = node::limits(pager.layout.page_size);
+        BTree {
+            pager,
+            index,
+            limits,
+            promised: AtomicU64::new(0),
+            splits: AtomicU64::new(0),
+            merges: AtomicU64::new(0),
+        }
+    }
+
+    /// Promises log space for `bytes` of record, or says that there is none.
+    fn room(&self, bytes: usize) -> Option<Room<'_>> {
+        // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
+        let bytes = 2 * bytes as u64 + 256;
+        let promised = self.promised.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let room = Room { promised: &self.promised, bytes };
+        (self.pager.log.space_left() > promised).then_some(room)
+    }
+
+    /// Appends under a [`Room`]; if it fails all the same the page is changed but not logged, so nothing may be written any more.
+    fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+        self.pager.log.append(record).inspect_err(|e| self.pager.poison(e))
+    }
+
+    /// The leaf that covers `key`, latched for reading.
+    fn leaf(&self, key: &[u8]) -> Result<ReadGuard<'_>> {
+        loop {
+            if let Fix::Got(leaf) = self.pager.read(self.index.find(key))?
+                && (leaf.view().covers(key) || mutation::on("trust-index"))
+            {
+                return Ok(leaf);
+            }
+            crate::sync::yield_now();
+        }
+    }
+
+    /// The leaf that covers `key`, latched for writing, and its page.
+    fn leaf_mut(&self, key: &[u8]) -> Result<(PageId, WriteGuard<'_>)> {
+        loop {
+            let page = self.index.find(key);
+            if let Fix::Got(leaf) = self.pager.write(page)?
+                && (leaf.view().covers(key) || mutation::on("trust-index"))
+            {
+                return Ok((page, leaf));
+            }
+            crate::sync::yield_now();
+        }
+    }
+
+    pub(crate) fn check_record(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.limits.check(key.len(), value.len())
+    }
+
+    pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        if key.len() > self.limits.max_key {
+            return Ok(false);
+        }
+        let leaf = self.leaf(key)?;
+        let found = leaf.view().get(key);
+        if let Some(bytes) = found {
+            value.extend_from_slice(bytes);
+        }
+        Ok(found.is_some())
+    }
+
+    /// Sets a key in the leaf that covers it, or splits the leaf.
+    pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Lsn>> {
+        let Some(_room) = self.room(key.len() + value.len()) else { return Ok(Attempt::LogFull) };
+        let (page, mut leaf) = self.leaf_mut(key)?;
+        match leaf.edit().put(key, value) {
+            Ok(_) => {
+                let lsn = self.append(&Record::Put { page, key, value })?;
+                leaf.changed(lsn);
+                Ok(Attempt::Done(lsn))
+            }
+            Err(Refused::NoSpace) => self.split(page, leaf),
+            Err(refused) => Err(self.impossible(page, &refused)),
+        }
+    }
+
+    /// Removes a key from the leaf that covers it. The flag says that the leaf now wants a merge.
+    pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
+        let Some(_room) = self.room(key.len()) else { return Ok(Attempt::LogFull) };
+        let (page, mut leaf) = self.leaf_mut(key)?;
+        if !leaf.edit().delete(key) {
+            // The key is absent as of the leaf's last change; that is what the caller may want durable.
+            return Ok(Attempt::Done((leaf.view().lsn(), false)));
+        }
+        let lsn = self.append(&Record::Delete { page, key })?;
+        leaf.changed(lsn);
+        Ok(Attempt::Done((lsn, leaf.view().is_three_quarters_free())))
+    }
+
+    /// Visits records leaf by leaf. Each leaf's records are copied out under its latch and visited without it.
+    pub(crate) fn scan(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut at = from.to_vec();
+        let mut bytes = Vec::new();
+        let mut ends: Vec<(usize, usize)> = Vec::new();
+        loop {
+            bytes.clear();
+            ends.clear();
+            let next = {
+                let leaf = self.leaf(&at)?;
+                let view = leaf.view();
+                for (suffix, value) in view.iter_from(&at) {
+                    bytes.extend_from_slice(view.prefix());
+                    bytes.extend_from_slice(suffix);
+                    let key_end = bytes.len();
+                    bytes.extend_from_slice(value);
+                    ends.push((key_end, bytes.len()));
+                }
+                view.upper_fence().map(<[u8]>::to_vec)
+            };
+            let mut start = 0;
+            for &(key_end, end) in &ends {
+                if visit(&bytes[start..key_end], &bytes[key_end..end]).is_break() {
+                    return Ok(());
+                }
+                start = end;
+            }
+            match next {
+                Some(fence) => at = fence,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// A leaf refused what its fences and limits allow: only damage that passed its checks can do that.
+    fn impossible(&self, page: PageId, refused: &Refused) -> Error {
+        Error::Damaged {
+            what: page.to_string(),
+            lba: self.pager.pages.place(page),
+            expected: "room for a record within the limits".into(),
+            found: refused.to_string(),
+        }
+    }
+}

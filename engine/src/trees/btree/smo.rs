@@ -1,0 +1,120 @@
+//! Structure changes: leaves split and merge (B-Trees Are Back §2).
+//!
+//! Both are one log record that carries the records that move, so the two pages may reach the device in any order, or only one
+//! of them before a crash: redo rebuilds each from the record if its own LSN says that it is behind.
+//!
+//! Order of steps, all under the latches of both leaves: append the record, change the pages, update the index. A reader
+//! that descends in between lands on a leaf whose fences send it round again.
+
+use super::{Attempt, BTree};
+use crate::cache::{Fix, WriteGuard};
+use crate::error::{Error, Result};
+use crate::node::records;
+use crate::sync::atomic::Ordering;
+use crate::types::{Lsn, PageId};
+use crate::wal::Record;
+
+impl BTree {
+    /// Splits `left` at a short separator near its middle; the caller tries its put again.
+    pub(super) fn split(&self, left_id: PageId, mut left: WriteGuard<'_>) -> Result<Attempt<Lsn>> {
+        let Some(_room) = self.room(self.pager.layout.page_size) else {
+            return Ok(Attempt::LogFull);
+        };
+        let plan = left.view().choose_separator().ok_or_else(|| Error::Damaged {
+            what: left_id.to_string(),
+            lba: self.pager.pages.place(left_id),
+            expected: "two records or more in a full page".into(),
+            found: "fewer".into(),
+        })?;
+        let right_id = self.pager.pages.allocate()?;
+        let mut right = match self.pager.create(right_id) {
+            Ok(right) => right,
+            Err(e) => {
+                self.pager.pages.free(right_id)?;
+                return Err(e);
+            }
+        };
+        let moved = left.view().encode_records(plan.at);
+        let upper = left.view().upper_fence().map(<[u8]>::to_vec);
+        let lsn = self.append(&Record::Split {
+            left: left_id,
+            right: right_id,
+            separator: &plan.separator,
+            upper: upper.as_deref(),
+            records: &moved,
+        })?;
+        left.edit()
+            .split_into(&mut right.edit(), right_id, &plan)
+            .map_err(|refused| self.impossible(left_id, &refused))?;
+        left.changed(lsn);
+        right.changed(lsn);
+        self.index.insert(&plan.separator, right_id);
+        self.splits.fetch_add(1, Ordering::Relaxed);
+        Ok(Attempt::Again)
+    }
+
+    /// After a delete around `key`: merges the leaf that covers it with its right or else its left neighbour, if both are three
+    /// quarters empty (§2), or if one of them holds nothing at all: a queue that is emptied from one side would otherwise leave a
+    /// trail of empty leaves beside a full one.
+    pub(crate) fn merge_around(&self, key: &[u8]) -> Result<()> {
+        let page = self.index.find(key);
+        let (lower, merged) = {
+            let Fix::Got(leaf) = self.pager.write(page)? else { return Ok(()) };
+            if !leaf.view().covers(key) || !leaf.view().is_three_quarters_free() {
+                return Ok(());
+            }
+            let lower = leaf.view().lower_fence().to_vec();
+            (lower, self.merge_right(page, leaf)?)
+        };
+        if merged {
+            return Ok(());
+        }
+        // Left before right: the left neighbour has to be latched first.
+        let Some((_, left_id)) = self.index.find_before(&lower) else { return Ok(()) };
+        let Fix::Got(left) = self.pager.write(left_id)? else { return Ok(()) };
+        if left.view().upper_fence() == Some(&lower) {
+            self.merge_right(left_id, left)?;
+        }
+        Ok(())
+    }
+
+    /// Merges `left` with its right neighbour if the rule says so and nobody is in the way; says whether it did.
+    fn merge_right(&self, left_id: PageId, mut left: WriteGuard<'_>) -> Result<bool> {
+        let Some(right_lower) = left.view().upper_fence().map(<[u8]>::to_vec) else {
+            return Ok(false);
+        };
+        let right_id = self.index.find(&right_lower);
+        if right_id == left_id {
+            return Ok(false);
+        }
+        let Fix::Got(right) = self.pager.write(right_id)? else { return Ok(false) };
+        if right.view().lower_fence() != right_lower || !wants_merge(&left, &right) {
+            return Ok(false);
+        }
+        let Some(_room) = self.room(self.pager.layout.page_size) else { return Ok(false) };
+        let moved = right.view().encode_records(0);
+        let upper = right.view().upper_fence().map(<[u8]>::to_vec);
+        let lsn = self.append(&Record::Merge {
+            left: left_id,
+            right: right_id,
+            right_lower: &right_lower,
+            upper: upper.as_deref(),
+            records: &moved,
+        })?;
+        left.edit()
+            .absorb(upper.as_deref(), records::decode(&moved).expect("just encoded"))
+            .map_err(|refused| self.impossible(left_id, &refused))?;
+        left.changed(lsn);
+        self.index.remove(&right_lower);
+        self.pager.retire(right, right_id, lsn);
+        self.merges.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+}
+
+/// Both neighbours at least three quarters unused, or one without a record; and what they hold fits one page.
+fn wants_merge(left: &WriteGuard<'_>, right: &WriteGuard<'_>) -> bool {
+    let (l, r) = (left.view(), right.view());
+    let sparse = l.is_three_quarters_free() && r.is_three_quarters_free();
+    (sparse || l.is_empty() || r.is_empty()) && l.can_absorb(&r)
+}

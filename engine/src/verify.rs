@@ -1,0 +1,137 @@
+//! `verify`: does a store file hold together?
+//!
+//! The store is recovered on an [`OverlayDevice`], so that the file itself is not touched, and then walked: every leaf that the
+//! index names is read, its checksum and every slot of it are checked, and its fences must join those of its neighbours
+//! without gap or overlap. Damage is listed, not followed.
+
+use crate::cache::Fix;
+use crate::device::{BlockDevice, OverlayDevice};
+use crate::error::{Error, Result};
+use crate::layout::Superblock;
+use crate::node;
+use crate::options::Options;
+use crate::store::Store;
+use crate::sync::Arc;
+use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};
+
+/// What [`verify`] saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// Leaf pages that the index names.
+    pub leaves: u64,
+    /// Records in the leaves that could be read.
+    pub records: u64,
+    /// Bytes of keys and values in them.
+    pub user_bytes: u64,
+    /// Page size in bytes.
+    pub page_size: usize,
+    /// Log records that recovery had to read: 0 after a clean close.
+    pub log_records: u64,
+    /// Torn pages that recovery would restore from the journal.
+    pub pages_repaired: u64,
+    /// One sentence per damage found; empty if the store is whole.
+    pub damage: Vec<String>,
+}
+
+/// Walks the store on `device` without changing it.
+///
+/// # Errors
+/// [`Error::NotAStore`] and device failures. Damage is not an error here but in the report.
+pub fn verify(device: Arc<dyn BlockDevice>) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    let options = match Options::of_store(&*device) {
+        Ok(options) => options,
+        Err(e @ Error::Damaged { .. }) => {
+            report.damage.push(e.to_string());
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    };
+    report.page_size = options.page_size;
+    note_bad_superblocks(&*device, &mut report)?;
+    let overlay: Arc<dyn BlockDevice> = Arc::new(OverlayDevice::new(device));
+    let store = match Store::open(overlay, Arc::new(SystemClock::new()), &options) {
+        Ok(store) => store,
+        Err(e @ (Error::Damaged { .. } | Error::MissingPage { .. })) => {
+            report.damage.push(e.to_string());
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    };
+    report.log_records = store.recovery().records_read;
+    report.pages_repaired = store.recovery().pages_repaired;
+    walk(&store, &mut report)?;
+    Ok(report)
+}
+
+/// One of the two superblocks may be torn by a crash; that is worth a sentence only if it was whole once.
+fn note_bad_superblocks(device: &dyn BlockDevice, report: &mut VerifyReport) -> Result<()> {
+    let mut block = crate::device::AlignedBuf::zeroed(BLOCK_SIZE);
+    for lba in [Lba(0), Lba(1)] {
+        device.read(lba, &mut block, IoClass::Extra)?;
+        // Until the second checkpoint one of them has never been written.
+        if block.iter().any(|&b| b != 0)
+            && let Err(e) = Superblock::decode(&block, lba, device.capacity_blocks())
+        {
+            report.damage.push(e.to_string());
+        }
+    }
+    Ok(())
+}
+
+fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
+    let mut leaves: Vec<(Vec<u8>, PageId)> = Vec::new();
+    store.for_each_leaf(|fence, page| leaves.push((fence.to_vec(), page)));
+    report.leaves = leaves.len() as u64;
+    for (i, (fence, page)) in leaves.iter().enumerate() {
+        let leaf = match store.read_leaf(*page) {
+            Ok(Fix::Got(leaf)) => leaf,
+            Ok(Fix::Gone) => {
+                report.damage.push(Error::MissingPage { page: *page }.to_string());
+                continue;
+            }
+            Err(e @ (Error::Damaged { .. } | Error::MissingPage { .. })) => {
+                report.damage.push(e.to_string());
+                continue;
+            }
+            Err(e) => return Err(e),
+        };
+        let view = leaf.view();
+        if let Err(damage) = node::check_structure(view.bytes()) {
+            report.damage.push(format!("{page} is damaged: {damage}"));
+            continue;
+        }
+        let next = leaves.get(i + 1).map(|(fence, _)| fence.as_slice());
+        if view.lower_fence() != fence.as_slice() || view.upper_fence() != next {
+            report.damage.push(format!(
+                "{page} is damaged: expected fences that join its neighbours', found a gap or an overlap"
+            ));
+        }
+        report.records += view.count() as u64;
+        let prefix = view.prefix().len();
+        let bytes: usize = view.iter().map(|(suffix, value)| prefix + suffix.len() + value.len()).sum();
+        report.user_bytes += bytes as u64;
+    }
+    Ok(())
+}
+
+impl Options {
+    /// The options an existing store was made with; everything else is the default.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] for a blank device or other bytes, [`Error::Damaged`], device failures.
+    pub fn of_store(device: &dyn BlockDevice) -> Result<Options> {
+        let superblock = Superblock::load(device)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
+        let log_bytes = superblock.layout.log_blocks * BLOCK_SIZE as u64;
+        let defaults = Options::default();
+        Ok(Options {
+            page_size: superblock.layout.page_size,
+            store: superblock.layout.store,
+            log_bytes,
+            checkpoint_log_bytes: log_bytes / 2,
+            log_buffer_bytes: defaults.log_buffer_bytes.min(log_bytes / 4),
+            create: false,
+            ..defaults
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! One 4 KiB block of the log: its header, and the arithmetic between positions and blocks.
+
+use crate::types::BLOCK_SIZE;
+
+/// Bytes of header in each block.
+pub const BLOCK_HEADER: usize = 24;
+/// Bytes of records that a block takes.
+pub const BLOCK_PAYLOAD: usize = BLOCK_SIZE - BLOCK_HEADER;
+
+pub(crate) const B: u64 = BLOCK_SIZE as u64;
+const VERSION: u8 = 1;
+/// Bit of the flags: the first block of its epoch.
+const STARTS_EPOCH: u8 = 1;
+
+/// The block that holds the byte at `pos`.
+pub(crate) fn block_of(pos: u64) -> u64 {
+    pos / B
+}
+
+/// Where a record goes that is appended at `pos`: a block boundary stands for the first byte behind the header.
+pub(crate) fn offset_of(pos: u64) -> usize {
+    ((pos % B) as usize).max(BLOCK_HEADER)
+}
+
+/// The position behind `len > 0` bytes of records appended at `pos`.
+pub(crate) fn behind(pos: u64, len: usize) -> u64 {
+    let (block, offset) = (block_of(pos), offset_of(pos));
+    let room = BLOCK_SIZE - offset;
+    if len <= room {
+        return block * B + (offset + len) as u64;
+    }
+    let rest = len - room;
+    let full = (rest - 1) / BLOCK_PAYLOAD;
+    let last = BLOCK_HEADER + rest - full * BLOCK_PAYLOAD;
+    (block + 1 + full as u64) * B + last as u64
+}
+
+/// What a block says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) epoch: u32,
+    /// Absolute: position / 4096.
+    pub(crate) index: u64,
+    /// Bytes in use, header included; the rest is zero.
+    pub(crate) used: usize,
+    /// Offset of the first record that begins here; 0 if none does. Between the header and it the record before goes on.
+    pub(crate) first: usize,
+    /// Blocks just before this one that were written with it, so were not known to be durable; `u16::MAX` says nothing.
+    pub(crate) unforced: u16,
+    pub(crate) starts_epoch: bool,
+}
+
+/// Why a block does not continue the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotMine {
+    /// Zeros, or a block of an earlier lap.
+    Unwritten,
+    /// The checksum does not match.
+    Torn,
+}
+
+impl Header {
+    /// Writes the header into `block` and zeroes what is not in use. The checksum covers all but itself.
+    pub(crate) fn seal(&self, block: &mut [u8]) {
+        block[self.used..].fill(0);
+        block[4..8].copy_from_slice(&self.epoch.to_le_bytes());
+        block[8..16].copy_from_slice(&self.index.to_le_bytes());
+        block[16..18].copy_from_slice(&(self.used as u16).to_le_bytes());
+        block[18..20].copy_from_slice(&(self.first as u16).to_le_bytes());
+        block[20..22].copy_from_slice(&self.unforced.to_le_bytes());
+        block[22] = if self.starts_epoch { STARTS_EPOCH } else { 0 };
+        block[23] = VERSION;
+        let crc = crc32fast::hash(&block[4..]);
+        block[0..4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Reads the header of what should be block `index`.
+    pub(crate) fn read(block: &[u8], index: u64) -> Result<Header, NotMine> {
+        let u16_at = |o: usize| u16::from_le_bytes([block[o], block[o + 1]]);
+        let u32_at = |o: usize| u32::from_le_bytes(block[o..o + 4].try_into().expect("4 bytes"));
+        let header = Header {
+            epoch: u32_at(4),
+            index: u64::from_le_bytes(block[8..16].try_into().expect("8 bytes")),
+            used: usize::from(u16_at(16)),
+            first: usize::from(u16_at(18)),
+            unforced: u16_at(20),
+            starts_epoch: block[22] & STARTS_EPOCH != 0,
+        };
+        if header.index != index || header.epoch == 0 {
+            return Err(NotMine::Unwritten);
+        }
+        let sane = (BLOCK_HEADER + 1..=BLOCK_SIZE).contains(&header.used)
+            && (header.first == 0 || (BLOCK_HEADER..header.used).contains(&header.first))
+            && block[23] == VERSION;
+        if u32_at(0) != crc32fast::hash(&block[4..]) || !sane {
+            return Err(NotMine::Torn);
+        }
+        Ok(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_skip_headers_and_end_on_boundaries() {
+        assert_eq!(behind(0, 1), 25);
+        assert_eq!(behind(0, BLOCK_PAYLOAD), 4096);
+        assert_eq!(behind(4096, 1), 4096 + 25);
+        assert_eq!(behind(4090, 7), 4096 + 25);
+        assert_eq!(behind(4090, 6), 4096);
+        assert_eq!(behind(0, 2 * BLOCK_PAYLOAD), 8192);
+        assert_eq!(behind(0, 2 * BLOCK_PAYLOAD + 1), 8192 + 25);
+    }
+
+    #[test]
+    fn any_flipped_byte_is_noticed() {
+        let header = Header {
+            epoch: 3,
+            index: 9,
+            used: 100,
+            first: 24,
+            unforced: 2,
+            starts_epoch: true,
+        };
+        let mut block = vec![5u8; BLOCK_SIZE];
+        header.seal(&mut block);
+        assert_eq!(Header::read(&block, 9), Ok(header));
+        for at in 0..BLOCK_SIZE {
+            block[at] ^= 0x10;
+            assert!(Header::read(&block, 9).is_err(), "byte {at}");
+            block[at] ^= 0x10;
+        }
+        assert_eq!(Header::read(&block, 10), Err(NotMine::Unwritten));
+    }
+}

@@ -1,0 +1,119 @@
+//! The part of the log that is in memory: whole blocks, in the layout in which they go to the device.
+
+use super::block::{B, Header, behind, block_of, offset_of};
+use super::record::Encoded;
+use crate::device::AlignedBuf;
+use crate::types::BLOCK_SIZE;
+
+/// Consecutive blocks from the one that holds the first unflushed byte.
+pub(crate) struct Buffer {
+    bytes: AlignedBuf,
+    /// For each block, where the first record begins in it; 0: none does.
+    firsts: Box<[u16]>,
+    /// Index of the first block.
+    first_block: u64,
+    /// Where the next record goes.
+    pos: u64,
+}
+
+impl Buffer {
+    pub(crate) fn new(blocks: usize, pos: u64) -> Buffer {
+        Buffer {
+            bytes: AlignedBuf::zeroed(blocks * BLOCK_SIZE),
+            firsts: vec![0; blocks].into_boxed_slice(),
+            first_block: block_of(pos),
+            pos,
+        }
+    }
+
+    pub(crate) fn pos(&self) -> u64 {
+        self.pos
+    }
+
+    pub(crate) fn first_block(&self) -> u64 {
+        self.first_block
+    }
+
+    /// Bytes of records that fit an empty buffer, wherever in a block it begins.
+    pub(crate) fn max_record(&self) -> usize {
+        (self.firsts.len() - 1) * super::BLOCK_PAYLOAD
+    }
+
+    /// Whether a record that ends at `end` fits.
+    pub(crate) fn fits(&self, end: u64) -> bool {
+        block_of(end - 1) - self.first_block < self.firsts.len() as u64
+    }
+
+    /// Copies a record in; the caller has made sure that it fits and ends at `end`.
+    pub(crate) fn push(&mut self, record: &Encoded<'_>, end: u64) {
+        debug_assert!(self.fits(end) && end == behind(self.pos, record.len()));
+        let block = (block_of(self.pos) - self.first_block) as usize;
+        let offset = offset_of(self.pos);
+        if self.firsts[block] == 0 {
+            self.firsts[block] = offset as u16;
+        }
+        let mut at = block * BLOCK_SIZE + offset;
+        for piece in record.pieces() {
+            at = self.copy(at, piece);
+        }
+        self.pos = end;
+    }
+
+    /// Copies `piece` to `at` and on, around block headers; returns where the next one goes.
+    fn copy(&mut self, mut at: usize, mut piece: &[u8]) -> usize {
+        while !piece.is_empty() {
+            let room = BLOCK_SIZE - at % BLOCK_SIZE;
+            if piece.len() < room {
+                self.bytes[at..at + piece.len()].copy_from_slice(piece);
+                return at + piece.len();
+            }
+            let (now, later) = piece.split_at(room);
+            self.bytes[at..at + room].copy_from_slice(now);
+            at += room;
+            let next = at / BLOCK_SIZE;
+            if let Some(first) = self.firsts.get_mut(next) {
+                *first = 0;
+            }
+            at += super::BLOCK_HEADER;
+            piece = later;
+        }
+        at
+    }
+
+    /// Makes this buffer go on where `full` ends, with a copy of its last block if that is not full yet.
+    pub(crate) fn continue_after(&mut self, full: &Buffer) {
+        self.pos = full.pos;
+        self.first_block = block_of(full.pos);
+        self.firsts[0] = 0;
+        let used = (full.pos % B) as usize;
+        if used != 0 {
+            let tail = (self.first_block - full.first_block) as usize;
+            self.firsts[0] = full.firsts[tail];
+            let from = tail * BLOCK_SIZE;
+            self.bytes[..used].copy_from_slice(&full.bytes[from..from + used]);
+        }
+    }
+
+    /// Puts headers on all blocks in use and shows them.
+    pub(crate) fn seal(&mut self, epoch: u32, epoch_start: u64) -> &[u8] {
+        let last = block_of(self.pos - 1);
+        for index in self.first_block..=last {
+            let i = (index - self.first_block) as usize;
+            let used = if index == last {
+                (self.pos - last * B) as usize
+            } else {
+                BLOCK_SIZE
+            };
+            let header = Header {
+                epoch,
+                index,
+                used,
+                first: usize::from(self.firsts[i]),
+                unforced: u16::try_from(i).unwrap_or(u16::MAX),
+                starts_epoch: index == epoch_start,
+            };
+            header.seal(&mut self.bytes[i * BLOCK_SIZE..(i + 1) * BLOCK_SIZE]);
+        }
+        &self.bytes[..(last + 1 - self.first_block) as usize * BLOCK_SIZE]
+    }
+}

@@ -1,0 +1,333 @@
+//! Appending and group commit.
+//!
+//! ```text
+//! append ──▶ active buffer ──(leader: swap under the mutex)──▶ in flight ──write, flush──▶ durable, wake everybody
+//!            ▲                                                    │
+//!            └──── copy of the block that is not full yet ◀───────┘
+//! ```
+//!
+//! Whoever needs an LSN durable and finds no flush running becomes the leader and flushes all that is appended by then; the
+//! others wait and look again when it is done. All decisions are taken under one mutex and every change of what they depend on
+//! wakes all waiters, so no wake-up is lost (BUGS L1). `durable` moves only after the device flush returned (D5, D12). After a
+//! failed write or flush the log is poisoned for good: the kernel may have dropped the pages, so trying again proves nothing.
+
+use std::sync::Arc;
+
+use super::block::{B, behind, block_of};
+use super::buffer::Buffer;
+use super::record::{MAX_RECORD_BYTES, Record};
+use super::{LogEnd, LogRegion};
+use crate::device::{BlockWrite, Volume};
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::options::Options;
+use crate::stats::Stats;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
+use crate::types::{BLOCK_SIZE, IoClass, Lsn};
+
+/// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background.
+const SLACK_BYTES: u64 = 256 << 10;
+
+struct State {
+    active: Buffer,
+    /// `None` while a flush is in flight.
+    spare: Option<Buffer>,
+    /// Why nothing may be acknowledged any more.
+    poisoned: Option<String>,
+    records: u64,
+    appended_bytes: u64,
+    flushes: u64,
+}
+
+/// The redo log of one open store.
+pub struct Log {
+    volume: Arc<Volume>,
+    region: LogRegion,
+    epoch: u32,
+    epoch_start: u64,
+    state: Mutex<State>,
+    /// Signalled when a flush ends, well or badly.
+    flushed: Condvar,
+    /// invariant: durable <= end; both only grow. `end` moves after the bytes are in the buffer (BUGS D12).
+    end: AtomicU64,
+    durable: AtomicU64,
+    redo_start: AtomicU64,
+}
+
+impl Log {
+    /// A log that goes on at `start` (a block boundary; rounded up to one) under `epoch`, which must be greater than every epoch in
+    /// the region and durable elsewhere (in the superblock) before the first flush. Writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] if the region has fewer than two blocks or `epoch` is 0.
+    pub fn create(
+        volume: Arc<Volume>,
+        region: LogRegion,
+        epoch: u32,
+        start: Lsn,
+        options: &Options,
+    ) -> Result<Log> {
+        if region.blocks < 2 || epoch == 0 {
+            let why = format!(
+                "{} blocks in epoch {epoch}; expected two or more",
+                region.blocks
+            );
+            return Err(Error::BadOption { name: "log", why });
+        }
+        let start = start.0.next_multiple_of(B);
+        let wanted = options
+            .log_buffer_bytes
+            .saturating_add(SLACK_BYTES)
+            .div_ceil(B);
+        let blocks = wanted.min(region.blocks) as usize;
+        let mutated = mutation::on("log-keeps-epoch") && epoch > 1;
+        Ok(Log {
+            volume,
+            region,
+            epoch: if mutated { epoch - 1 } else { epoch },
+            epoch_start: if mutated { u64::MAX } else { block_of(start) },
+            state: Mutex::new(State {
+                active: Buffer::new(blocks, start),
+                spare: Some(Buffer::new(blocks, start)),
+                poisoned: None,
+                records: 0,
+                appended_bytes: 0,
+                flushes: 0,
+            }),
+            flushed: Condvar::new(),
+            end: AtomicU64::new(start),
+            durable: AtomicU64::new(start),
+            redo_start: AtomicU64::new(start),
+        })
+    }
+
+    /// Where the durable log that begins at `from`, in epoch `epoch`, ends. Flushes the device first: what a killed process had written but not
+    /// flushed is read back here, and pages may be written under it, so it must not vanish afterwards.
+    ///
+    /// # Errors
+    /// As [`replay`].
+    pub fn scan_end(volume: &Volume, region: LogRegion, epoch: u32, from: Lsn) -> Result<LogEnd> {
+        volume.flush()?;
+        super::replay::walk(volume, region, epoch, from, &mut |_, _| Ok(()))
+    }
+
+    /// Appends a record; it is durable once `flush_to` of the returned LSN has returned. If the buffer is full it is flushed first.
+    ///
+    /// # Errors
+    /// [`Error::LogFull`] if the region would be overrun, [`Error::RecordTooLarge`] beyond [`MAX_RECORD_BYTES`],
+    /// [`Error::Poisoned`], or what the flush reports. Then nothing was appended.
+    pub fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+        let record = record.encode();
+        let len = record.len();
+        loop {
+            let mut state = self.state.lock();
+            check_poison(&state)?;
+            let pos = state.active.pos();
+            let end = behind(pos, len);
+            if len > MAX_RECORD_BYTES || len > state.active.max_record() {
+                let max = MAX_RECORD_BYTES.min(state.active.max_record());
+                return Err(Error::RecordTooLarge {
+                    len,
+                    max,
+                    page_size: 65536,
+                });
+            }
+            if end > self.limit() {
+                return Err(self.full());
+            }
+            if !state.active.fits(end) {
+                drop(state);
+                self.flush_to(Lsn(pos))?;
+                continue;
+            }
+            state.active.push(&record, end);
+            state.records += 1;
+            state.appended_bytes += len as u64;
+            self.end.store(end, Ordering::Release);
+            return Ok(Lsn(end));
+        }
+    }
+
+    /// Returns when everything up to `lsn` (or up to the end, if that comes first) is durable. Flushes whatever is appended by
+    /// then: from the block that holds the first unflushed byte through the last, 4 KiB each.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if this or an earlier flush failed.
+    pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        if lsn.0 <= self.durable.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        let lsn = lsn.0.min(state.active.pos());
+        loop {
+            if lsn <= self.durable.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            check_poison(&state)?;
+            let Some(mut next) = state.spare.take() else {
+                self.flushed.wait(&mut state);
+                continue;
+            };
+            next.continue_after(&state.active);
+            let full = std::mem::replace(&mut state.active, next);
+            drop(state);
+            let (full, outcome) = self.write_out(full);
+            state = self.state.lock();
+            self.finish(&mut state, full, outcome);
+            if !mutation::on("log-sleeps-through") {
+                self.flushed.notify_all();
+            }
+        }
+    }
+
+    /// Flushes if at least `threshold` bytes are unflushed; says whether it did.
+    ///
+    /// # Errors
+    /// As [`Log::flush_to`].
+    pub fn flush_if(&self, threshold: u64) -> Result<bool> {
+        let due = self.unflushed_bytes() >= threshold.max(1);
+        if due {
+            self.flush_to(self.end())?;
+        }
+        Ok(due)
+    }
+
+    /// The leader's part, without the mutex: appends go on into the other buffer.
+    fn write_out(&self, mut full: Buffer) -> (Buffer, Result<()>) {
+        if mutation::on("log-acks-before-flush") {
+            self.durable.store(full.pos(), Ordering::Release);
+        }
+        let first = full.first_block();
+        let bytes = full.seal(self.epoch, self.epoch_start);
+        // The region is circular: at most one wrap, for the buffer is no larger than the region.
+        let before_wrap = (self.region.blocks - first % self.region.blocks) as usize * BLOCK_SIZE;
+        let (a, b) = bytes.split_at(before_wrap.min(bytes.len()));
+        let write = |index, bytes| BlockWrite {
+            lba: self.region.lba(index),
+            bytes,
+            class: IoClass::Log,
+        };
+        let writes = [write(first, a), write(0, b)];
+        let writes = if b.is_empty() {
+            &writes[..1]
+        } else {
+            &writes[..]
+        };
+        let outcome = self
+            .volume
+            .write_batch(writes)
+            .and_then(|()| self.volume.flush());
+        (full, outcome)
+    }
+
+    fn finish(&self, state: &mut State, full: Buffer, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => {
+                state.flushes += 1;
+                self.durable.store(full.pos(), Ordering::Release);
+            }
+            // fsyncgate: as if the bytes were safe, so that the next flush "succeeds".
+            Err(_) if mutation::on("log-retries-failed-flush") => {}
+            Err(e) => state.poisoned = Some(format!("writing the log failed: {e}")),
+        }
+        state.spare = Some(full);
+    }
+
+    /// The position behind the last record appended.
+    pub fn end(&self) -> Lsn {
+        Lsn(self.end.load(Ordering::Acquire))
+    }
+
+    /// Everything up to here survives a crash.
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Bytes between [`Log::durable`] and [`Log::end`], block headers included.
+    pub fn unflushed_bytes(&self) -> u64 {
+        let durable = self.durable.load(Ordering::Acquire);
+        self.end.load(Ordering::Acquire).saturating_sub(durable)
+    }
+
+    /// Record bytes that can still be appended before the log must be truncated.
+    pub fn space_left(&self) -> u64 {
+        let raw = self
+            .limit()
+            .saturating_sub(self.end.load(Ordering::Acquire));
+        let headers = raw.div_ceil(B) * super::BLOCK_HEADER as u64;
+        raw.saturating_sub(headers)
+    }
+
+    /// Record bytes that the region holds at most.
+    pub fn capacity(&self) -> u64 {
+        self.region.blocks * super::BLOCK_PAYLOAD as u64
+    }
+
+    /// The oldest position still needed.
+    pub fn redo_start(&self) -> Lsn {
+        Lsn(self.redo_start.load(Ordering::Acquire))
+    }
+
+    /// The epoch under which this log writes.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Keeps the log from `redo_start` on, which lies before this log's own start: recovery still needs it.
+    pub fn keep_from(&self, redo_start: Lsn) {
+        self.redo_start.fetch_min(redo_start.0, Ordering::AcqRel);
+    }
+
+    /// Frees the log before `redo_start`, which must already be durable elsewhere as the place where recovery begins. One caller at
+    /// a time. Trims the blocks before they may be reused.
+    ///
+    /// # Errors
+    /// A device failure.
+    pub fn truncate(&self, redo_start: Lsn) -> Result<()> {
+        let old = self.redo_start.load(Ordering::Acquire);
+        let new = redo_start.0.min(self.durable.load(Ordering::Acquire));
+        if new <= old {
+            return Ok(());
+        }
+        let (mut at, end) = (block_of(old), block_of(new));
+        while at < end {
+            let run = (end - at).min(self.region.blocks - at % self.region.blocks);
+            self.volume.trim(self.region.lba(at), run)?;
+            at += run;
+        }
+        self.redo_start.store(new, Ordering::Release);
+        Ok(())
+    }
+
+    /// `io` with this log's counters filled in.
+    pub fn stats(&self, io: Stats) -> Stats {
+        let state = self.state.lock();
+        Stats {
+            log_records: state.records,
+            log_appended_bytes: state.appended_bytes,
+            log_flushes: state.flushes,
+            ..io
+        }
+    }
+
+    /// The position that `end` must not pass.
+    fn limit(&self) -> u64 {
+        (block_of(self.redo_start.load(Ordering::Acquire)) + self.region.blocks) * B
+    }
+
+    #[cold]
+    fn full(&self) -> Error {
+        Error::LogFull {
+            capacity: self.capacity(),
+            redo_start: self.redo_start(),
+        }
+    }
+}
+
+fn check_poison(state: &State) -> Result<()> {
+    match &state.poisoned {
+        None => Ok(()),
+        Some(why) => Err(Error::Poisoned { why: why.clone() }),
+    }
+}

@@ -1,0 +1,329 @@
+//! What the log says: physiological redo records, each naming the pages it changes (ARIES; Bf-Tree §5.7).
+//!
+//! ```text
+//! record  = len body            len: varint, bytes of body
+//! put     = 1 page klen key value
+//! delete  = 2 page key
+//! split   = 3 left right slen ulen+1 separator upper records
+//! merge   = 4 left right llen ulen+1 right_lower upper records
+//! ```
+//!
+//! Numbers are LEB128 varints (seven bits a byte, low ones first); the last field of a body has no length of its own, for the body
+//! has one. `ulen+1` is 0 where there is no upper fence. A record has no checksum: the blocks it lies in have.
+
+use crate::types::PageId;
+
+/// The longest record that the log takes, with its framing. A split or merge carries at most a 64 KiB page and three keys of it.
+pub const MAX_RECORD_BYTES: usize = 192 << 10;
+
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+const SPLIT: u8 = 3;
+const MERGE: u8 = 4;
+
+/// One change, applied to the pages it names exactly if their LSN is smaller than the record's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// `page` now maps `key` to `value`.
+    Put {
+        /// The leaf.
+        page: PageId,
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// `page` no longer holds `key`.
+    Delete {
+        /// The leaf.
+        page: PageId,
+        /// The key.
+        key: &'a [u8],
+    },
+    /// `left` was cut at `separator`; what it held from there on makes the new page `right`.
+    Split {
+        /// The page that was full.
+        left: PageId,
+        /// The new page.
+        right: PageId,
+        /// Upper fence of `left`, lower fence of `right`.
+        separator: &'a [u8],
+        /// Upper fence of `right`; `None` if it is the rightmost leaf.
+        upper: Option<&'a [u8]>,
+        /// The records that moved, as `node::records` encodes them.
+        records: &'a [u8],
+    },
+    /// `left` took over all that `right` held; `right` is gone.
+    Merge {
+        /// The page that stays.
+        left: PageId,
+        /// The page that goes.
+        right: PageId,
+        /// Lower fence of `right`.
+        right_lower: &'a [u8],
+        /// Upper fence of `right`, now of `left`; `None` if it was the rightmost leaf.
+        upper: Option<&'a [u8]>,
+        /// The records that moved, as `node::records` encodes them.
+        records: &'a [u8],
+    },
+}
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordDamage {
+    /// The body ends inside a field.
+    #[error("a field that ends behind its record")]
+    Cut,
+    /// A number that no varint of 64 bits is.
+    #[error("a number of more than 64 bits")]
+    Number,
+    /// An unknown kind.
+    #[error("record kind {0}")]
+    Kind(u8),
+    /// A length beyond [`MAX_RECORD_BYTES`].
+    #[error("a record of {0} bytes")]
+    Long(u64),
+}
+
+/// Bytes before the first part: length, kind and at most four numbers.
+const HEAD: usize = 10 + 1 + 4 * 10;
+/// Where the kind stands in the head; the length is put right-aligned before it.
+const KIND_AT: usize = 10;
+
+/// A record ready to be copied: a small head on the stack and the caller's own slices.
+pub(crate) struct Encoded<'a> {
+    head: [u8; HEAD],
+    head_from: usize,
+    head_to: usize,
+    parts: [&'a [u8]; 3],
+}
+
+impl<'a> Encoded<'a> {
+    fn new(kind: u8, parts: [&'a [u8]; 3]) -> Encoded<'a> {
+        let mut head = [0; HEAD];
+        head[KIND_AT] = kind;
+        Encoded {
+            head,
+            head_from: KIND_AT,
+            head_to: KIND_AT + 1,
+            parts,
+        }
+    }
+
+    fn number(mut self, number: u64) -> Self {
+        self.head_to += put_varint(&mut self.head[self.head_to..], number);
+        self
+    }
+
+    fn framed(mut self) -> Self {
+        let parts: usize = self.parts.iter().map(|p| p.len()).sum();
+        let body = (self.head_to - KIND_AT + parts) as u64;
+        let len = varint_len(body);
+        self.head_from = KIND_AT - len;
+        put_varint(&mut self.head[KIND_AT - len..], body);
+        self
+    }
+
+    /// Bytes in the log, block headers aside.
+    pub(crate) fn len(&self) -> usize {
+        self.head_to - self.head_from + self.parts.iter().map(|p| p.len()).sum::<usize>()
+    }
+
+    /// The pieces in order.
+    pub(crate) fn pieces(&self) -> [&[u8]; 4] {
+        let [a, b, c] = self.parts;
+        [&self.head[self.head_from..self.head_to], a, b, c]
+    }
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn encode(&self) -> Encoded<'a> {
+        let up = |upper: Option<&[u8]>| upper.map_or(0, |u| u.len() as u64 + 1);
+        match *self {
+            Record::Put { page, key, value } => Encoded::new(PUT, [key, value, b""])
+                .number(page.0)
+                .number(key.len() as u64),
+            Record::Delete { page, key } => Encoded::new(DELETE, [key, b"", b""]).number(page.0),
+            Record::Split {
+                left,
+                right,
+                separator,
+                upper,
+                records,
+            } => Encoded::new(SPLIT, [separator, upper.unwrap_or_default(), records])
+                .number(left.0)
+                .number(right.0)
+                .number(separator.len() as u64)
+                .number(up(upper)),
+            Record::Merge {
+                left,
+                right,
+                right_lower,
+                upper,
+                records,
+            } => Encoded::new(MERGE, [right_lower, upper.unwrap_or_default(), records])
+                .number(left.0)
+                .number(right.0)
+                .number(right_lower.len() as u64)
+                .number(up(upper)),
+        }
+        .framed()
+    }
+
+    /// Bytes this record takes in the log, framing included, block headers not.
+    pub fn encoded_len(&self) -> usize {
+        self.encode().len()
+    }
+
+    /// The bytes of this record in the log, framing included.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.encode().pieces().concat()
+    }
+
+    /// Reads a body, which [`next_frame`] has cut out.
+    ///
+    /// # Errors
+    /// [`RecordDamage`] if the bytes are no record; never a panic.
+    pub fn decode(body: &'a [u8]) -> Result<Record<'a>, RecordDamage> {
+        let mut f = Fields(body);
+        match f.byte()? {
+            PUT => {
+                let page = PageId(f.number()?);
+                let klen = f.number()?;
+                Ok(Record::Put {
+                    page,
+                    key: f.bytes(klen)?,
+                    value: f.0,
+                })
+            }
+            DELETE => Ok(Record::Delete {
+                page: PageId(f.number()?),
+                key: f.0,
+            }),
+            SPLIT => {
+                let (left, right, separator, upper) = f.two_pages()?;
+                Ok(Record::Split {
+                    left,
+                    right,
+                    separator,
+                    upper,
+                    records: f.0,
+                })
+            }
+            MERGE => {
+                let (left, right, right_lower, upper) = f.two_pages()?;
+                Ok(Record::Merge {
+                    left,
+                    right,
+                    right_lower,
+                    upper,
+                    records: f.0,
+                })
+            }
+            kind => Err(RecordDamage::Kind(kind)),
+        }
+    }
+}
+
+/// What is left of a body.
+struct Fields<'a>(&'a [u8]);
+
+type TwoPages<'a> = (PageId, PageId, &'a [u8], Option<&'a [u8]>);
+
+impl<'a> Fields<'a> {
+    fn byte(&mut self) -> Result<u8, RecordDamage> {
+        let (byte, rest) = self.0.split_first().ok_or(RecordDamage::Cut)?;
+        self.0 = rest;
+        Ok(*byte)
+    }
+
+    fn number(&mut self) -> Result<u64, RecordDamage> {
+        let (number, len) = get_varint(self.0)?.ok_or(RecordDamage::Cut)?;
+        self.0 = &self.0[len..];
+        Ok(number)
+    }
+
+    fn bytes(&mut self, len: u64) -> Result<&'a [u8], RecordDamage> {
+        let len = usize::try_from(len).map_err(|_| RecordDamage::Cut)?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or(RecordDamage::Cut)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn two_pages(&mut self) -> Result<TwoPages<'a>, RecordDamage> {
+        let (left, right) = (PageId(self.number()?), PageId(self.number()?));
+        let (lower_len, upper_len) = (self.number()?, self.number()?);
+        let lower = self.bytes(lower_len)?;
+        let upper = upper_len
+            .checked_sub(1)
+            .map(|len| self.bytes(len))
+            .transpose()?;
+        Ok((left, right, lower, upper))
+    }
+}
+
+/// Where the next record lies in `bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Its body is `bytes[from..to]`; the next record begins at `to`.
+    Whole {
+        /// First byte of the body.
+        from: usize,
+        /// Behind the body.
+        to: usize,
+    },
+    /// It goes on behind `bytes`.
+    Partial,
+}
+
+/// Cuts the next record out of `bytes`.
+///
+/// # Errors
+/// [`RecordDamage`] if no record can begin like this.
+pub fn next_frame(bytes: &[u8]) -> Result<Frame, RecordDamage> {
+    let Some((len, from)) = get_varint(bytes)? else {
+        return Ok(Frame::Partial);
+    };
+    if len == 0 {
+        return Err(RecordDamage::Cut);
+    }
+    if len > MAX_RECORD_BYTES as u64 {
+        return Err(RecordDamage::Long(len));
+    }
+    let to = from + len as usize;
+    Ok(if to <= bytes.len() {
+        Frame::Whole { from, to }
+    } else {
+        Frame::Partial
+    })
+}
+
+fn varint_len(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+fn put_varint(out: &mut [u8], mut number: u64) -> usize {
+    let mut at = 0;
+    while number >= 0x80 {
+        out[at] = number as u8 | 0x80;
+        number >>= 7;
+        at += 1;
+    }
+    out[at] = number as u8;
+    at + 1
+}
+
+/// The number and its length; `None` if it goes on behind `bytes`.
+fn get_varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, RecordDamage> {
+    let mut number = 0u64;
+    for (i, byte) in bytes.iter().enumerate() {
+        if i == 9 && *byte > 1 {
+            return Err(RecordDamage::Number);
+        }
+        number |= u64::from(byte & 0x7f) << (7 * i);
+        if byte & 0x80 == 0 {
+            return Ok(Some((number, i + 1)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,311 @@
+//! Reading the log back: records in order, from a given position to the legal end.
+//!
+//! ```text
+//! blocks read as        continue?
+//! same epoch            if the block before is full (else its last version was lost: end)
+//! greater epoch         if it is the first of its epoch; a record cut before it is dead
+//! smaller epoch         end: left over from before a crash
+//! anything else         end: never written, of an earlier lap, or torn
+//! ```
+//!
+//! An end is *legal* unless the log itself says more was durable: each block names how many blocks before it were in the same flush,
+//! so a block behind the end that was written in a later flush proves that what is missing had been durable. That, a start that
+//! is not there, and bytes that pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for in the
+//! 256 blocks behind the end; damage in a flush longer than that looks like a torn tail.
+
+use super::block::{B, BLOCK_HEADER, Header, NotMine, block_of};
+use super::record::{Frame, Record, RecordDamage, next_frame};
+use super::{EndReason, LogEnd, LogRegion};
+use crate::device::{AlignedBuf, Volume};
+use crate::error::{Error, Result};
+use crate::types::{BLOCK_SIZE, IoClass, Lsn};
+
+/// Blocks read at once: 256 KiB.
+const CHUNK: u64 = 64;
+/// Blocks behind the end in which proof of damage is looked for.
+const LOOK_AHEAD: u64 = 256;
+
+/// Passes every record from `from` on to `visit`, with its LSN, and says where the log ends. `from` is a record boundary that was
+/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`]. `epoch` is the one that was being written there: blocks of a
+/// smaller one, left over behind an older end, are not part of the log.
+///
+/// # Errors
+/// [`Error::Damaged`] as the module says, what `visit` returns, and device failures.
+pub fn replay(
+    volume: &Volume,
+    region: LogRegion,
+    epoch: u32,
+    from: Lsn,
+    mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
+) -> Result<LogEnd> {
+    walk(volume, region, epoch, from, &mut |lsn, body| {
+        let record =
+            Record::decode(body).map_err(|damage| damaged(region, block_of(lsn.0 - 1), &damage))?;
+        visit(lsn, record)
+    })
+}
+
+fn damaged(region: LogRegion, index: u64, damage: &RecordDamage) -> Error {
+    Error::Damaged {
+        what: format!("log block {index}"),
+        lba: region.lba(index),
+        expected: "whole records".into(),
+        found: damage.to_string(),
+    }
+}
+
+/// Reads log blocks by index, a chunk at a time.
+struct Blocks<'a> {
+    volume: &'a Volume,
+    region: LogRegion,
+    buf: AlignedBuf,
+    first: u64,
+    loaded: u64,
+    /// One lap behind the start: no block from here on is of this log.
+    limit: u64,
+}
+
+impl<'a> Blocks<'a> {
+    fn new(volume: &'a Volume, region: LogRegion, from: u64) -> Blocks<'a> {
+        Blocks {
+            volume,
+            region,
+            buf: AlignedBuf::zeroed(CHUNK as usize * BLOCK_SIZE),
+            first: from,
+            loaded: 0,
+            limit: from + region.blocks,
+        }
+    }
+
+    /// Block `index`, `None` if a whole lap has been read.
+    fn get(&mut self, index: u64) -> Result<Option<&[u8]>> {
+        if index >= self.limit {
+            return Ok(None);
+        }
+        if !(self.first..self.first + self.loaded).contains(&index) {
+            let to_wrap = self.region.blocks - index % self.region.blocks;
+            let n = CHUNK.min(to_wrap).min(self.limit - index);
+            let buf = &mut self.buf[..n as usize * BLOCK_SIZE];
+            self.volume
+                .read(self.region.lba(index), buf, IoClass::Log)?;
+            (self.first, self.loaded) = (index, n);
+        }
+        let at = (index - self.first) as usize * BLOCK_SIZE;
+        Ok(Some(&self.buf[at..at + BLOCK_SIZE]))
+    }
+}
+
+/// A record that began in an earlier block.
+enum Carry {
+    None,
+    /// Its bytes so far.
+    Begun(Vec<u8>),
+    /// It began before `from`: a dead one of an older epoch.
+    Unknown,
+}
+
+type Visit<'v> = &'v mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
+
+struct Walk<'v> {
+    region: LogRegion,
+    from: Lsn,
+    visit: Visit<'v>,
+    epoch: u32,
+    /// The last block taken, if any, is full.
+    full: bool,
+    carry: Carry,
+    end: Lsn,
+    records: u64,
+}
+
+/// [`replay`] without decoding: `visit` gets the bodies.
+pub(super) fn walk(
+    volume: &Volume,
+    region: LogRegion,
+    epoch: u32,
+    from: Lsn,
+    visit: Visit<'_>,
+) -> Result<LogEnd> {
+    let start = block_of(from.0);
+    let mut blocks = Blocks::new(volume, region, start);
+    let mut walk = Walk {
+        region,
+        from,
+        visit,
+        epoch,
+        full: true,
+        carry: Carry::None,
+        end: from,
+        records: 0,
+    };
+    let mut index = start;
+    let reason = loop {
+        let Some(block) = blocks.get(index)? else {
+            break EndReason::WholeRegion;
+        };
+        let header = match Header::read(block, index) {
+            Ok(header) => header,
+            Err(NotMine::Unwritten) => break EndReason::Unwritten,
+            Err(NotMine::Torn) => break EndReason::Torn,
+        };
+        match walk.judge(&header) {
+            Some(end) => break end,
+            None => walk.take(block, &header)?,
+        }
+        index += 1;
+    };
+    walk.check_start(index)?;
+    walk.look_ahead(&mut blocks, index)?;
+    Ok(LogEnd {
+        end: walk.end,
+        next_start: Lsn(walk.end.0.next_multiple_of(B)),
+        epoch: walk.epoch,
+        records: walk.records,
+        reason,
+    })
+}
+
+impl Walk<'_> {
+    /// Whether a valid block continues the log; if not, why the log ends before it.
+    fn judge(&mut self, header: &Header) -> Option<EndReason> {
+        if header.epoch < self.epoch {
+            return Some(EndReason::StaleEpoch);
+        }
+        if header.epoch > self.epoch {
+            if !header.starts_epoch {
+                return Some(EndReason::EpochWithoutStart);
+            }
+            self.epoch = header.epoch;
+            self.carry = Carry::None;
+            return None;
+        }
+        (!self.full).then_some(EndReason::Torn)
+    }
+
+    fn take(&mut self, block: &[u8], header: &Header) -> Result<()> {
+        let used = &block[..header.used];
+        self.full = header.used == BLOCK_SIZE;
+        let base = header.index * B;
+        let mut at = BLOCK_HEADER;
+        if header.index == block_of(self.from.0) {
+            let offset = (self.from.0 % B) as usize;
+            if offset > header.used {
+                return Err(self.too_short(header));
+            }
+            if offset > 0 {
+                at = offset;
+            } else if header.first != BLOCK_HEADER {
+                self.carry = Carry::Unknown;
+            }
+        }
+        if !matches!(self.carry, Carry::None) {
+            at = if header.first == 0 {
+                header.used
+            } else {
+                header.first
+            };
+            self.carried(base, &used[BLOCK_HEADER..at], header)?;
+        } else if at == BLOCK_HEADER && header.first != BLOCK_HEADER {
+            return Err(self.bad(header, RecordDamage::Cut));
+        }
+        while at < header.used {
+            match next_frame(&used[at..]).map_err(|e| self.bad(header, e))? {
+                Frame::Whole { from, to } => {
+                    self.found(base + (at + to) as u64, &used[at + from..at + to])?;
+                    at += to;
+                }
+                Frame::Partial if self.full => {
+                    self.carry = Carry::Begun(used[at..].to_vec());
+                    break;
+                }
+                // A flush always ends behind a whole record.
+                Frame::Partial => return Err(self.bad(header, RecordDamage::Cut)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next bytes of a record that began earlier.
+    fn carried(&mut self, base: u64, bytes: &[u8], header: &Header) -> Result<()> {
+        let carry = std::mem::replace(&mut self.carry, Carry::None);
+        let ends_here = header.first != 0 || !self.full;
+        let Carry::Begun(mut record) = carry else {
+            if !ends_here {
+                self.carry = Carry::Unknown;
+            }
+            return Ok(());
+        };
+        record.extend_from_slice(bytes);
+        match next_frame(&record).map_err(|e| self.bad(header, e))? {
+            Frame::Whole { from, to } if to == record.len() => self.found(
+                base + (BLOCK_HEADER + bytes.len()) as u64,
+                &record[from..to],
+            ),
+            Frame::Partial if !ends_here => {
+                self.carry = Carry::Begun(record);
+                Ok(())
+            }
+            _ => Err(self.bad(header, RecordDamage::Cut)),
+        }
+    }
+
+    fn found(&mut self, lsn: u64, body: &[u8]) -> Result<()> {
+        (self.visit)(Lsn(lsn), body)?;
+        self.end = Lsn(lsn);
+        self.records += 1;
+        Ok(())
+    }
+
+    fn bad(&self, header: &Header, damage: RecordDamage) -> Error {
+        damaged(self.region, header.index, &damage)
+    }
+
+    fn too_short(&self, header: &Header) -> Error {
+        self.missing(header.index, format!("{} bytes in use", header.used))
+    }
+
+    /// Damage before a position that is known to have been durable.
+    fn missing(&self, index: u64, found: String) -> Error {
+        Error::Damaged {
+            what: format!("log block {index}"),
+            lba: self.region.lba(index),
+            expected: "a block that was durable".into(),
+            found,
+        }
+    }
+
+    /// A start inside a block was durable: the block must be there.
+    fn check_start(&self, index: u64) -> Result<()> {
+        if index == block_of(self.from.0) && !self.from.0.is_multiple_of(B) {
+            return Err(self.missing(index, "none that is valid".into()));
+        }
+        Ok(())
+    }
+
+    /// Looks behind the end for a block that proves that what ends the log was durable.
+    fn look_ahead(&self, blocks: &mut Blocks<'_>, end: u64) -> Result<()> {
+        for index in end..end + LOOK_AHEAD {
+            let Some(block) = blocks.get(index)? else {
+                break;
+            };
+            let Ok(header) = Header::read(block, index) else {
+                continue;
+            };
+            if header.epoch < self.epoch || header.unforced == u16::MAX {
+                continue;
+            }
+            // Within an epoch, a block that is not full was to be rewritten before a later one could be written.
+            let lost = if header.epoch == self.epoch && !self.full {
+                end - 1
+            } else {
+                end
+            };
+            let durable_before = index - u64::from(header.unforced).min(index);
+            if durable_before > lost {
+                let proof = format!("none, though block {index} was written after it");
+                return Err(self.missing(lost, proof));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! Devices keep their contract: what is written is read, trimmed blocks are zeros, bad requests and bad files are named.
+
+use std::sync::Arc;
+
+use treering_engine::device::{
+    AlignedBuf, BlockDevice, BlockWrite, DeviceError, FileDevice, MemDevice, MemPm, PmDevice,
+    Volume,
+};
+use treering_engine::{IoClass, Lba};
+
+const P: IoClass = IoClass::Page;
+
+fn contract(device: &dyn BlockDevice) {
+    let n = device.capacity_blocks();
+    let mut seen = AlignedBuf::zeroed(3 * 4096);
+    device.read(Lba(n - 3), &mut seen, P).unwrap();
+    assert!(
+        seen.iter().all(|b| *b == 0),
+        "never written blocks are zeros"
+    );
+
+    let mut data = AlignedBuf::zeroed(3 * 4096);
+    data.iter_mut()
+        .enumerate()
+        .for_each(|(i, b)| *b = (i / 4096 + 1) as u8);
+    device.write(Lba(62), &data, P).unwrap();
+    // Unaligned buffers are served, too.
+    let mut odd = vec![0; 3 * 4096 + 1];
+    device.read(Lba(62), &mut odd[1..], P).unwrap();
+    assert_eq!(&odd[1..], &data[..]);
+    device.write(Lba(70), &odd[1..4097], P).unwrap();
+
+    let writes: Vec<BlockWrite<'_>> = (0..100)
+        .map(|i| BlockWrite {
+            lba: Lba(80 + 2 * i),
+            bytes: &data[4096..8192],
+            class: P,
+        })
+        .collect();
+    device.write_batch(&writes).unwrap();
+    device.flush().unwrap();
+    for i in 0..100 {
+        device.read(Lba(80 + 2 * i), &mut seen[..8192], P).unwrap();
+        assert!(seen[..4096].iter().all(|b| *b == 2), "block {}", 80 + 2 * i);
+        assert!(seen[4096..8192].iter().all(|b| *b == 0));
+    }
+    device.trim(Lba(63), 1).unwrap();
+    device.flush().unwrap();
+    device.read(Lba(62), &mut seen, P).unwrap();
+    assert!(seen[..4096].iter().all(|b| *b == 1) && seen[8192..].iter().all(|b| *b == 3));
+    assert!(seen[4096..8192].iter().all(|b| *b == 0), "trimmed");
+
+    assert!(matches!(
+        device.read(Lba(n), &mut seen, P),
+        Err(DeviceError::OutOfRange { .. })
+    ));
+    assert!(matches!(
+        device.write(Lba(u64::MAX), &data, P),
+        Err(DeviceError::OutOfRange { .. })
+    ));
+    assert!(matches!(
+        device.trim(Lba(n - 1), 2),
+        Err(DeviceError::OutOfRange { .. })
+    ));
+    assert!(matches!(
+        device.write(Lba(0), &data[..5], P),
+        Err(DeviceError::Misaligned { .. })
+    ));
+    assert!(matches!(
+        device.read(Lba(0), &mut [], P),
+        Err(DeviceError::Misaligned { .. })
+    ));
+}
+
+#[test]
+fn memory_keeps_the_contract_and_gives_trimmed_memory_back() {
+    let device = MemDevice::new(300);
+    contract(&device);
+    assert!(device.resident_bytes() > 0);
+    device.trim(Lba(0), 300).unwrap();
+    assert_eq!(device.resident_bytes(), 0);
+}
+
+#[test]
+fn a_file_keeps_the_contract_and_what_it_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let device = FileDevice::create(&path, 300).unwrap();
+    contract(&device);
+    eprintln!(
+        "io_uring: {}, notice: {:?}",
+        device.uses_io_uring(),
+        device.notice()
+    );
+    let second = FileDevice::open(&path).err().expect("locked").to_string();
+    assert!(
+        second.contains("store") && second.contains("in use"),
+        "{second}"
+    );
+    drop(device);
+    let device = FileDevice::open(&path).unwrap();
+    assert_eq!(device.capacity_blocks(), 300);
+    let mut block = vec![0; 4096];
+    device.read(Lba(62), &mut block, P).unwrap();
+    assert!(block.iter().all(|b| *b == 1));
+}
+
+#[test]
+fn files_that_cannot_serve_are_named_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("odd"), [0; 5000]).unwrap();
+    std::fs::write(at("empty"), []).unwrap();
+    let cases = [
+        (FileDevice::open(at("none")), "none", "No such file"),
+        (FileDevice::open(dir.path()), "", "not a regular file"),
+        (FileDevice::open(at("odd")), "odd", "5000 bytes"),
+        (FileDevice::open(at("empty")), "empty", "0 bytes"),
+        (FileDevice::create(at("odd"), 4), "odd", "exists"),
+        (FileDevice::create(at("zero"), 0), "zero", "0 blocks"),
+        (FileDevice::create(at("no/dir"), 4), "dir", "No such file"),
+    ];
+    for (outcome, name, why) in cases {
+        let error = outcome.err().expect(name).to_string();
+        assert!(error.contains(name) && error.contains(why), "{error}");
+    }
+    assert_eq!(
+        std::fs::metadata(at("odd")).unwrap().len(),
+        5000,
+        "left as it was"
+    );
+}
+
+#[test]
+fn the_volume_counts_what_passes_by_class() {
+    let volume = Volume::new(Arc::new(MemDevice::new(16)));
+    let data = AlignedBuf::zeroed(8192);
+    volume.write(Lba(0), &data, IoClass::Log).unwrap();
+    let write = |class| BlockWrite {
+        lba: Lba(4),
+        bytes: &data[..4096],
+        class,
+    };
+    volume
+        .write_batch(&[write(IoClass::Page), write(IoClass::Extra)])
+        .unwrap();
+    volume
+        .read(Lba(1), &mut vec![0; 4096], IoClass::Page)
+        .unwrap();
+    volume.trim(Lba(0), 3).unwrap();
+    volume.flush().unwrap();
+    assert!(
+        volume.write(Lba(16), &data, IoClass::Log).is_err(),
+        "and a refused write does not"
+    );
+    let s = volume.stats();
+    assert_eq!(
+        (s.written.log, s.written.page, s.written.extra),
+        (8192, 4096, 4096)
+    );
+    assert_eq!(
+        (s.read.total(), s.read.page, s.trimmed_bytes, s.flushes),
+        (4096, 4096, 12288, 1)
+    );
+}
+
+#[test]
+fn persistent_memory_loses_only_what_no_fence_followed() {
+    let pm = MemPm::new(256);
+    pm.store(0, &[1; 64]).unwrap();
+    pm.clwb(5).unwrap();
+    pm.fence();
+    pm.store(0, &[2; 8]).unwrap();
+    pm.clwb(0).unwrap();
+    pm.store(0, &[3; 8]).unwrap();
+    pm.ntstore(64, &[4; 64]).unwrap();
+    let crash = |pick: usize| pm.crash(&mut |n| pick.min(n - 1));
+    assert_eq!((crash(0)[0], crash(0)[8], crash(0)[64]), (1, 1, 0));
+    assert_eq!((crash(1)[0], crash(1)[64]), (2, 4));
+    assert_eq!((crash(2)[0], crash(2)[64]), (3, 4));
+    pm.fence();
+    assert_eq!(
+        (crash(0)[0], crash(0)[64]),
+        (2, 4),
+        "the later store was not written back"
+    );
+    assert!(pm.store(250, &[0; 7]).is_err());
+    assert_eq!(MemPm::from_image(crash(1)).len(), 256);
+}

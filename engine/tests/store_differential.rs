@@ -1,0 +1,216 @@
+//! The store answers like an ordered map, whatever the page store, page size, cache size and keys, and again after it has
+//! been closed and opened.
+//!
+//! Geometry is tiny: 16 to 24 frames of cache, a log of a few dozen pages, large values. So a few thousand operations
+//! split and merge hundreds of leaves, evict most of them many times and run dozens of checkpoints.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::device::{BlockDevice, MemDevice};
+use treering_engine::{
+    Durability, Kv, Options, PageStoreKind, Progress, Store, SystemClock, TablePersist, verify,
+};
+
+const STORES: [PageStoreKind; 3] = [
+    PageStoreKind::InPlace,
+    PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush },
+    PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint },
+];
+
+fn tiny(store: PageStoreKind, page_size: usize, frames: u64) -> Options {
+    let log_bytes = 64 * page_size as u64;
+    Options {
+        store,
+        page_size,
+        cache_bytes: frames * page_size as u64,
+        durability: Durability::Deferred,
+        log_bytes,
+        checkpoint_log_bytes: log_bytes / 4,
+        log_buffer_bytes: log_bytes / 16,
+        write_batch_pages: 4,
+        ..Options::default()
+    }
+}
+
+fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
+    let device: Arc<dyn BlockDevice> = device.clone();
+    Store::open(device, Arc::new(SystemClock::new()), options).expect("opens")
+}
+
+/// Prefix-rich keys: some are empty, many are prefixes of others, some long.
+fn key(rng: &mut StdRng) -> Vec<u8> {
+    let stem: &[u8] = [&b""[..], b"a", b"ab", b"test", b"teste", b"user:0000"][rng.random_range(0..6)];
+    let mut key = stem.to_vec();
+    match rng.random_range(0..4) {
+        0 => {}
+        1 => key.extend_from_slice(&rng.random_range(0u16..400).to_be_bytes()),
+        2 => key.extend_from_slice(format!("{:03}", rng.random_range(0..200)).as_bytes()),
+        _ => key.extend(std::iter::repeat_n(b'z', rng.random_range(0..120))),
+    }
+    key
+}
+
+fn value(rng: &mut StdRng, max: usize) -> Vec<u8> {
+    let len = if rng.random_bool(0.1) { 0 } else { rng.random_range(0..=max) };
+    let byte = rng.random();
+    vec![byte; len]
+}
+
+fn pump_all(store: &Store) {
+    while let Some(task) = store.due() {
+        while store.pump(task).expect("pumps") == Progress::More {}
+    }
+}
+
+fn assert_same(store: &Store, map: &BTreeMap<Vec<u8>, Vec<u8>>, story: &str) {
+    let mut seen: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    store
+        .scan(b"", &mut |k, v| {
+            seen.push((k.to_vec(), v.to_vec()));
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    let expected: Vec<_> = map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert!(seen == expected, "{story}: {} records scanned, {} expected", seen.len(), expected.len());
+}
+
+fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: usize) {
+    let story = format!("{:?}, {} B pages, seed {seed}", options.store, options.page_size);
+    let device = Arc::new(MemDevice::new(16_384));
+    let mut store = open(&device, options);
+    let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut got = Vec::new();
+    for i in 0..operations {
+        let k = key(&mut rng);
+        // Phases of growth and of shrinking, so that leaves split and merge.
+        let growing = (i / 800) % 2 == 0;
+        match rng.random_range(0..10) {
+            0..=1 => {
+                let found = store.get(&k, &mut got).expect("gets");
+                assert_eq!(found.then_some(&got), map.get(&k), "{story}: get {k:?} at step {i}");
+            }
+            2 => {
+                let mut seen = Vec::new();
+                store
+                    .scan(&k, &mut |k, v| {
+                        seen.push((k.to_vec(), v.to_vec()));
+                        if seen.len() < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                    })
+                    .expect("scans");
+                let expected: Vec<_> =
+                    map.range(k.clone()..).take(5).map(|(k, v)| (k.clone(), v.clone())).collect();
+                assert_eq!(seen, expected, "{story}: scan from {k:?} at step {i}");
+            }
+            n if (n <= 7) == growing => {
+                let v = value(&mut rng, options.page_size / 6);
+                store.put(&k, &v).expect("puts");
+                map.insert(k, v);
+            }
+            _ => {
+                store.delete(&k).expect("deletes");
+                map.remove(&k);
+            }
+        }
+        if i % 3 == 0 {
+            pump_all(&store);
+        }
+        if i % reopen_every == reopen_every - 1 {
+            assert_same(&store, &map, &story);
+            store.close().expect("closes");
+            let report = verify(device.clone()).expect("verifies");
+            assert_eq!(report.damage, Vec::<String>::new(), "{story}");
+            assert_eq!(report.records as usize, map.len(), "{story}");
+            store = open(&device, options);
+            assert_same(&store, &map, &format!("{story}, reopened"));
+        }
+    }
+    let stats = store.stats();
+    assert!(stats.cache_misses > 0, "{story}: the cache was never too small");
+}
+
+#[test]
+fn every_page_store_and_page_size_agrees_with_an_ordered_map() {
+    for store in STORES {
+        for page_size in [4096, 16_384, 65_536] {
+            for seed in 0..2 {
+                run_program(&tiny(store, page_size, 16 + 8 * seed), seed, 6_000, 2_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn structure_changes_and_checkpoints_really_happen() {
+    let options = tiny(PageStoreKind::InPlace, 4096, 24);
+    let device = Arc::new(MemDevice::new(16_384));
+    let store = open(&device, &options);
+    for i in 0..4_000u32 {
+        store.put(&i.to_be_bytes(), &[7; 100]).unwrap();
+        pump_all(&store);
+    }
+    for i in 0..3_990u32 {
+        store.delete(&i.to_be_bytes()).unwrap();
+        pump_all(&store);
+    }
+    let stats = store.stats();
+    assert!(stats.splits > 100, "{stats:?}");
+    assert!(stats.merges > 100, "{stats:?}");
+    assert!(stats.checkpoints > 10, "{stats:?}");
+    assert!(stats.evictions > 100, "{stats:?}");
+    assert!(stats.leaf_pages < 5, "emptied leaves are merged away: {stats:?}");
+}
+
+#[test]
+fn records_over_the_limit_are_refused_and_nothing_changes() {
+    let options = tiny(PageStoreKind::InPlace, 4096, 16);
+    let device = Arc::new(MemDevice::new(4_096));
+    let store = open(&device, &options);
+    let limits = treering_engine::node::limits(4096);
+    let long = vec![b'k'; limits.max_key + 1];
+    assert!(store.put(&long, b"").unwrap_err().to_string().contains("longer than"));
+    let big = vec![0; limits.max_record + 1];
+    assert!(store.put(b"", &big).unwrap_err().to_string().contains("larger than"));
+    assert_same(&store, &BTreeMap::new(), "after two refusals");
+    // At the limit everything is ordinary.
+    let mut map = BTreeMap::new();
+    for i in 0..200u8 {
+        let mut k = vec![b'k'; limits.max_key];
+        k[limits.max_key - 1] = i;
+        let v = vec![i; limits.max_record - limits.max_key];
+        store.put(&k, &v).unwrap();
+        map.insert(k, v);
+        pump_all(&store);
+    }
+    assert_same(&store, &map, "records of the largest size");
+}
+
+#[test]
+fn a_full_store_says_so_and_keeps_what_it_has() {
+    for kind in STORES {
+        let options = tiny(kind, 4096, 16);
+        let device = Arc::new(MemDevice::new(400));
+        let store = open(&device, &options);
+        let mut kept = 0u32;
+        let error = loop {
+            match store.put(&kept.to_be_bytes(), &[1; 500]) {
+                Ok(_) => kept += 1,
+                Err(e) => break e,
+            }
+            pump_all(&store);
+            assert!(kept < 100_000, "{kind:?}: never full");
+        };
+        assert!(error.to_string().contains("full"), "{kind:?}: {error}");
+        let mut got = Vec::new();
+        for i in 0..kept {
+            assert!(store.get(&i.to_be_bytes(), &mut got).unwrap(), "{kind:?}: key {i} of {kept}");
+        }
+        store.close().expect("a full store can be closed");
+        let store = open(&device, &options);
+        assert!(store.get(&(kept - 1).to_be_bytes(), &mut got).unwrap());
+    }
+}

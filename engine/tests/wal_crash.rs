@@ -1,0 +1,280 @@
+//! The log on a device that crashes: what was acknowledged is replayed, in order, and nothing that was never appended.
+//!
+//! Teeth: each of these must fail a test of this file.
+//!
+//! ```text
+//! for m in log-acks-before-flush log-retries-failed-flush log-keeps-epoch; do
+//!   TREERING_MUTATION=$m RUSTFLAGS="--cfg treering_mutations" cargo test -p treering-engine --test wal_crash
+//! done
+//! ```
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use treering_engine::device::{BlockDevice, CrashDevice, Volume};
+use treering_engine::wal::{Log, LogEnd, LogRegion, Record, replay};
+use treering_engine::{Error, Lba, Lsn, Options, PageId, Result};
+
+const REGION: LogRegion = LogRegion {
+    start: Lba(2),
+    blocks: 24,
+};
+const BLOCKS: u64 = 30;
+
+fn options() -> Options {
+    Options {
+        log_buffer_bytes: 4096,
+        ..Options::default()
+    }
+}
+
+fn volume(device: &Arc<CrashDevice>) -> Arc<Volume> {
+    Arc::new(Volume::new(Arc::clone(device) as Arc<dyn BlockDevice>))
+}
+
+/// A record that names itself, of a length that varies with its number.
+fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
+    let value = vec![id as u8; len];
+    log.append(&Record::Put {
+        page: PageId(id),
+        key: &id.to_be_bytes(),
+        value: &value,
+    })
+}
+
+/// What is on the device: (id, lsn, length), checked byte by byte.
+fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<(u64, Lsn, usize)>, LogEnd)> {
+    let mut found = Vec::new();
+    let end = replay(volume, REGION, epoch, from, |lsn, record| {
+        let Record::Put { page, key, value } = record else {
+            panic!("never appended: {record:?}")
+        };
+        assert_eq!(key, page.0.to_be_bytes());
+        assert!(
+            value.iter().all(|b| *b == page.0 as u8),
+            "bytes of record {} changed",
+            page.0
+        );
+        found.push((page.0, lsn, value.len()));
+        Ok(())
+    })?;
+    Ok((found, end))
+}
+
+/// What the superblock would hold, and what a reader may expect.
+#[derive(Clone)]
+struct Durable {
+    epoch: u32,
+    /// The epoch that was being written at `redo_start`.
+    start_epoch: u32,
+    redo_start: Lsn,
+    /// From `redo_start` on, in order.
+    appended: Vec<(u64, Lsn, usize)>,
+    /// LSN up to which all was acknowledged.
+    acked: Lsn,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(usize),
+    Flush,
+    Truncate,
+    /// Fails the n-th flush (or write) from here.
+    FailFlush(u64),
+    FailWrite(u64),
+    Crash(u64),
+    CrashTwice(u64, u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => prop_oneof![8 => 0usize..200, 2 => 0usize..9000].prop_map(Step::Append),
+        5 => Just(Step::Flush),
+        1 => Just(Step::Truncate),
+        1 => (0u64..2).prop_map(Step::FailFlush),
+        1 => (0u64..2).prop_map(Step::FailWrite),
+        2 => any::<u64>().prop_map(Step::Crash),
+        1 => any::<(u64, u64)>().prop_map(|(a, b)| Step::CrashTwice(a, b)),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+struct Machine {
+    device: Arc<CrashDevice>,
+    log: Log,
+    known: Durable,
+    next_id: u64,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let device = Arc::new(CrashDevice::new(BLOCKS));
+        let log = Log::create(volume(&device), REGION, 1, Lsn(0), &options()).unwrap();
+        let known = Durable {
+            epoch: 1,
+            start_epoch: 1,
+            redo_start: Lsn(0),
+            appended: vec![],
+            acked: Lsn(0),
+        };
+        Machine {
+            device,
+            log,
+            known,
+            next_id: 1,
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Append(len) => match append(&self.log, self.next_id, *len) {
+                Ok(lsn) => {
+                    self.known.appended.push((self.next_id, lsn, *len));
+                    self.next_id += 1;
+                }
+                Err(Error::LogFull { .. } | Error::Poisoned { .. }) => {}
+                Err(e) => panic!("{e}"),
+            },
+            Step::Flush => match self.log.flush_to(self.log.end()) {
+                Ok(()) => self.known.acked = self.log.durable(),
+                Err(Error::Poisoned { .. }) => {}
+                Err(e) => panic!("{e}"),
+            },
+            Step::Truncate => {
+                // Checkpoint: everything durable so far is in the pages.
+                let begin = self.log.durable();
+                if self.device.flush().is_ok() {
+                    self.known.redo_start = begin;
+                    self.known.start_epoch = self.known.epoch;
+                    self.known.appended.retain(|(_, lsn, _)| *lsn > begin);
+                    self.log.truncate(begin).unwrap();
+                }
+            }
+            Step::FailFlush(n) => self.device.fail_flush_in(*n),
+            Step::FailWrite(n) => self.device.fail_write_in(*n),
+            Step::Crash(seed) => self.crash(*seed),
+            Step::CrashTwice(a, b) => {
+                self.crash(*a);
+                self.crash(*b);
+            }
+        }
+        // `durable` is what write-back trusts.
+        self.known.acked = self.known.acked.max(self.log.durable());
+    }
+
+    /// Crash, recover, begin the next epoch. The superblock that makes the epoch durable is the pair (epoch, redo start) here; by turns it
+    /// keeps the old redo start, so that later replays cross epochs.
+    fn crash(&mut self, seed: u64) {
+        self.device = Arc::new(CrashDevice::from_image(self.device.crash_seeded(seed)));
+        let volume = volume(&self.device);
+        let (start_epoch, from) = (self.known.start_epoch, self.known.redo_start);
+        let end = Log::scan_end(&volume, REGION, start_epoch, from).unwrap();
+        let (found, again) = read_back(&volume, start_epoch, from).unwrap();
+        assert_eq!(end, again);
+        assert!(end.epoch <= self.known.epoch);
+        let n = found.len();
+        assert!(
+            n <= self.known.appended.len() && found == self.known.appended[..n],
+            "replayed {found:?}\nis no prefix of {:?}",
+            self.known.appended
+        );
+        if let Some(lost) = self.known.appended.get(n) {
+            assert!(
+                lost.1 > self.known.acked,
+                "{lost:?} was acknowledged (up to {})",
+                self.known.acked
+            );
+        }
+        self.known.epoch += 1;
+        self.known.appended.truncate(n);
+        self.known.acked = end.end;
+        let epoch = self.known.epoch;
+        self.log = Log::create(volume, REGION, epoch, end.next_start, &options()).unwrap();
+        self.log.keep_from(self.known.redo_start);
+        if seed.is_multiple_of(2) {
+            self.known.redo_start = end.next_start;
+            self.known.start_epoch = epoch;
+            self.known.appended.clear();
+            self.log.truncate(end.next_start).unwrap();
+            self.device.flush().unwrap();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_was_acknowledged_is_replayed_and_nothing_else(steps in steps(), seed: u64) {
+        let mut machine = Machine::new();
+        for step in &steps {
+            machine.step(step);
+        }
+        machine.crash(seed);
+        machine.crash(seed ^ 1);
+    }
+}
+
+#[test]
+fn nothing_is_acknowledged_after_a_failed_flush() {
+    for fail_write in [false, true] {
+        let mut m = Machine::new();
+        m.step(&Step::Append(10));
+        m.step(&Step::Flush);
+        m.step(&Step::Append(10));
+        m.step(if fail_write {
+            &Step::FailWrite(0)
+        } else {
+            &Step::FailFlush(0)
+        });
+        let end = m.log.end();
+        assert!(matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })));
+        // The device works again; the log must not (fsyncgate, BUGS D5).
+        assert!(
+            matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })),
+            "a retry succeeded"
+        );
+        assert!(matches!(append(&m.log, 9, 1), Err(Error::Poisoned { .. })));
+        assert!(m.log.durable() < end);
+    }
+}
+
+#[test]
+fn records_behind_a_torn_tail_do_not_come_back() {
+    // Epoch 1 writes eight blocks in one flush; the crash loses the fourth and keeps those behind it.
+    let mut m = Machine::new();
+    for _ in 0..8 {
+        m.step(&Step::Append(4072 - 13));
+    }
+    let (device, log) = (Arc::clone(&m.device), &m.log);
+    device.fail_flush_in(0);
+    assert!(log.flush_to(log.end()).is_err());
+    let mut block = 0;
+    let image = device.crash(&mut |n| {
+        block += 1;
+        if block == 4 { 0 } else { n - 1 }
+    });
+    let device = Arc::new(CrashDevice::from_image(image));
+    let end = Log::scan_end(&volume(&device), REGION, 1, Lsn(0)).unwrap();
+    let (found, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
+    assert!(found.len() == 3 || found.len() == 2, "{found:?}");
+    // Epoch 2 fills exactly what was missing.
+    let log = Log::create(volume(&device), REGION, 2, end.next_start, &options()).unwrap();
+    log.keep_from(Lsn(0));
+    while log.end().0 < 4 * 4096 {
+        append(
+            &log,
+            100,
+            (4072 - 13).min((4 * 4096 - log.end().0 - 24 - 13) as usize),
+        )
+        .unwrap();
+    }
+    log.flush_to(log.end()).unwrap();
+    let (all, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
+    let old = found.len();
+    assert_eq!(all[..old], found[..]);
+    assert!(
+        all.len() > old && all[old..].iter().all(|(id, ..)| *id == 100),
+        "{all:?}"
+    );
+}

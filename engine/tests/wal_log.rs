@@ -1,0 +1,280 @@
+//! The log's ordinary life: codec, flush sizes, laps, limits, damage.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use treering_engine::device::{BlockDevice, MemDevice, Volume};
+use treering_engine::wal::{
+    BLOCK_PAYLOAD, EndReason, Frame, Log, LogRegion, MAX_RECORD_BYTES, Record, next_frame, replay,
+};
+use treering_engine::{Error, IoClass, Lba, Lsn, Options, PageId};
+
+fn setup(blocks: u64) -> (Arc<Volume>, LogRegion, Log) {
+    let volume = Arc::new(Volume::new(Arc::new(MemDevice::new(blocks + 5))));
+    let region = LogRegion {
+        start: Lba(3),
+        blocks,
+    };
+    let log = Log::create(Arc::clone(&volume), region, 1, Lsn(0), &Options::default()).unwrap();
+    (volume, region, log)
+}
+
+fn put(page: u64, len: usize, fill: &[u8]) -> Record<'_> {
+    Record::Put {
+        page: PageId(page),
+        key: &fill[..8],
+        value: &fill[..len],
+    }
+}
+
+const FILL: &[u8] = &[7; 1 << 18];
+
+type Fields = (u64, u64, Vec<u8>, Option<Vec<u8>>, Vec<u8>);
+
+fn record(kind: u8, (left, right, a, upper, c): &Fields) -> Record<'_> {
+    let (left, right, upper) = (PageId(*left), PageId(*right), upper.as_deref());
+    match kind {
+        0 => Record::Put {
+            page: left,
+            key: a,
+            value: c,
+        },
+        1 => Record::Delete { page: left, key: a },
+        2 => Record::Split {
+            left,
+            right,
+            separator: a,
+            upper,
+            records: c,
+        },
+        _ => Record::Merge {
+            left,
+            right,
+            right_lower: a,
+            upper,
+            records: c,
+        },
+    }
+}
+
+proptest! {
+    #[test]
+    fn records_survive_encoding(kind in 0u8..4, fields: Fields) {
+        let record = record(kind, &fields);
+        let bytes = record.to_bytes();
+        prop_assert_eq!(bytes.len(), record.encoded_len());
+        let Frame::Whole { from, to } = next_frame(&bytes).unwrap() else { panic!("cut") };
+        prop_assert_eq!(to, bytes.len());
+        prop_assert_eq!(Record::decode(&bytes[from..to]).unwrap(), record);
+        for cut in 0..bytes.len() {
+            prop_assert_eq!(next_frame(&bytes[..cut]).unwrap(), Frame::Partial);
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes: Vec<u8>, kind in 0u8..6) {
+        let _ = next_frame(&bytes);
+        let _ = Record::decode(&bytes);
+        let mut body = vec![kind];
+        body.extend(&bytes);
+        let _ = Record::decode(&body);
+    }
+
+    #[test]
+    fn random_blocks_under_a_log_never_panic(at in 0usize..8 * 4096, with in 1u8..=255) {
+        let (volume, region, log) = setup(16);
+        for i in 0..100 {
+            log.append(&put(i, 300, FILL)).unwrap();
+        }
+        log.flush_to(log.end()).unwrap();
+        let lba = Lba(3 + at as u64 / 4096);
+        let mut block = vec![0; 4096];
+        volume.read(lba, &mut block, IoClass::Log).unwrap();
+        block[at % 4096] ^= with;
+        volume.write(lba, &block, IoClass::Log).unwrap();
+        let mut n = 0;
+        match replay(&volume, region, 1, Lsn(0), |_, _| { n += 1; Ok(()) }) {
+            Ok(end) => prop_assert!(n < 100 && end.reason != EndReason::StaleEpoch),
+            Err(Error::Damaged { .. }) => {}
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    #[test]
+    fn a_flush_writes_from_the_first_unflushed_block_through_the_last(
+        groups in proptest::collection::vec(proptest::collection::vec(0usize..3000, 1..6), 1..30),
+    ) {
+        let (volume, region, log) = setup(1024);
+        let mut expected = Vec::new();
+        for (i, group) in groups.iter().enumerate() {
+            for len in group {
+                let lsn = log.append(&put(i as u64, *len, FILL)).unwrap();
+                expected.push((lsn, *len));
+            }
+            let (from, to) = (log.durable().0 / 4096, log.end().0.div_ceil(4096));
+            let before = volume.stats();
+            log.flush_to(log.end()).unwrap();
+            let after = volume.stats();
+            prop_assert_eq!(after.written.log - before.written.log, (to - from) * 4096);
+            prop_assert_eq!(after.flushes - before.flushes, 1);
+            log.flush_to(log.end()).unwrap();
+            prop_assert_eq!(volume.stats(), after);
+        }
+        let mut found = Vec::new();
+        let end = replay(&volume, region, 1, Lsn(0), |lsn, record| {
+            let Record::Put { value, .. } = record else { panic!() };
+            found.push((lsn, value.len()));
+            Ok(())
+        }).unwrap();
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(end.end, log.end());
+        // From any record boundary the rest follows.
+        for (i, (lsn, _)) in expected.iter().enumerate().step_by(7) {
+            let mut rest = 0;
+            replay(&volume, region, 1, *lsn, |_, _| { rest += 1; Ok(()) }).unwrap();
+            prop_assert_eq!(rest, expected.len() - i - 1);
+        }
+    }
+}
+
+#[test]
+fn the_log_goes_round_and_refuses_to_overrun_itself() {
+    let (volume, region, log) = setup(8);
+    let mut lsns = Vec::new();
+    for lap in 0..40u64 {
+        loop {
+            match log.append(&put(lap, 700, FILL)) {
+                Ok(lsn) => lsns.push(lsn),
+                Err(Error::LogFull { capacity, .. }) => {
+                    assert_eq!(capacity, 8 * BLOCK_PAYLOAD as u64);
+                    break;
+                }
+                Err(e) => panic!("{e}"),
+            }
+        }
+        assert!(log.space_left() < 720);
+        log.flush_to(log.end()).unwrap();
+        let mut n = 0;
+        let from = log.redo_start();
+        let end = replay(&volume, region, 1, from, |_, _| {
+            n += 1;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(end.end, log.end());
+        assert_eq!(n, lsns.iter().filter(|l| **l > from).count());
+        // Some laps free a part only.
+        let keep = lsns[lsns.len() - 1 - (lap as usize % 3) * 4];
+        log.truncate(keep).unwrap();
+        assert_eq!(log.redo_start(), keep);
+    }
+    assert!(log.end().0 > 8 * 4096 * 10, "several laps");
+    assert!(volume.stats().trimmed_bytes > 0);
+}
+
+#[test]
+fn a_full_buffer_is_flushed_by_whoever_appends() {
+    let (volume, _, log) = setup(4096);
+    for i in 0..20_000 {
+        log.append(&put(i, 100, FILL)).unwrap();
+        assert!(log.unflushed_bytes() <= (512 << 10) + 4096);
+    }
+    assert!(volume.stats().written.log > 0);
+    let (_, _, log) = setup(64);
+    assert!(log.flush_if(1000).is_ok_and(|did| !did));
+    log.append(&put(1, 2000, FILL)).unwrap();
+    assert!(log.flush_if(1000).unwrap());
+    assert_eq!(log.unflushed_bytes(), 0);
+}
+
+#[test]
+fn a_record_of_any_size_up_to_the_limit_fits() {
+    let (volume, region, log) = setup(256);
+    let value = MAX_RECORD_BYTES - 20;
+    log.append(&put(1, value, FILL)).unwrap();
+    log.append(&put(2, value, FILL)).unwrap();
+    log.append(&put(3, 4072 - 13, FILL)).unwrap();
+    log.flush_to(Lsn(u64::MAX)).unwrap();
+    let mut pages = Vec::new();
+    replay(&volume, region, 1, Lsn(0), |_, r| {
+        let Record::Put { page, .. } = r else {
+            panic!()
+        };
+        pages.push(page.0);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(pages, [1, 2, 3]);
+    let long = log.append(&put(4, MAX_RECORD_BYTES, FILL));
+    assert!(matches!(long, Err(Error::RecordTooLarge { .. })));
+}
+
+#[test]
+fn a_hole_that_later_flushes_prove_is_damage_and_a_torn_tail_is_not() {
+    let (volume, region, log) = setup(32);
+    for i in 0..6 {
+        log.append(&put(i, 4072 - 13, FILL)).unwrap();
+        log.flush_to(log.end()).unwrap();
+    }
+    let zeros = [0; 4096];
+    let count = || {
+        let mut n = 0;
+        replay(&volume, region, 1, Lsn(0), |_, _| {
+            n += 1;
+            Ok(())
+        })
+        .map(|end| (n, end.reason))
+    };
+    assert_eq!(count().unwrap(), (6, EndReason::Unwritten));
+    let last = (log.end().0 - 1) / 4096;
+    volume.write(Lba(3 + last), &zeros, IoClass::Log).unwrap();
+    assert!(count().is_ok(), "a lost tail is ordinary");
+    volume.write(Lba(3 + 2), &zeros, IoClass::Log).unwrap();
+    let Err(Error::Damaged { lba, .. }) = count() else {
+        panic!("damage not noticed")
+    };
+    assert_eq!(lba, Lba(5));
+}
+
+#[test]
+fn a_start_that_is_not_there_is_damage() {
+    let (volume, region, log) = setup(32);
+    let lsn = log.append(&put(1, 100, FILL)).unwrap();
+    let none = replay(&volume, region, 1, lsn, |_, _| Ok(()));
+    assert!(matches!(none, Err(Error::Damaged { .. })), "never flushed");
+    let empty = replay(&volume, region, 1, Lsn(4096), |_, _| Ok(())).unwrap();
+    assert_eq!(
+        (empty.end, empty.next_start, empty.epoch),
+        (Lsn(4096), Lsn(4096), 1)
+    );
+}
+
+#[test]
+fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
+    let (volume, region, log) = setup(4096);
+    std::thread::scope(|s| {
+        for t in 0..4u64 {
+            let log = &log;
+            s.spawn(move || {
+                for i in 0..500 {
+                    let lsn = log.append(&put(t * 1000 + i, 40, FILL)).unwrap();
+                    log.flush_to(lsn).unwrap();
+                    assert!(log.durable() >= lsn);
+                }
+            });
+        }
+    });
+    let mut next = [0u64; 4];
+    replay(&volume, region, 1, Lsn(0), |_, r| {
+        let Record::Put { page, .. } = r else {
+            panic!()
+        };
+        let (t, i) = (page.0 / 1000, page.0 % 1000);
+        assert_eq!(next[t as usize], i, "thread {t} in order");
+        next[t as usize] += 1;
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(next, [500; 4]);
+    let _: &dyn BlockDevice = &**volume.device();
+}

@@ -1,0 +1,207 @@
+//! Which record an operation goes to.
+
+use super::mixgraph::KeyRanges;
+use super::params::{GenParams, Order, Workload};
+use super::permute::Permutation;
+use super::random::{Random, derive};
+use super::zipf::Zipf;
+
+/// Age and place: record `id` is the id-th to come into being; its position is its rank in key order.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// `None`: ids ascend with keys.
+    order: Option<Permutation>,
+}
+
+impl Places {
+    pub(crate) fn new(params: &GenParams, positions: u64) -> Self {
+        let order = match params.order {
+            Order::Random => Some(Permutation::new(positions, derive(params.seed, 3))),
+            Order::Sorted => None,
+        };
+        Places { order }
+    }
+
+    #[inline]
+    pub(crate) fn position(&self, id: u64) -> u64 {
+        match &self.order {
+            Some(order) => order.apply(id),
+            None => id,
+        }
+    }
+}
+
+/// How many records are drawn at a time.
+const BATCH: usize = 64;
+
+/// Draws records by a law of popularity.
+///
+/// A Zipf sample is some 60 ns of floating-point *latency*, but half of that in a loop of independent samples. So
+/// records are drawn in batches, from a random stream of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Chooser {
+    law: Law,
+    drawn: Drawn,
+    random: Random,
+    batch: [u64; BATCH],
+    next: usize,
+}
+
+/// What a drawn number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    /// A position: the laws without inserts.
+    Position,
+    /// An id, perhaps of a record that is yet to be inserted; then it is drawn again, as YCSB does.
+    Id,
+    /// How many records are newer.
+    Age,
+}
+
+/// A law of popularity.
+#[derive(Clone, Debug)]
+enum Law {
+    /// All alike.
+    Uniform { records: u64 },
+    /// Zipf ranks, scrambled.
+    Scrambled { zipf: Zipf, scramble: Permutation },
+    /// Zipf ranks as they are.
+    Ranks { zipf: Zipf },
+    /// `hot` of the scrambled records get `share` of the operations.
+    Hotspot {
+        records: u64,
+        hot: u64,
+        share: f64,
+        scramble: Permutation,
+    },
+    /// One after the other.
+    Sequential { records: u64, next: u64 },
+    /// Key ranges and power laws.
+    Mixgraph(KeyRanges),
+}
+
+impl Law {
+    fn new(params: &GenParams, positions: u64) -> Self {
+        let records = params.records;
+        let scramble = |n| Permutation::new(n, derive(params.seed, 4));
+        let scrambled = |n| Law::Scrambled {
+            zipf: Zipf::new(n, params.exponent()),
+            scramble: scramble(n),
+        };
+        match params.workload {
+            Workload::YcsbA
+            | Workload::YcsbB
+            | Workload::YcsbC
+            | Workload::YcsbF
+            | Workload::Zipf => scrambled(records),
+            Workload::YcsbE => scrambled(positions),
+            Workload::YcsbD | Workload::Latest => Law::Ranks {
+                zipf: Zipf::new(records, params.exponent()),
+            },
+            Workload::Hotspot => Law::Hotspot {
+                records,
+                hot: (libm::round(params.hot_keys.unwrap_or(0.2) * records as f64) as u64)
+                    .min(records),
+                share: params.hot_ops.unwrap_or(0.8),
+                scramble: scramble(records),
+            },
+            Workload::Mixgraph => {
+                Law::Mixgraph(KeyRanges::new(&params.mixgraph, records, params.seed))
+            }
+            Workload::Sequential => Law::Sequential { records, next: 0 },
+            Workload::Uniform | Workload::Load => Law::Uniform { records },
+        }
+    }
+
+    fn fill(&mut self, random: &mut Random, present: u64, batch: &mut [u64; BATCH]) {
+        match self {
+            Law::Uniform { records } => batch.fill_with(|| random.below(*records)),
+            // Two loops: each is short enough for the processor to overlap its rounds.
+            Law::Scrambled { zipf, scramble } => {
+                batch.fill_with(|| zipf.sample(random));
+                for rank in batch {
+                    *rank = scramble.apply(*rank);
+                }
+            }
+            // Records inserted while a batch lasts join the law with the next batch: until then its far tail ends
+            // at most 63 records early.
+            Law::Ranks { zipf } => {
+                zipf.resize(present);
+                batch.fill_with(|| zipf.sample(random));
+            }
+            Law::Hotspot {
+                records,
+                hot,
+                share,
+                scramble,
+            } => {
+                let cold = *records - *hot;
+                batch.fill_with(|| {
+                    let is_hot = random.unit() < *share;
+                    // With no hot (or no cold) records everything falls to the others.
+                    let rank = if (is_hot && *hot > 0) || cold == 0 {
+                        random.below(*hot)
+                    } else {
+                        *hot + random.below(cold)
+                    };
+                    scramble.apply(rank)
+                });
+            }
+            Law::Sequential { records, next } => batch.fill_with(|| {
+                let position = *next;
+                *next = if position + 1 == *records {
+                    0
+                } else {
+                    position + 1
+                };
+                position
+            }),
+            Law::Mixgraph(ranges) => batch.fill_with(|| ranges.sample(random)),
+        }
+    }
+}
+
+impl Chooser {
+    pub(crate) fn new(params: &GenParams, positions: u64) -> Self {
+        Chooser {
+            law: Law::new(params, positions),
+            drawn: match params.workload {
+                Workload::YcsbD | Workload::Latest => Drawn::Age,
+                Workload::YcsbE => Drawn::Id,
+                _ => Drawn::Position,
+            },
+            random: Random::new(derive(params.seed, 5)),
+            batch: [0; BATCH],
+            next: BATCH,
+        }
+    }
+
+    #[inline]
+    fn draw(&mut self, present: u64) -> u64 {
+        if self.next == BATCH {
+            self.law.fill(&mut self.random, present, &mut self.batch);
+            self.next = 0;
+        }
+        self.next += 1;
+        self.batch[self.next - 1]
+    }
+
+    /// A position among those that exist: ids below `present`, which never falls.
+    #[inline]
+    pub(crate) fn choose(&mut self, present: u64, places: &Places) -> u64 {
+        match self.drawn {
+            Drawn::Position => self.draw(present),
+            Drawn::Age => places.position(present - 1 - self.draw(present)),
+            Drawn::Id => {
+                // The odds that all redraws miss are slim unless inserts outnumber the records; then any record serves.
+                for _ in 0..64 {
+                    let id = self.draw(present);
+                    if id < present {
+                        return places.position(id);
+                    }
+                }
+                places.position(self.random.below(present))
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! RocksDB's `mixgraph`: which keys Facebook's social graph touches.
+//!
+//! Cao, Dong, Vemuri and Du, "Characterizing, Modeling, and Benchmarking RocksDB Key-Value Workloads at Facebook",
+//! FAST '20, §7: hot keys are not spread evenly but cluster in *key ranges*, so a model that only keeps the popularity
+//! of keys overstates the work of a cache of blocks. As in db_bench (RocksDB pull requests 4788 and 5953):
+//!
+//! 1. The key space is cut into `keyrange_num` ranges of equal size. Range x in 1..=num has weight
+//!    a·exp(b·x) + c·exp(d·x) (`keyrange_dist_a..d`), and the ranges are shuffled. All four 0: one range.
+//! 2. In the range, u uniform becomes ⌈(u / a)^(1/b)⌉ (`key_dist_a`, `key_dist_b`: the inverse of the power law a·x^b),
+//!    and a hash of that number is the key's offset. Either 0: the offset is uniform.
+//! 3. Values and scan lengths follow generalized Pareto laws.
+//!
+//! Two deviations: db_bench uses one random number for range, offset, operation and sizes, which ties them together; here they
+//! are independent, and a key's value length is a function of the key. The sine wave of the request rate has no
+//! meaning in a closed loop and is left out. Defaults are those of the example in pull request 5953 (`Prefix_dist`).
+
+use super::params::bad;
+use super::pareto::Pareto;
+use super::random::{Random, derive, mix64, scale};
+use crate::TraceError;
+
+/// db_bench's parameters by their names there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MixgraphParams {
+    /// Weights of key ranges, a·exp(b·x) + c·exp(d·x).
+    pub keyrange_dist: [f64; 4],
+    /// Number of key ranges.
+    pub keyrange_num: u64,
+    /// Power law of the keys of a range, a.
+    pub key_dist_a: f64,
+    /// Power law of the keys of a range, b.
+    pub key_dist_b: f64,
+    /// Law of value lengths.
+    pub value: Pareto,
+    /// Longer values wrap around.
+    pub max_value_size: u32,
+    /// Law of scan lengths.
+    pub iter: Pareto,
+    /// Longer scans wrap around.
+    pub max_scan_len: u32,
+}
+
+impl MixgraphParams {
+    /// `mix_put_ratio` of the example.
+    pub const PUTS: f64 = 0.14;
+    /// `mix_seek_ratio` of the example; the rest, 0.85, are gets.
+    pub const SEEKS: f64 = 0.01;
+    /// Most key ranges: their table is the only state.
+    const MAX_RANGES: u64 = 1 << 20;
+
+    pub(crate) fn check(&self, records: u64) -> Result<(), TraceError> {
+        let most = Self::MAX_RANGES.min(records);
+        if self.keyrange_num == 0 || self.keyrange_num > most {
+            return Err(bad(
+                "keyrange-num",
+                format!(
+                    "expected 1 to {most} for {records} records, found {}",
+                    self.keyrange_num
+                ),
+            ));
+        }
+        let weights = self.weights();
+        let sum: f64 = weights.iter().sum();
+        if weights.iter().any(|w| !w.is_finite() || *w < 0.0) || sum <= 0.0 || !sum.is_finite() {
+            return Err(bad(
+                "keyrange-dist",
+                format!(
+                    "the weights a·exp(b·x) + c·exp(d·x) must be 0 or more and not all 0, found {:?}",
+                    self.keyrange_dist
+                ),
+            ));
+        }
+        let (a, b) = (self.key_dist_a, self.key_dist_b);
+        if !(a >= 0.0 && b >= 0.0 && a.is_finite() && b.is_finite()) {
+            return Err(bad(
+                "key-dist",
+                format!("a and b must be 0 or more, found {a} and {b}"),
+            ));
+        }
+        if self.max_value_size < 10 {
+            return Err(bad(
+                "mix-max-value-size",
+                format!("expected at least 10, found {}", self.max_value_size),
+            ));
+        }
+        if self.max_scan_len == 0 {
+            return Err(bad(
+                "mix-max-scan-len",
+                "expected at least 1, found 0".into(),
+            ));
+        }
+        self.value.check("value-pareto")?;
+        self.iter.check("iter-pareto")
+    }
+
+    /// The flags of the parameters that are not the default, each after a blank.
+    pub(crate) fn flags(&self) -> String {
+        let plain = MixgraphParams::default();
+        let [a, b, c, d] = self.keyrange_dist;
+        let key_dist = (self.key_dist_a, self.key_dist_b);
+        let flags = [
+            (
+                self.keyrange_dist != plain.keyrange_dist,
+                format!(" --keyrange-dist {a},{b},{c},{d}"),
+            ),
+            (
+                self.keyrange_num != plain.keyrange_num,
+                format!(" --keyrange-num {}", self.keyrange_num),
+            ),
+            (
+                key_dist != (plain.key_dist_a, plain.key_dist_b),
+                format!(" --key-dist {},{}", key_dist.0, key_dist.1),
+            ),
+            (
+                self.value != plain.value,
+                format!(" --value-pareto {}", self.value),
+            ),
+            (
+                self.max_value_size != plain.max_value_size,
+                format!(" --mix-max-value-size {}", self.max_value_size),
+            ),
+            (
+                self.iter != plain.iter,
+                format!(" --iter-pareto {}", self.iter),
+            ),
+            (
+                self.max_scan_len != plain.max_scan_len,
+                format!(" --mix-max-scan-len {}", self.max_scan_len),
+            ),
+        ];
+        flags
+            .into_iter()
+            .filter_map(|(changed, flag)| changed.then_some(flag))
+            .collect()
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        let [a, b, c, d] = self.keyrange_dist;
+        if self.keyrange_dist == [0.0; 4] {
+            return vec![1.0];
+        }
+        (1..=self.keyrange_num)
+            .map(|x| {
+                let weight = a * libm::exp(b * x as f64) + c * libm::exp(d * x as f64);
+                // db_bench's cut against rounding noise.
+                if weight.abs() < 1e-16 { 0.0 } else { weight }
+            })
+            .collect()
+    }
+}
+
+impl Default for MixgraphParams {
+    fn default() -> Self {
+        MixgraphParams {
+            keyrange_dist: [14.18, -2.917, 0.0164, -0.08082],
+            keyrange_num: 30,
+            key_dist_a: 0.002312,
+            key_dist_b: 0.3467,
+            value: Pareto {
+                theta: 0.0,
+                k: 0.2615,
+                sigma: 25.45,
+            },
+            max_value_size: 1024,
+            iter: Pareto {
+                theta: 0.0,
+                k: 2.517,
+                sigma: 14.236,
+            },
+            max_scan_len: 10_000,
+        }
+    }
+}
+
+/// Draws positions: key ranges by their weight, then a key of the range.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyRanges {
+    /// Where each range's share of the 64-bit circle ends; ascending, the last one is `u64::MAX`.
+    ends: Vec<u64>,
+    range_keys: u64,
+    power: Option<(f64, f64)>,
+    salt: u64,
+}
+
+impl KeyRanges {
+    pub(crate) fn new(params: &MixgraphParams, records: u64, seed: u64) -> Self {
+        let mut weights = params.weights();
+        let mut random = Random::new(derive(seed, 0x6b72_616e));
+        for i in (1..weights.len()).rev() {
+            weights.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        let total: f64 = weights.iter().sum();
+        let mut sum = 0.0;
+        let mut ends: Vec<u64> = weights
+            .iter()
+            .map(|weight| {
+                sum += weight;
+                (sum / total * u64::MAX as f64) as u64
+            })
+            .collect();
+        // The last range that has a weight takes the rounding error, lest an empty one gets it.
+        if let Some(last) = weights.iter().rposition(|&weight| weight > 0.0) {
+            ends[last..].fill(u64::MAX);
+        }
+        let power = (params.key_dist_a > 0.0 && params.key_dist_b > 0.0)
+            .then(|| (1.0 / params.key_dist_a, 1.0 / params.key_dist_b));
+        KeyRanges {
+            range_keys: records / ends.len() as u64,
+            ends,
+            power,
+            salt: derive(seed, 0x6b73_6565),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn sample(&self, random: &mut Random) -> u64 {
+        let word = random.word();
+        let range = self.ends.partition_point(|&end| end <= word) as u64;
+        // `word` may be u64::MAX itself.
+        let range = range.min(self.ends.len() as u64 - 1);
+        let slot = random.below(self.range_keys);
+        let offset = match self.power {
+            None => slot,
+            Some((inverse_a, inverse_b)) => {
+                let u = slot as f64 / self.range_keys as f64;
+                let seed = libm::ceil(libm::pow(u * inverse_a, inverse_b)) as u64;
+                scale(mix64(seed ^ self.salt), self.range_keys)
+            }
+        };
+        range * self.range_keys + offset
+    }
+}

@@ -1,0 +1,127 @@
+//! CacheLib (cachebench) key-value traces.
+//!
+//! ```text
+//! op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase
+//! 604038471,82131353f9ddc8c6,48,GET,1,87,1,0,366387042,3003229276
+//! ```
+//!
+//! A header line names the columns; their order and further ones vary by year of publication. Needed are `key`, `op` and
+//! `size` (of the value, bytes); used if there are `op_time` (seconds) and `op_count` (the operation is repeated so often, 1 if
+//! there is none). Without a header line the order above is assumed. Keys are hashes and stay as they stand; `key_size` (of the
+//! original) is not used. Source: CacheLib documentation, "Cachebench FB HW evaluation", and its sample traces.
+
+use super::TextFormat;
+use super::emit::{Emit, Fault, KeyOp};
+use super::fields::{number, size, time};
+use super::words::{Meaning, word};
+
+/// More repetitions of one operation in one second are a damaged line.
+const MAX_COUNT: u64 = 1_000_000;
+
+/// Where the columns are, counted from 0.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    time: Option<usize>,
+    key: usize,
+    op: usize,
+    count: Option<usize>,
+    size: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Cachelib {
+    columns: Option<Columns>,
+}
+
+impl Cachelib {
+    /// Columns by the names of a header line; `None` if the line is none.
+    fn header(line: &[u8]) -> Result<Option<Columns>, Fault> {
+        let find = |name: &[u8]| {
+            line.split(|&b| b == b',')
+                .position(|c| c.trim_ascii() == name)
+        };
+        match (find(b"key"), find(b"op"), find(b"size")) {
+            (Some(key), Some(op), Some(size)) => Ok(Some(Columns {
+                time: find(b"op_time"),
+                key,
+                op,
+                count: find(b"op_count"),
+                size,
+            })),
+            (None, None, _) => Ok(None),
+            _ => Err(Fault::bad(
+                "a header line with at least key, op and size",
+                line,
+            )),
+        }
+    }
+}
+
+impl TextFormat for Cachelib {
+    fn line(&mut self, line: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
+        let columns = match self.columns {
+            Some(columns) => columns,
+            None => {
+                if let Some(columns) = Self::header(line)? {
+                    self.columns = Some(columns);
+                    return Ok(());
+                }
+                let usual = Columns {
+                    time: Some(0),
+                    key: 1,
+                    op: 3,
+                    count: Some(4),
+                    size: 5,
+                };
+                *self.columns.insert(usual)
+            }
+        };
+        let (mut at, mut key, mut op, mut count, mut value) = (None, None, None, None, None);
+        for (i, column) in line.split(|&b| b == b',').enumerate() {
+            let column = column.trim_ascii();
+            match i {
+                _ if i == columns.key => key = Some(column),
+                _ if i == columns.op => op = Some(column),
+                _ if i == columns.size => value = Some(column),
+                _ if Some(i) == columns.time => at = Some(column),
+                _ if Some(i) == columns.count => count = Some(column),
+                _ => {}
+            }
+        }
+        let (Some(key), Some(op), Some(value)) = (key, op, value) else {
+            return Err(Fault::bad("columns key, op and size", line));
+        };
+        let times = match count {
+            None => 1,
+            Some(count) => match number(count, "an operation count")? {
+                times @ 1..=MAX_COUNT => times,
+                _ => return Err(Fault::bad(format!("a count from 1 to {MAX_COUNT}"), count)),
+            },
+        };
+        let value_len = size(value, "a size in bytes")?;
+        let time_ns = at
+            .map(|at| time(at, 1_000_000_000, "a time in seconds"))
+            .transpose()?;
+        match word(op) {
+            None => Err(Fault::bad(
+                "an operation (GET, GET_LEASE, SET, DELETE, …)",
+                op,
+            )),
+            Some(Meaning::NoCounterpart) => {
+                out.leave_out(op);
+                Ok(())
+            }
+            Some(Meaning::Op(kind)) => out.key_op(
+                KeyOp {
+                    kind,
+                    key,
+                    value_len,
+                    scan_len: 1,
+                    client: b"",
+                    time_ns,
+                },
+                times,
+            ),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! CloudPhysics block traces as CSV, as libCacheSim ships a sample.
+//!
+//! ```text
+//! version,time,op,size,lbn
+//! 1,5633898,2a,512,42932745
+//! ```
+//!
+//! Five columns, a header line; time in seconds, op a SCSI operation code in hexadecimal (28 read, 2a write), size in bytes,
+//! lbn in units of 512 bytes. One virtual disk. Source: libCacheSim, `data/cloudPhysicsIO.csv` (the CSV form of the
+//! [`vscsi`](super::vscsi) records of Waldspurger et al., FAST 2015).
+
+use super::TextFormat;
+use super::emit::{Emit, Fault, Request};
+use super::fields::{hex, number, scaled, split, time};
+use super::words::{Meaning, scsi};
+
+#[derive(Debug, Default)]
+pub(super) struct Cloudphysics {
+    begun: bool,
+}
+
+impl TextFormat for Cloudphysics {
+    fn line(&mut self, line: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
+        let [version, at, code, size, lbn] = split(line, b',', "`version,time,op,size,lbn`")?;
+        let begun = std::mem::replace(&mut self.begun, true);
+        if !begun && version == b"version" {
+            return Ok(());
+        }
+        number(version, "a version")?;
+        let time_ns = Some(time(at, 1_000_000_000, "a time in seconds")?);
+        let meaning = scsi(hex(code, "a SCSI operation code")?);
+        let offset = scaled(lbn, 512, "an lbn")?;
+        let length = number(size, "a size in bytes")?;
+        match meaning {
+            Meaning::Op(kind) => out.request(Request {
+                kind,
+                device: b"",
+                offset,
+                length,
+                time_ns,
+            }),
+            Meaning::NoCounterpart => {
+                out.leave_out(&[b"SCSI ", code].concat());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The way from a format's line to operations: splits requests into blocks, numbers devices, counts time from the
+//! first operation, remembers what was left out.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::{BLOCK, ImportOptions, ImportReport, MAX_REQUEST, Sink};
+use crate::error::shorten;
+use crate::format::MAX_KEY;
+use crate::{Op, OpKind, TraceError};
+
+/// Block numbers have 48 bits in a key, so this many bytes can be addressed.
+const MAX_ADDRESS: u64 = BLOCK << 48;
+/// Devices have 16 bits in a key.
+const MAX_DEVICES: u32 = 1 << 16;
+/// How many kinds of left-out operations are named; damaged input can have any number.
+const MAX_NAMES: usize = 16;
+
+/// Why a line yields nothing.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The line is not what the format says; the next one may be.
+    Bad { expected: String, found: String },
+    /// Going on makes no sense: the sink failed.
+    Stop(TraceError),
+}
+
+impl Fault {
+    /// `found` as it stands in the input.
+    #[cold]
+    pub(super) fn bad(expected: impl Into<String>, found: &[u8]) -> Fault {
+        Fault::Bad {
+            expected: expected.into(),
+            found: shorten(found),
+        }
+    }
+}
+
+/// A request of a block trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    pub(super) kind: OpKind,
+    /// Whatever names the device in the trace.
+    pub(super) device: &'a [u8],
+    /// Bytes.
+    pub(super) offset: u64,
+    /// Bytes.
+    pub(super) length: u64,
+    /// Nanoseconds since whatever the trace counts from.
+    pub(super) time_ns: Option<u64>,
+}
+
+/// An operation of a key-value trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyOp<'a> {
+    pub(super) kind: OpKind,
+    pub(super) key: &'a [u8],
+    /// Value length of a put, in bytes; ignored for other kinds.
+    pub(super) value_len: u32,
+    /// Records of a scan; ignored for other kinds.
+    pub(super) scan_len: u32,
+    /// Whatever names the client in the trace; empty if nothing does.
+    pub(super) client: &'a [u8],
+    pub(super) time_ns: Option<u64>,
+}
+
+/// Numbers names from 0 in the order of their first appearance.
+#[derive(Debug, Default)]
+struct Numbering {
+    numbers: FxHashMap<Box<[u8]>, u32>,
+    // Runs of one name are the rule: the last answer saves most look-ups.
+    last: Option<(Box<[u8]>, u32)>,
+}
+
+impl Numbering {
+    fn number(&mut self, name: &[u8]) -> u32 {
+        match &self.last {
+            Some((last, number)) if **last == *name => *number,
+            _ => self.look_up(name),
+        }
+    }
+
+    fn look_up(&mut self, name: &[u8]) -> u32 {
+        let next = self.numbers.len() as u32;
+        let number = match self.numbers.get(name) {
+            Some(&number) => number,
+            None => {
+                self.numbers.insert(name.into(), next);
+                next
+            }
+        };
+        self.last = Some((name.into(), number));
+        number
+    }
+}
+
+/// Takes what lines mean and hands operations to the sink.
+pub(super) struct Emit<'a> {
+    sink: &'a mut Sink<'a>,
+    pub(super) value_size: u32,
+    op: Op,
+    ops: u64,
+    origin: Option<u64>,
+    before_origin: u64,
+    devices: Numbering,
+    clients: Numbering,
+    left_out: BTreeMap<String, u64>,
+    left_out_others: u64,
+}
+
+impl<'a> Emit<'a> {
+    pub(super) fn new(options: &ImportOptions, sink: &'a mut Sink<'a>) -> Self {
+        Emit {
+            sink,
+            value_size: options.value_size,
+            op: Op::default(),
+            ops: 0,
+            origin: None,
+            before_origin: 0,
+            devices: Numbering::default(),
+            clients: Numbering::default(),
+            left_out: BTreeMap::new(),
+            left_out_others: 0,
+        }
+    }
+
+    pub(super) fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    /// Emits an operation for each block that the request touches.
+    pub(super) fn request(&mut self, request: Request<'_>) -> Result<(), Fault> {
+        let Request {
+            kind,
+            offset,
+            length,
+            ..
+        } = request;
+        if length > MAX_REQUEST {
+            return Err(Fault::bad(
+                format!("a request of at most {MAX_REQUEST} bytes"),
+                length.to_string().as_bytes(),
+            ));
+        }
+        let end = offset.saturating_add(length);
+        if end > MAX_ADDRESS {
+            return Err(Fault::bad(
+                format!("an offset in bytes below {MAX_ADDRESS}"),
+                offset.to_string().as_bytes(),
+            ));
+        }
+        if length == 0 {
+            self.leave_out(b"request of length 0");
+            return Ok(());
+        }
+        let device = self.devices.number(request.device);
+        if device >= MAX_DEVICES {
+            return Err(Fault::bad(
+                format!("at most {MAX_DEVICES} devices"),
+                request.device,
+            ));
+        }
+        let device = u64::from(device) << 48;
+        self.op.kind = kind;
+        self.op.value_len = if kind == OpKind::Put {
+            self.value_size
+        } else {
+            0
+        };
+        self.op.scan_len = 0;
+        self.op.client = 0;
+        self.op.time_ns = self.time(request.time_ns);
+        self.op.key.resize(8, 0);
+        for block in offset / BLOCK..=(end - 1) / BLOCK {
+            self.op.key.copy_from_slice(&(device | block).to_be_bytes());
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Emits an operation on a key, `times` times.
+    pub(super) fn key_op(&mut self, op: KeyOp<'_>, times: u64) -> Result<(), Fault> {
+        if op.key.len() > MAX_KEY {
+            return Err(Fault::bad(
+                format!("a key of at most {MAX_KEY} bytes"),
+                op.key,
+            ));
+        }
+        self.op.kind = op.kind;
+        self.op.value_len = if op.kind == OpKind::Put {
+            op.value_len
+        } else {
+            0
+        };
+        self.op.scan_len = if op.kind == OpKind::Scan {
+            op.scan_len
+        } else {
+            0
+        };
+        self.op.client = if op.client.is_empty() {
+            0
+        } else {
+            self.clients.number(op.client)
+        };
+        self.op.time_ns = self.time(op.time_ns);
+        self.op.key.clear();
+        self.op.key.extend_from_slice(op.key);
+        for _ in 0..times {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Counts an operation that has no counterpart.
+    #[cold]
+    pub(super) fn leave_out(&mut self, name: &[u8]) {
+        let name = String::from_utf8_lossy(&name[..name.len().min(40)]).into_owned();
+        if self.left_out.len() < MAX_NAMES || self.left_out.contains_key(&name) {
+            *self.left_out.entry(name).or_default() += 1;
+        } else {
+            self.left_out_others += 1;
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self) -> Result<(), Fault> {
+        (self.sink)(&self.op).map_err(Fault::Stop)?;
+        self.ops += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn time(&mut self, time_ns: Option<u64>) -> Option<u64> {
+        let time = time_ns?;
+        let origin = *self.origin.get_or_insert(time);
+        if time < origin {
+            self.before_origin += 1;
+        }
+        Some(time.saturating_sub(origin))
+    }
+
+    /// Forgets what was left out: the input is read again.
+    pub(super) fn forget_left_out(&mut self) {
+        self.left_out.clear();
+        self.left_out_others = 0;
+    }
+
+    /// Writes down what the user should know.
+    pub(super) fn report(&self, report: &mut ImportReport) {
+        report.ops = self.ops;
+        report.devices = self.devices.numbers.len() as u64;
+        report.left_out = self.left_out.values().sum::<u64>() + self.left_out_others;
+        if report.left_out > 0 {
+            let mut names: Vec<String> = self
+                .left_out
+                .iter()
+                .map(|(name, n)| format!("{n} × {name}"))
+                .collect();
+            if self.left_out_others > 0 {
+                names.push(format!("{} × others", self.left_out_others));
+            }
+            report.warnings.push(format!(
+                "{} operations have no counterpart and were left out: {}",
+                report.left_out,
+                names.join(", ")
+            ));
+        }
+        if self.before_origin > 0 {
+            report.warnings.push(format!(
+                "{} requests are stamped earlier than the first one; their time is set to 0",
+                self.before_origin
+            ));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! fio I/O logs, versions 2 and 3.
+//!
+//! ```text
+//! fio version 2 iolog                    fio version 3 iolog
+//! /dev/sda add                           2 nvme0n1 add
+//! /dev/sda open                          872 nvme0n1 open
+//! /dev/sda read 0 4096                   878 nvme0n1 write 0 16384
+//! /dev/sda wait 1000 0
+//! ```
+//!
+//! A header line, then `[timestamp] filename action [offset length]`; offset and length in bytes. The timestamp (version 3
+//! only, fio >= 3.31) is in us since the run began. Version 2 has no times but `wait`: its offset is us since the
+//! previous wait, as fio's HOWTO defines it (what fio's replayer does with it has varied), so operations have a time from the first wait on.
+//!
+//! add, open, close and unlink say nothing about data and are skipped; trim is a delete; sync, datasync and
+//! sync_file_range have no counterpart. A device is a file name.
+//! Source: fio HOWTO, "Trace file format v2" and "v3"; fio `iolog.c`.
+
+use super::TextFormat;
+use super::emit::{Emit, Fault, Request};
+use super::fields::{number, scaled, words_of};
+use crate::OpKind;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Two,
+    Three,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Fio {
+    /// `None` before the header line.
+    version: Option<Version>,
+    /// Sum of version 2's waits, in ns; `None` before the first.
+    waited_ns: Option<u64>,
+}
+
+impl TextFormat for Fio {
+    fn line(&mut self, line: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
+        let Some(version) = self.version else {
+            self.version = Some(match line.trim_ascii() {
+                b"fio version 2 iolog" => Version::Two,
+                b"fio version 3 iolog" => Version::Three,
+                _ => return Err(Fault::bad("`fio version 2 iolog` or 3", line)),
+            });
+            return Ok(());
+        };
+        let layout = match version {
+            Version::Two => "`filename action [offset length]`",
+            Version::Three => "`timestamp filename action [offset length]`",
+        };
+        let mut words = words_of(line);
+        let mut word = || words.next().ok_or_else(|| Fault::bad(layout, line));
+        let stamp = match version {
+            Version::Two => None,
+            Version::Three => Some(scaled(word()?, 1000, "a timestamp in us")?),
+        };
+        let (device, action) = (word()?, word()?);
+        let kind = match action {
+            b"add" | b"open" | b"close" | b"unlink" => return Ok(()),
+            b"read" => OpKind::Get,
+            b"write" => OpKind::Put,
+            b"trim" => OpKind::Delete,
+            b"wait" if version == Version::Two => {
+                let wait = scaled(word()?, 1000, "a wait in us")?;
+                self.waited_ns = Some(self.waited_ns.unwrap_or(0).saturating_add(wait));
+                return Ok(());
+            }
+            b"sync" | b"datasync" | b"sync_file_range" => {
+                out.leave_out(action);
+                return Ok(());
+            }
+            _ => {
+                return Err(Fault::bad(
+                    "a fio action (read, write, trim, sync, …)",
+                    action,
+                ));
+            }
+        };
+        let offset = number(word()?, "an offset in bytes")?;
+        let length = number(word()?, "a length in bytes")?;
+        if words.next().is_some() {
+            return Err(Fault::bad(layout, line));
+        }
+        let time_ns = match version {
+            Version::Two => self.waited_ns,
+            Version::Three => stamp,
+        };
+        out.request(Request {
+            kind,
+            device,
+            offset,
+            length,
+            time_ns,
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! libCacheSim oracleGeneral traces: binary, little-endian.
+//!
+//! ```text
+//! 0       4             12      16            24
+//! | time  | id          | size  | next access |                  oracleGeneral
+//! 0       4             12      16   17   19            27
+//! | time  | id          | size  | op | ns | next access |        oracleGeneralOpNS
+//! ```
+//!
+//! time u32 in seconds, id u64 (often a hash of the key), size u32 in bytes, next access i64 (not used). The 24-byte
+//! form has **no write flag**, so [`OracleOp`] says what a request is taken for. The 27-byte form carries the operation
+//! in libCacheSim's numbering (1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend, 9 delete, 10 incr, 11 decr, 12 read, 13 write, 14 update)
+//! and a namespace (not used: ids are distinct without it). A key is the id in 8 bytes, big-endian; a put's value has the object's size.
+//! Source: libCacheSim, `traceReader/customizedReader/oracle/oracleGeneralBin.h` and `include/libCacheSim/request.h`.
+
+use super::emit::{Emit, Fault, KeyOp};
+use super::{BinaryFormat, OracleOp};
+use crate::OpKind;
+
+#[derive(Debug)]
+pub(super) struct OracleGeneral {
+    what: Option<OracleOp>,
+}
+
+impl OracleGeneral {
+    pub(super) fn new(what: Option<OracleOp>) -> Self {
+        OracleGeneral { what }
+    }
+}
+
+impl BinaryFormat for OracleGeneral {
+    fn record_len(&mut self, _start: &[u8]) -> Result<usize, Fault> {
+        Ok(if self.what == Some(OracleOp::Recorded) {
+            27
+        } else {
+            24
+        })
+    }
+
+    fn record(&mut self, record: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+        };
+        let id = u64::from(u32_at(4)) | u64::from(u32_at(8)) << 32;
+        let kind = match self.what {
+            None | Some(OracleOp::Get) => OpKind::Get,
+            Some(OracleOp::Put) => OpKind::Put,
+            Some(OracleOp::Recorded) => match record[16] {
+                1 | 2 | 12 => OpKind::Get,
+                3..=8 | 10 | 11 | 13 | 14 => OpKind::Put,
+                9 => OpKind::Delete,
+                0 => {
+                    out.leave_out(b"nop");
+                    return Ok(());
+                }
+                other => {
+                    return Err(Fault::Bad {
+                        expected: "an operation from 0 to 14".into(),
+                        found: other.to_string(),
+                    });
+                }
+            },
+        };
+        let op = KeyOp {
+            kind,
+            key: &id.to_be_bytes(),
+            value_len: u32_at(12),
+            scan_len: 0,
+            client: b"",
+            time_ns: Some(u64::from(u32_at(0)) * 1_000_000_000),
+        };
+        out.key_op(op, 1)
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.what.is_none().then(|| {
+            "oracle-general has no write flag: every request was taken for a get \
+             (choose get, put or recorded)"
+                .into()
+        })
+    }
+}

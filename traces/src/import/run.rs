@@ -1,0 +1,241 @@
+//! Reading an input from end to end: the same for every format.
+//!
+//! What the rules below share is one question: is what is wrong the user's to know (a warning) or to decide (an error)? A bad
+//! line is an error unless `skip_bad` covers it. The last line of a text that has no line end, or the last bytes of a
+//! compressed or binary file that stop short, are what an interrupted copy leaves: a warning, provided that
+//! something good came before. An input without any operation is an error.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::emit::{Emit, Fault};
+use super::{BinaryFormat, ImportOptions, ImportReport, Plugin, Sink, TextFormat};
+use crate::TraceError;
+use crate::error::shorten;
+use crate::input::{self, Input, Lines};
+
+/// Progress is reported every so many lines or records.
+const PROGRESS_EVERY: u64 = 1 << 15;
+
+pub(super) fn run(
+    plugin: Plugin,
+    input: &Path,
+    options: &ImportOptions,
+    sink: &mut Sink<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ImportReport, TraceError> {
+    let mut forward = |op: &crate::Op| sink(op);
+    let mut run = Run {
+        file: input.display().to_string(),
+        skip_bad: options.skip_bad,
+        report: ImportReport::default(),
+        first_bad: None,
+        out: Emit::new(options, &mut forward),
+        progress,
+    };
+    match plugin {
+        Plugin::Text(mut format) => {
+            run.text(&mut *format, input::open(input)?)?;
+            if run.out.ops() == 0 && format.read_again() {
+                run.report = ImportReport::default();
+                run.first_bad = None;
+                run.out.forget_left_out();
+                run.text(&mut *format, input::open(input)?)?;
+            }
+        }
+        Plugin::Binary(mut format) => run.binary(&mut *format, input::open(input)?)?,
+    }
+    run.finish()
+}
+
+struct Run<'a> {
+    file: String,
+    skip_bad: u64,
+    report: ImportReport,
+    /// The first bad line that was skipped, as a sentence.
+    first_bad: Option<String>,
+    out: Emit<'a>,
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+impl Run<'_> {
+    fn text(&mut self, format: &mut dyn TextFormat, input: Input) -> Result<(), TraceError> {
+        let mut lines = Lines::new(input, 0);
+        loop {
+            if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
+                (self.progress)(lines.input().bytes_read(), lines.input().bytes_total());
+            }
+            let Some(line) = lines.next_line(&self.file)? else {
+                break;
+            };
+            self.report.lines += 1;
+            if line.bytes.trim_ascii().is_empty() {
+                continue;
+            }
+            let (ended, number) = (line.ended, line.number);
+            if ended {
+                if let Err(fault) = format.line(line.bytes, &mut self.out) {
+                    self.bad(fault, || format!("line {number}"))?;
+                }
+                continue;
+            }
+            // The last line. Without its end it may be cut in the middle of a number and still look whole, which
+            // is certain where the compressed stream broke off.
+            let bytes = line.bytes.to_vec();
+            let cut = lines.input().cut().is_some();
+            let fault = if cut {
+                None
+            } else {
+                format.line(&bytes, &mut self.out).err()
+            };
+            match fault {
+                None if !cut => {}
+                Some(fault) if self.out.ops() == 0 => {
+                    self.bad(fault, || format!("line {number}"))?
+                }
+                Some(Fault::Stop(error)) => return Err(error),
+                _ => self.report.warnings.push(format!(
+                    "{}: the last line ({number}) is cut short and was left out: {}",
+                    self.file,
+                    shorten(&bytes)
+                )),
+            }
+        }
+        self.input_end(lines.input());
+        Ok(())
+    }
+
+    fn binary(
+        &mut self,
+        format: &mut dyn BinaryFormat,
+        mut input: Input,
+    ) -> Result<(), TraceError> {
+        // 64 KiB and a record: a record cut by a chunk's end moves to the front of the next.
+        let mut buffer = vec![0; 64 * 1024 + 64];
+        let (mut filled, mut offset, mut record_len) = (0, 0u64, None);
+        loop {
+            let n = self.fill(&mut input, &mut buffer, &mut filled)?;
+            let len = match record_len {
+                Some(len) => len,
+                None if filled == 0 => break,
+                None => match format.record_len(&buffer[..filled]) {
+                    Ok(len) => *record_len.insert(len),
+                    Err(fault) => return Err(self.error(fault, "record 1 at byte 0".into())),
+                },
+            };
+            let whole = filled - filled % len;
+            for record in buffer[..whole].chunks_exact(len) {
+                if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
+                    (self.progress)(input.bytes_read(), input.bytes_total());
+                }
+                self.report.lines += 1;
+                if let Err(fault) = format.record(record, &mut self.out) {
+                    let number = self.report.lines;
+                    self.bad(fault, || format!("record {number} at byte {offset}"))?;
+                }
+                offset += len as u64;
+            }
+            buffer.copy_within(whole..filled, 0);
+            filled -= whole;
+            if n == 0 {
+                break;
+            }
+        }
+        if filled > 0 {
+            if self.report.lines == 0 {
+                let fault = Fault::Bad {
+                    expected: format!("records of {} bytes", record_len.unwrap_or(0)),
+                    found: format!("{filled} bytes"),
+                };
+                return Err(self.error(fault, "record 1 at byte 0".into()));
+            }
+            self.report.warnings.push(format!(
+                "{}: the last record is cut short after {filled} bytes and was left out",
+                self.file
+            ));
+        }
+        self.report.warnings.extend(format.warning());
+        self.input_end(&input);
+        Ok(())
+    }
+
+    /// Reads until the buffer is full or the input ends; returns 0 only at the end.
+    fn fill(
+        &mut self,
+        input: &mut Input,
+        buffer: &mut [u8],
+        filled: &mut usize,
+    ) -> Result<usize, TraceError> {
+        let before = *filled;
+        while *filled < buffer.len() {
+            match input.read(&mut buffer[*filled..]) {
+                Ok(0) => break,
+                Ok(n) => *filled += n,
+                Err(why) if why.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(TraceError::Io {
+                        file: self.file.clone(),
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(*filled - before)
+    }
+
+    fn input_end(&mut self, input: &Input) {
+        if let Some(cut) = input.cut() {
+            self.report
+                .warnings
+                .push(format!("{}: {cut}; what came before was used", self.file));
+        }
+        (self.progress)(input.bytes_read(), input.bytes_total());
+    }
+
+    /// A bad line or record: skipped if the allowance covers it.
+    #[cold]
+    fn bad(&mut self, fault: Fault, place: impl Fn() -> String) -> Result<(), TraceError> {
+        if matches!(fault, Fault::Bad { .. }) && self.report.skipped_bad < self.skip_bad {
+            self.report.skipped_bad += 1;
+            let error = self.error(fault, place());
+            self.first_bad.get_or_insert_with(|| error.to_string());
+            return Ok(());
+        }
+        Err(self.error(fault, place()))
+    }
+
+    fn error(&self, fault: Fault, place: String) -> TraceError {
+        match fault {
+            Fault::Bad { expected, found } => TraceError::Bad {
+                file: self.file.clone(),
+                place,
+                expected,
+                found,
+            },
+            Fault::Stop(error) => error,
+        }
+    }
+
+    fn finish(mut self) -> Result<ImportReport, TraceError> {
+        self.out.report(&mut self.report);
+        if let Some(first) = self.first_bad {
+            let skipped = self.report.skipped_bad;
+            self.report
+                .warnings
+                .push(format!("{skipped} bad lines skipped; the first: {first}"));
+        }
+        if self.report.ops == 0 {
+            let found = match &self.report.warnings[..] {
+                [] => format!("none in {} lines or records", self.report.lines),
+                warnings => format!("none ({})", warnings.join("; ")),
+            };
+            return Err(TraceError::Bad {
+                file: self.file,
+                place: "end of file".into(),
+                expected: "at least one operation".into(),
+                found,
+            });
+        }
+        Ok(self.report)
+    }
+}

@@ -1,0 +1,41 @@
+//! SPC-1 / UMass block traces.
+//!
+//! ```text
+//! ASU,LBA,Size,Opcode,Timestamp[,...]
+//! 0,303567,3584,w,0.000000
+//! ```
+//!
+//! Five columns and any number of optional ones; LBA in units of 512 bytes, size in bytes, opcode R or W in either case,
+//! timestamp in seconds. A device is an application storage unit (ASU).
+//! Source: Storage Performance Council, "SPC Trace File Format Specification" revision 1.0.1; UMass Trace Repository.
+
+use super::TextFormat;
+use super::emit::{Emit, Fault, Request};
+use super::fields::{number, scaled, time};
+use super::words::{Meaning, word};
+
+#[derive(Debug)]
+pub(super) struct Spc;
+
+impl TextFormat for Spc {
+    fn line(&mut self, line: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
+        let mut columns = line.splitn(6, |&b| b == b',').map(<[u8]>::trim_ascii);
+        let mut column = || {
+            columns.next().ok_or_else(|| {
+                Fault::bad("at least 5 columns, `ASU,LBA,Size,Opcode,Timestamp`", line)
+            })
+        };
+        let [asu, lba, size, opcode, at] = [column()?, column()?, column()?, column()?, column()?];
+        number(asu, "an ASU number")?;
+        let Some(Meaning::Op(kind)) = word(opcode) else {
+            return Err(Fault::bad("opcode R or W", opcode));
+        };
+        out.request(Request {
+            kind,
+            device: asu,
+            offset: scaled(lba, 512, "an LBA")?,
+            length: number(size, "a size in bytes")?,
+            time_ns: Some(time(at, 1_000_000_000, "a timestamp in seconds")?),
+        })
+    }
+}

@@ -1,0 +1,348 @@
+//! `trace info`: what a trace is like, in one pass and bounded memory (about 80 MiB, whatever its length).
+//!
+//! | part | how | bounded by |
+//! |---|---|---|
+//! | counts, bytes, time | sums | |
+//! | distinct keys | a table of key hashes; exact up to 3.6 M keys, then an estimate within 0.1 % | `count` |
+//! | working set | distinct keys among the first 1, 2, 5, 10, … operations | 60 points |
+//! | popularity | Zipf exponent by maximum likelihood on the frequencies of counts | `fit` |
+//! | sizes | counts by length, exact below 64 KiB | `sizes` |
+//!
+//! Operations that the header marks as warm-up are left out of everything but the counts and the set of keys: they load the
+//! store, and would bend popularity, sizes and write share towards the load. A scan counts as an access to its first key.
+
+mod count;
+mod fit;
+mod render;
+mod sizes;
+
+pub use sizes::{SizeBin, SizeStats};
+
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use crate::{Header, Op, OpKind, OpSource, TraceError};
+use count::{EXACT_KEYS, KeyCounts};
+use sizes::Sizes;
+
+/// What a trace is like. Everything but `all` is about the operations after the warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Always [`TraceInfo::SCHEMA`].
+    pub schema: &'static str,
+    /// Whether as many operations were read as the header says.
+    pub complete: bool,
+    /// The trace's name.
+    pub name: String,
+    /// Where it comes from.
+    pub source: String,
+    /// Operations, warm-up included.
+    pub ops: u64,
+    /// How many of them are warm-up.
+    pub warmup_ops: u64,
+    /// Operations by kind, warm-up included.
+    pub all: OpCounts,
+    /// Operations by kind after the warm-up.
+    pub measured: OpCounts,
+    /// Puts and deletes over all operations; `None` without operations.
+    pub write_share: Option<f64>,
+    /// Key and value bytes of puts and key bytes of deletes.
+    pub user_bytes: u64,
+    /// Share of zero bytes in the values of puts, by bytes.
+    pub zeros: f64,
+    /// Distinct keys of the trace, warm-up included.
+    pub distinct_keys: u64,
+    /// Distinct keys after the warm-up.
+    pub accessed_keys: u64,
+    /// Whether the two numbers above are exact; beyond 3.6 M keys they are estimates within 0.1 %.
+    pub keys_exact: bool,
+    /// Distinct keys against operations.
+    pub working_set: Vec<WorkingSet>,
+    /// How unevenly keys are accessed; `None` if no law can be told (fewer than two keys, or no key twice).
+    pub popularity: Option<Popularity>,
+    /// Key lengths of all operations.
+    pub key_bytes: Option<SizeStats>,
+    /// Value lengths of puts.
+    pub value_bytes: Option<SizeStats>,
+    /// Records a scan asks for.
+    pub scan_records: Option<SizeStats>,
+    /// Distinct clients, counted up to a million.
+    pub clients: u64,
+    /// From the first time stamp to the last, in nanoseconds.
+    pub duration_ns: Option<u64>,
+}
+
+/// Operations by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OpCounts {
+    /// Lookups.
+    pub get: u64,
+    /// Puts.
+    pub put: u64,
+    /// Deletes.
+    pub delete: u64,
+    /// Scans.
+    pub scan: u64,
+}
+
+impl OpCounts {
+    fn add(&mut self, kind: OpKind) {
+        match kind {
+            OpKind::Get => self.get += 1,
+            OpKind::Put => self.put += 1,
+            OpKind::Delete => self.delete += 1,
+            OpKind::Scan => self.scan += 1,
+        }
+    }
+
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.get + self.put + self.delete + self.scan
+    }
+}
+
+/// One point of the working-set curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkingSet {
+    /// The first so many operations …
+    pub ops: u64,
+    /// … touch so many distinct keys.
+    pub distinct_keys: u64,
+}
+
+/// How unevenly keys are accessed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Popularity {
+    /// The Zipf exponent of maximum likelihood; 0 is uniform.
+    pub theta: f64,
+    /// Largest difference between the distributions of access counts, observed and fitted: 0 is perfect, above 0.1 says
+    /// that the trace is not Zipf.
+    pub ks_distance: f64,
+    /// Keys that the fitted law spreads over: those of the trace if a load shows them all, else an estimate that includes
+    /// keys which happened not to be accessed.
+    pub population: u64,
+    /// Share of the accesses that go to the most accessed keys.
+    pub hottest: Vec<Hottest>,
+}
+
+/// What the most accessed keys account for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Hottest {
+    /// Share of the distinct keys of the trace …
+    pub keys: f64,
+    /// … that get this share of the accesses.
+    pub accesses: f64,
+}
+
+impl TraceInfo {
+    /// The schema's name and version.
+    pub const SCHEMA: &'static str = "treering.trace-info/1";
+
+    /// The report as text.
+    pub fn render_text(&self) -> String {
+        render::text(self)
+    }
+}
+
+/// Clients counted at most.
+const MAX_CLIENTS: usize = 1_000_000;
+
+/// Reads a trace to its end and says what it is like.
+///
+/// # Errors
+/// Those of the source.
+pub fn collect(source: &mut dyn OpSource, header: &Header) -> Result<TraceInfo, TraceError> {
+    collect_with(source, header, EXACT_KEYS)
+}
+
+fn collect_with(
+    source: &mut dyn OpSource,
+    header: &Header,
+    exact_keys: usize,
+) -> Result<TraceInfo, TraceError> {
+    let mut collector = Collector::new(exact_keys);
+    let mut op = Op::default();
+    let mut ops = 0;
+    while source.next_op(&mut op)? {
+        if ops < header.warmup_ops {
+            collector.warm_up(&op);
+        } else {
+            collector.measure(&op, header.zeros);
+        }
+        ops += 1;
+    }
+    Ok(collector.finish(header, ops))
+}
+
+/// Sums in progress.
+struct Collector {
+    keys: KeyCounts,
+    all: OpCounts,
+    measured: OpCounts,
+    user_bytes: u64,
+    value_bytes: f64,
+    zero_bytes: f64,
+    key_sizes: Sizes,
+    value_sizes: Sizes,
+    scan_sizes: Sizes,
+    clients: FxHashSet<u32>,
+    times: Option<(u64, u64)>,
+    seen: u64,
+    working_set: Vec<WorkingSet>,
+    next_point: u64,
+}
+
+impl Collector {
+    fn new(exact_keys: usize) -> Self {
+        Collector {
+            keys: KeyCounts::new(exact_keys),
+            all: OpCounts::default(),
+            measured: OpCounts::default(),
+            user_bytes: 0,
+            value_bytes: 0.0,
+            zero_bytes: 0.0,
+            key_sizes: Sizes::default(),
+            value_sizes: Sizes::default(),
+            scan_sizes: Sizes::default(),
+            clients: FxHashSet::default(),
+            times: None,
+            seen: 0,
+            working_set: Vec::new(),
+            next_point: 1,
+        }
+    }
+
+    fn warm_up(&mut self, op: &Op) {
+        self.all.add(op.kind);
+        self.keys.meet(&op.key);
+    }
+
+    fn measure(&mut self, op: &Op, default_zeros: f64) {
+        self.all.add(op.kind);
+        self.measured.add(op.kind);
+        self.keys.access(&op.key);
+        self.user_bytes += op.user_bytes();
+        self.key_sizes
+            .add(u32::try_from(op.key.len()).unwrap_or(u32::MAX));
+        match op.kind {
+            OpKind::Put => {
+                self.value_sizes.add(op.value_len);
+                let share = op.zeros.map_or(default_zeros, |z| f64::from(z) / 255.0);
+                self.value_bytes += f64::from(op.value_len);
+                self.zero_bytes += f64::from(op.value_len) * share;
+            }
+            OpKind::Scan => self.scan_sizes.add(op.scan_len),
+            OpKind::Get | OpKind::Delete => {}
+        }
+        if self.clients.len() < MAX_CLIENTS {
+            self.clients.insert(op.client);
+        }
+        if let Some(time) = op.time_ns {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
+        }
+        self.seen += 1;
+        if self.seen == self.next_point {
+            self.mark();
+            self.next_point = next_point(self.next_point);
+        }
+    }
+
+    /// Adds a point to the working-set curve.
+    fn mark(&mut self) {
+        self.working_set.push(WorkingSet {
+            ops: self.seen,
+            distinct_keys: self.keys.distinct_accessed(),
+        });
+    }
+
+    fn finish(mut self, header: &Header, ops: u64) -> TraceInfo {
+        if self.working_set.last().is_some_and(|p| p.ops < self.seen) {
+            self.mark();
+        }
+        let writes = self.measured.put + self.measured.delete;
+        let total = self.measured.total();
+        TraceInfo {
+            schema: TraceInfo::SCHEMA,
+            complete: ops == header.ops,
+            name: header.name.clone(),
+            source: header.source.clone(),
+            ops,
+            warmup_ops: header.warmup_ops.min(ops),
+            all: self.all,
+            measured: self.measured,
+            write_share: (total > 0).then(|| writes as f64 / total as f64),
+            user_bytes: self.user_bytes,
+            zeros: if self.value_bytes > 0.0 {
+                self.zero_bytes / self.value_bytes
+            } else {
+                header.zeros
+            },
+            distinct_keys: self.keys.distinct(),
+            accessed_keys: self.keys.distinct_accessed(),
+            keys_exact: self.keys.is_exact(),
+            popularity: self.popularity(header),
+            working_set: self.working_set,
+            key_bytes: self.key_sizes.stats(),
+            value_bytes: self.value_sizes.stats(),
+            scan_records: self.scan_sizes.stats(),
+            clients: self.clients.len() as u64,
+            duration_ns: self.times.map(|(first, last)| last - first),
+        }
+    }
+
+    fn popularity(&self, header: &Header) -> Option<Popularity> {
+        let frequencies = self.keys.frequencies();
+        let closed = header.warmup_ops > 0;
+        let fit = fit::zipf(fit::Observed {
+            frequencies: &frequencies,
+            accesses: self.seen,
+            keys: if closed {
+                self.keys.distinct()
+            } else {
+                self.keys.distinct_accessed()
+            },
+            closed,
+        })?;
+        let keys: u64 = frequencies.values().sum();
+        let accesses: f64 = frequencies
+            .iter()
+            .map(|(&count, &keys)| f64::from(count) * keys as f64)
+            .sum();
+        let hottest = [0.001, 0.01, 0.1, 0.2, 0.5]
+            .map(|share| Hottest {
+                keys: share,
+                accesses: accesses_of_hottest(&frequencies, share * keys as f64) / accesses,
+            })
+            .to_vec();
+        Some(Popularity {
+            theta: fit.theta,
+            ks_distance: fit.ks,
+            population: fit.population,
+            hottest,
+        })
+    }
+}
+
+/// Accesses to the `most` most accessed keys.
+fn accesses_of_hottest(frequencies: &std::collections::BTreeMap<u32, u64>, most: f64) -> f64 {
+    let (mut left, mut sum) = (most, 0.0);
+    for (&count, &keys) in frequencies.iter().rev() {
+        let taken = left.min(keys as f64);
+        sum += taken * f64::from(count);
+        left -= taken;
+    }
+    sum
+}
+
+/// 1, 2, 5, 10, 20, 50, …
+fn next_point(point: u64) -> u64 {
+    let leading = point / 10u64.pow(point.ilog10());
+    match leading {
+        2 => point / 2 * 5,
+        _ => point.saturating_mul(2),
+    }
+}
+
+#[cfg(test)]
+mod tests;

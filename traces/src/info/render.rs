@@ -1,0 +1,194 @@
+//! The report as text.
+
+use std::fmt::Write as _;
+
+use super::{OpCounts, SizeStats, TraceInfo};
+
+/// Writing to a `String` cannot fail, so its result says nothing.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => {{
+        let _ = writeln!($out, $($arg)*);
+    }};
+}
+
+pub(super) fn text(info: &TraceInfo) -> String {
+    let mut out = String::new();
+    line!(out, "{}", info.name);
+    line!(out, "  source         {}", info.source);
+    let cut = if info.complete {
+        ""
+    } else {
+        "  (not as many as its header says)"
+    };
+    line!(
+        out,
+        "  operations     {}, of which {} warm-up{cut}",
+        count(info.ops),
+        count(info.warmup_ops)
+    );
+    kinds(&mut out, &info.measured, info.warmup_ops > 0);
+    if let Some(share) = info.write_share {
+        line!(out, "  write share    {:.2} %", share * 100.0);
+    }
+    line!(out, "  user bytes     {}", bytes(info.user_bytes as f64));
+    line!(
+        out,
+        "  zero bytes     {:.1} % of values",
+        info.zeros * 100.0
+    );
+    let about = if info.keys_exact { "" } else { "about " };
+    line!(
+        out,
+        "  distinct keys  {about}{}, of which {about}{} accessed",
+        count(info.distinct_keys),
+        count(info.accessed_keys)
+    );
+    line!(out, "  clients        {}", count(info.clients));
+    if let Some(ns) = info.duration_ns {
+        line!(out, "  duration       {:.3} s", ns as f64 / 1e9);
+    }
+    popularity(&mut out, info);
+    line!(
+        out,
+        "\nsizes            count       min      mean       p50       p99       max"
+    );
+    size_row(&mut out, "key bytes", &info.key_bytes);
+    size_row(&mut out, "value bytes", &info.value_bytes);
+    size_row(&mut out, "scan records", &info.scan_records);
+    if let Some(values) = info.value_bytes.as_ref().filter(|v| v.min < v.max) {
+        histogram(&mut out, values);
+    }
+    working_set(&mut out, info);
+    out
+}
+
+fn kinds(out: &mut String, ops: &OpCounts, warmed: bool) {
+    let total = ops.total().max(1) as f64;
+    let note = if warmed {
+        "  (after warm-up, as all below)"
+    } else {
+        ""
+    };
+    let part = |n: u64| format!("{} ({:.1} %)", count(n), n as f64 / total * 100.0);
+    line!(
+        out,
+        "  by kind        get {}, put {}, delete {}, scan {}{note}",
+        part(ops.get),
+        part(ops.put),
+        part(ops.delete),
+        part(ops.scan)
+    );
+}
+
+fn popularity(out: &mut String, info: &TraceInfo) {
+    let Some(popularity) = &info.popularity else {
+        line!(out, "  popularity     no key twice: no law to tell");
+        return;
+    };
+    line!(
+        out,
+        "  popularity     Zipf {:.3} over {} keys, Kolmogorov-Smirnov distance {:.3}{}",
+        popularity.theta,
+        count(popularity.population),
+        popularity.ks_distance,
+        if popularity.ks_distance > 0.1 {
+            " (a poor fit)"
+        } else {
+            ""
+        }
+    );
+    let shares: Vec<String> = popularity
+        .hottest
+        .iter()
+        .map(|hot| {
+            format!(
+                "{:.1} % of keys {:.1} %",
+                hot.keys * 100.0,
+                hot.accesses * 100.0
+            )
+        })
+        .collect();
+    line!(out, "  accesses to    {}", shares.join(", "));
+}
+
+fn size_row(out: &mut String, name: &str, sizes: &Option<SizeStats>) {
+    if let Some(s) = sizes {
+        line!(
+            out,
+            "{name:<14}{:>8}{:>10}{:>10.1}{:>10}{:>10}{:>10}",
+            count(s.count),
+            s.min,
+            s.mean,
+            s.p50,
+            s.p99,
+            s.max
+        );
+    }
+}
+
+fn histogram(out: &mut String, values: &SizeStats) {
+    const WIDTH: f64 = 40.0;
+    let most = values
+        .histogram
+        .iter()
+        .map(|bin| bin.count)
+        .max()
+        .unwrap_or(1);
+    line!(out, "\nvalue bytes");
+    for bin in &values.histogram {
+        let bar = (bin.count as f64 / most as f64 * WIDTH).ceil() as usize;
+        let range = format!("{}-{}", bin.from, bin.to);
+        line!(
+            out,
+            "{range:>22} {:>8} {}",
+            count(bin.count),
+            "#".repeat(bar)
+        );
+    }
+}
+
+fn working_set(out: &mut String, info: &TraceInfo) {
+    line!(
+        out,
+        "\nworking set: the first so many operations touch so many keys"
+    );
+    for point in info
+        .working_set
+        .iter()
+        .filter(|p| p.ops >= 100 || info.ops < 100)
+    {
+        line!(
+            out,
+            "{:>14} {:>12}  {:>5.1} %",
+            count(point.ops),
+            count(point.distinct_keys),
+            point.distinct_keys as f64 / point.ops as f64 * 100.0
+        );
+    }
+}
+
+/// 12, 9999, 12.3k, 4.50M, 1.20G: four significant figures at most.
+fn count(n: u64) -> String {
+    let x = n as f64;
+    match n {
+        0..10_000 => n.to_string(),
+        10_000..1_000_000 => format!("{:.1}k", x / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2}M", x / 1e6),
+        _ => format!("{:.2}G", x / 1e9),
+    }
+}
+
+/// Binary units.
+fn bytes(mut x: f64) -> String {
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if x < 1024.0 {
+            return if unit == "B" {
+                format!("{x} B")
+            } else {
+                format!("{x:.1} {unit}")
+            };
+        }
+        x /= 1024.0;
+    }
+    format!("{x:.1} TiB")
+}
