@@ -8,7 +8,7 @@
 //! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
 //! | [`log`] | flush group sizes, block rounding | closed form |
-//! | [`device`] | the drive's own writes | the FTL's forms over classes of blocks |
+//! | [`device`] | the drive's own writes | fixed point over kinds of blocks |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
 //! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM), and
@@ -21,5 +21,6 @@ pub mod log;
 pub mod store;
 pub mod workload;
 
-pub use store::{DeviceParams, HostWa, Prediction, predict};
+pub use device::{Cleaning, DeviceParams, DeviceWa};
+pub use store::{HostWa, Prediction, predict};
 pub use workload::{Span, Workload};

@@ -16,12 +16,10 @@ use serde::Serialize;
 use treering_engine::{BLOCK_SIZE, Durability, Options, PageStoreKind, TablePersist};
 
 use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
-use super::device::{self, DeviceWa, Traffic};
+use super::device::{self, DeviceParams, DeviceWa, Traffic};
 use super::leaf::LeafLevel;
 use super::log::{self, Triggers};
 use super::workload::{Totals, Workload};
-
-pub use super::device::DeviceParams;
 
 /// Page-table entries in a block: 8 bytes each behind a header of 16.
 const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
