@@ -199,13 +199,57 @@ impl<'a> Run<'a> {
         (1.0 - cache.misses / sampled.max(1.0)).clamp(0.0, 1.0)
     }
 
+    /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time, each with the leaves it has then
+    /// and the accesses spread over fewer leaves.
     fn cache(&self) -> CachePrediction {
         let period = if self.checkpoint_ops() < self.ops {
             self.checkpoint_ops()
         } else {
             f64::INFINITY
         };
-        cache::clock(&self.classes, self.shape, period)
+        let slices: Vec<CachePrediction> = (self.sizes().into_iter())
+            .map(|size| {
+                let scaled = |c: &PageClass| PageClass {
+                    pages: c.pages * size,
+                    rate: c.rate / size,
+                    own_rate: c.own_rate / size,
+                    ..*c
+                };
+                let classes: Vec<PageClass> = self.classes.iter().map(scaled).collect();
+                cache::clock(&classes, self.shape, period)
+            })
+            .collect();
+        let mean = |f: fn(&CachePrediction) -> f64| {
+            slices.iter().map(f).sum::<f64>() / slices.len() as f64
+        };
+        CachePrediction {
+            // What counts is how often the hand comes by.
+            rotation_ops: 1.0 / mean(|c| 1.0 / c.rotation_ops),
+            hit_ratio: mean(|c| c.hit_ratio),
+            misses: mean(|c| c.misses),
+            evicted_dirty: mean(|c| c.evicted_dirty),
+            dirty_at_checkpoint: mean(|c| c.dirty_at_checkpoint),
+        }
+    }
+
+    /// Leaves in each slice of the measured part, as a share of those at its end; one slice if hardly any appear.
+    fn sizes(&self) -> Vec<f64> {
+        const SLICES: u32 = 24;
+        if self.splits < 0.02 * self.level.count() {
+            return vec![1.0];
+        }
+        let tick = self.workload.tick as f64;
+        let begin = self.workload.warmup.all_ops() as f64 / tick;
+        let leaves_at = |at: f64| {
+            let splits = self
+                .level
+                .splits
+                .partition_point(|s| f64::from(s.time) < at);
+            (splits as f64 + 1.0) / self.level.leaves.len() as f64
+        };
+        (0..SLICES)
+            .map(|i| leaves_at(begin + (f64::from(i) + 0.5) / f64::from(SLICES) * self.ops / tick))
+            .collect()
     }
 
     /// Operations since the last checkpoint when measuring begins, at the measured part's pace.
@@ -451,7 +495,7 @@ impl<'a> Run<'a> {
         if self.splits > 0.1 * self.level.count() {
             let grown = 100.0 * self.splits / self.level.count();
             warnings.push(format!(
-                "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree at its final size"
+                "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
             ));
         }
         if self.workload.sample_shift > 0 {
