@@ -17,8 +17,8 @@
 //! half the time between two write-backs, because frames that the hand frees wait for a miss (`T1`).
 //!
 //! *Writes.* With `δ = wλ`: given that an interval between two visits of the hand saw an access, it saw no write with probability
-//! `c = (exp(-δT) - e)/q`. Everything else below is a sum of geometric series over intervals; [`Residence::clean_evictions`] and
-//! [`Residence::dirty_at_checkpoint`] give them in closed form, for checkpoints that write all dirty pages every `τ`
+//! `c = (exp(-δT) - e)/q`. Everything else below is a sum of geometric series over intervals; `Residence::clean_evictions` and
+//! `Residence::dirty_at_checkpoint` give them in closed form, for checkpoints that write all dirty pages every `τ`
 //! operations. They are exact for the model; the model's only liberty is that `T` is the same for everyone and constant.
 //!
 //! *Finite traces.* Rates come from counts in a trace of `n` operations. Seen from one of its own accesses, a page with `a` accesses
