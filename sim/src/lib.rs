@@ -1,3 +1,13 @@
 //! Discrete-event devices, predictors, replay and reports.
+//!
+//! | room | what |
+//! |---|---|
+//! | [`ssd`] | a drive: flash translation layer, garbage collection, timing |
+//! | [`predict`] | write amplification from a trace's statistics alone |
+//! | [`replay`] | a trace through the real engine on a device, in virtual time |
+//! | [`report`] | what came out, as JSON, text and HTML |
 
+#![warn(missing_docs)]
+
+pub mod predict;
 pub mod ssd;

@@ -1,0 +1,372 @@
+//! Leaves without a tree: which keys share a page.
+//!
+//! The shape of a B-tree's leaf level depends on nothing but the order in which keys came and how many bytes each takes. So it can be
+//! computed by recursion on key ranges, with no page, no index, no search:
+//!
+//! ```text
+//! range of ranks, keys in order of insertion      k1 k2 k3 ... kj | kj+1 ...
+//!                                                 ^ fit the page   ^ the first that does not: split here
+//! sort k1..kj, choose the separator, part the list (stably) into both sides, recurse
+//! ```
+//!
+//! `O(N log(N/m))` moves of a 4-byte rank. Keys in random order give the occupancies of random B-trees (Yao, *On random 2-3
+//! trees*, Acta Inf. 1978: mean fill -> ln 2), with the growth wave that a tree of finitely many records shows around that limit
+//! (all leaves of a young tree split at about the same time); keys in sorted order give half-full leaves. Neither is assumed,
+//! both come out.
+//!
+//! Costs of a record and rules of a split: B-Trees Are Back §2 "Separator Selection", §3.1 prefix truncation, §3.2 slots of 10
+//! bytes with heads.
+//!
+//! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the size of its last value
+//! from the beginning. Both are exact for loads followed by updates of equal size.
+
+use super::workload::{NEVER, Workload};
+
+/// Bytes of a page header, besides the two fence keys.
+const HEADER_BYTES: usize = 48;
+/// Bytes of a slot.
+const SLOT_BYTES: usize = 10;
+
+/// One leaf at the end of the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leaf {
+    /// Records in it.
+    pub records: u32,
+    /// Bytes in use, header and fences included.
+    pub used_bytes: u32,
+    /// Length of the lower fence.
+    pub fence_len: u32,
+    /// Measured reads (gets and what scans touch) of the leaf.
+    pub reads: f64,
+    /// Measured writes of the leaf.
+    pub writes: f64,
+    /// Warm-up puts of new keys since the last split of the leaf's range: how fresh it is when measuring begins.
+    pub loaded: u32,
+    /// Operation number (in ticks) of the latest insertion into it.
+    pub last_insert: u32,
+}
+
+/// A split that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Operation number at which it happened, in ticks.
+    pub time: u32,
+    /// Bytes of the records that moved: varint lengths, keys, values.
+    pub moved_bytes: u32,
+    /// Length of the separator.
+    pub separator_len: u32,
+}
+
+/// The leaf level of the sample.
+#[derive(Debug)]
+pub struct LeafLevel {
+    /// The leaves in key order.
+    pub leaves: Vec<Leaf>,
+    /// The splits in order of time.
+    pub splits: Vec<Split>,
+    /// What one leaf of the sample stands for.
+    pub weight: f64,
+}
+
+impl LeafLevel {
+    /// Grows the leaves of `workload` in pages of `page_size` bytes.
+    #[must_use]
+    pub fn grow(workload: &Workload, page_size: usize) -> LeafLevel {
+        let order = workload.key_order();
+        let mut growth = Growth::new(workload, &order, page_size);
+        let mut inserted = growth.insertion_order();
+        growth.run(&mut inserted);
+        let mut level = LeafLevel {
+            leaves: growth.leaves,
+            splits: growth.splits,
+            weight: workload.sample_weight(),
+        };
+        level.splits.sort_by_key(|s| s.time);
+        level.spread_accesses(workload, &order, &growth.leaf_starts);
+        level
+    }
+
+    /// Number of leaves of the whole tree.
+    #[must_use]
+    pub fn count(&self) -> f64 {
+        self.leaves.len() as f64 * self.weight
+    }
+
+    /// Mean number of records in a leaf.
+    #[must_use]
+    pub fn records_per_leaf(&self) -> f64 {
+        let records: f64 = self.leaves.iter().map(|l| f64::from(l.records)).sum();
+        records / self.leaves.len().max(1) as f64
+    }
+
+    /// Gives each leaf the accesses of the keys in its range; scans also touch the leaves behind.
+    fn spread_accesses(&mut self, workload: &Workload, order: &[u32], starts: &[u32]) {
+        let mut scan_starts = vec![0u32; self.leaves.len()];
+        for (i, &start) in starts.iter().enumerate() {
+            let end = starts.get(i + 1).map_or(order.len(), |&s| s as usize);
+            let leaf = &mut self.leaves[i];
+            for &key in &order[start as usize..end] {
+                let k = &workload.keys[key as usize];
+                leaf.reads += f64::from(k.reads);
+                leaf.writes += f64::from(k.writes);
+                if !workload.scans.is_empty() {
+                    scan_starts[i] += workload.scans.get(&key).copied().unwrap_or(0);
+                }
+            }
+        }
+        let scans = workload.measured.of(treering_traces::OpKind::Scan);
+        if scans > 0 {
+            let mean = workload.measured.scanned_records as f64 / scans as f64;
+            self.extend_scans(&scan_starts, mean);
+        }
+    }
+
+    /// A scan of `length` records begins in the middle of its leaf on average, then reads on.
+    fn extend_scans(&mut self, scan_starts: &[u32], length: f64) {
+        for (i, &n) in scan_starts.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let mut left = length - f64::from(self.leaves[i].records) / 2.0;
+            for leaf in &mut self.leaves[i + 1..] {
+                let records = f64::from(leaf.records).max(1.0);
+                // Of all starting points some end in this leaf's left neighbour.
+                leaf.reads += f64::from(n) * (0.5 + left / records).clamp(0.0, 1.0);
+                left -= records;
+                if left < -records / 2.0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A key range that is still to be grown.
+struct Range {
+    /// Its part of the insertion order.
+    keys: std::ops::Range<usize>,
+    /// How many of these are there already: a split moved them.
+    present: usize,
+    /// First rank that it covers.
+    start: u32,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+}
+
+/// The recursion under way.
+struct Growth<'a> {
+    workload: &'a Workload,
+    /// Key indices in key order: `order[rank]`.
+    order: &'a [u32],
+    page_size: usize,
+    leaves: Vec<Leaf>,
+    leaf_starts: Vec<u32>,
+    splits: Vec<Split>,
+    scratch: Vec<u32>,
+}
+
+impl<'a> Growth<'a> {
+    fn new(workload: &'a Workload, order: &'a [u32], page_size: usize) -> Self {
+        Growth {
+            workload,
+            order,
+            page_size,
+            leaves: Vec::new(),
+            leaf_starts: Vec::new(),
+            splits: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn key(&self, rank: u32) -> &'a [u8] {
+        self.workload.key(self.order[rank as usize])
+    }
+
+    fn value_len(&self, rank: u32) -> usize {
+        self.workload.keys[self.order[rank as usize] as usize].value_len as usize
+    }
+
+    fn first_put(&self, rank: u32) -> u32 {
+        self.workload.keys[self.order[rank as usize] as usize].first_put
+    }
+
+    /// What a record takes in a page whose keys share `prefix` bytes.
+    fn cost(&self, rank: u32, prefix: usize) -> usize {
+        let key = self.key(rank).len().saturating_sub(prefix);
+        SLOT_BYTES + key + self.value_len(rank)
+    }
+
+    /// The ranks of the keys that were ever put, by time of the first put.
+    fn insertion_order(&self) -> Vec<u32> {
+        let keys = &self.workload.keys;
+        let mut rank_of = vec![0u32; keys.len()];
+        for (rank, &key) in self.order.iter().enumerate() {
+            rank_of[key as usize] = rank as u32;
+        }
+        // Keys are numbered in the order in which they were first seen, so this is sorted or nearly so.
+        let mut by_time: Vec<u32> = (0..keys.len() as u32)
+            .filter(|&k| keys[k as usize].first_put != NEVER)
+            .collect();
+        by_time.sort_by_key(|&k| keys[k as usize].first_put);
+        by_time.into_iter().map(|k| rank_of[k as usize]).collect()
+    }
+
+    /// Grows all ranges, left before right.
+    fn run(&mut self, inserted: &mut [u32]) {
+        let mut ranges = vec![Range {
+            keys: 0..inserted.len(),
+            present: 0,
+            start: 0,
+            lower: Vec::new(),
+            upper: None,
+        }];
+        while let Some(range) = ranges.pop() {
+            let keys = &mut inserted[range.keys.clone()];
+            if let Some((left, right)) = self.fill_or_split(&range, keys) {
+                ranges.push(right);
+                ranges.push(left);
+            }
+        }
+    }
+
+    /// Fills a page until it overflows; a page that does not overflow becomes a leaf.
+    fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
+        let upper = range.upper.as_deref();
+        let prefix = upper.map_or(0, |u| common_prefix(&range.lower, u));
+        let mut used = HEADER_BYTES + range.lower.len() + upper.map_or(0, <[u8]>::len);
+        let mut fit = keys.len();
+        for (i, &rank) in keys.iter().enumerate() {
+            let cost = self.cost(rank, prefix);
+            if used + cost > self.page_size && i >= 2.max(range.present) {
+                fit = i;
+                break;
+            }
+            used += cost;
+        }
+        if fit == keys.len() {
+            let last = keys.last().map_or(0, |&r| self.first_put(r));
+            self.leaf_starts.push(range.start);
+            self.leaves.push(Leaf {
+                records: keys.len() as u32,
+                used_bytes: used as u32,
+                fence_len: range.lower.len() as u32,
+                reads: 0.0,
+                writes: 0.0,
+                loaded: (keys.len() - range.present) as u32,
+                last_insert: last,
+            });
+            return None;
+        }
+        Some(self.split(range, keys, fit, prefix))
+    }
+
+    fn split(
+        &mut self,
+        range: &Range,
+        keys: &mut [u32],
+        fit: usize,
+        prefix: usize,
+    ) -> (Range, Range) {
+        let time = self.first_put(keys[fit]);
+        let mut page = keys[..fit].to_vec();
+        page.sort_unstable();
+        let at = self.choose_separator(&page, prefix);
+        let separator = self.separator(page[at - 1], page[at]);
+        let boundary = self.first_rank_from(&separator, page[at - 1] + 1, page[at]);
+        let moved: usize = page[at..].iter().map(|&r| self.moved_bytes(r)).sum();
+        self.splits.push(Split {
+            time,
+            moved_bytes: moved as u32,
+            separator_len: separator.len() as u32,
+        });
+        let left_len = self.part(keys, boundary);
+        let middle = range.keys.start + left_len;
+        let left = Range {
+            keys: range.keys.start..middle,
+            present: at,
+            start: range.start,
+            lower: range.lower.clone(),
+            upper: Some(separator.clone()),
+        };
+        let right = Range {
+            keys: middle..range.keys.end,
+            present: fit - at,
+            start: boundary,
+            lower: separator,
+            upper: range.upper.clone(),
+        };
+        (left, right)
+    }
+
+    /// Index of the first record of the right side: around the median by bytes, where the separator is shortest
+    /// (B-Trees Are Back §2).
+    fn choose_separator(&self, page: &[u32], prefix: usize) -> usize {
+        let count = page.len();
+        let total: usize = page.iter().map(|&r| self.cost(r, prefix)).sum();
+        let mut middle = count - 1;
+        let mut left = 0;
+        for (i, &rank) in page.iter().enumerate() {
+            let more = left + self.cost(rank, prefix);
+            if 2 * more > total {
+                let closer_without = total - 2 * left <= 2 * more - total;
+                middle = if closer_without { i } else { i + 1 };
+                break;
+            }
+            left = more;
+        }
+        let middle = middle.clamp(1, count - 1);
+        let keys = (count / 16).max(2);
+        let first = middle.saturating_sub(keys / 2);
+        let end = (first + keys).min(count);
+        let lowest = self.key(page[first]);
+        let shared = common_prefix(lowest, self.key(page[end - 1]));
+        (first + 1..end)
+            .find(|&i| self.key(page[i]).get(shared) != lowest.get(shared))
+            .unwrap_or(middle)
+    }
+
+    /// The shortest string above the one key and not above the other.
+    fn separator(&self, below: u32, from: u32) -> Vec<u8> {
+        let key = self.key(from);
+        let shared = common_prefix(self.key(below), key);
+        key[..(shared + 1).min(key.len())].to_vec()
+    }
+
+    /// The first rank in `low..=high` whose key is not below `separator`; that of `high` is not.
+    fn first_rank_from(&self, separator: &[u8], mut low: u32, mut high: u32) -> u32 {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.key(middle) < separator {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// What a record takes in the list that a split's log record carries.
+    fn moved_bytes(&self, rank: u32) -> usize {
+        let (key, value) = (self.key(rank).len(), self.value_len(rank));
+        let lengths = super::log::varint_len(key as u64) + super::log::varint_len(value as u64);
+        lengths as usize + key + value
+    }
+
+    /// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
+    fn part(&mut self, keys: &mut [u32], boundary: u32) -> usize {
+        self.scratch.resize(keys.len().max(self.scratch.len()), 0);
+        let (mut below, mut above) = (0, 0);
+        for i in 0..keys.len() {
+            let rank = keys[i];
+            // Both writes, no branch: which side a key falls on is a coin toss.
+            keys[below] = rank;
+            self.scratch[above] = rank;
+            let is_below = usize::from(rank < boundary);
+            below += is_below;
+            above += 1 - is_below;
+        }
+        keys[below..].copy_from_slice(&self.scratch[..above]);
+        below
+    }
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}

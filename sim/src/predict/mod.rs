@@ -1,0 +1,26 @@
+//! Predictors: write amplification from the trace's own statistics and the options.
+//!
+//! A predictor never runs the engine and never looks at the run it predicts. One model per mechanism:
+//!
+//! | module | mechanism | method |
+//! |---|---|---|
+//! | [`workload`] | the trace: popularity, sizes, order of keys | one streaming pass, sampled by key hash beyond a budget |
+//! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
+//! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
+//! | [`log`] | flush group sizes, block rounding | closed form |
+//! | [`device`] | the drive's own writes | fixed point over kinds of blocks |
+//! | [`store`] | what each store writes beside pages; the whole | composition |
+//!
+//! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM), and
+//! say in [`Prediction::warnings`] when the trace is visibly not so.
+
+pub mod cache;
+pub mod device;
+pub mod leaf;
+pub mod log;
+pub mod store;
+pub mod workload;
+
+pub use device::{Cleaning, DeviceParams, DeviceWa};
+pub use store::{HostWa, Prediction, predict};
+pub use workload::{Span, Workload};

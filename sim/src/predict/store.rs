@@ -1,0 +1,509 @@
+//! The whole: from trace and options to bytes written by class, per user byte.
+//!
+//! With `W` pages written by eviction and checkpoints (from [`super::cache`]), page size `s`, `N` checkpoints, `U` user
+//! bytes, snapshots of `S` bytes (B⁻-tree §2.4 and eq. (1): `WA = WA_log + WA_pg + WA_e`):
+//!
+//! | store | page | extra |
+//! |---|---|---|
+//! | in place | `W s / U` | `(W s + N (S + 4096)) / U`: every page goes through the journal first |
+//! | copy-on-write, table at each flush | `W s / U` | `(4096 W + N (S + 4096)) / U` |
+//! | copy-on-write, table at checkpoints | `W s / U` | `(4096 N t + N (S + 4096)) / U`, `t` table blocks changed in a period |
+//!
+//! Checkpoints are counted, not averaged: the log position at which each begins follows from the records alone. A trace
+//! of few checkpoints has 2 or 3 of them, not 2.6.
+
+use serde::Serialize;
+use treering_engine::{BLOCK_SIZE, Durability, Options, PageStoreKind, TablePersist};
+
+use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
+use super::device::{self, DeviceParams, DeviceWa, Traffic};
+use super::leaf::LeafLevel;
+use super::log::{self, Triggers};
+use super::workload::{Totals, Workload};
+
+/// Page-table entries in a block: 8 bytes each behind a header of 16.
+const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
+/// Header of a chunk of the index snapshot.
+const SNAPSHOT_HEADER_BYTES: f64 = 24.0;
+/// Bytes of a snapshot entry beside the fence.
+const SNAPSHOT_ENTRY_BYTES: f64 = 10.0;
+
+/// Bytes the engine writes, over user bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HostWa {
+    /// Redo log.
+    pub log: f64,
+    /// Pages at their home.
+    pub page: f64,
+    /// Journal, page table, snapshots, superblocks.
+    pub extra: f64,
+    /// All of them.
+    pub total: f64,
+}
+
+/// What the predictors say of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// By the engine, over user bytes.
+    pub host: HostWa,
+    /// By the drive, over user bytes.
+    pub device: DeviceWa,
+    /// Share of page accesses that the cache answers.
+    pub hit_ratio: f64,
+    /// The same for an LRU cache of equal size, by Che's approximation.
+    pub lru_hit_ratio: f64,
+    /// Leaves at the end of the trace.
+    pub leaves: f64,
+    /// Mean number of records in a leaf.
+    pub records_per_leaf: f64,
+    /// Operations between two visits of the clock hand to a frame; infinite (JSON null) if all pages fit.
+    pub rotation_ops: f64,
+    /// Log bytes a flush writes, before rounding to blocks.
+    pub log_group_bytes: f64,
+    /// Checkpoints that begin within the measured part.
+    pub checkpoints: u64,
+    /// Where the trace strays from what the models assume.
+    pub warnings: Vec<String>,
+}
+
+/// Predicts what replaying `workload` on a store with `options` on `device` writes.
+#[must_use]
+pub fn predict(workload: &Workload, options: &Options, device: &DeviceParams) -> Prediction {
+    let level = LeafLevel::grow(workload, options.page_size);
+    let run = Run::new(workload, options, &level);
+    let cache = run.cache();
+    let checkpoints = run.checkpoints();
+    let pages = run.pages_written(&cache, &checkpoints);
+    let flushes = run.log(&cache, &checkpoints, pages);
+    let extra = run.extra_bytes(pages, &checkpoints, device);
+    let user = (workload.measured.user_bytes as f64).max(1.0);
+    let page_bytes = pages * options.page_size as f64;
+    let host = HostWa {
+        log: flushes.device_bytes / user,
+        page: page_bytes / user,
+        extra: extra / user,
+        total: (flushes.device_bytes + page_bytes + extra) / user,
+    };
+    let traffic = run.traffic(&cache, &checkpoints, pages, flushes.device_bytes, extra);
+    Prediction {
+        host,
+        device: device::predict(device, &traffic, user),
+        hit_ratio: run.hit_ratio(&cache),
+        lru_hit_ratio: cache::che_lru_hit_ratio(&run.classes, run.shape.frames),
+        leaves: level.count(),
+        records_per_leaf: level.records_per_leaf(),
+        rotation_ops: cache.rotation_ops,
+        log_group_bytes: flushes.group,
+        checkpoints: checkpoints.len() as u64,
+        warnings: run.warnings(),
+    }
+}
+
+/// A checkpoint of the measured part.
+#[derive(Clone, Copy, Debug)]
+struct Checkpoint {
+    /// Measured operations before it began.
+    at: f64,
+    /// Measured operations since the one before it; more than `at` if that was in the warm-up.
+    since: f64,
+}
+
+/// What the log does.
+struct Flushes {
+    group: f64,
+    device_bytes: f64,
+}
+
+/// A run about to be predicted: inputs and what several steps need.
+struct Run<'a> {
+    workload: &'a Workload,
+    options: &'a Options,
+    level: &'a LeafLevel,
+    classes: Vec<PageClass>,
+    shape: CacheShape,
+    /// Measured operations.
+    ops: f64,
+    /// Log bytes appended in the warm-up and in the measured part.
+    warmup_log: f64,
+    measured_log: f64,
+    /// Splits of the measured part, in the whole tree.
+    splits: f64,
+}
+
+impl<'a> Run<'a> {
+    fn new(workload: &'a Workload, options: &'a Options, level: &'a LeafLevel) -> Self {
+        let ops = workload.measured.all_ops() as f64;
+        let mut builder = ClassBuilder::new(ops);
+        for leaf in &level.leaves {
+            builder.add(level.weight, leaf.reads, leaf.writes);
+        }
+        let page_name = log::page_name_bytes(level.count());
+        let warmup_end = workload.warmup.all_ops() / workload.tick;
+        let split_log = |measured: bool| -> (f64, f64) {
+            let mine = level
+                .splits
+                .iter()
+                .filter(|s| (u64::from(s.time) >= warmup_end) == measured);
+            let each = |s: &super::leaf::Split| {
+                f64::from(s.moved_bytes) + 2.0 * f64::from(s.separator_len) + 2.0 * page_name + 8.0
+            };
+            mine.fold((0.0, 0.0), |(n, bytes), s| {
+                (n + level.weight, bytes + level.weight * each(s))
+            })
+        };
+        let records = |t: &Totals| t.log_bytes as f64 + t.writes() as f64 * page_name;
+        let (splits, split_bytes) = split_log(true);
+        Run {
+            workload,
+            options,
+            level,
+            classes: builder.finish(),
+            shape: CacheShape::new(
+                options.cache_bytes,
+                options.page_size,
+                options.write_batch_pages,
+            ),
+            ops,
+            warmup_log: records(&workload.warmup) + split_log(false).1,
+            measured_log: records(&workload.measured) + split_bytes,
+            splits,
+        }
+    }
+
+    /// Log positions count block headers too.
+    fn positions(log_bytes: f64) -> f64 {
+        log_bytes * BLOCK_SIZE as f64 / log::PAYLOAD_BYTES
+    }
+
+    fn log_per_op(&self) -> f64 {
+        self.measured_log / self.ops.max(1.0)
+    }
+
+    /// Measured operations between two checkpoints.
+    fn checkpoint_ops(&self) -> f64 {
+        let every = self.options.checkpoint_log_bytes as f64;
+        every / Self::positions(self.log_per_op())
+    }
+
+    fn fits(&self) -> bool {
+        self.shape.holds_all(self.level.count())
+    }
+
+    /// What a sample of keys lacks of the accesses goes to keys so popular that a single one matters: hits (SHARDS-adj, Waldspurger
+    /// et al., FAST'15 §4.2).
+    fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
+        if self.workload.sample_shift == 0 {
+            return cache.hit_ratio;
+        }
+        let sampled: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
+        (1.0 - cache.misses / sampled.max(1.0)).clamp(0.0, 1.0)
+    }
+
+    /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time, each with the leaves it has then
+    /// and the accesses spread over fewer leaves.
+    fn cache(&self) -> CachePrediction {
+        let period = if self.checkpoint_ops() < self.ops {
+            self.checkpoint_ops()
+        } else {
+            f64::INFINITY
+        };
+        let slices: Vec<CachePrediction> = (self.sizes().into_iter())
+            .map(|size| {
+                let scaled = |c: &PageClass| PageClass {
+                    pages: c.pages * size,
+                    rate: c.rate / size,
+                    own_rate: c.own_rate / size,
+                    ..*c
+                };
+                let classes: Vec<PageClass> = self.classes.iter().map(scaled).collect();
+                cache::clock(&classes, self.shape, period)
+            })
+            .collect();
+        let mean = |f: fn(&CachePrediction) -> f64| {
+            slices.iter().map(f).sum::<f64>() / slices.len() as f64
+        };
+        CachePrediction {
+            // What counts is how often the hand comes by.
+            rotation_ops: 1.0 / mean(|c| 1.0 / c.rotation_ops),
+            hit_ratio: mean(|c| c.hit_ratio),
+            misses: mean(|c| c.misses),
+            evicted_dirty: mean(|c| c.evicted_dirty),
+            dirty_at_checkpoint: mean(|c| c.dirty_at_checkpoint),
+        }
+    }
+
+    /// Leaves in each slice of the measured part, as a share of those at its end; one slice if hardly any appear.
+    fn sizes(&self) -> Vec<f64> {
+        const SLICES: u32 = 24;
+        if self.splits < 0.02 * self.level.count() {
+            return vec![1.0];
+        }
+        let tick = self.workload.tick as f64;
+        let begin = self.workload.warmup.all_ops() as f64 / tick;
+        let leaves_at = |at: f64| {
+            let splits = self
+                .level
+                .splits
+                .partition_point(|s| f64::from(s.time) < at);
+            (splits as f64 + 1.0) / self.level.leaves.len() as f64
+        };
+        (0..SLICES)
+            .map(|i| leaves_at(begin + (f64::from(i) + 0.5) / f64::from(SLICES) * self.ops / tick))
+            .collect()
+    }
+
+    /// Operations since the last checkpoint when measuring begins, at the measured part's pace.
+    fn phase(&self) -> f64 {
+        let every = self.options.checkpoint_log_bytes as f64;
+        let per_op = Self::positions(self.log_per_op());
+        if per_op == 0.0 {
+            0.0
+        } else {
+            Self::positions(self.warmup_log).rem_euclid(every) / per_op
+        }
+    }
+
+    fn checkpoints(&self) -> Vec<Checkpoint> {
+        let period = self.checkpoint_ops();
+        let mut at = period - self.phase();
+        let mut list = Vec::new();
+        while at < self.ops && at.is_finite() && list.len() < 10_000_000 {
+            list.push(Checkpoint { at, since: period });
+            at += period;
+        }
+        list
+    }
+
+    /// Pages written in the measured part.
+    fn pages_written(&self, cache: &CachePrediction, checkpoints: &[Checkpoint]) -> f64 {
+        if self.fits() {
+            return self.pages_written_if_all_fit(checkpoints);
+        }
+        let evicted = cache.evicted_dirty * self.ops;
+        // A split makes two pages dirty where the put that caused it made one.
+        let split = self.splits * (1.0 - cache.hit_ratio);
+        let swept = cache.dirty_at_checkpoint * checkpoints.len() as f64;
+        evicted + split + swept + self.dirty_from_warmup()
+    }
+
+    /// Pages that the warm-up leaves dirty, less those that the steady state has dirty at that time: they are written
+    /// once in the measured part.
+    fn dirty_from_warmup(&self) -> f64 {
+        let residents = self.shape.residents().min(self.level.count());
+        let written = self
+            .loaded_dirty_share()
+            .max(self.loaded_since_checkpoint() / residents);
+        let left = written.min(1.0) * residents;
+        let phase = self.phase();
+        let since = if phase > 0.0 { phase } else { f64::INFINITY };
+        let steady = cache::clock(&self.classes, self.shape, since).dirty_at_checkpoint;
+        if self.warmup_log > 0.0 {
+            left - steady
+        } else {
+            -steady
+        }
+    }
+
+    /// Number of the warm-up operation at which its last checkpoint began, in ticks.
+    fn last_warmup_checkpoint(&self) -> f64 {
+        let every = self.options.checkpoint_log_bytes as f64;
+        let position = Self::positions(self.warmup_log);
+        if position <= 0.0 {
+            return 0.0;
+        }
+        let warmup_ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
+        warmup_ticks * ((position / every).floor() * every / position)
+    }
+
+    /// Warm-up operations after its last checkpoint began.
+    fn loaded_since_checkpoint(&self) -> f64 {
+        let ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
+        (ticks - self.last_warmup_checkpoint()) * self.workload.tick as f64
+    }
+
+    /// Share of leaves that a put of the warm-up changed after the warm-up's last checkpoint.
+    fn loaded_dirty_share(&self) -> f64 {
+        let from = self.last_warmup_checkpoint();
+        let changed = |l: &&super::leaf::Leaf| l.records > 0 && f64::from(l.last_insert) >= from;
+        self.level.leaves.iter().filter(changed).count() as f64
+            / self.level.leaves.len().max(1) as f64
+    }
+
+    /// Only checkpoints write: each the pages changed since the one before it. Of `a` writes to a leaf none falls into a window of
+    /// `x` of the trace with probability `(1 - x)^a`.
+    fn pages_written_if_all_fit(&self, checkpoints: &[Checkpoint]) -> f64 {
+        let from = self.last_warmup_checkpoint();
+        let mut written = 0.0;
+        for c in checkpoints {
+            let window = c.since.min(c.at) / self.ops;
+            let first = c.since > c.at;
+            let untouched = (1.0 - window).max(0.0);
+            for leaf in &self.level.leaves {
+                let loaded = first && leaf.records > 0 && f64::from(leaf.last_insert) >= from;
+                written += if loaded {
+                    1.0
+                } else {
+                    1.0 - untouched.powf(leaf.writes)
+                };
+            }
+        }
+        written * self.level.weight
+    }
+
+    /// How the log is flushed, and what that writes.
+    fn log(&self, cache: &CachePrediction, checkpoints: &[Checkpoint], pages: f64) -> Flushes {
+        let writes = self.workload.measured.writes() as f64;
+        let per_op = self.log_per_op();
+        let commit = match self.options.durability {
+            Durability::PerCommit if writes > 0.0 => self.measured_log / writes,
+            _ => f64::INFINITY,
+        };
+        // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty page of the next turn.
+        let between = (self.shape.batch + 1.0) / cache.misses.max(1e-300);
+        let evicted = (cache.evicted_dirty / cache.misses.max(1e-300)).max(1e-9);
+        let wait = cache.rotation_ops - 0.5 * between
+            + between * (1.0 / evicted - 1.0) / (self.shape.batch + 1.0);
+        let wal_rule = if pages > 0.0 {
+            per_op * wait.max(between)
+        } else {
+            f64::INFINITY
+        };
+        let triggers = Triggers {
+            buffer: self.options.log_buffer_bytes as f64
+                + 0.5 * self.measured_log / writes.max(1.0),
+            interval: f64::INFINITY,
+            wal_rule,
+            commit,
+        };
+        let group = triggers.group().min(self.measured_log.max(1.0));
+        // The first sweep step and the end of each checkpoint flush once out of turn.
+        let out_of_turn = checkpoints.len() as f64 * BLOCK_SIZE as f64;
+        Flushes {
+            group,
+            device_bytes: self.measured_log * log::rounding_factor(group) + out_of_turn,
+        }
+    }
+
+    /// Bytes of one index snapshot: whole pages.
+    fn snapshot_bytes(&self) -> f64 {
+        let fences: f64 = self
+            .level
+            .leaves
+            .iter()
+            .map(|l| f64::from(l.fence_len))
+            .sum();
+        let mean = SNAPSHOT_ENTRY_BYTES + fences / self.level.leaves.len().max(1) as f64;
+        let size = self.options.page_size as f64;
+        let per_chunk = ((size - SNAPSHOT_HEADER_BYTES) / mean).floor().max(1.0);
+        (self.level.count() / per_chunk).ceil() * size
+    }
+
+    /// Bytes of class `Extra`.
+    fn extra_bytes(&self, pages: f64, checkpoints: &[Checkpoint], device: &DeviceParams) -> f64 {
+        let count = checkpoints.len() as f64;
+        let block = BLOCK_SIZE as f64;
+        let own = count * (self.snapshot_bytes() + block);
+        own + match self.options.store {
+            PageStoreKind::InPlace => pages * self.options.page_size as f64,
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            } => pages * block,
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            } => block * self.table_blocks(pages, count, device),
+        }
+    }
+
+    /// Page-table blocks written when only checkpoints write them, or when the places held for the old table run out.
+    fn table_blocks(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
+        let leaves = self.level.count();
+        let blocks = (leaves / TABLE_ENTRIES).ceil().max(1.0);
+        let slots =
+            device.capacity_blocks as f64 * BLOCK_SIZE as f64 / self.options.page_size as f64;
+        let fixed = (self.options.log_bytes as f64 + 2.0 * self.snapshot_bytes())
+            / self.options.page_size as f64;
+        let spare = (slots - fixed - leaves).max(1.0);
+        // Distinct pages among k written, uniform over leaves: leaves (1 - exp(-k / leaves)).
+        let until_short = if spare < leaves {
+            -leaves * (-spare / leaves).ln_1p()
+        } else {
+            f64::INFINITY
+        };
+        let events = checkpoints.max(pages / until_short);
+        if events <= 0.0 {
+            return 0.0;
+        }
+        events * blocks * -(-pages / events / blocks).exp_m1()
+    }
+
+    /// What the drive sees, by kind of block.
+    fn traffic(
+        &self,
+        cache: &CachePrediction,
+        checkpoints: &[Checkpoint],
+        pages: f64,
+        log_bytes: f64,
+        extra_bytes: f64,
+    ) -> Traffic {
+        let block = BLOCK_SIZE as f64;
+        let per_page = self.options.page_size as f64 / block;
+        let mut traffic = Traffic::default();
+        let rates: Vec<(f64, f64)> = (self.classes.iter())
+            .map(|c| (c.pages, self.page_write_rate(c, cache)))
+            .collect();
+        let sum: f64 = rates.iter().map(|(n, r)| n * r).sum();
+        let scale = if sum > 0.0 { pages / sum } else { 0.0 };
+        for (n, rate) in &rates {
+            traffic.add(n * per_page, n * rate * scale * per_page);
+        }
+        let known: f64 = rates.iter().map(|(n, _)| n).sum();
+        traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
+        let live_log = Self::positions(self.warmup_log + self.measured_log)
+            .min(self.options.checkpoint_log_bytes as f64)
+            / 2.0;
+        traffic.add((live_log / block).max(1.0), log_bytes / block);
+        let count = checkpoints.len() as f64;
+        let snapshots = count * self.snapshot_bytes() / block;
+        traffic.add(self.snapshot_bytes() / block, snapshots);
+        let rest = (extra_bytes / block - snapshots).max(0.0);
+        let places = match self.options.store {
+            PageStoreKind::InPlace => self.shape.batch * per_page,
+            PageStoreKind::CopyOnWrite { .. } => (self.level.count() / TABLE_ENTRIES).ceil(),
+        };
+        traffic.add(places.max(1.0), rest);
+        traffic
+    }
+
+    /// Writes per operation of one page of the class, up to a common factor.
+    fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> f64 {
+        if cache.rotation_ops.is_infinite() {
+            return class.rate * class.write_share;
+        }
+        let alone = cache::one_page(class, cache.rotation_ops, self.checkpoint_ops());
+        alone.evicted_dirty + alone.dirty_at_checkpoint / self.checkpoint_ops()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let deletes = self.workload.measured.of(treering_traces::OpKind::Delete) as f64;
+        if deletes > 0.02 * self.ops {
+            warnings.push(format!(
+                "{:.0} % of the operations are deletes: the leaf model keeps the room of deleted records",
+                100.0 * deletes / self.ops
+            ));
+        }
+        if self.splits > 0.1 * self.level.count() {
+            let grown = 100.0 * self.splits / self.level.count();
+            warnings.push(format!(
+                "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
+            ));
+        }
+        if self.workload.sample_shift > 0 {
+            warnings.push(format!(
+                "keys are sampled at 1 in {}: the most popular ones may be missing",
+                self.workload.sample_weight()
+            ));
+        }
+        warnings
+    }
+}

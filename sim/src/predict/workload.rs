@@ -1,0 +1,488 @@
+//! What a predictor may know of a trace: one streaming pass, bounded memory.
+//!
+//! ```text
+//! ops ──hash──> table: tag | entry          entry: key, last value length, first put, reads, writes
+//!                      (8 B a slot)                 (24 B, keys in one arena)
+//! ```
+//!
+//! Counts are exact while the keys fit the budget. Beyond it the pass keeps only the keys whose hash begins with `k` zero bits
+//! (spatial sampling by hash, Waldspurger et al., SHARDS, FAST'15) and halves the sample as often as needed. A power of
+//! two is no accident: a B-tree of `N / 2^k` records of the same size is at the same phase of its growth wave as one of `N`
+//! (see [`super::leaf`]), so what the sample says of leaf fill holds for the whole.
+//!
+//! Two keys with the same 32-bit tag in the same probe run are taken for one: at four million keys that befalls a handful.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use treering_traces::{Op, OpKind, OpSource, TraceError};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::log::{record_bytes, varint_len};
+
+/// Which part of the trace is measured, and how much memory the pass may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// This many operations at the beginning are warm-up.
+    pub warmup_ops: u64,
+    /// The pass stops after this many operations, warm-up included.
+    pub limit_ops: u64,
+    /// Budget for keys and their counts in bytes.
+    pub memory_bytes: usize,
+}
+
+impl Span {
+    /// A span with the usual memory budget (110 MB) and no limit.
+    #[must_use]
+    pub fn after(warmup_ops: u64) -> Self {
+        Span {
+            warmup_ops,
+            limit_ops: u64::MAX,
+            memory_bytes: 110_000_000,
+        }
+    }
+}
+
+/// No put of this key has been seen.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// What the pass knows of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyStats {
+    key_at: u32,
+    key_len: u16,
+    /// Whether the last write was a delete.
+    pub(crate) deleted: bool,
+    pub(crate) value_len: u32,
+    /// Number of the operation that put it first, in units of [`Workload::tick`]; [`NEVER`] if none did.
+    pub(crate) first_put: u32,
+    /// Measured gets and scan starts.
+    pub(crate) reads: u32,
+    /// Measured puts and deletes.
+    pub(crate) writes: u32,
+}
+
+/// Sums over one part (warm-up or measured) of the trace: exact, not sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Operations by kind, in the order of [`OpKind::ALL`].
+    pub ops: [u64; 4],
+    /// Key and value bytes of puts, key bytes of deletes.
+    pub user_bytes: u64,
+    /// Bytes of the redo records of puts and deletes, without the page's name (B⁻-tree §2.4, `W_log` before rounding).
+    pub log_bytes: u64,
+    /// Sum of the lengths of scans in records.
+    pub scanned_records: u64,
+}
+
+impl Totals {
+    /// Number of operations.
+    #[must_use]
+    pub fn all_ops(&self) -> u64 {
+        self.ops.iter().sum()
+    }
+
+    /// Number of operations of one kind.
+    #[must_use]
+    pub fn of(&self, kind: OpKind) -> u64 {
+        self.ops[kind as usize]
+    }
+
+    /// Puts and deletes.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.of(OpKind::Put) + self.of(OpKind::Delete)
+    }
+
+    fn add(&mut self, op: &Op) {
+        self.ops[op.kind as usize] += 1;
+        self.user_bytes += op.user_bytes();
+        self.scanned_records += u64::from(op.scan_len);
+        let key = op.key.len() as u64;
+        match op.kind {
+            OpKind::Put => {
+                let fields = varint_len(key) + key + u64::from(op.value_len);
+                self.log_bytes += record_bytes(fields);
+            }
+            OpKind::Delete => self.log_bytes += record_bytes(key),
+            OpKind::Get | OpKind::Scan => {}
+        }
+    }
+}
+
+/// A trace as the predictors see it. Made by [`Workload::analyze`].
+#[derive(Debug)]
+pub struct Workload {
+    /// The warm-up part.
+    pub warmup: Totals,
+    /// The measured part.
+    pub measured: Totals,
+    /// The sample holds each key with probability `2^-sample_shift`.
+    pub sample_shift: u32,
+    /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
+    pub(crate) tick: u64,
+    pub(crate) keys: Vec<KeyStats>,
+    /// Scans by index of the key they start at.
+    pub(crate) scans: BTreeMap<u32, u32>,
+    arena: Vec<u8>,
+}
+
+impl Workload {
+    /// Reads `source` to its end (or to `span.limit_ops`) and counts.
+    ///
+    /// # Errors
+    /// What the source says of a bad trace.
+    pub fn analyze(source: &mut dyn OpSource, span: Span) -> Result<Workload, TraceError> {
+        let mut pass = Pass::new(span);
+        let mut op = Op::default();
+        while pass.seen < span.limit_ops && source.next_op(&mut op)? {
+            pass.take(&op);
+        }
+        Ok(pass.finish())
+    }
+
+    /// Number of keys of the sample.
+    #[must_use]
+    pub fn sampled_keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// How many keys of the trace one sampled key stands for.
+    #[must_use]
+    pub fn sample_weight(&self) -> f64 {
+        (1u64 << self.sample_shift) as f64
+    }
+
+    pub(crate) fn key(&self, index: u32) -> &[u8] {
+        let k = &self.keys[index as usize];
+        key_of(&self.arena, k)
+    }
+
+    /// Indices of the sampled keys in key order.
+    pub(crate) fn key_order(&self) -> Vec<u32> {
+        let skip = common_prefix_of_all(&self.arena, &self.keys);
+        let mut heads: Vec<(u64, u32)> = (0..self.keys.len() as u32)
+            .map(|i| (head(&self.key(i)[skip..]), i))
+            .collect();
+        heads.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))));
+        heads.into_iter().map(|(_, i)| i).collect()
+    }
+}
+
+fn key_of<'a>(arena: &'a [u8], k: &KeyStats) -> &'a [u8] {
+    let at = k.key_at as usize;
+    &arena[at..at + usize::from(k.key_len)]
+}
+
+/// Bytes that all keys begin with: worth skipping before comparing heads.
+fn common_prefix_of_all(arena: &[u8], keys: &[KeyStats]) -> usize {
+    let Some(first) = keys.first().map(|k| key_of(arena, k)) else {
+        return 0;
+    };
+    keys.iter().fold(first.len(), |shared, k| {
+        let key = key_of(arena, k);
+        if key.len() >= shared && key[..shared] == first[..shared] {
+            return shared;
+        }
+        first
+            .iter()
+            .zip(key)
+            .take(shared)
+            .take_while(|(a, b)| a == b)
+            .count()
+    })
+}
+
+/// The first eight bytes as an integer that orders like them.
+fn head(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let n = key.len().min(8);
+    bytes[..n].copy_from_slice(&key[..n]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Operations whose table lookups are done together, so that their cache misses overlap.
+const BATCH: usize = 32;
+
+/// The pass under way.
+struct Pass {
+    span: Span,
+    seen: u64,
+    tick: u64,
+    warmup: Totals,
+    measured: Totals,
+    shift: u32,
+    table: Table,
+    keys: Vec<KeyStats>,
+    arena: Vec<u8>,
+    scans: FxHashMap<u32, u32>,
+    waiting: Vec<Waiting>,
+    waiting_keys: Vec<u8>,
+}
+
+/// An operation that has been hashed but not counted.
+struct Waiting {
+    hash: u64,
+    key_at: u32,
+    key_len: u16,
+    kind: OpKind,
+    measured: bool,
+    value_len: u32,
+    time: u32,
+}
+
+impl Pass {
+    fn new(span: Span) -> Pass {
+        Pass {
+            span,
+            seen: 0,
+            tick: 1,
+            warmup: Totals::default(),
+            measured: Totals::default(),
+            shift: 0,
+            table: Table::with_capacity(1 << 12),
+            keys: Vec::new(),
+            arena: Vec::new(),
+            scans: FxHashMap::default(),
+            waiting: Vec::with_capacity(BATCH),
+            waiting_keys: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, op: &Op) {
+        let measured = self.seen >= self.span.warmup_ops;
+        if measured {
+            self.measured.add(op);
+        } else {
+            self.warmup.add(op);
+        }
+        let time = (self.seen / self.tick) as u32;
+        self.seen += 1;
+        if time == NEVER - 1 {
+            self.coarsen_time();
+        }
+        let hash = xxh3_64(&op.key);
+        if !sampled(hash, self.shift) {
+            return;
+        }
+        let key_at = self.waiting_keys.len() as u32;
+        self.waiting_keys.extend_from_slice(&op.key);
+        self.table.touch(hash);
+        self.waiting.push(Waiting {
+            hash,
+            key_at,
+            key_len: u16::try_from(op.key.len()).unwrap_or(u16::MAX),
+            kind: op.kind,
+            measured,
+            value_len: op.value_len,
+            time,
+        });
+        if self.waiting.len() == BATCH {
+            self.count_waiting();
+        }
+    }
+
+    /// Doubles the tick, so that operation numbers fit 32 bits.
+    fn coarsen_time(&mut self) {
+        self.count_waiting();
+        self.tick *= 2;
+        for k in self.keys.iter_mut().filter(|k| k.first_put != NEVER) {
+            k.first_put /= 2;
+        }
+    }
+
+    fn count_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for w in &waiting {
+            let index = match self.table.find(w.hash) {
+                Some(index) => index,
+                None => self.enter(w),
+            };
+            let k = &mut self.keys[index as usize];
+            match w.kind {
+                OpKind::Get | OpKind::Scan => {
+                    k.reads += u32::from(w.measured);
+                    if w.kind == OpKind::Scan && w.measured {
+                        *self.scans.entry(index).or_default() += 1;
+                    }
+                }
+                OpKind::Put => {
+                    k.writes += u32::from(w.measured);
+                    k.value_len = w.value_len;
+                    k.deleted = false;
+                    k.first_put = k.first_put.min(w.time);
+                }
+                OpKind::Delete => {
+                    k.writes += u32::from(w.measured);
+                    k.deleted = true;
+                }
+            }
+        }
+        self.waiting = waiting;
+        self.waiting.clear();
+        self.waiting_keys.clear();
+        if self.memory() > self.span.memory_bytes && self.keys.len() > 1024 {
+            self.halve();
+        }
+    }
+
+    fn enter(&mut self, w: &Waiting) -> u32 {
+        let index = self.keys.len() as u32;
+        let at = w.key_at as usize;
+        if self.table.is_full() {
+            self.table = Table::with_capacity(0);
+            self.table = self.rebuilt(self.keys.len(), self.keys.len() * 2);
+        }
+        reserve(&mut self.keys, 1);
+        reserve(&mut self.arena, usize::from(w.key_len));
+        self.keys.push(KeyStats {
+            key_at: self.arena.len() as u32,
+            key_len: w.key_len,
+            deleted: false,
+            value_len: w.value_len,
+            first_put: NEVER,
+            reads: 0,
+            writes: 0,
+        });
+        self.arena
+            .extend_from_slice(&self.waiting_keys[at..at + usize::from(w.key_len)]);
+        self.table.insert(w.hash, index);
+        index
+    }
+
+    /// A table of the first `count` keys with room for `room`.
+    fn rebuilt(&self, count: usize, room: usize) -> Table {
+        let mut table = Table::with_capacity(room);
+        for (i, k) in self.keys[..count].iter().enumerate() {
+            table.insert(xxh3_64(key_of(&self.arena, k)), i as u32);
+        }
+        table
+    }
+
+    fn memory(&self) -> usize {
+        self.keys.len() * size_of::<KeyStats>() + self.arena.len() + self.table.bytes()
+            // What the analysis of the result takes beside it: key order and leaf growth.
+            + self.keys.len() * 16
+    }
+
+    /// Drops the half of the keys whose next hash bit is set. In place: there is no room for two copies.
+    fn halve(&mut self) {
+        self.shift += 1;
+        let scans = std::mem::take(&mut self.scans);
+        self.table = Table::with_capacity(self.keys.len() / 2 + 4096);
+        let (mut kept, mut kept_bytes) = (0, 0);
+        for old in 0..self.keys.len() {
+            let k = self.keys[old];
+            let hash = xxh3_64(key_of(&self.arena, &k));
+            if !sampled(hash, self.shift) {
+                continue;
+            }
+            let (at, len) = (k.key_at as usize, usize::from(k.key_len));
+            self.arena.copy_within(at..at + len, kept_bytes);
+            self.keys[kept] = KeyStats {
+                key_at: kept_bytes as u32,
+                ..k
+            };
+            if self.table.is_full() {
+                self.table = self.rebuilt(kept, self.keys.len());
+            }
+            self.table.insert(hash, kept as u32);
+            if let Some(n) = scans.get(&(old as u32)) {
+                self.scans.insert(kept as u32, *n);
+            }
+            kept += 1;
+            kept_bytes += len;
+        }
+        self.keys.truncate(kept);
+        self.arena.truncate(kept_bytes);
+    }
+
+    fn finish(mut self) -> Workload {
+        self.count_waiting();
+        Workload {
+            warmup: self.warmup,
+            measured: self.measured,
+            sample_shift: self.shift,
+            tick: self.tick,
+            keys: self.keys,
+            scans: self.scans.into_iter().collect(),
+            arena: self.arena,
+        }
+    }
+}
+
+/// Makes room in steps of a fifth: doubling would overshoot the budget.
+fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more.max(list.len() / 5).max(4096));
+    }
+}
+
+fn sampled(hash: u64, shift: u32) -> bool {
+    shift == 0 || hash >> (64 - shift) == 0
+}
+
+/// Open addressing, linear probing; a slot is `tag << 32 | index + 1`, 0 if empty.
+struct Table {
+    slots: Vec<u64>,
+    mask: usize,
+    used: usize,
+}
+
+impl Table {
+    fn with_capacity(keys: usize) -> Table {
+        let slots = (keys * 2).next_power_of_two();
+        Table {
+            slots: vec![0; slots],
+            mask: slots - 1,
+            used: 0,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.slots.len() * 8
+    }
+
+    fn home(&self, hash: u64) -> usize {
+        // The upper bits decide sampling and the tag, the lower ones the place.
+        hash as usize & self.mask
+    }
+
+    /// Asks for the cache line that `find` will want.
+    fn touch(&self, hash: u64) {
+        std::hint::black_box(self.slots[self.home(hash)]);
+    }
+
+    fn find(&self, hash: u64) -> Option<u32> {
+        let mut at = self.home(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return None;
+            }
+            if slot >> 32 == tag(hash) {
+                return Some(slot as u32 - 1);
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+
+    fn insert(&mut self, hash: u64, index: u32) {
+        let mut at = self.home(hash);
+        while self.slots[at] != 0 {
+            at = (at + 1) & self.mask;
+        }
+        self.slots[at] = tag(hash) << 32 | (u64::from(index) + 1);
+        self.used += 1;
+    }
+
+    /// Whether the next insertion wants a larger table.
+    fn is_full(&self) -> bool {
+        self.used * 4 >= self.slots.len() * 3
+    }
+}
+
+/// 32 bits of the hash that neither sampling nor (up to sixteen million slots) the home slot uses.
+fn tag(hash: u64) -> u64 {
+    hash >> 24 & 0xffff_ffff
+}

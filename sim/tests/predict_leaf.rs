@@ -1,0 +1,280 @@
+//! The leaf recursion against real pages, and the counts of the streaming pass.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use treering_engine::PageId;
+use treering_engine::node::{ChangeMap, PageMut, PageRef, Refused};
+use treering_sim::predict::leaf::LeafLevel;
+use treering_sim::predict::workload::{Span, Workload};
+use treering_traces::{Op, OpKind, OpSource, TraceError};
+
+/// Operations from memory.
+struct Ops(std::vec::IntoIter<Op>);
+
+impl OpSource for Ops {
+    fn next_op(&mut self, op: &mut Op) -> Result<bool, TraceError> {
+        let next = self.0.next();
+        let more = next.is_some();
+        if let Some(next) = next {
+            *op = next;
+        }
+        Ok(more)
+    }
+}
+
+fn op(kind: OpKind, key: &[u8], value_len: u32) -> Op {
+    Op {
+        kind,
+        key: key.to_vec(),
+        value_len,
+        ..Op::default()
+    }
+}
+
+fn analyze(ops: Vec<Op>, span: Span) -> Workload {
+    Workload::analyze(&mut Ops(ops.into_iter()), span).expect("memory does not fail")
+}
+
+/// A tree's leaves made of real pages, without cache, log or device.
+struct Leaves {
+    page_size: usize,
+    pages: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Leaves {
+    fn new(page_size: usize) -> Self {
+        let mut first = vec![0; page_size];
+        let mut changes = ChangeMap::default();
+        PageMut::new(&mut first, &mut changes)
+            .init(PageId(0), b"", None)
+            .expect("an empty page");
+        Leaves {
+            page_size,
+            pages: BTreeMap::from([(Vec::new(), first)]),
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        let mut changes = ChangeMap::default();
+        loop {
+            let id = PageId(self.pages.len() as u64);
+            let (_, bytes) = self
+                .pages
+                .range_mut(..=key.to_vec())
+                .next_back()
+                .expect("a leaf");
+            let mut page = PageMut::new(bytes, &mut changes);
+            match page.put(key, value) {
+                Ok(_) => return,
+                Err(Refused::NoSpace) => {
+                    let plan = page.view().choose_separator().expect("a full page");
+                    let mut right = vec![0; self.page_size];
+                    let mut right_changes = ChangeMap::default();
+                    page.split_into(&mut PageMut::new(&mut right, &mut right_changes), id, &plan)
+                        .expect("the plan fits");
+                    self.pages.insert(plan.separator, right);
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    fn shape(&self) -> Vec<(u32, u32, u32)> {
+        (self.pages.values())
+            .map(|bytes| {
+                let page = PageRef::new(bytes);
+                let fence = page.lower_fence().len() as u32;
+                (page.count() as u32, page.used_bytes() as u32, fence)
+            })
+            .collect()
+    }
+}
+
+/// Puts the records into real pages and into the model, and compares leaf by leaf.
+fn compare(records: &[(Vec<u8>, usize)], page_size: usize) {
+    let mut leaves = Leaves::new(page_size);
+    for (key, len) in records {
+        leaves.put(key, &vec![7; *len]);
+    }
+    let ops = records
+        .iter()
+        .map(|(key, len)| op(OpKind::Put, key, *len as u32))
+        .collect();
+    let workload = analyze(ops, Span::after(records.len() as u64));
+    let level = LeafLevel::grow(&workload, page_size);
+    let predicted: Vec<_> = level
+        .leaves
+        .iter()
+        .map(|l| (l.records, l.used_bytes, l.fence_len))
+        .collect();
+    assert_eq!(
+        predicted,
+        leaves.shape(),
+        "records, used bytes, fence length of each leaf"
+    );
+    assert_eq!(level.splits.len() + 1, level.leaves.len());
+}
+
+fn shuffled(mut records: Vec<(Vec<u8>, usize)>) -> Vec<(Vec<u8>, usize)> {
+    records.shuffle(&mut SmallRng::seed_from_u64(3));
+    records
+}
+
+fn numbered(count: u64, value: usize) -> Vec<(Vec<u8>, usize)> {
+    (0..count)
+        .map(|i| (format!("user{:012}", i * 7919).into_bytes(), value))
+        .collect()
+}
+
+#[test]
+fn leaves_loaded_in_random_order_are_those_of_real_pages() {
+    compare(&shuffled(numbered(20_000, 16)), 4096);
+    compare(&shuffled(numbered(6000, 120)), 4096);
+    compare(&shuffled(numbered(20_000, 16)), 16384);
+}
+
+#[test]
+fn leaves_loaded_in_sorted_order_are_half_full() {
+    let records = numbered(10_000, 16);
+    compare(&records, 4096);
+    let ops = records
+        .iter()
+        .map(|(k, len)| op(OpKind::Put, k, *len as u32))
+        .collect();
+    let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096);
+    // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in the middle.
+    let half = (4096.0 - 48.0) / 42.0 / 2.0;
+    let records = level.records_per_leaf();
+    assert!(
+        (records / half - 1.0).abs() < 0.05,
+        "{records} records a leaf, expected {half}"
+    );
+}
+
+#[test]
+fn random_loads_fill_leaves_to_ln_2_around_which_the_growth_wave_swings() {
+    let mut rng = SmallRng::seed_from_u64(5);
+    let fills: Vec<f64> = (0..4)
+        .map(|quarter| {
+            let count = (100_000.0 * 2f64.powf(f64::from(quarter) / 4.0)) as u64;
+            let ops = (0..count)
+                .map(|_| op(OpKind::Put, &rng.random::<u64>().to_be_bytes(), 40))
+                .collect();
+            let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096);
+            let used: f64 = level
+                .leaves
+                .iter()
+                .map(|l| f64::from(l.used_bytes) - 60.0)
+                .sum();
+            used / level.leaves.len() as f64 / 4036.0
+        })
+        .collect();
+    let mean = fills.iter().sum::<f64>() / 4.0;
+    assert!(
+        (mean - std::f64::consts::LN_2).abs() < 0.02,
+        "fills {fills:?}"
+    );
+}
+
+#[test]
+fn a_sample_has_the_leaf_fill_of_the_whole() {
+    let mut rng = SmallRng::seed_from_u64(9);
+    let ops: Vec<Op> = (0..400_000)
+        .map(|_| op(OpKind::Put, &rng.random::<u128>().to_be_bytes(), 16))
+        .collect();
+    let whole = analyze(ops.clone(), Span::after(0));
+    let small = Span {
+        memory_bytes: 6_000_000,
+        ..Span::after(0)
+    };
+    let sample = analyze(ops, small);
+    assert_eq!(whole.sample_shift, 0);
+    assert!(
+        sample.sample_shift >= 2,
+        "not sampled: {}",
+        sample.sample_shift
+    );
+    let (whole, sample) = (
+        LeafLevel::grow(&whole, 4096),
+        LeafLevel::grow(&sample, 4096),
+    );
+    let off = sample.count() / whole.count() - 1.0;
+    assert!(
+        off.abs() < 0.02,
+        "{} leaves, sampled {}",
+        whole.count(),
+        sample.count()
+    );
+}
+
+#[test]
+fn accesses_are_counted_where_they_fall() {
+    let mut ops: Vec<Op> = numbered(1000, 16)
+        .iter()
+        .map(|(k, _)| op(OpKind::Put, k, 16))
+        .collect();
+    let warmup = ops.len() as u64;
+    let hot = ops[500].key.clone();
+    for i in 0..3000 {
+        let kind = if i % 3 == 0 { OpKind::Put } else { OpKind::Get };
+        ops.push(op(kind, &hot, if kind == OpKind::Put { 16 } else { 0 }));
+    }
+    let workload = analyze(ops, Span::after(warmup));
+    assert_eq!(workload.warmup.writes(), 1000);
+    assert_eq!(workload.measured.ops, [2000, 1000, 0, 0]);
+    assert_eq!(workload.measured.user_bytes, 32_000);
+    let level = LeafLevel::grow(&workload, 4096);
+    let busy: Vec<_> = level
+        .leaves
+        .iter()
+        .filter(|l| l.reads + l.writes > 0.0)
+        .collect();
+    assert_eq!(busy.len(), 1);
+    assert_eq!((busy[0].reads, busy[0].writes), (2000.0, 1000.0));
+}
+
+#[test]
+fn scans_touch_the_leaves_they_cross() {
+    let mut ops: Vec<Op> = numbered(5000, 16)
+        .iter()
+        .map(|(k, _)| op(OpKind::Put, k, 16))
+        .collect();
+    let keys: Vec<Vec<u8>> = ops.iter().map(|o| o.key.clone()).collect();
+    for key in keys.iter().step_by(5).take(800) {
+        ops.push(Op {
+            kind: OpKind::Scan,
+            key: key.clone(),
+            scan_len: 100,
+            ..Op::default()
+        });
+    }
+    let level = LeafLevel::grow(&analyze(ops, Span::after(5000)), 4096);
+    let touched: f64 = level.leaves.iter().map(|l| l.reads).sum();
+    let expected = 800.0 * (1.0 + 99.0 / level.records_per_leaf());
+    assert!(
+        (touched / expected - 1.0).abs() < 0.02,
+        "{touched} leaf reads, expected {expected}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn leaves_of_any_keys_and_sizes_are_those_of_real_pages(
+        seeds in prop::collection::vec((prop::collection::vec(b'a'..=b'd', 0..12), 0usize..300), 1..800),
+    ) {
+        let mut records: Vec<(Vec<u8>, usize)> = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for (key, len) in seeds {
+            if seen.insert(key.clone()) {
+                records.push((key, len));
+            }
+        }
+        compare(&records, 4096);
+    }
+}
