@@ -10,4 +10,6 @@
 #![warn(missing_docs)]
 
 pub mod predict;
+pub mod replay;
+pub mod report;
 pub mod ssd;

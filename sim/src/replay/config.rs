@@ -1,0 +1,119 @@
+//! What to replay, on what, and how.
+
+use std::path::PathBuf;
+
+use treering_engine::{Nanos, Options};
+
+use crate::ssd::SsdProfile;
+
+/// A share of something or a number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// Share of the data set's bytes (keys and values of all records), 0.2 for 20 %.
+    Share(f64),
+}
+
+/// What happens to records that no page can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oversize {
+    /// The replay ends with an error.
+    Reject,
+    /// The value is cut to the largest that fits; an oversized key is an error.
+    Clamp,
+    /// The operation is left out and counted.
+    Skip,
+}
+
+/// When a client's write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// At once; the log is flushed when the engine needs it.
+    Deferred,
+    /// At once; the log is flushed at least this often.
+    Interval(Nanos),
+    /// When a flush has covered it; clients that wait share one.
+    Commit,
+}
+
+/// What the drive has been through before the store is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Fresh from the factory.
+    None,
+    /// Written once, in order.
+    Fill,
+    /// Written once and then at random until garbage collection is steady.
+    Steady,
+}
+
+/// What the store runs on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A simulated drive.
+    Ssd {
+        /// The drive.
+        profile: Box<SsdProfile>,
+        /// Its name in the report.
+        name: String,
+        /// Logical capacity in bytes; `None` sizes the drive to the store: see [`ReplayConfig::fill`].
+        capacity_bytes: Option<u64>,
+        /// Before the run.
+        precondition: Precondition,
+    },
+    /// A real file, created if need be.
+    File(PathBuf),
+}
+
+/// A whole replay's settings. Sizes relative to the data set are resolved once the trace has been looked through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayConfig {
+    /// Trace file.
+    pub trace: PathBuf,
+    /// Device.
+    pub target: Target,
+    /// Engine options; `cache_bytes` and `durability` are set from the fields below.
+    pub engine: Options,
+    /// Page cache.
+    pub cache: Size,
+    /// When writes count as done.
+    pub acknowledge: Acknowledge,
+    /// Virtual clients (threads on a file).
+    pub clients: u32,
+    /// Share of the operations that is warm-up; `None`: what the trace marks.
+    pub warmup: Option<f64>,
+    /// At most so many operations.
+    pub limit: Option<u64>,
+    /// Records that fit no page.
+    pub oversize: Oversize,
+    /// Share of the drive's logical capacity that the store's estimated footprint takes, when the drive is sized to it.
+    pub fill: f64,
+    /// Whether queues, channels and dies are modelled.
+    pub timing: bool,
+    /// Whether the predictors run.
+    pub predict: bool,
+    /// Decides everything random.
+    pub seed: u64,
+}
+
+impl ReplayConfig {
+    /// The defaults of `treering replay` for a trace and a target.
+    pub fn new(trace: PathBuf, target: Target) -> ReplayConfig {
+        ReplayConfig {
+            trace,
+            target,
+            engine: Options::default(),
+            cache: Size::Share(0.10),
+            acknowledge: Acknowledge::Interval(Nanos(60_000_000_000)),
+            clients: 1,
+            warmup: None,
+            limit: None,
+            oversize: Oversize::Reject,
+            fill: 0.9,
+            timing: false,
+            predict: true,
+            seed: 0,
+        }
+    }
+}

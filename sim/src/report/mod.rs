@@ -1,0 +1,331 @@
+//! What a replay found: one structure, `treering.replay/1`, and its three faces: JSON (this structure as it is), [`text`] and
+//! [`html`].
+//!
+//! Every number is what the run measured *after warm-up*, unless its name says otherwise. Everything under `wa` is bytes over
+//! user bytes (key and value of puts, key of deletes). Nothing in here depends on wall-clock time, except on real files.
+
+pub mod html;
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::predict::Prediction;
+
+/// Name and version of the document.
+pub const SCHEMA: &str = "treering.replay/1";
+
+/// Components under this share of the total have no error in the report: a per cent of next to nothing says nothing.
+pub const LEAST_SHARE: f64 = 0.03;
+
+/// A whole replay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplayReport {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Whether the whole trace (or what `--limit` left of it) was replayed.
+    pub complete: bool,
+    /// What was replayed.
+    pub trace: TraceInfo,
+    /// The tree: `btree`.
+    pub tree: String,
+    /// What it ran on.
+    pub device: DeviceReport,
+    /// Options in force, by flag name.
+    pub options: BTreeMap<String, serde_json::Value>,
+    /// Operations by kind.
+    pub ops: ByOp<u64>,
+    /// Bytes of keys and values that puts and deletes wrote.
+    pub user_bytes: u64,
+    /// Write amplification.
+    pub wa: WaReport,
+    /// Bytes of engine I/O.
+    pub io_bytes: IoBytes,
+    /// Latency in virtual (files: real) nanoseconds; `null` without `--timing` on a simulated device.
+    pub latency_ns: Option<ByOp<Option<Latency>>>,
+    /// Rates and time.
+    pub time: TimeReport,
+    /// Space.
+    pub space: SpaceReport,
+    /// The page store.
+    pub store: StoreReport,
+    /// The page cache.
+    pub cache: CacheReport,
+    /// Wear; `null` on files.
+    pub lifetime: Option<LifetimeReport>,
+    /// What the kernel says; files only.
+    pub kernel: Option<KernelReport>,
+    /// What the predictors said, whole; `null` with `--no-predict`.
+    pub prediction: Option<Prediction>,
+    /// WA over the run, about a hundred points.
+    pub series: Vec<SeriesPoint>,
+    /// Leaves by used share of the page: twenty bins of 5 %.
+    pub page_fill: Vec<u64>,
+    /// Sentences a reader should know before believing a number.
+    pub warnings: Vec<String>,
+}
+
+/// The trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it came from.
+    pub source: String,
+    /// Operations replayed, warm-up included.
+    pub ops: u64,
+    /// Of those, warm-up.
+    pub warmup_ops: u64,
+    /// Distinct keys.
+    pub records: u64,
+}
+
+/// The device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceReport {
+    /// `ssd` or `file`.
+    pub kind: String,
+    /// Name of the profile, or the file's path as the user gave it.
+    pub profile: String,
+    /// Addressable 4 KiB blocks.
+    pub logical_blocks: u64,
+    /// Which over-provisioning is meant, in words; empty on files.
+    pub over_provisioning_definition: String,
+    /// `T / U − 1`.
+    pub over_provisioning: Option<f64>,
+    /// `α = T / U`.
+    pub alpha: Option<f64>,
+    /// `T / in use`, in use averaged over the measured part.
+    pub effective_alpha: Option<f64>,
+    /// Pages of an erase block.
+    pub pages_per_block: Option<u32>,
+    /// Garbage collection policy.
+    pub gc: Option<String>,
+    /// Whether garbage collection ran in the measured part.
+    pub gc_reached: Option<bool>,
+}
+
+/// Something for each kind of operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByOp<T> {
+    /// Lookups.
+    pub get: T,
+    /// Writes.
+    pub put: T,
+    /// Removals.
+    pub delete: T,
+    /// Scans.
+    pub scan: T,
+}
+
+impl<T> ByOp<T> {
+    /// Name and value, in report order.
+    pub fn iter(&self) -> [(&'static str, &T); 4] {
+        [
+            ("get", &self.get),
+            ("put", &self.put),
+            ("delete", &self.delete),
+            ("scan", &self.scan),
+        ]
+    }
+}
+
+/// Write amplification: measured, predicted, and the relative error.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaReport {
+    /// Bytes the engine wrote over user bytes.
+    pub host: HostWa<f64>,
+    /// Bytes the drive programmed over user bytes; `null` on files.
+    pub device: Option<DeviceWa<f64>>,
+    /// The same, predicted; `null` with `--no-predict`.
+    pub predicted: Option<WaSide<f64>>,
+    /// Measured over predicted, minus one; `null` where the component is under 3 % of the total.
+    pub error: Option<WaSide<Option<f64>>>,
+}
+
+/// Host and device together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaSide<T> {
+    /// By the engine.
+    pub host: HostWa<T>,
+    /// By the drive.
+    pub device: Option<DeviceWa<T>>,
+}
+
+/// By class of the write, B⁻-tree eq. (1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HostWa<T> {
+    /// Redo log.
+    pub log: T,
+    /// Pages at their home.
+    pub page: T,
+    /// Journal, page table, snapshots, superblocks.
+    pub extra: T,
+    /// All.
+    pub total: T,
+}
+
+/// Inside the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceWa<T> {
+    /// All programs.
+    pub total: T,
+    /// Programs of garbage collection.
+    pub gc: T,
+    /// The drive's own ratio: programs over host writes.
+    pub nand_over_host: T,
+}
+
+/// Bytes of engine I/O in the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IoBytes {
+    /// Written to the log.
+    pub log: u64,
+    /// Written to pages' homes.
+    pub page: u64,
+    /// Written beside.
+    pub extra: u64,
+    /// Read, all classes.
+    pub read: u64,
+    /// Trimmed.
+    pub trimmed: u64,
+}
+
+/// Percentiles of one kind of operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// Operations measured.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+    /// Mean of the part spent waiting for the busy device (and, with `commit`, for the flush before).
+    pub queue_mean: f64,
+    /// 99th percentile of that part.
+    pub queue_p99: u64,
+    /// Points of the cumulative distribution: nanoseconds and share of operations at or below.
+    pub cdf: Vec<(u64, f64)>,
+}
+
+/// Time and rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeReport {
+    /// Length of the measured part in nanoseconds: virtual, or real on files.
+    pub elapsed_ns: u64,
+    /// Operations a second in that time.
+    pub ops_per_second: f64,
+    /// Whether queues were modelled (`--timing`), or each I/O counted at its nominal time.
+    pub queued: bool,
+}
+
+/// Space at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SpaceReport {
+    /// Bytes of all leaf pages.
+    pub logical_bytes: u64,
+    /// Bytes in use on the device: pages, log, journal, table.
+    pub physical_bytes: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Records.
+    pub records: u64,
+    /// Mean records in a leaf.
+    pub records_per_leaf: f64,
+    /// Mean used share of a leaf, header and fences included.
+    pub fill: f64,
+    /// Bytes of the in-memory index.
+    pub index_bytes: u64,
+}
+
+/// The page store's doings in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StoreReport {
+    /// `in-place` or `cow`.
+    pub kind: String,
+    /// Pages written by eviction.
+    pub pages_written_back: u64,
+    /// Pages written by checkpoints.
+    pub pages_checkpointed: u64,
+    /// Checkpoints completed.
+    pub checkpoints: u64,
+    /// Leaf splits.
+    pub splits: u64,
+    /// Leaf merges.
+    pub merges: u64,
+    /// Log flushes.
+    pub log_flushes: u64,
+    /// Log bytes appended, before rounding to blocks.
+    pub log_appended_bytes: u64,
+    /// Device flushes.
+    pub flushes: u64,
+}
+
+/// The page cache in the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CacheReport {
+    /// Share of page accesses answered from memory.
+    pub hit_ratio: f64,
+    /// Accesses answered from memory.
+    pub hits: u64,
+    /// Accesses that read the device.
+    pub misses: u64,
+    /// Pages evicted.
+    pub evictions: u64,
+    /// Page frames.
+    pub frames: u64,
+    /// Bytes of all frames.
+    pub bytes: u64,
+}
+
+/// Wear of the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LifetimeReport {
+    /// Erases in the measured part.
+    pub erases: u64,
+    /// Mean erase count of a block over the whole run.
+    pub mean_erases: f64,
+    /// Largest erase count of a block.
+    pub max_erases: u32,
+    /// Host bytes until the P/E limit at the measured WA.
+    pub host_bytes: Option<f64>,
+    /// The same in writes of the whole drive.
+    pub drive_writes: Option<f64>,
+    /// The same in user bytes.
+    pub user_bytes: Option<f64>,
+}
+
+/// What the operating system counted, on files.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KernelReport {
+    /// Bytes this process caused to be written while the store was measured; `null` if the kernel does not say.
+    pub write_bytes: Option<u64>,
+    /// The engine's bytes in the same span.
+    pub engine_bytes: u64,
+    /// How the file was opened: direct or buffered, io_uring or not.
+    pub how: String,
+}
+
+/// One point of WA over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SeriesPoint {
+    /// Measured operations so far.
+    pub ops: u64,
+    /// Host WA since the point before.
+    pub host: HostWa<f64>,
+    /// Garbage collection's WA since the point before.
+    pub gc: f64,
+}
+
+/// `measured / predicted − 1`, or nothing for a component of little weight (on both sides).
+pub fn error(measured: f64, predicted: f64, measured_total: f64) -> Option<f64> {
+    let counts = measured >= LEAST_SHARE * measured_total && measured > 0.0;
+    (counts && predicted > 0.0).then(|| measured / predicted - 1.0)
+}
