@@ -1,0 +1,3 @@
+//! Parts of the replay: the values that operations write.
+
+pub mod values;
