@@ -6,10 +6,13 @@
 //! | [`predict`] | write amplification from a trace's statistics alone |
 //! | [`replay`] | a trace through the real engine on a device, in virtual time |
 //! | [`report`] | what came out, as JSON, text and HTML |
+//! | [`clock`], [`queue`] | virtual time and its events |
 
 #![warn(missing_docs)]
 
+pub mod clock;
 pub mod predict;
+pub mod queue;
 pub mod replay;
 pub mod report;
 pub mod ssd;

@@ -1,6 +1,7 @@
 //! A trace through the real engine on a device.
 
 mod config;
+pub mod values;
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
 
