@@ -31,7 +31,7 @@
 //! | 64 | 8 | head slot of the index snapshot |
 //! | 72 | 8 | entries in the index snapshot |
 
-use crate::device::BlockDevice;
+use crate::device::Volume;
 use crate::error::{Error, Result};
 use crate::options::{Options, PageStoreKind, TablePersist};
 use crate::types::{BLOCK_SIZE, Lba, Lsn};
@@ -267,13 +267,13 @@ impl Superblock {
     }
 
     /// The newest good superblock of a device; `None` if the device is blank (both places all zero).
-    pub(crate) fn load(device: &dyn BlockDevice) -> Result<Option<Superblock>> {
-        let blocks = device.capacity_blocks();
+    pub(crate) fn load(volume: &Volume) -> Result<Option<Superblock>> {
+        let blocks = volume.capacity_blocks();
         if blocks < 2 {
             return Err(Error::NotAStore { lba: Lba(0) });
         }
         let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
-        device.read(Lba(0), &mut both, crate::IoClass::Extra)?;
+        volume.read(Lba(0), &mut both, crate::IoClass::Extra)?;
         if both.iter().all(|&b| b == 0) {
             return Ok(None);
         }

@@ -67,8 +67,8 @@ impl Store {
         options: &Options,
     ) -> Result<Store> {
         options.check()?;
-        let found = Superblock::load(&*device)?;
         let volume = Arc::new(Volume::new(device));
+        let found = Superblock::load(&volume)?;
         match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
             None if options.create => Store::format(volume, clock, options),

@@ -5,7 +5,7 @@
 //! without gap or overlap. Damage is listed, not followed.
 
 use crate::cache::Fix;
-use crate::device::{BlockDevice, OverlayDevice};
+use crate::device::{BlockDevice, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::layout::Superblock;
 use crate::node;
@@ -39,7 +39,7 @@ pub struct VerifyReport {
 /// [`Error::NotAStore`] and device failures. Damage is not an error here but in the report.
 pub fn verify(device: Arc<dyn BlockDevice>) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    let options = match Options::of_store(&*device) {
+    let options = match Options::of_store(&device) {
         Ok(options) => options,
         Err(e @ Error::Damaged { .. }) => {
             report.damage.push(e.to_string());
@@ -125,8 +125,9 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::NotAStore`] for a blank device or other bytes, [`Error::Damaged`], device failures.
-    pub fn of_store(device: &dyn BlockDevice) -> Result<Options> {
-        let superblock = Superblock::load(device)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
+    pub fn of_store(device: &Arc<dyn BlockDevice>) -> Result<Options> {
+        let volume = Volume::new(Arc::clone(device));
+        let superblock = Superblock::load(&volume)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
         let log_bytes = superblock.layout.log_blocks * BLOCK_SIZE as u64;
         let defaults = Options::default();
         Ok(Options {

@@ -147,6 +147,23 @@ impl Workload {
         self.keys.len()
     }
 
+    /// Number of records the store holds at the end if nothing is deleted: keys that were ever put (estimated where sampled).
+    #[must_use]
+    pub fn records(&self) -> f64 {
+        let put = self.keys.iter().filter(|k| k.first_put != NEVER).count();
+        put as f64 * self.sample_weight()
+    }
+
+    /// Bytes of keys and values of those records: what a share of the data set is a share of.
+    #[must_use]
+    pub fn data_bytes(&self) -> f64 {
+        let put = self.keys.iter().filter(|k| k.first_put != NEVER);
+        let bytes: u64 = put
+            .map(|k| u64::from(k.key_len) + u64::from(k.value_len))
+            .sum();
+        bytes as f64 * self.sample_weight()
+    }
+
     /// How many keys of the trace one sampled key stands for.
     #[must_use]
     pub fn sample_weight(&self) -> f64 {

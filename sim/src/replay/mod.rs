@@ -1,7 +1,28 @@
 //! A trace through the real engine on a device.
+//!
+//! ```text
+//! trace ──▶ plan ───▶ simulated | real_file ──▶ outcome ──▶ report
+//!            │ sizes    the engine at work       counters     measured beside predicted
+//!            └──▶ predict: from the trace's statistics alone ────▲
+//! ```
 
 mod config;
+mod measure;
+mod outcome;
+mod plan;
+mod real_file;
+mod simulated;
 pub mod values;
+
+use std::sync::Arc;
+
+use outcome::{Material, Outcome};
+use plan::Plan;
+
+use crate::predict::device::Cleaning;
+use crate::predict::{self, DeviceParams};
+use crate::report::{DeviceReport, ReplayReport};
+use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
 
@@ -70,10 +91,119 @@ pub enum Progress {
 pub fn run(
     config: &ReplayConfig,
     progress: &mut dyn FnMut(Progress),
-) -> Result<crate::report::ReplayReport, ReplayError> {
-    let _ = (config, progress);
-    Err(ReplayError::Setting {
-        flag: "device",
-        why: "not built yet".into(),
-    })
+) -> Result<ReplayReport, ReplayError> {
+    let plan = plan::plan(config, progress)?;
+    match &config.target {
+        Target::Ssd {
+            profile,
+            name,
+            precondition,
+            ..
+        } => {
+            let mode = if config.timing {
+                TimingMode::Queued
+            } else {
+                TimingMode::Counting
+            };
+            let drive = Arc::new(SimSsd::new(profile, plan.device_blocks, mode, config.seed)?);
+            let idle_pages = prepare(&drive, *precondition);
+            let outcome = simulated::run(config, &plan, Arc::clone(&drive), name, progress)?;
+            let device = ssd_report(profile, name, &drive, &outcome, &plan);
+            let params = device_params(profile, &drive, &plan, idle_pages);
+            let prediction = config
+                .predict
+                .then(|| predict::predict(&plan.workload, &plan.engine, &params));
+            let drive = Some(&*drive);
+            Ok(outcome::report(Material {
+                config,
+                plan: &plan,
+                outcome,
+                prediction,
+                device,
+                drive,
+            }))
+        }
+        Target::File(path) => {
+            let outcome = real_file::run(config, &plan, path, progress)?;
+            let device = DeviceReport {
+                kind: "file".into(),
+                profile: path.display().to_string(),
+                logical_blocks: plan.device_blocks,
+                ..DeviceReport::default()
+            };
+            let params = DeviceParams {
+                capacity_blocks: plan.device_blocks,
+                physical_pages: plan.device_blocks as f64,
+                pages_per_block: 256,
+                idle_pages: 0.0,
+                cleaning: Cleaning::Greedy,
+            };
+            let prediction = config
+                .predict
+                .then(|| predict::predict(&plan.workload, &plan.engine, &params));
+            let drive = None;
+            Ok(outcome::report(Material {
+                config,
+                plan: &plan,
+                outcome,
+                prediction,
+                device,
+                drive,
+            }))
+        }
+    }
+}
+
+/// Brings the drive to the state asked for; says how many pages hold data that the store will not touch.
+fn prepare(_drive: &SimSsd, precondition: Precondition) -> f64 {
+    match precondition {
+        Precondition::None => 0.0,
+        Precondition::Fill | Precondition::Steady => 0.0,
+    }
+}
+
+fn device_params(
+    profile: &SsdProfile,
+    drive: &SimSsd,
+    plan: &Plan,
+    idle_pages: f64,
+) -> DeviceParams {
+    DeviceParams {
+        capacity_blocks: plan.device_blocks,
+        physical_pages: drive.alpha() * plan.device_blocks as f64,
+        pages_per_block: profile.pages_per_block,
+        idle_pages,
+        cleaning: match GcPolicy::parse(&profile.gc) {
+            Some(GcPolicy::Fifo) => Cleaning::Fifo,
+            _ => Cleaning::Greedy,
+        },
+    }
+}
+
+fn ssd_report(
+    profile: &SsdProfile,
+    name: &str,
+    drive: &SimSsd,
+    outcome: &Outcome,
+    plan: &Plan,
+) -> DeviceReport {
+    let in_use = drive.in_use_pages().max(1) as f64;
+    let physical = drive.alpha() * plan.device_blocks as f64;
+    let erased = outcome
+        .drive
+        .as_ref()
+        .is_some_and(|(a, b)| b.erases > a.erases);
+    DeviceReport {
+        kind: "ssd".into(),
+        profile: name.into(),
+        logical_blocks: plan.device_blocks,
+        over_provisioning_definition:
+            "T/U - 1: physical pages of the log (free reserve and frontier left out) over logical pages, minus one".into(),
+        over_provisioning: Some(drive.alpha() - 1.0),
+        alpha: Some(drive.alpha()),
+        effective_alpha: Some(physical / in_use),
+        pages_per_block: Some(profile.pages_per_block),
+        gc: Some(profile.gc.clone()),
+        gc_reached: Some(erased),
+    }
 }

@@ -19,6 +19,16 @@ fn mix(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// A share in units of 2^-32; shares outside 0..=1 are taken as the nearest end, NaN as 0.
+fn in_2_32nds(share: f64) -> u64 {
+    let share = if share.is_nan() {
+        0.0
+    } else {
+        share.clamp(0.0, 1.0)
+    };
+    (share * (1u64 << 32) as f64).round() as u64
+}
+
 /// Makes values into one buffer that it reuses.
 #[derive(Clone, Debug)]
 pub struct Values {
@@ -32,21 +42,25 @@ impl Values {
     /// Values under `seed` with `zero_share` of their bytes zero; shares outside 0..=1 (and NaN) are taken
     /// as the nearest end (NaN: 0).
     pub fn new(seed: u64, zero_share: f64) -> Self {
-        let share = if zero_share.is_nan() {
-            0.0
-        } else {
-            zero_share.clamp(0.0, 1.0)
-        };
         Values {
             seed: mix(seed.wrapping_add(STEP)),
-            zeros: (share * (1u64 << 32) as f64).round() as u64,
+            zeros: in_2_32nds(zero_share),
             buffer: Vec::new(),
         }
     }
 
     /// The value of write `number`, `size` bytes long; valid until the next call.
     pub fn make(&mut self, number: u64, size: usize) -> &[u8] {
-        let zeros = ((size as u128 * u128::from(self.zeros)) >> 32) as usize;
+        self.make_sharing(number, size, self.zeros)
+    }
+
+    /// As [`Values::make`], with a share of zero bytes of its own.
+    pub fn make_with(&mut self, number: u64, size: usize, zero_share: f64) -> &[u8] {
+        self.make_sharing(number, size, in_2_32nds(zero_share))
+    }
+
+    fn make_sharing(&mut self, number: u64, size: usize, zeros: u64) -> &[u8] {
+        let zeros = ((size as u128 * u128::from(zeros)) >> 32) as usize;
         let random = size - zeros;
         if self.buffer.len() < size {
             self.buffer.resize(size, 0);

@@ -1,0 +1,410 @@
+//! What a run leaves behind, and the report made of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use treering_engine::device::BlockDevice;
+use treering_engine::node::Limits;
+use treering_engine::{BLOCK_SIZE, LeafFill, PageStoreKind, Stats, TablePersist};
+use treering_traces::OpKind;
+
+use super::measure::Latencies;
+use super::plan::Plan;
+use super::{Acknowledge, ReplayConfig, Target};
+use crate::predict::Prediction;
+use crate::report::{
+    self, ByOp, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport, LifetimeReport,
+    ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport, WaSide,
+};
+use crate::ssd::{SimSsd, SsdCounters};
+
+/// Bins of the page-fill histogram.
+const FILL_BINS: usize = 20;
+
+/// Operations and user bytes of the part at hand.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Phase {
+    ops: [u64; 4],
+    pub(super) user_bytes: u64,
+    pub(super) skipped: u64,
+    limits: Option<Limits>,
+}
+
+impl Phase {
+    pub(super) fn count(&mut self, kind: OpKind, user_bytes: u64) {
+        self.ops[kind as usize] += 1;
+        self.user_bytes += user_bytes;
+    }
+
+    pub(super) fn ops(&self) -> u64 {
+        self.ops.iter().sum()
+    }
+
+    /// The limits of a page, worked out once.
+    pub(super) fn limits(&mut self, page_size: usize) -> Limits {
+        *self
+            .limits
+            .get_or_insert_with(|| treering_engine::node::limits(page_size))
+    }
+
+    /// Adds what another thread did.
+    pub(super) fn add(&mut self, other: &Phase) {
+        for (mine, theirs) in self.ops.iter_mut().zip(other.ops) {
+            *mine += theirs;
+        }
+        self.user_bytes += other.user_bytes;
+        self.skipped += other.skipped;
+    }
+
+    fn by_op(&self) -> ByOp<u64> {
+        let of = |kind: OpKind| self.ops[kind as usize];
+        ByOp {
+            get: of(OpKind::Get),
+            put: of(OpKind::Put),
+            delete: of(OpKind::Delete),
+            scan: of(OpKind::Scan),
+        }
+    }
+}
+
+/// A finished run.
+pub(super) struct Outcome {
+    pub(super) phase: Phase,
+    /// Counters when the measured part began, and when it ended.
+    pub(super) before: Stats,
+    pub(super) after: Stats,
+    pub(super) elapsed_ns: u64,
+    pub(super) latencies: Latencies,
+    pub(super) series: Vec<SeriesPoint>,
+    pub(super) drive: Option<(SsdCounters, SsdCounters)>,
+    pub(super) leaves: Vec<LeafFill>,
+    pub(super) kernel: Option<KernelReport>,
+}
+
+/// Everything a report is made of.
+pub(super) struct Material<'a> {
+    pub(super) config: &'a ReplayConfig,
+    pub(super) plan: &'a Plan,
+    pub(super) outcome: Outcome,
+    pub(super) prediction: Option<Prediction>,
+    pub(super) device: DeviceReport,
+    pub(super) drive: Option<&'a SimSsd>,
+}
+
+/// Makes the report.
+pub(super) fn report(material: Material<'_>) -> ReplayReport {
+    let Material {
+        config,
+        plan,
+        outcome,
+        prediction,
+        device,
+        drive,
+    } = material;
+    let user_bytes = outcome.phase.user_bytes;
+    let (before, after) = (&outcome.before, &outcome.after);
+    let written = after.written.since(&before.written);
+    let measured = WaSide {
+        host: host_wa(&written, user_bytes),
+        device: outcome
+            .drive
+            .as_ref()
+            .map(|(a, b)| device_wa(a, b, user_bytes)),
+    };
+    let predicted = prediction
+        .as_ref()
+        .map(|p| predicted_side(p, measured.device.is_some()));
+    let error = predicted.as_ref().map(|p| errors(&measured, p));
+    let space = space(&outcome.leaves, after, plan, drive);
+    let mut warnings = plan.warnings.clone();
+    warnings.extend(prediction.iter().flat_map(|p| p.warnings.clone()));
+    steady_warnings(&outcome, user_bytes, &mut warnings);
+    ReplayReport {
+        schema: report::SCHEMA,
+        complete: true,
+        trace: TraceInfo {
+            name: plan.trace_name.clone(),
+            source: plan.trace_source.clone(),
+            ops: plan.ops,
+            warmup_ops: plan.warmup_ops,
+            records: plan.workload.records().round() as u64,
+        },
+        tree: "btree".into(),
+        lifetime: drive
+            .zip(pe_limit(config))
+            .map(|(d, pe)| lifetime(d, pe, &outcome, &measured)),
+        device,
+        options: options(config, plan),
+        ops: outcome.phase.by_op(),
+        user_bytes,
+        wa: WaReport {
+            host: measured.host,
+            device: measured.device,
+            predicted,
+            error,
+        },
+        io_bytes: IoBytes {
+            log: written.log,
+            page: written.page,
+            extra: written.extra,
+            read: after.read.since(&before.read).total(),
+            trimmed: after.trimmed_bytes - before.trimmed_bytes,
+        },
+        latency_ns: (config.timing || outcome.kernel.is_some()).then(|| outcome.latencies.report()),
+        time: TimeReport {
+            elapsed_ns: outcome.elapsed_ns,
+            ops_per_second: rate(outcome.phase.ops(), outcome.elapsed_ns),
+            queued: config.timing,
+        },
+        space,
+        store: store(before, after, plan),
+        cache: cache(before, after, plan),
+        kernel: outcome.kernel,
+        prediction,
+        series: outcome.series,
+        page_fill: page_fill(&outcome.leaves, plan.engine.page_size),
+        warnings,
+    }
+}
+
+fn over(bytes: u64, user_bytes: u64) -> f64 {
+    if user_bytes == 0 {
+        0.0
+    } else {
+        bytes as f64 / user_bytes as f64
+    }
+}
+
+fn rate(ops: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 {
+        0.0
+    } else {
+        ops as f64 * 1e9 / elapsed_ns as f64
+    }
+}
+
+fn host_wa(written: &treering_engine::ClassBytes, user_bytes: u64) -> HostWa<f64> {
+    HostWa {
+        log: over(written.log, user_bytes),
+        page: over(written.page, user_bytes),
+        extra: over(written.extra, user_bytes),
+        total: over(written.total(), user_bytes),
+    }
+}
+
+fn device_wa(before: &SsdCounters, after: &SsdCounters, user_bytes: u64) -> DeviceWa<f64> {
+    let gc = after.nand_gc - before.nand_gc;
+    let host = after.nand_host - before.nand_host;
+    DeviceWa {
+        total: over(host + gc, user_bytes),
+        gc: over(gc, user_bytes),
+        nand_over_host: over(host + gc, host),
+    }
+}
+
+fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
+    let host = HostWa {
+        log: p.host.log,
+        page: p.host.page,
+        extra: p.host.extra,
+        total: p.host.total,
+    };
+    let device = with_device.then(|| DeviceWa {
+        total: p.device.total,
+        gc: p.device.gc,
+        nand_over_host: if p.host.total > 0.0 {
+            p.device.total / p.host.total
+        } else {
+            0.0
+        },
+    });
+    WaSide { host, device }
+}
+
+fn errors(measured: &WaSide<f64>, predicted: &WaSide<f64>) -> WaSide<Option<f64>> {
+    let host_total = measured.host.total;
+    let host = HostWa {
+        log: report::error(measured.host.log, predicted.host.log, host_total),
+        page: report::error(measured.host.page, predicted.host.page, host_total),
+        extra: report::error(measured.host.extra, predicted.host.extra, host_total),
+        total: report::error(host_total, predicted.host.total, host_total),
+    };
+    let device = measured
+        .device
+        .zip(predicted.device)
+        .map(|(m, p)| DeviceWa {
+            total: report::error(m.total, p.total, m.total),
+            gc: report::error(m.gc, p.gc, m.total),
+            nand_over_host: report::error(m.nand_over_host, p.nand_over_host, m.nand_over_host),
+        });
+    WaSide { host, device }
+}
+
+fn space(leaves: &[LeafFill], after: &Stats, plan: &Plan, drive: Option<&SimSsd>) -> SpaceReport {
+    let count = leaves.len().max(1) as f64;
+    let records: u64 = leaves.iter().map(|l| u64::from(l.records)).sum();
+    let used: u64 = leaves.iter().map(|l| u64::from(l.used_bytes)).sum();
+    let page = plan.engine.page_size as u64;
+    let logical = leaves.len() as u64 * page;
+    SpaceReport {
+        logical_bytes: logical,
+        physical_bytes: drive.map_or(plan.device_blocks, SimSsd::in_use_pages) * BLOCK_SIZE as u64,
+        leaves: leaves.len() as u64,
+        records,
+        records_per_leaf: records as f64 / count,
+        fill: used as f64 / (count * page as f64),
+        index_bytes: after.index_bytes,
+    }
+}
+
+fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
+    StoreReport {
+        kind: match plan.engine.store {
+            PageStoreKind::InPlace => "in-place".into(),
+            PageStoreKind::CopyOnWrite { .. } => "cow".into(),
+        },
+        pages_written_back: after.pages_written_back - before.pages_written_back,
+        pages_checkpointed: after.pages_checkpointed - before.pages_checkpointed,
+        checkpoints: after.checkpoints - before.checkpoints,
+        splits: after.splits - before.splits,
+        merges: after.merges - before.merges,
+        log_flushes: after.log_flushes - before.log_flushes,
+        log_appended_bytes: after.log_appended_bytes - before.log_appended_bytes,
+        flushes: after.flushes - before.flushes,
+    }
+}
+
+fn cache(before: &Stats, after: &Stats, plan: &Plan) -> CacheReport {
+    let hits = after.cache_hits - before.cache_hits;
+    let misses = after.cache_misses - before.cache_misses;
+    CacheReport {
+        hit_ratio: over(hits, hits + misses),
+        hits,
+        misses,
+        evictions: after.evictions - before.evictions,
+        frames: after.cache_frames,
+        bytes: after.cache_frames * plan.engine.page_size as u64,
+    }
+}
+
+fn lifetime(
+    drive: &SimSsd,
+    pe_limit: u32,
+    outcome: &Outcome,
+    measured: &WaSide<f64>,
+) -> LifetimeReport {
+    let wear = drive.wear();
+    let erases = outcome
+        .drive
+        .as_ref()
+        .map_or(0, |(a, b)| b.erases - a.erases);
+    let ratio = measured.device.map_or(0.0, |d| d.nand_over_host);
+    let logical = drive.capacity_blocks() as f64 * BLOCK_SIZE as f64;
+    let endurance = logical * drive.alpha() * f64::from(pe_limit);
+    let host_bytes = (ratio > 0.0).then(|| endurance / ratio);
+    LifetimeReport {
+        erases,
+        mean_erases: wear.mean_erases,
+        max_erases: wear.max_erases,
+        host_bytes,
+        drive_writes: host_bytes.map(|b| b / logical),
+        user_bytes: host_bytes
+            .filter(|_| measured.host.total > 0.0)
+            .map(|b| b / measured.host.total),
+    }
+}
+
+fn pe_limit(config: &ReplayConfig) -> Option<u32> {
+    match &config.target {
+        Target::Ssd { profile, .. } => Some(profile.pe_limit),
+        Target::File(_) => None,
+    }
+}
+
+fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
+    let mut bins = vec![0; FILL_BINS];
+    for leaf in leaves {
+        let bin = leaf.used_bytes as usize * FILL_BINS / page_size;
+        bins[bin.min(FILL_BINS - 1)] += 1;
+    }
+    bins
+}
+
+fn steady_warnings(outcome: &Outcome, user_bytes: u64, warnings: &mut Vec<String>) {
+    if outcome.phase.skipped > 0 {
+        warnings.push(format!(
+            "{} operations were skipped: their records fit no page (--oversize skip).",
+            outcome.phase.skipped
+        ));
+    }
+    if user_bytes == 0 {
+        warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
+        return;
+    }
+    if outcome.after.evictions == outcome.before.evictions {
+        warnings.push(
+            "No page was evicted after warm-up: the cache holds the whole working set.".into(),
+        );
+    }
+    if outcome
+        .drive
+        .as_ref()
+        .is_some_and(|(a, b)| a.erases == b.erases)
+    {
+        warnings.push(
+            "The drive never reached garbage collection after warm-up: its own write amplification is \
+             not that of a drive in use (more operations, a smaller --capacity or --precondition would change that)."
+                .into(),
+        );
+    }
+}
+
+/// The options in force, by flag name.
+fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
+    let engine = &plan.engine;
+    let (store, table) = match engine.store {
+        PageStoreKind::InPlace => ("in-place", Value::Null),
+        PageStoreKind::CopyOnWrite {
+            table: TablePersist::EachFlush,
+        } => ("cow", json!("each-flush")),
+        PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        } => ("cow", json!("checkpoint")),
+    };
+    let durability = match config.acknowledge {
+        Acknowledge::Deferred => "deferred".to_string(),
+        Acknowledge::Commit => "commit".to_string(),
+        Acknowledge::Interval(every) => format!("interval:{}ns", every.0),
+    };
+    let precondition = match &config.target {
+        Target::Ssd { precondition, .. } => json!(format!("{precondition:?}").to_lowercase()),
+        Target::File(_) => Value::Null,
+    };
+    let pairs: [(&str, Value); 18] = [
+        ("store", json!(store)),
+        ("table", table),
+        ("log", json!("packed")),
+        ("layout", json!("slotted")),
+        ("page", json!(engine.page_size)),
+        ("cache", json!(engine.cache_bytes)),
+        ("clients", json!(config.clients)),
+        ("durability", json!(durability)),
+        ("log-size", json!(engine.log_bytes)),
+        ("log-buffer", json!(engine.log_buffer_bytes)),
+        ("checkpoint-every", json!(engine.checkpoint_log_bytes)),
+        ("write-batch", json!(engine.write_batch_pages)),
+        ("precondition", precondition),
+        (
+            "oversize",
+            json!(format!("{:?}", config.oversize).to_lowercase()),
+        ),
+        ("limit", json!(config.limit)),
+        ("warmup", json!(config.warmup)),
+        ("timing", json!(config.timing)),
+        ("seed", json!(config.seed)),
+    ];
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect()
+}

@@ -1,0 +1,210 @@
+//! Before the run: the trace is looked through once, and what is relative becomes bytes and blocks.
+//!
+//! Shares of the data set (`--cache 20%`) need the data set's size; a drive that is neither empty nor bursting needs the store's.
+//! Both come from one pass over the trace, which is also all that the predictors get to see.
+
+use treering_engine::{BLOCK_SIZE, Durability, MIN_CACHE_PAGES, Nanos, Options, required_blocks};
+use treering_traces::{Op, OpSource};
+
+use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
+use crate::predict::leaf::LeafLevel;
+use crate::predict::{Span, Workload};
+
+/// Pages that a store gets beyond what its leaves are expected to take: enough for a small trace to be wrong about them.
+const SPARE_PAGES: f64 = 64.0;
+
+/// A replay whose every size is known.
+pub(super) struct Plan {
+    /// Operations to replay, warm-up included.
+    pub(super) ops: u64,
+    pub(super) warmup_ops: u64,
+    pub(super) engine: Options,
+    /// Blocks of the device.
+    pub(super) device_blocks: u64,
+    pub(super) workload: Workload,
+    pub(super) trace_name: String,
+    pub(super) trace_source: String,
+    pub(super) zeros: f64,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Looks through the trace and settles every size.
+pub(super) fn plan(
+    config: &ReplayConfig,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Plan, ReplayError> {
+    let mut reader = treering_traces::open(&config.trace)?;
+    let header = reader.header().clone();
+    let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);
+    if ops == 0 {
+        return Err(setting(
+            "limit",
+            "no operation is left to replay; expected one or more",
+        ));
+    }
+    let warmup_ops = match config.warmup {
+        Some(share) => (ops as f64 * share) as u64,
+        None => header.warmup_ops.min(ops),
+    };
+    if warmup_ops >= ops {
+        let why = format!("all {ops} operations are warm-up; expected some to measure");
+        return Err(setting("warmup", &why));
+    }
+    let span = Span {
+        limit_ops: ops,
+        ..Span::after(warmup_ops)
+    };
+    let mut counted = Counted {
+        inner: &mut reader,
+        seen: 0,
+        total: ops,
+        progress,
+    };
+    let workload = Workload::analyze(&mut counted, span)?;
+    let mut warnings = Vec::new();
+    let engine = engine_options(config, &workload, &mut warnings)?;
+    let leaves = LeafLevel::grow(&workload, engine.page_size).count();
+    let device_blocks = device_blocks(config, &engine, leaves)?;
+    Ok(Plan {
+        ops,
+        warmup_ops,
+        engine,
+        device_blocks,
+        workload,
+        trace_name: header.name,
+        trace_source: header.source,
+        zeros: header.zeros,
+        warnings,
+    })
+}
+
+fn setting(flag: &'static str, why: &str) -> ReplayError {
+    ReplayError::Setting {
+        flag,
+        why: why.into(),
+    }
+}
+
+fn engine_options(
+    config: &ReplayConfig,
+    workload: &Workload,
+    warnings: &mut Vec<String>,
+) -> Result<Options, ReplayError> {
+    let least = MIN_CACHE_PAGES * config.engine.page_size as u64;
+    let cache_bytes = match config.cache {
+        Size::Bytes(bytes) => bytes,
+        Size::Share(share) => {
+            let bytes = (workload.data_bytes() * share) as u64;
+            if bytes < least {
+                warnings.push(format!(
+                    "The cache is {least} bytes, the least that works: {:.1} % of the data set are {bytes}.",
+                    share * 100.0
+                ));
+            }
+            bytes.max(least)
+        }
+    };
+    let durability = match config.acknowledge {
+        // On a simulated device the replay flushes for waiting clients itself, in virtual time.
+        Acknowledge::Commit if matches!(config.target, Target::File(_)) => Durability::PerCommit,
+        Acknowledge::Commit | Acknowledge::Deferred => Durability::Deferred,
+        Acknowledge::Interval(Nanos(0)) => {
+            return Err(setting(
+                "durability",
+                "an interval of 0; expected more, or `commit`",
+            ));
+        }
+        Acknowledge::Interval(interval) => Durability::Grouped(interval),
+    };
+    Ok(Options {
+        cache_bytes,
+        durability,
+        ..config.engine.clone()
+    })
+}
+
+fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result<u64, ReplayError> {
+    let fitted = {
+        let pages = (leaves / config.fill + SPARE_PAGES).ceil() as u64;
+        required_blocks(engine, pages)
+    };
+    match &config.target {
+        Target::Ssd {
+            capacity_bytes: Some(bytes),
+            ..
+        } => {
+            let blocks = bytes / BLOCK_SIZE as u64;
+            let needed = required_blocks(engine, leaves.ceil() as u64);
+            if blocks < needed {
+                let why = format!(
+                    "{bytes} bytes; expected at least the {} that the store of this trace takes",
+                    needed * BLOCK_SIZE as u64
+                );
+                return Err(setting("capacity", &why));
+            }
+            Ok(blocks)
+        }
+        _ => Ok(fitted),
+    }
+}
+
+/// An operation source that reports how far it is.
+struct Counted<'a> {
+    inner: &'a mut dyn OpSource,
+    seen: u64,
+    total: u64,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl OpSource for Counted<'_> {
+    fn next_op(&mut self, op: &mut Op) -> Result<bool, treering_traces::TraceError> {
+        self.seen += 1;
+        if self.seen & 0xffff == 0 {
+            (self.progress)(Progress::Analyse(self.seen, self.total));
+        }
+        self.inner.next_op(op)
+    }
+}
+
+/// What to do with a record that no page can hold.
+pub(super) enum Fit {
+    /// Do it, with a value of this length.
+    Yes(u32),
+    Skip,
+}
+
+/// Holds one put against the page's limits.
+pub(super) fn fit(
+    op: &Op,
+    number: u64,
+    limits: &treering_engine::node::Limits,
+    oversize: Oversize,
+    trace: &str,
+) -> Result<Fit, ReplayError> {
+    let value_len = op.value_len as usize;
+    if limits.admits(op.key.len(), value_len) {
+        return Ok(Fit::Yes(op.value_len));
+    }
+    let reject = || {
+        let why = format!(
+            "a record of {} bytes (key {}, value {value_len}) is over what a {}-byte page allows: key {}, record {}; \
+             expected a larger --page, or --oversize clamp or skip",
+            op.key.len() + value_len,
+            op.key.len(),
+            limits.page_size,
+            limits.max_key,
+            limits.max_record
+        );
+        ReplayError::Operation {
+            trace: trace.into(),
+            op: number,
+            why,
+        }
+    };
+    match oversize {
+        Oversize::Reject => Err(reject()),
+        Oversize::Skip => Ok(Fit::Skip),
+        Oversize::Clamp if op.key.len() > limits.max_key => Err(reject()),
+        Oversize::Clamp => Ok(Fit::Yes((limits.max_record - op.key.len()) as u32)),
+    }
+}
