@@ -67,11 +67,13 @@ struct Space {
 }
 
 type Chunk = Box<[AtomicU64]>;
+/// `GROUP` chunks, made when first needed.
+type Group = Box<[OnceLock<Chunk>]>;
 
 /// Storage of key tails.
 #[derive(Debug)]
 pub(super) struct Heap {
-    groups: Box<[OnceLock<Box<[OnceLock<Chunk>]>>]>,
+    groups: Box<[OnceLock<Group>]>,
     space: Mutex<Space>,
 }
 
