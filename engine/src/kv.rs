@@ -5,6 +5,9 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::types::Lsn;
 
+/// What a scan calls with each key and value; it says whether to go on.
+pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
 /// A durable ordered map from byte strings to byte strings. Keys order bytewise; empty keys and empty values
 /// are ordinary.
 ///
@@ -39,7 +42,7 @@ pub trait Kv: Send + Sync {
     fn scan(
         &self,
         from: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visitor<'_>,
     ) -> Result<()>;
 
     /// Returns when every write with an LSN up to `lsn` is durable.

@@ -27,7 +27,7 @@ mod types;
 mod verify;
 
 pub use error::{Error, Result};
-pub use kv::Kv;
+pub use kv::{Kv, Visitor};
 pub use layout::required_blocks;
 pub use mutation::MUTATIONS;
 pub use options::{Durability, Options, PageStoreKind, TablePersist, TreeKind};

@@ -5,14 +5,12 @@
 //! in a simulation virtual clients do; a store that nobody pumps still works, since an operation that runs out of frames or log
 //! space does the step itself.
 
-use std::ops::ControlFlow;
-
 use crate::cache::{Cache, Fix, ReadGuard};
 use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Volume};
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::kv::Kv;
+use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::options::{Durability, Options, PageStoreKind};
 use crate::pager::{Pager, Progress};
@@ -379,7 +377,7 @@ impl Kv for Store {
     fn scan(
         &self,
         from: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visitor<'_>,
     ) -> Result<()> {
         self.tree.scan(from, visit)
     }

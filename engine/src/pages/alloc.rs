@@ -26,10 +26,6 @@ impl SlotMap {
         self.limit
     }
 
-    pub(crate) fn used(&self) -> u64 {
-        self.used
-    }
-
     pub(crate) fn free(&self) -> u64 {
         self.limit - self.used
     }

@@ -223,6 +223,7 @@ impl PageStore for CowStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        debug_assert!(batch.iter().all(|i| !i.changes.is_clean()), "a clean page is not written");
         let _one_at_a_time = self.writing.lock();
         let slots = self.take_slots(batch.len())?;
         let writes: Vec<BlockWrite<'_>> = batch
@@ -323,10 +324,6 @@ impl PageStore for CowStore {
 
     fn page_limit(&self) -> u64 {
         self.state.lock().table.len()
-    }
-
-    fn pages_in_use(&self) -> u64 {
-        self.state.lock().names.used()
     }
 
     fn allocate_slot(&self) -> Result<Slot> {

@@ -101,6 +101,7 @@ impl PageStore for InPlaceStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        debug_assert!(batch.iter().all(|i| !i.changes.is_clean()), "a clean page is not written");
         assert!(
             batch.len() as u64 <= self.layout.journal_pages,
             "a batch fits a journal half"
@@ -165,10 +166,6 @@ impl PageStore for InPlaceStore {
 
     fn page_limit(&self) -> u64 {
         self.layout.slots
-    }
-
-    fn pages_in_use(&self) -> u64 {
-        self.slots.lock().used()
     }
 
     fn allocate_slot(&self) -> Result<Slot> {

@@ -31,7 +31,8 @@ pub(crate) struct PageImage<'a> {
     pub(crate) page: PageId,
     /// The page's bytes, checksum in place.
     pub(crate) bytes: &'a [u8],
-    /// What changed since the page was last written.
+    /// What changed since the page was last written. The seam for a store with a modification log (B⁻-tree §3.2); the two
+    /// conventional ones look only whether anything did.
     pub(crate) changes: &'a ChangeMap,
 }
 
@@ -68,9 +69,6 @@ pub(crate) trait PageStore: Send + Sync {
 
     /// Number of page names, used or not: ids are below this.
     fn page_limit(&self) -> u64;
-
-    /// Number of page names in use.
-    fn pages_in_use(&self) -> u64;
 
     /// A place for one page of an index snapshot.
     fn allocate_slot(&self) -> Result<Slot>;

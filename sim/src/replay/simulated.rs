@@ -92,7 +92,7 @@ pub(super) fn run(
     let clock = Arc::new(VirtualClock::new());
     let device: Arc<dyn BlockDevice> = drive.clone();
     let store = Store::open(device, clock.clone(), &plan.engine).map_err(engine)?;
-    let mut simulation = Simulation {
+    let simulation = Simulation {
         config,
         plan,
         drive,

@@ -18,11 +18,10 @@
 
 mod smo;
 
-use std::ops::ControlFlow;
-
 use crate::cache::{Fix, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::kv::Visitor;
 use crate::mutation;
 use crate::node::{self, Limits, Refused};
 use crate::pager::Pager;
@@ -174,7 +173,7 @@ impl BTree {
     pub(crate) fn scan(
         &self,
         from: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visitor<'_>,
     ) -> Result<()> {
         let mut at = from.to_vec();
         let mut bytes = Vec::new();
