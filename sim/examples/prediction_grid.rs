@@ -1,0 +1,177 @@
+//! Predicted against measured write amplification, over the grid that the predictors must hold on.
+//!
+//! ```sh
+//! cargo run --release -p treering-sim --example prediction_grid            # 2 M measured operations a cell, a few minutes
+//! cargo run --release -p treering-sim --example prediction_grid -- 200000  # fewer
+//! ```
+//!
+//! Cells: page store × cache of 5, 20 and 50 % of the data × uniform and Zipf 0.9 × records of 16+16 and 8+120 bytes × writes only
+//! and half writes. Prints every component of 3 % of its total or more, and ends with status 1 if one is off by more than 10 %, or
+//! the median by more than 5 %.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use treering_engine::{PageStoreKind, TablePersist};
+use treering_sim::replay::{Precondition, ReplayConfig, Size, Target, run};
+use treering_sim::report::ReplayReport;
+use treering_traces::generate::{GenParams, ValueSize, Workload, build};
+use treering_traces::{Op, OpSource, Writer};
+
+/// Largest error of a component, and of the median.
+const WORST: f64 = 0.10;
+const MEDIAN: f64 = 0.05;
+
+#[derive(Clone, Copy)]
+struct Cell {
+    store: (&'static str, PageStoreKind),
+    cache: f64,
+    theta: Option<f64>,
+    record: (u32, u32),
+    writes: f64,
+}
+
+impl Cell {
+    fn trace_name(&self) -> String {
+        let (key, value) = self.record;
+        let theta = self.theta.map_or("uniform".into(), |t| format!("zipf{t}"));
+        format!("{theta}-{key}+{value}-w{}.trz", self.writes)
+    }
+}
+
+fn cells() -> Vec<Cell> {
+    let stores = [
+        ("in-place", PageStoreKind::InPlace),
+        ("cow", PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush }),
+        ("cow-lazy", PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint }),
+    ];
+    let mut cells = Vec::new();
+    for store in stores {
+        for record in [(16, 16), (8, 120)] {
+            for theta in [None, Some(0.9)] {
+                for writes in [1.0, 0.5] {
+                    for cache in [0.05, 0.20, 0.50] {
+                        cells.push(Cell { store, cache, theta, record, writes });
+                    }
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// Half a million records: 16 or 64 MB of user data, 7 to 25 thousand leaves.
+const RECORDS: u64 = 500_000;
+
+fn make_trace(cell: &Cell, ops: u64, path: &Path) -> Result<(), treering_traces::TraceError> {
+    let workload = if cell.theta.is_some() { Workload::Zipf } else { Workload::Uniform };
+    let mut params = GenParams::new(workload, RECORDS);
+    params.ops = Some(ops);
+    params.theta = cell.theta;
+    params.writes = Some(cell.writes);
+    params.key_size = Some(cell.record.0);
+    params.value_size = Some(ValueSize::fixed(cell.record.1));
+    let (header, mut source) = build(&params)?;
+    let mut writer = Writer::create(path, header)?;
+    let mut op = Op::default();
+    while source.next_op(&mut op)? {
+        writer.write(&op)?;
+    }
+    writer.finish().map(drop)
+}
+
+fn errors(report: &ReplayReport) -> Vec<(&'static str, f64)> {
+    let Some(error) = &report.wa.error else { return Vec::new() };
+    let mut all = vec![
+        ("host.log", error.host.log),
+        ("host.page", error.host.page),
+        ("host.extra", error.host.extra),
+        ("host.total", error.host.total),
+    ];
+    if let Some(device) = &error.device {
+        all.push(("device.gc", device.gc));
+        all.push(("device.total", device.total));
+    }
+    all.into_iter().filter_map(|(name, e)| e.map(|e| (name, e))).collect()
+}
+
+fn main() -> ExitCode {
+    let ops = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let cells = cells();
+    for cell in &cells {
+        let path = folder.path().join(cell.trace_name());
+        if !path.exists() {
+            make_trace(cell, ops, &path).expect("a generated trace can be written");
+        }
+    }
+    let next = Mutex::new(0usize);
+    let found: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let i = {
+                        let mut next = next.lock().expect("no worker panics");
+                        *next += 1;
+                        *next - 1
+                    };
+                    let Some(cell) = cells.get(i) else { return };
+                    let report = replay(cell, &folder.path().join(cell.trace_name()));
+                    show(cell, &report, &found);
+                }
+            });
+        }
+    });
+    verdict(found.into_inner().expect("no worker panics"))
+}
+
+fn replay(cell: &Cell, trace: &Path) -> ReplayReport {
+    let (_, profile) = treering_sim::ssd::builtin("ssd").expect("the built-in profile");
+    let target = Target::Ssd {
+        profile: Box::new(profile),
+        name: "ssd".into(),
+        capacity_bytes: None,
+        precondition: Precondition::None,
+    };
+    let mut config = ReplayConfig::new(trace.to_path_buf(), target);
+    config.engine.store = cell.store.1;
+    config.cache = Size::Share(cell.cache);
+    run(&config, &mut |_| {}).unwrap_or_else(|e| panic!("{}: {e}", cell.trace_name()))
+}
+
+fn show(cell: &Cell, report: &ReplayReport, found: &Mutex<Vec<(String, f64)>>) {
+    let name = format!(
+        "{:<9} {:<24} cache {:>2.0}%",
+        cell.store.0,
+        cell.trace_name().trim_end_matches(".trz"),
+        cell.cache * 100.0
+    );
+    let errors = errors(report);
+    let shown: Vec<String> =
+        errors.iter().map(|(c, e)| format!("{c} {:+.2}%", e * 100.0)).collect();
+    println!("{name}  WA {:7.2}  {}", report.wa.host.total, shown.join("  "));
+    let mut found = found.lock().expect("no worker panics");
+    found.extend(errors.into_iter().map(|(c, e)| (format!("{name} {c}"), e.abs())));
+}
+
+fn verdict(mut found: Vec<(String, f64)>) -> ExitCode {
+    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (Some(worst), Some(median)) = (found.last(), found.get(found.len() / 2)) else {
+        println!("no component to compare");
+        return ExitCode::FAILURE;
+    };
+    println!(
+        "{} components: median {:.2} %, worst {:.2} % ({})",
+        found.len(),
+        median.1 * 100.0,
+        worst.1 * 100.0,
+        worst.0
+    );
+    for (name, e) in found.iter().filter(|(_, e)| *e > WORST) {
+        println!("over {:.0} %: {name}: {:.2} %", WORST * 100.0, e * 100.0);
+    }
+    if worst.1 > WORST || median.1 > MEDIAN { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
