@@ -61,8 +61,8 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-/// Half a million records: 16 or 64 MB of user data, 7 to 25 thousand leaves.
-const RECORDS: u64 = 500_000;
+/// A million records: 32 or 128 MB of user data, 15 to 50 thousand leaves.
+const RECORDS: u64 = 1_000_000;
 
 fn make_trace(cell: &Cell, ops: u64, path: &Path) -> Result<(), treering_traces::TraceError> {
     let workload = if cell.theta.is_some() { Workload::Zipf } else { Workload::Uniform };

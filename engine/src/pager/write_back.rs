@@ -196,7 +196,9 @@ impl Pager {
         });
         if let Err(e) = &written {
             self.poison(e);
-            if !mutation::on("failed-write-stays-clean") {
+            if mutation::on("failed-write-stays-clean") {
+                sweep.picked.clear();
+            } else {
                 self.mark_dirty_again(sweep);
             }
         }

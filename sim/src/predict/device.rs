@@ -5,7 +5,11 @@
 //!
 //! ```text
 //! A = sum r_i / (1 - p_i),   p_i = exp(-(r_i / f_i) alpha / A)      FIFO cleaning, exact for many blocks     (1)
+//! A = sum r_i (1 + m_i),     m_i = sum over k >= 1 of P(L_i > k n),  n = T / A                              (2)
 //! ```
+//!
+//! Equation (2) is (1) for lifetimes `L_i` that need not be exponential: a block is met once in each turn of `n` host writes and
+//! moved if it still lives. Leaves behind a cache are written at least a rotation of its hand apart ([`Kind::apart`]).
 //!
 //! (Desnoyers, *Analytic models of SSD write performance*, ACM TOS 2014; DEVICES §1.2), `f_i` the share of pages in use, `r_i` the
 //! share of writes. Greedy cleaning equals FIFO for uniform writes and erase blocks of many pages; for `b` pages a block equation (1) is
@@ -51,18 +55,39 @@ pub struct DeviceWa {
     pub effective_alpha: f64,
 }
 
+/// Blocks that are written alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Kind {
+    /// How many.
+    pub blocks: f64,
+    /// How often they are written, all together.
+    pub writes: f64,
+    /// Least number of host writes between two writes of the same block: a leaf that has just been written was evicted, and must be
+    /// loaded, changed and passed over by the cache's hand before it is written again. Beyond that the time is exponential.
+    pub apart: f64,
+}
+
 /// Host writes by kind of block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Pages in use and block writes of each kind.
-    pub kinds: Vec<(f64, f64)>,
+    /// The kinds of block.
+    pub kinds: Vec<Kind>,
+    /// Blocks written to the log.
+    pub log_writes: f64,
+    /// Live log blocks at evenly spaced moments of the measured part: they grow until a checkpoint trims them all at once.
+    pub live_log: Vec<f64>,
 }
 
 impl Traffic {
-    /// Adds `pages` blocks that are written `writes` times together.
-    pub fn add(&mut self, pages: f64, writes: f64) {
-        if pages > 0.0 {
-            self.kinds.push((pages, writes));
+    /// Adds `blocks` that are written `writes` times together.
+    pub fn add(&mut self, blocks: f64, writes: f64) {
+        self.add_apart(blocks, writes, 0.0);
+    }
+
+    /// As [`Traffic::add`], with the least number of host writes between two of the same block.
+    pub fn add_apart(&mut self, blocks: f64, writes: f64, apart: f64) {
+        if blocks > 0.0 {
+            self.kinds.push(Kind { blocks, writes, apart });
         }
     }
 }
@@ -70,49 +95,55 @@ impl Traffic {
 /// Write amplification of the drive under `traffic`, over `user_bytes`.
 #[must_use]
 pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> DeviceWa {
-    let mut kinds = traffic.kinds.clone();
-    kinds.push((device.idle_pages.max(0.0), 0.0));
-    let writes: f64 = kinds.iter().map(|k| k.1).sum();
-    let pages: f64 = kinds.iter().map(|k| k.0).sum();
-    let alpha = device.physical_pages / pages.max(1.0);
+    let writes: f64 = traffic.kinds.iter().map(|k| k.writes).sum::<f64>() + traffic.log_writes;
+    let known: f64 = traffic.kinds.iter().map(|k| k.blocks).sum::<f64>() + device.idle_pages.max(0.0);
+    let moments = if traffic.live_log.is_empty() { &[0.0][..] } else { &traffic.live_log };
+    let share = 1.0 / moments.len() as f64;
+    let in_use = known + share * moments.iter().sum::<f64>();
+    let effective_alpha = device.physical_pages / in_use.max(1.0);
     if writes <= 0.0 {
-        return DeviceWa {
-            total: 0.0,
-            gc: 0.0,
-            effective_alpha: alpha,
-        };
+        return DeviceWa { total: 0.0, gc: 0.0, effective_alpha };
     }
-    let fifo = mixed(&kinds, pages, writes, alpha);
-    let amplification = match device.cleaning {
+    let amplification: f64 = moments
+        .iter()
+        .map(|live| share * at_moment(device, traffic, writes, known, *live))
+        .sum();
+    let host = writes * BLOCK_SIZE as f64 / user_bytes;
+    DeviceWa { total: host * amplification, gc: host * (amplification - 1.0), effective_alpha }
+}
+
+/// `A` while `live` log blocks are in use. They outlast many turns of the drive's log and then go all at once, so at any moment they are
+/// cold; a block newly written to the log is one more write that nothing pays back until then.
+fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, live: f64) -> f64 {
+    let mut kinds = traffic.kinds.clone();
+    let blocks = device.idle_pages.max(0.0) + live;
+    kinds.push(Kind { blocks, ..Kind::default() });
+    let alpha = device.physical_pages / (known + live).max(1.0);
+    let once = traffic.log_writes / writes;
+    let fifo = mixed(&kinds, device.physical_pages, writes, alpha, once);
+    match device.cleaning {
         Cleaning::Fifo => fifo,
         Cleaning::Greedy => fifo * greedy_gain(fifo, device.pages_per_block),
-    };
-    let host = writes * BLOCK_SIZE as f64 / user_bytes;
-    DeviceWa {
-        total: host * amplification,
-        gc: host * (amplification - 1.0),
-        effective_alpha: alpha,
     }
 }
 
-/// Equation (1) of the module, solved for `A` by bisection: its right side falls as `A` grows, relative to `A`.
-fn mixed(kinds: &[(f64, f64)], pages: f64, writes: f64, alpha: f64) -> f64 {
+/// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows, relative to `A`. `once` is the share of
+/// writes to blocks that are then cold.
+fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, once: f64) -> f64 {
     if alpha <= 1.0 {
         return f64::INFINITY;
     }
     let log_writes = |a: f64| -> f64 {
-        let each = |&(n, w): &(f64, f64)| {
-            let (f, r) = (n / pages, w / writes);
-            if n <= 0.0 {
-                0.0
-            } else if r <= 0.0 {
-                // Copied once a turn of the log: the limit of r / (1 - exp(-(r/f) alpha/A)).
-                f * a / alpha
+        // Host writes in one turn of the drive's log.
+        let turn = physical / a;
+        let each = |kind: &Kind| {
+            if kind.writes <= 0.0 {
+                kind.blocks / turn
             } else {
-                r / -(-(r / f) * alpha / a).exp_m1()
+                kind.writes / writes * (1.0 + copies(kind, writes, turn))
             }
         };
-        kinds.iter().map(each).sum()
+        once + kinds.iter().map(each).sum::<f64>()
     };
     let (mut low, mut high) = (1.0, 1.0e6);
     for _ in 0..80 {
@@ -124,6 +155,17 @@ fn mixed(kinds: &[(f64, f64)], pages: f64, writes: f64, alpha: f64) -> f64 {
         }
     }
     0.5 * (low + high)
+}
+
+/// How often garbage collection moves a block of this kind between two writes of it: `sum over k >= 1 of P(L > k n)`, for a block
+/// that lives `L` host writes is met after each turn of `n`. `L` is `apart` plus an exponential time.
+fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
+    let mean = kind.blocks * writes / kind.writes;
+    let apart = kind.apart.min(0.999 * mean);
+    let rest = mean - apart;
+    let sure = (apart / turn).floor();
+    let first = ((sure + 1.0) * turn - apart) / rest;
+    sure + (-first).exp() / -(-turn / rest).exp_m1()
 }
 
 /// What greedy cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic where FIFO writes `fifo`.
@@ -171,7 +213,8 @@ mod tests {
 
     fn uniform(alpha: f64, b: u32, cleaning: Cleaning) -> f64 {
         let traffic = Traffic {
-            kinds: vec![(100_000.0, 1000.0)],
+            kinds: vec![Kind { blocks: 100_000.0, writes: 1000.0, apart: 0.0 }],
+            ..Traffic::default()
         };
         predict(&drive(alpha, b, cleaning), &traffic, 4096.0 * 1000.0).total
     }
@@ -206,10 +249,14 @@ mod tests {
     fn kinds_with_the_same_rate_are_one_kind() {
         let params = drive(1.2, 64, Cleaning::Fifo);
         let parts = Traffic {
-            kinds: vec![(30_000.0, 300.0), (70_000.0, 700.0)],
+            kinds: [(30_000.0, 300.0), (70_000.0, 700.0)]
+                .map(|(blocks, writes)| Kind { blocks, writes, apart: 0.0 })
+                .to_vec(),
+            ..Traffic::default()
         };
         let whole = Traffic {
-            kinds: vec![(100_000.0, 1000.0)],
+            kinds: vec![Kind { blocks: 100_000.0, writes: 1000.0, apart: 0.0 }],
+            ..Traffic::default()
         };
         let (parts, whole) = (predict(&params, &parts, 1.0), predict(&params, &whole, 1.0));
         assert!((parts.total / whole.total - 1.0).abs() < 1e-9);

@@ -23,6 +23,8 @@ use super::workload::{Totals, Workload};
 
 /// Page-table entries in a block: 8 bytes each behind a header of 16.
 const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
+/// Moments of the measured part at which the drive is looked at: enough for the saw-tooth of the live log.
+const MOMENTS: u32 = 64;
 /// Header of a chunk of the index snapshot.
 const SNAPSHOT_HEADER_BYTES: f64 = 24.0;
 /// Bytes of a snapshot entry beside the fence.
@@ -453,15 +455,22 @@ impl<'a> Run<'a> {
             .collect();
         let sum: f64 = rates.iter().map(|(n, r)| n * r).sum();
         let scale = if sum > 0.0 { pages / sum } else { 0.0 };
+        let host_blocks = pages * per_page + (log_bytes + extra_bytes) / block;
+        let apart = cache.rotation_ops * host_blocks / self.ops.max(1.0);
         for (n, rate) in &rates {
-            traffic.add(n * per_page, n * rate * scale * per_page);
+            let apart = if apart.is_finite() { apart } else { 0.0 };
+            traffic.add_apart(n * per_page, n * rate * scale * per_page, apart);
         }
         let known: f64 = rates.iter().map(|(n, _)| n).sum();
         traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
-        let live_log = Self::positions(self.warmup_log + self.measured_log)
-            .min(self.options.checkpoint_log_bytes as f64)
-            / 2.0;
-        traffic.add((live_log / block).max(1.0), log_bytes / block);
+        traffic.log_writes = log_bytes / block;
+        let every = self.options.checkpoint_log_bytes as f64;
+        let from = Self::positions(self.warmup_log);
+        let length = Self::positions(self.measured_log);
+        traffic.live_log = (0..MOMENTS)
+            .map(|i| from + length * (f64::from(i) + 0.5) / f64::from(MOMENTS))
+            .map(|position| position.rem_euclid(every) / block)
+            .collect();
         let count = checkpoints.len() as f64;
         let snapshots = count * self.snapshot_bytes() / block;
         traffic.add(self.snapshot_bytes() / block, snapshots);
