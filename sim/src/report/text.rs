@@ -1,1 +1,277 @@
-//! The report as text, for a terminal.
+//! The report as text, for a terminal: at most 100 columns, nothing a pipe would mind.
+
+use std::fmt::Write as _;
+
+use super::{DeviceWa, HostWa, Latency, ReplayReport, WaSide};
+
+/// Renders the whole report.
+pub fn render(report: &ReplayReport) -> String {
+    let mut out = String::new();
+    header(report, &mut out);
+    write_amplification(report, &mut out);
+    operations(report, &mut out);
+    state(report, &mut out);
+    for warning in &report.warnings {
+        line(&mut out, &format!("Warning: {warning}"));
+    }
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text.trim_end());
+    out.push('\n');
+}
+
+fn header(r: &ReplayReport, out: &mut String) {
+    let measured = r.trace.ops - r.trace.warmup_ops;
+    line(out, &format!("{}: {}", r.trace.name, r.trace.source));
+    line(
+        out,
+        &format!(
+            "  {} operations measured after {} of warm-up; {} records; {} written by the user",
+            grouped(measured),
+            grouped(r.trace.warmup_ops),
+            grouped(r.trace.records),
+            bytes(r.user_bytes as f64)
+        ),
+    );
+    line(out, &format!("  {} on {} ({}), store {}", r.tree, r.device.kind, r.device.profile, r.store.kind));
+    if let (Some(op), Some(alpha), Some(effective)) =
+        (r.device.over_provisioning, r.device.alpha, r.device.effective_alpha)
+    {
+        line(
+            out,
+            &format!(
+                "  {} of flash shown, over-provisioning {:.1} % ({}), α {alpha:.3}, effective α {effective:.3}",
+                bytes(r.device.logical_blocks as f64 * 4096.0),
+                op * 100.0,
+                r.device.over_provisioning_definition
+            ),
+        );
+    }
+    out.push('\n');
+}
+
+/// One row of the table of components.
+struct Row {
+    name: &'static str,
+    measured: f64,
+    predicted: Option<f64>,
+    error: Option<f64>,
+}
+
+fn host_rows(
+    m: &HostWa<f64>,
+    p: Option<&HostWa<f64>>,
+    e: Option<&HostWa<Option<f64>>>,
+) -> Vec<Row> {
+    let row = |name, measured, predicted, error: Option<Option<f64>>| Row {
+        name,
+        measured,
+        predicted,
+        error: error.flatten(),
+    };
+    vec![
+        row("host log", m.log, p.map(|p| p.log), e.map(|e| e.log)),
+        row("host page", m.page, p.map(|p| p.page), e.map(|e| e.page)),
+        row("host extra", m.extra, p.map(|p| p.extra), e.map(|e| e.extra)),
+        row("host total", m.total, p.map(|p| p.total), e.map(|e| e.total)),
+    ]
+}
+
+fn device_rows(
+    m: &DeviceWa<f64>,
+    p: Option<&DeviceWa<f64>>,
+    e: Option<&DeviceWa<Option<f64>>>,
+) -> Vec<Row> {
+    let row = |name, measured, predicted, error: Option<Option<f64>>| Row {
+        name,
+        measured,
+        predicted,
+        error: error.flatten(),
+    };
+    vec![
+        row("device gc", m.gc, p.map(|p| p.gc), e.map(|e| e.gc)),
+        row("device total", m.total, p.map(|p| p.total), e.map(|e| e.total)),
+        row(
+            "flash over host",
+            m.nand_over_host,
+            p.map(|p| p.nand_over_host),
+            e.map(|e| e.nand_over_host),
+        ),
+    ]
+}
+
+fn write_amplification(r: &ReplayReport, out: &mut String) {
+    line(out, "Write amplification (bytes over user bytes)      measured    predicted      error");
+    let predicted: Option<&WaSide<f64>> = r.wa.predicted.as_ref();
+    let error = r.wa.error.as_ref();
+    let mut rows = host_rows(&r.wa.host, predicted.map(|p| &p.host), error.map(|e| &e.host));
+    if let Some(device) = &r.wa.device {
+        rows.extend(device_rows(
+            device,
+            predicted.and_then(|p| p.device.as_ref()),
+            error.and_then(|e| e.device.as_ref()),
+        ));
+    }
+    for row in rows {
+        let predicted = row.predicted.map_or("-".into(), |p| format!("{p:.3}"));
+        let error = row.error.map_or("-".into(), percent);
+        line(
+            out,
+            &format!("  {:<44} {:>10.3} {:>12} {:>10}", row.name, row.measured, predicted, error),
+        );
+    }
+    out.push('\n');
+}
+
+fn operations(r: &ReplayReport, out: &mut String) {
+    let Some(latency) = &r.latency_ns else {
+        let counts: Vec<String> = (r.ops.iter().iter())
+            .filter(|(_, n)| **n > 0)
+            .map(|(name, n)| format!("{} {name}", grouped(**n)))
+            .collect();
+        line(out, &format!("Operations: {} (--timing adds latencies)", counts.join(", ")));
+        out.push('\n');
+        return;
+    };
+    line(
+        out,
+        "Operation       count       mean        p50        p99      p99.9        max  of it waiting",
+    );
+    for (name, latency) in latency.iter() {
+        let Some(l) = latency else { continue };
+        let Latency { count, mean, p50, p99, p999, max, queue_mean, .. } = l;
+        let mut row = format!("  {name:<8} {:>10}", grouped(*count));
+        for ns in [*mean, *p50 as f64, *p99 as f64, *p999 as f64, *max as f64] {
+            let _ = write!(row, " {:>10}", duration(ns));
+        }
+        let share = if *mean > 0.0 { 100.0 * queue_mean / mean } else { 0.0 };
+        let _ = write!(row, " {share:>12.0} %");
+        line(out, &row);
+    }
+    if r.kernel.is_none() {
+        line(out, "  Latency is device and queueing time; CPU and waiting for latches are left out.");
+    }
+    out.push('\n');
+}
+
+fn state(r: &ReplayReport, out: &mut String) {
+    let clock = if r.kernel.is_some() { "real" } else { "virtual" };
+    let rate = if r.time.elapsed_ns == 0 {
+        "no device time at all".to_string()
+    } else {
+        format!("{} operations/s in {clock} time", grouped(r.time.ops_per_second.round() as u64))
+    };
+    line(out, &format!("Throughput: {rate}, {} elapsed", duration(r.time.elapsed_ns as f64)));
+    line(
+        out,
+        &format!(
+            "Cache:      {} frames ({}), {:.1} % of page accesses hit, {} evictions",
+            grouped(r.cache.frames),
+            bytes(r.cache.bytes as f64),
+            r.cache.hit_ratio * 100.0,
+            grouped(r.cache.evictions)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "Space:      {} leaves, {:.1} records each, {:.0} % full; {} of pages, {} in use on the device",
+            grouped(r.space.leaves),
+            r.space.records_per_leaf,
+            r.space.fill * 100.0,
+            bytes(r.space.logical_bytes as f64),
+            bytes(r.space.physical_bytes as f64)
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "Store:      {} pages by eviction, {} by {} checkpoints; {} log flushes; {} splits, {} merges",
+            grouped(r.store.pages_written_back),
+            grouped(r.store.pages_checkpointed),
+            grouped(r.store.checkpoints),
+            grouped(r.store.log_flushes),
+            grouped(r.store.splits),
+            grouped(r.store.merges)
+        ),
+    );
+    if let Some(life) = &r.lifetime {
+        let left = life.user_bytes.map_or("unlimited".into(), bytes);
+        let drive_writes = life.drive_writes.map_or("-".into(), |d| format!("{d:.0}"));
+        line(
+            out,
+            &format!(
+                "Lifetime:   {left} of user data, {drive_writes} drive writes, until the P/E limit; {} erases",
+                grouped(life.erases)
+            ),
+        );
+    }
+    if let Some(kernel) = &r.kernel {
+        let said = kernel.write_bytes.map_or("nothing".into(), |b| grouped(b));
+        line(
+            out,
+            &format!(
+                "Kernel:     says {said} bytes written, the engine {} ({})",
+                grouped(kernel.engine_bytes),
+                kernel.how
+            ),
+        );
+    }
+}
+
+/// 1,234,567.
+pub(super) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// +1.2 %, three digits where it is small.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:+.2} %", share * 100.0)
+}
+
+/// Bytes in binary units.
+pub(super) fn bytes(n: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut n = n;
+    let mut unit = 0;
+    while n >= 1024.0 && unit + 1 < units.len() {
+        n /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n:.0} B") } else { format!("{n:.1} {}", units[unit]) }
+}
+
+/// Nanoseconds in the unit that suits.
+pub(super) fn duration(ns: f64) -> String {
+    match ns {
+        n if n < 1e3 => format!("{n:.0} ns"),
+        n if n < 1e6 => format!("{:.1} µs", n / 1e3),
+        n if n < 1e9 => format!("{:.1} ms", n / 1e6),
+        n => format!("{:.1} s", n / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_scaled_and_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(bytes(4096.0), "4.0 KiB");
+        assert_eq!(bytes(12.0), "12 B");
+        assert_eq!(duration(85_300.0), "85.3 µs");
+        assert_eq!(percent(-0.0123), "-1.23 %");
+    }
+}
