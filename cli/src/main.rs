@@ -1,2 +1,75 @@
-//! The `treering` command.
-fn main() {}
+//! The `treering` command: arguments in, one of the libraries at work, results out.
+//!
+//! | room | what |
+//! |---|---|
+//! | [`args`] | every flag and what it means |
+//! | [`units`] | sizes, counts, shares, durations |
+//! | `*_cmd` | one subcommand each |
+//! | [`output`] | stdout, files that appear whole or not at all |
+//! | [`progress`] | a bar for a person who waits |
+//! | [`failure`] | one line on stderr and an exit status |
+
+mod args;
+mod crash_writer_cmd;
+mod devices_cmd;
+mod failure;
+mod gen_cmd;
+mod import_cmd;
+mod info_cmd;
+mod output;
+mod progress;
+mod replay_cmd;
+mod units;
+mod verify_cmd;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command, CompletionsArgs, TraceCommand};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    match parse().and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody is left to tell if this fails; the status still says it.
+            let line = format!("treering: {}\n", failure.message);
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn parse() -> Result<Option<Command>, Failure> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(Some(cli.command)),
+        // `--help` and `--version`.
+        Err(e) if !e.use_stderr() => {
+            output::say(e.render().to_string().as_bytes())?;
+            Ok(None)
+        }
+        Err(e) => Err(failure::clap(&e)),
+    }
+}
+
+fn run(command: Option<Command>) -> Result<(), Failure> {
+    match command {
+        None => Ok(()),
+        Some(Command::Replay(args)) => replay_cmd::run(&args),
+        Some(Command::Verify(args)) => verify_cmd::run(&args),
+        Some(Command::Import(args)) => import_cmd::run(&args),
+        Some(Command::Gen(args)) => gen_cmd::run(&args),
+        Some(Command::Trace(TraceCommand::Info(args))) => info_cmd::run(&args),
+        Some(Command::Devices(args)) => devices_cmd::run(&args),
+        Some(Command::Completions(args)) => completions(&args),
+        Some(Command::CrashWriter(args)) => crash_writer_cmd::run(&args),
+    }
+}
+
+fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "treering", &mut script);
+    output::say(&script)
+}

@@ -1,0 +1,129 @@
+//! Flags of `treering gen`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::units;
+
+/// Flags of `treering gen`. Whether they fit together is for the generator to say.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering gen ycsb-a --records 1M --ops 5M -o a.trz\n  \
+    treering gen zipf --theta 0.8 --writes 1 --value-size 16-400 --records 500k -o zipf.trz\n  \
+    treering gen mixgraph --records 50M --no-load --clients 16 -o fb.trz\n\n\
+    Each workload first loads its records, marked as warm-up, unless --no-load; `load` is only that, unmarked.")]
+pub(crate) struct GenArgs {
+    /// ycsb-a to ycsb-f, uniform, zipf, latest, hotspot, mixgraph, load or sequential
+    pub(crate) workload: String,
+    /// The trace to write, .trz or .jsonl
+    #[arg(short, long, value_name = "TRACE")]
+    pub(crate) output: PathBuf,
+    /// Records loaded first
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) records: u64,
+    /// Operations after the load [default: as many as records]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) ops: Option<u64>,
+    /// Share of puts [default: 0.5; latest 0.05, sequential 1, mixgraph 0.14]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) writes: Option<f64>,
+    /// Share of deletes [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) deletes: Option<f64>,
+    /// Share of scans [default: 0; mixgraph 0.01]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) scans: Option<f64>,
+    /// Longest scan in records [default: 100]
+    #[arg(long, value_name = "N", value_parser = units::small_count)]
+    pub(crate) max_scan: Option<u32>,
+    /// Zipf exponent, 0 to 1.5 [default: 0.99]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) theta: Option<f64>,
+    /// hotspot: share of operations on the hot records [default: 0.8]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) hot_ops: Option<f64>,
+    /// hotspot: share of records that are hot [default: 0.2]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) hot_keys: Option<f64>,
+    /// Order of the load: random or sorted [default: random]
+    #[arg(long)]
+    pub(crate) order: Option<String>,
+    /// Key length in bytes [default: 16; mixgraph 48]
+    #[arg(long, value_name = "N", value_parser = units::small_size)]
+    pub(crate) key_size: Option<u32>,
+    /// Value length in bytes, or uniform between two [default: 100]
+    #[arg(long, value_name = "N|MIN-MAX", value_parser = value_size)]
+    pub(crate) value_size: Option<treering_traces::generate::ValueSize>,
+    /// Share of a value's bytes that are zero
+    #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = units::share)]
+    pub(crate) zeros: f64,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Leave the load out
+    #[arg(long)]
+    pub(crate) no_load: bool,
+    /// Clients among which the operations are dealt out
+    #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
+    pub(crate) clients: u32,
+    #[command(flatten, next_help_heading = "Mixgraph, by db_bench's names")]
+    pub(crate) mixgraph: MixgraphArgs,
+}
+
+/// Laws of `mixgraph`.
+#[derive(Debug, Args)]
+pub(crate) struct MixgraphArgs {
+    /// Weights of key ranges, a·exp(b·x) + c·exp(d·x)
+    #[arg(long, value_name = "A,B,C,D", allow_hyphen_values = true, value_parser = four_numbers)]
+    pub(crate) keyrange_dist: Option<[f64; 4]>,
+    /// Number of key ranges
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) keyrange_num: Option<u64>,
+    /// Power law of the keys of a range
+    #[arg(long, value_name = "A,B", allow_hyphen_values = true, value_parser = two_numbers)]
+    pub(crate) key_dist: Option<[f64; 2]>,
+    /// Law of value lengths
+    #[arg(long, value_name = "THETA,K,SIGMA", allow_hyphen_values = true)]
+    pub(crate) value_pareto: Option<String>,
+    /// Longer values wrap around
+    #[arg(long, value_name = "N", value_parser = units::small_size)]
+    pub(crate) mix_max_value_size: Option<u32>,
+    /// Law of scan lengths
+    #[arg(long, value_name = "THETA,K,SIGMA", allow_hyphen_values = true)]
+    pub(crate) iter_pareto: Option<String>,
+    /// Longer scans wrap around
+    #[arg(long, value_name = "N", value_parser = units::small_count)]
+    pub(crate) mix_max_scan_len: Option<u32>,
+}
+
+fn value_size(text: &str) -> Result<treering_traces::generate::ValueSize, String> {
+    let (min, max) = text.split_once('-').unwrap_or((text, text));
+    let bytes = |part: &str| {
+        units::small_size(part).map_err(|_| "expected bytes as N or MIN-MAX".to_string())
+    };
+    let size = treering_traces::generate::ValueSize {
+        min: bytes(min)?,
+        max: bytes(max)?,
+    };
+    if size.min > size.max {
+        return Err("expected MIN-MAX with a minimum not above the maximum".into());
+    }
+    Ok(size)
+}
+
+fn numbers<const N: usize>(text: &str) -> Result<[f64; N], String> {
+    let parsed: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    parsed
+        .ok()
+        .and_then(|numbers| numbers.try_into().ok())
+        .ok_or_else(|| format!("expected {N} numbers with commas between them"))
+}
+
+fn four_numbers(text: &str) -> Result<[f64; 4], String> {
+    numbers(text)
+}
+
+fn two_numbers(text: &str) -> Result<[f64; 2], String> {
+    numbers(text)
+}

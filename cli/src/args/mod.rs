@@ -1,0 +1,63 @@
+//! The command line. What each flag means is said where it is defined, and is the same in every subcommand.
+
+mod r#gen;
+mod replay;
+mod small;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use r#gen::GenArgs;
+pub(crate) use replay::{Durability, ReplayArgs, Tables};
+pub(crate) use small::{
+    CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, VerifyArgs,
+};
+
+/// Replay traces through write-optimised B-trees on simulated devices.
+#[derive(Debug, Parser)]
+#[command(
+    name = "treering",
+    version,
+    subcommand_required = true,
+    disable_help_subcommand = true,
+    after_help = "EXAMPLES:\n  \
+        treering gen zipf --records 1M --writes 1 -o zipf.trz\n  \
+        treering replay zipf.trz --store cow --cache 20%\n\n\
+        Sizes take 64, 4KiB, 32MiB, and where a data set is known, a share of it (20%). Counts take 500k, 2M; \
+        durations 1ms, 60s, 10m.\n\
+        Exit codes: 0 holds / done, 1 a violation or damage was found, 2 bad input or usage, 3 could not run, \
+        4 ran, but never reached what it was to exercise."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Replay a trace through a tree on a device and report write amplification, latency and space.
+    Replay(Box<ReplayArgs>),
+    /// Walk a store file: structure, checksums, reachability. Exit status 1 on damage.
+    Verify(VerifyArgs),
+    /// Turn a trace of another tool into one of ours.
+    Import(ImportArgs),
+    /// Generate a trace: YCSB, uniform, Zipf, latest, hotspot, mixgraph, load, sequential.
+    Gen(Box<GenArgs>),
+    /// Look at traces.
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// List the built-in drives, or print one as the TOML that --device reads.
+    Devices(DevicesArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Write until killed (for the crash test).
+    #[command(hide = true)]
+    CrashWriter(CrashWriterArgs),
+}
+
+/// What to do with a trace.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Operations, keys, sizes, popularity and working set of a trace.
+    Info(InfoArgs),
+}

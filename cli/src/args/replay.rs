@@ -1,0 +1,241 @@
+//! Flags of `treering replay`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use treering_engine::Nanos;
+use treering_sim::replay::{Acknowledge, Size};
+
+use crate::units;
+
+/// Flags of `treering replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering replay zipf.trz\n  \
+    treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
+    treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
+    treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
+pub(crate) struct ReplayArgs {
+    /// Trace file, .trz or .jsonl
+    pub(crate) trace: PathBuf,
+    /// Tree: btree
+    #[arg(long, default_value = "btree", value_parser = tree)]
+    pub(crate) tree: String,
+    /// Drive: ssd, another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
+    #[arg(long, default_value = "ssd")]
+    pub(crate) device: String,
+    /// Page store: in-place (with a page journal) or cow (with a page table)
+    #[arg(long, default_value = "in-place", value_parser = store)]
+    pub(crate) store: String,
+    /// When the cow store persists its page table [default: each-flush]
+    #[arg(long)]
+    pub(crate) table: Option<Tables>,
+    /// Redo log: packed
+    #[arg(long, default_value = "packed", value_parser = log)]
+    pub(crate) log: String,
+    /// Leaf layout: slotted
+    #[arg(long, default_value = "slotted", value_parser = layout)]
+    pub(crate) layout: String,
+    /// Page size, a power of two from 4KiB to 64KiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
+    pub(crate) page: u64,
+    /// Page cache: bytes, or a share of the data set
+    #[arg(long, value_name = "SIZE", default_value = "10%", value_parser = units::size_or_share)]
+    pub(crate) cache: Size,
+    /// Clients; each waits for its operation before the next
+    #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
+    pub(crate) clients: u32,
+    /// When a write is acknowledged: deferred, commit, or interval:DURATION
+    #[arg(long, value_name = "WHEN", default_value = "interval:60s", value_parser = durability)]
+    pub(crate) durability: Durability,
+    /// Share of the operations that is warm-up and not measured [default: what the trace marks]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) warmup: Option<f64>,
+    /// Replay at most so many operations
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) limit: Option<u64>,
+    /// Size of the circular log
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::size)]
+    pub(crate) log_size: u64,
+    /// Flush the log when so much of it is unflushed [default: 256KiB, at most a quarter of the log]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) log_buffer: Option<u64>,
+    /// Checkpoint when the log has grown by so much [default: half of the log]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) checkpoint_every: Option<u64>,
+    /// Most pages that one write-back writes
+    #[arg(long, value_name = "N", default_value = "32", value_parser = units::count)]
+    pub(crate) write_batch: u64,
+    /// Logical capacity of the drive [default: fitted to the store, see --fill]
+    #[arg(long, value_name = "SIZE", value_parser = units::size, conflicts_with = "fill")]
+    pub(crate) capacity: Option<u64>,
+    /// Share of a fitted drive that the store takes [default: 90%]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) fill: Option<f64>,
+    /// Over-provisioning of the drive, T/U - 1 [default: the profile's]
+    #[arg(long = "op", value_name = "SHARE", value_parser = over_provisioning)]
+    pub(crate) over_provisioning: Option<f64>,
+    /// Garbage collection: greedy, fifo, random, d-choices:D, cost-benefit, windowed-greedy:W [default: the profile's]
+    #[arg(long, value_name = "POLICY", value_parser = gc)]
+    pub(crate) gc: Option<String>,
+    /// What the drive has been through before [default: none]
+    #[arg(long)]
+    pub(crate) precondition: Option<Before>,
+    /// What to do with records that no page can hold
+    #[arg(long, default_value = "reject")]
+    pub(crate) oversize: OversizeArg,
+    /// Leave the predictions out
+    #[arg(long)]
+    pub(crate) no_predict: bool,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Model queues, channels and dies
+    #[arg(long)]
+    pub(crate) timing: bool,
+    /// Exit status 4 if garbage collection or eviction was never reached
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Write the report as JSON; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the report as one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
+}
+
+/// Flags of trees and devices that are not there yet: known, so that they can be refused by name.
+#[derive(Debug, Args)]
+pub(crate) struct LaterArgs {
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    threshold: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    segment: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    nbatch: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    dimms: Option<String>,
+    #[arg(long, hide = true)]
+    eadr: bool,
+}
+
+impl LaterArgs {
+    /// The first such flag that was given, and what it belongs to.
+    pub(crate) fn given(&self) -> Option<(&'static str, &'static str)> {
+        const LOG: &str = "a modification log (bminus)";
+        const PM: &str = "persistent memory (ccl)";
+        [
+            ("--threshold", LOG, self.threshold.is_some()),
+            ("--segment", LOG, self.segment.is_some()),
+            ("--nbatch", PM, self.nbatch.is_some()),
+            ("--dimms", PM, self.dimms.is_some()),
+            ("--eadr", PM, self.eadr),
+        ]
+        .into_iter()
+        .find_map(|(flag, of, given)| given.then_some((flag, of)))
+    }
+}
+
+/// When the page table is persisted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tables {
+    /// After each page flush
+    EachFlush,
+    /// At checkpoints only
+    Checkpoint,
+}
+
+/// What the drive has been through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Before {
+    /// Fresh from the factory
+    None,
+    /// Written once, in order
+    Fill,
+    /// Then at random until garbage collection is steady
+    Steady,
+}
+
+/// What happens to records that no page can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OversizeArg {
+    /// End with an error
+    Reject,
+    /// Cut the value
+    Clamp,
+    /// Leave the operation out and count it
+    Skip,
+}
+
+/// `--durability`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Durability(pub(crate) Acknowledge);
+
+/// One of `here`, or a refusal that tells a misspelling from what is yet to come.
+fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
+    if here.contains(&text) {
+        return Ok(text.into());
+    }
+    let why = if later.contains(&text) {
+        "not available yet; expected"
+    } else {
+        "expected"
+    };
+    Err(format!("{why} {}", here.join(" or ")))
+}
+
+fn tree(text: &str) -> Result<String, String> {
+    choose(
+        text,
+        &["btree"],
+        &["bf", "bminus", "ccl", "lodge", "pmtree"],
+    )
+}
+
+fn store(text: &str) -> Result<String, String> {
+    choose(text, &["in-place", "cow"], &["shadow"])
+}
+
+fn log(text: &str) -> Result<String, String> {
+    choose(text, &["packed"], &["sparse"])
+}
+
+fn layout(text: &str) -> Result<String, String> {
+    choose(text, &["slotted"], &[])
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    let acknowledge = match text.split_once(':') {
+        None if text == "deferred" => Acknowledge::Deferred,
+        None if text == "commit" => Acknowledge::Commit,
+        Some(("interval", every)) => match units::duration(every)? {
+            0 => return Err("expected an interval above 0, or commit".into()),
+            ns => Acknowledge::Interval(Nanos(ns)),
+        },
+        _ => return Err("expected deferred, commit or interval:DURATION".into()),
+    };
+    Ok(Durability(acknowledge))
+}
+
+fn over_provisioning(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.trim().parse::<f64>().map(|share| share / unit);
+    share
+        .ok()
+        .filter(|share| (0.001..=100.0).contains(share))
+        .ok_or_else(|| "expected 0.001 to 100, such as 0.07 or 7%".into())
+}
+
+fn gc(text: &str) -> Result<String, String> {
+    match treering_sim::ssd::GcPolicy::parse(text) {
+        Some(_) => Ok(text.into()),
+        None => Err(
+            "expected greedy, fifo, random, d-choices:D, cost-benefit or windowed-greedy:W".into(),
+        ),
+    }
+}

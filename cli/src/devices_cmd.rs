@@ -1,0 +1,131 @@
+//! `treering devices`, and what `--device` means everywhere.
+
+use std::path::PathBuf;
+
+use treering_sim::ssd::{SsdProfile, builtin};
+
+use crate::args::DevicesArgs;
+use crate::failure::Failure;
+use crate::output::{self, Output};
+
+/// Names of the built-in drives.
+const NAMES: [&str; 1] = ["ssd"];
+
+/// What `--device` names.
+pub(crate) enum Device {
+    /// A simulated drive and its name.
+    Ssd(Box<SsdProfile>, String),
+    /// A real file.
+    File(PathBuf),
+}
+
+/// Reads `--device`.
+pub(crate) fn find(text: &str) -> Result<Device, Failure> {
+    if let Some(path) = text.strip_prefix("file:") {
+        if path.is_empty() {
+            return Err(Failure::usage("--device file:: expected a path behind it"));
+        }
+        return Ok(Device::File(path.into()));
+    }
+    if let Some((_, profile)) = builtin(text) {
+        return Ok(Device::Ssd(Box::new(profile), text.into()));
+    }
+    if matches!(text, "csd" | "pm") {
+        return Err(Failure::usage(format!(
+            "--device {text}: not available yet; expected {}, PROFILE.toml or file:PATH",
+            NAMES.join(", ")
+        )));
+    }
+    if !text.ends_with(".toml") {
+        return Err(Failure::usage(format!(
+            "--device {text}: no such drive; expected {}, PROFILE.toml or file:PATH",
+            NAMES.join(", ")
+        )));
+    }
+    let toml = std::fs::read_to_string(text).map_err(|e| Failure::file(text, &e))?;
+    let profile = SsdProfile::from_toml(text, &toml)?;
+    Ok(Device::Ssd(Box::new(profile), text.into()))
+}
+
+/// A line of the listing.
+#[derive(serde::Serialize)]
+struct Listed<'a> {
+    name: &'a str,
+    description: String,
+    over_provisioning: f64,
+    pages_per_block: u32,
+    gc: String,
+    channels: u32,
+    dies_per_channel: u32,
+    read_us: f64,
+    program_us: f64,
+    erase_us: f64,
+    channel_mb_per_s: f64,
+    pe_limit: u32,
+    toml: &'a str,
+}
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    complete: bool,
+    devices: Vec<Listed<'a>>,
+}
+
+/// Lists all drives, or prints one.
+pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
+    let json = match &args.json {
+        Some(path) => Some(Output::new("--json", path)?),
+        None => None,
+    };
+    let names: Vec<&str> = match &args.name {
+        Some(name) => vec![name],
+        None => NAMES.to_vec(),
+    };
+    let mut devices = Vec::new();
+    for name in names {
+        let Some((toml, profile)) = builtin(name) else {
+            let why = format!("{name}: no such drive; expected {}", NAMES.join(", "));
+            return Err(Failure::usage(why));
+        };
+        devices.push(listed(name, toml, profile));
+    }
+    if let Some(json) = &json {
+        let document = Document {
+            schema: "treering.devices/1",
+            complete: true,
+            devices,
+        };
+        json.write(&output::json(&document)?)?;
+        if *json == Output::Stdout {
+            return Ok(());
+        }
+        devices = document.devices;
+    }
+    let text: String = match &args.name {
+        Some(_) => devices.iter().map(|d| d.toml).collect(),
+        None => devices
+            .iter()
+            .map(|d| format!("{:<12} {}\n", d.name, d.description))
+            .collect(),
+    };
+    output::say(text.as_bytes())
+}
+
+fn listed<'a>(name: &'a str, toml: &'a str, profile: SsdProfile) -> Listed<'a> {
+    Listed {
+        name,
+        description: profile.description,
+        over_provisioning: profile.over_provisioning,
+        pages_per_block: profile.pages_per_block,
+        gc: profile.gc,
+        channels: profile.channels,
+        dies_per_channel: profile.dies_per_channel,
+        read_us: profile.read_us,
+        program_us: profile.program_us,
+        erase_us: profile.erase_us,
+        channel_mb_per_s: profile.channel_mb_per_s,
+        pe_limit: profile.pe_limit,
+        toml,
+    }
+}

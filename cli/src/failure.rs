@@ -1,0 +1,175 @@
+//! How a command ends badly: one line on stderr and an exit status.
+//!
+//! | status | meaning |
+//! |---|---|
+//! | 1 | a violation, a counterexample or damage was found |
+//! | 2 | bad input or usage |
+//! | 3 | could not run |
+//! | 4 | ran, but never reached what it was to exercise |
+
+use std::io::ErrorKind;
+
+use treering_engine::Error as EngineError;
+use treering_engine::device::DeviceError;
+use treering_sim::replay::ReplayError;
+use treering_sim::ssd::ProfileError;
+use treering_traces::TraceError;
+
+/// The end of a command that did not go well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Exit status, 1 to 4.
+    pub(crate) status: u8,
+    /// The sentence, without `treering: `.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    fn new(status: u8, message: impl Into<String>) -> Failure {
+        Failure {
+            status,
+            message: one_line(&message.into()),
+        }
+    }
+
+    /// Damage or a violation.
+    pub(crate) fn found(message: impl Into<String>) -> Failure {
+        Failure::new(1, message)
+    }
+
+    /// The user's input or flags.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(2, message)
+    }
+
+    /// Something outside is missing or failed.
+    pub(crate) fn cannot_run(message: impl Into<String>) -> Failure {
+        Failure::new(3, message)
+    }
+
+    /// Nothing was exercised.
+    pub(crate) fn not_reached(message: impl Into<String>) -> Failure {
+        Failure::new(4, message)
+    }
+
+    /// A file that could not be opened, read or written.
+    pub(crate) fn file(name: &str, why: &std::io::Error) -> Failure {
+        let message = format!("{name}: {why}");
+        if is_users(why.kind()) {
+            Failure::usage(message)
+        } else {
+            Failure::cannot_run(message)
+        }
+    }
+}
+
+/// Whether naming another file would help.
+fn is_users(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::AlreadyExists
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidData
+            | ErrorKind::InvalidFilename
+            | ErrorKind::UnexpectedEof
+    )
+}
+
+/// Several lines as one: drawings that point at a column (`3 | x = 1`, `  | ^`) are left out.
+pub(crate) fn one_line(text: &str) -> String {
+    let is_drawing = |line: &str| {
+        line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ')
+            .starts_with('|')
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !is_drawing(line))
+        .collect();
+    lines.join(": ").replace("::", ":")
+}
+
+/// A parameter's name as it is written on the command line.
+fn flag(name: &str) -> String {
+    match name {
+        "format" => "FORMAT".into(),
+        "workload" => "WORKLOAD".into(),
+        "op" | "key" | "name" | "warmup_ops" => name.into(),
+        _ => format!("--{name}"),
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Failure {
+        match error {
+            TraceError::Io { file, source } => Failure::file(&file, &source),
+            TraceError::BadParameter { name, why } => {
+                Failure::usage(format!("{}: {why}", flag(name)))
+            }
+            bad @ TraceError::Bad { .. } => Failure::usage(bad.to_string()),
+        }
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(error: ProfileError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+/// An engine's error about `device`.
+pub(crate) fn engine(device: &str, error: EngineError) -> Failure {
+    match error {
+        EngineError::BadOption { name, why } => Failure::usage(format!("{}: {why}", flag(name))),
+        EngineError::Device(e @ DeviceError::Open { .. }) => Failure::usage(e.to_string()),
+        e @ (EngineError::Mismatch { .. }
+        | EngineError::NotAStore { .. }
+        | EngineError::KeyTooLong { .. }
+        | EngineError::RecordTooLarge { .. }) => Failure::usage(format!("{device}: {e}")),
+        e => Failure::cannot_run(format!("{device}: {e}")),
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Failure {
+        match error {
+            ReplayError::Trace(e) => e.into(),
+            ReplayError::Engine { device, source } => engine(&device, source),
+            e @ (ReplayError::Operation { .. } | ReplayError::Setting { .. }) => {
+                Failure::usage(e.to_string())
+            }
+            e @ ReplayError::Ssd(_) => Failure::usage(format!("--device: {e}")),
+            e => Failure::cannot_run(e.to_string()),
+        }
+    }
+}
+
+/// clap's complaint without its usage and its tips: the first paragraph.
+pub(crate) fn clap(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let paragraph: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.trim().is_empty())
+        .map(str::trim)
+        .collect();
+    let sentence = paragraph.join(" ");
+    Failure::usage(sentence.trim_start_matches("error: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawing_is_left_out_of_the_one_line() {
+        let toml = "TOML parse error at line 3, column 1\n  |\n3 | x = 1\n  | ^\nunknown field `x`\n";
+        assert_eq!(
+            one_line(toml),
+            "TOML parse error at line 3, column 1: unknown field `x`"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! `treering gen`.
+
+use treering_traces::generate::{GenParams, Workload, build};
+use treering_traces::{Op, OpSource, Writer};
+
+use crate::args::GenArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+
+/// Generates and writes.
+pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
+    let params = params(args)?;
+    params.check()?;
+    output::check_target("--output", &args.output)?;
+    let (header, mut source) = build(&params)?;
+    let total = header.ops;
+    let mut writer = Writer::create(&args.output, header)?;
+    let mut progress = Progress::new();
+    let mut op = Op::default();
+    while source.next_op(&mut op)? {
+        writer.write(&op)?;
+        if writer.ops() & 0xffff == 0 {
+            progress.tell("generating", writer.ops(), total);
+        }
+    }
+    let header = writer.finish()?;
+    drop(progress);
+    let summary = format!(
+        "{}: {}, {} operations, of them {} warm-up\n",
+        args.output.display(),
+        header.name,
+        header.ops,
+        header.warmup_ops
+    );
+    output::say(summary.as_bytes())
+}
+
+fn params(args: &GenArgs) -> Result<GenParams, Failure> {
+    let workload: Workload = args.workload.parse()?;
+    let mut params = GenParams {
+        ops: args.ops,
+        writes: args.writes,
+        deletes: args.deletes,
+        scans: args.scans,
+        max_scan: args.max_scan,
+        theta: args.theta,
+        hot_ops: args.hot_ops,
+        hot_keys: args.hot_keys,
+        order: match &args.order {
+            Some(order) => order.parse()?,
+            None => Default::default(),
+        },
+        key_size: args.key_size,
+        value_size: args.value_size,
+        zeros: args.zeros,
+        seed: args.seed,
+        no_load: args.no_load,
+        clients: args.clients,
+        ..GenParams::new(workload, args.records)
+    };
+    mixgraph(args, &mut params)?;
+    Ok(params)
+}
+
+/// The laws of `mixgraph`, which no other workload has.
+fn mixgraph(args: &GenArgs, params: &mut GenParams) -> Result<(), Failure> {
+    let (given, laws) = (&args.mixgraph, &mut params.mixgraph);
+    let first_given = [
+        ("--keyrange-dist", given.keyrange_dist.is_some()),
+        ("--keyrange-num", given.keyrange_num.is_some()),
+        ("--key-dist", given.key_dist.is_some()),
+        ("--value-pareto", given.value_pareto.is_some()),
+        ("--mix-max-value-size", given.mix_max_value_size.is_some()),
+        ("--iter-pareto", given.iter_pareto.is_some()),
+        ("--mix-max-scan-len", given.mix_max_scan_len.is_some()),
+    ]
+    .into_iter()
+    .find(|(_, given)| *given);
+    if let Some((flag, _)) = first_given
+        && params.workload != Workload::Mixgraph
+    {
+        let name = params.workload.name();
+        return Err(Failure::usage(format!(
+            "{flag}: {name} has no such law; take mixgraph"
+        )));
+    }
+    if let Some(dist) = given.keyrange_dist {
+        laws.keyrange_dist = dist;
+    }
+    if let Some(ranges) = given.keyrange_num {
+        laws.keyrange_num = ranges;
+    }
+    if let Some([a, b]) = given.key_dist {
+        (laws.key_dist_a, laws.key_dist_b) = (a, b);
+    }
+    if let Some(law) = &given.value_pareto {
+        laws.value = pareto("--value-pareto", law)?;
+    }
+    if let Some(law) = &given.iter_pareto {
+        laws.iter = pareto("--iter-pareto", law)?;
+    }
+    if let Some(most) = given.mix_max_value_size {
+        laws.max_value_size = most;
+    }
+    if let Some(most) = given.mix_max_scan_len {
+        laws.max_scan_len = most;
+    }
+    Ok(())
+}
+
+fn pareto(flag: &str, text: &str) -> Result<treering_traces::generate::Pareto, Failure> {
+    text.parse().map_err(|e| {
+        let why = Failure::from(e).message;
+        Failure::usage(why.replace("--pareto", flag))
+    })
+}

@@ -1,0 +1,59 @@
+//! `treering import`.
+
+use treering_traces::import::{Format, ImportOptions, import_file};
+
+use crate::args::ImportArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+
+/// Imports, then says on stdout what became of it and on stderr what the user should know.
+pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let format: Format = args.format.parse()?;
+    let options = ImportOptions {
+        value_size: args.value_size,
+        skip_bad: args.skip_bad,
+        columns: args.columns.clone(),
+        oracle_op: args.oracle_op.as_deref().map(str::parse).transpose()?,
+    };
+    if options.columns.is_some() != (format == Format::Csv) {
+        let why = match format {
+            Format::Csv => "csv needs it: which column is what, such as op=1,key=2",
+            _ => "only csv has columns to name",
+        };
+        return Err(Failure::usage(format!("--columns: {why}")));
+    }
+    if options.oracle_op.is_some() && format != Format::OracleGeneral {
+        return Err(Failure::usage(
+            "--oracle-op: only oracle-general leaves open what a request is",
+        ));
+    }
+    output::check_target("--output", &args.output)?;
+    output::check_not_input("--output", &args.output, &args.input)?;
+    let mut progress = Progress::new();
+    let (header, report) = import_file(
+        format,
+        &args.input,
+        &options,
+        &args.output,
+        &mut |done, total| progress.tell("importing", done, total),
+    )?;
+    drop(progress);
+    report.warnings.iter().for_each(|w| output::warn(w));
+    let mut summary = format!(
+        "{}: {} operations from {} lines or records",
+        args.output.display(),
+        header.ops,
+        report.lines
+    );
+    if report.devices > 0 {
+        summary += &format!(", {} device(s)", report.devices);
+    }
+    if report.skipped_bad > 0 {
+        summary += &format!(", {} bad skipped", report.skipped_bad);
+    }
+    if report.left_out > 0 {
+        summary += &format!(", {} without counterpart left out", report.left_out);
+    }
+    output::say(format!("{summary}\n").as_bytes())
+}

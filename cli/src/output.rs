@@ -1,0 +1,128 @@
+//! Where results go: stdout, or files that appear whole or not at all.
+//!
+//! Output files are checked *before* a long run begins (is the folder there? is it a folder?), written beside their target and
+//! renamed. Something that is there and no regular file (`/dev/null`, a pipe) is written to, not replaced.
+
+use std::fs::Permissions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// One output of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// `-`.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Output {
+    /// What `--flag VALUE` means, refused early if it cannot work.
+    pub(crate) fn new(flag: &str, value: &Path) -> Result<Output, Failure> {
+        if value.as_os_str() == "-" {
+            return Ok(Output::Stdout);
+        }
+        check_target(flag, value)?;
+        Ok(Output::File(value.into()))
+    }
+
+    /// Writes all of `bytes`.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Output::Stdout => say(bytes),
+            Output::File(path) => write_file(path, bytes),
+        }
+    }
+}
+
+/// Refuses an output file whose folder is missing, or that is a folder.
+pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
+    let refuse = |why: &str| {
+        Err(Failure::usage(format!(
+            "{flag} {}: {why}",
+            path.display()
+        )))
+    };
+    if path.is_dir() {
+        return refuse("expected a file, found a directory");
+    }
+    if path.file_name().is_none() {
+        return refuse("expected a file name");
+    }
+    match folder(path).metadata() {
+        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(_) => refuse("its folder is not a directory"),
+        Err(_) => refuse("its folder does not exist"),
+    }
+}
+
+/// Refuses an output that is one of the inputs.
+pub(crate) fn check_not_input(flag: &str, output: &Path, input: &Path) -> Result<(), Failure> {
+    let same = match (output.canonicalize(), input.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    };
+    if same {
+        return Err(Failure::usage(format!(
+            "{flag} {}: would overwrite the input",
+            output.display()
+        )));
+    }
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let fail = |e: &std::io::Error| Failure::file(&name, e);
+    // A link stays a link; what it points at is replaced.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if target.metadata().is_ok_and(|meta| !meta.is_file()) {
+        return std::fs::OpenOptions::new()
+            .write(true)
+            .open(&target)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(|e| fail(&e));
+    }
+    let mut beside = tempfile::Builder::new()
+        .prefix(".treering-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder(&target))
+        .map_err(|e| fail(&e))?;
+    beside.write_all(bytes).map_err(|e| fail(&e))?;
+    beside.persist(&target).map_err(|e| fail(&e.error))?;
+    Ok(())
+}
+
+/// Prints results. A reader that has gone away (`| head`) is not an error.
+pub(crate) fn say(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::file("stdout", &e)),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a warning on stderr, on one line.
+pub(crate) fn warn(sentence: &str) {
+    let line = format!("treering: warning: {}\n", crate::failure::one_line(sentence));
+    // Nobody is left to tell.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// A document as JSON, the way every command prints it.
+pub(crate) fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = serde_json::to_vec_pretty(document)
+        .map_err(|e| Failure::cannot_run(format!("--json: {e}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

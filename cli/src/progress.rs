@@ -1,0 +1,54 @@
+//! How far a long command is: a bar on stderr, only for a person who has been waiting.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shorter commands show nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A bar that appears after a while, if stderr is a terminal.
+pub(crate) struct Progress {
+    began: Instant,
+    terminal: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Nothing is shown yet.
+    pub(crate) fn new() -> Progress {
+        Progress {
+            began: Instant::now(),
+            terminal: std::io::stderr().is_terminal(),
+            bar: None,
+        }
+    }
+
+    /// `done` of `total`, doing `what`.
+    pub(crate) fn tell(&mut self, what: &'static str, done: u64, total: u64) {
+        if !self.terminal || (self.bar.is_none() && self.began.elapsed() < PATIENCE) {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+            if let Ok(style) =
+                ProgressStyle::with_template("{msg} [{bar:40}] {percent:>3} % {eta:>5} left")
+            {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar
+        });
+        bar.set_message(what);
+        bar.set_length(total.max(1));
+        bar.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `treering replay`: flags become a [`ReplayConfig`], its report one or more documents.
+
+use std::path::Path;
+
+use treering_engine::{Options, PageStoreKind, TablePersist};
+use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
+use treering_sim::report::{ReplayReport, html, text};
+
+use crate::args::{Before, OversizeArg, ReplayArgs, Tables};
+use crate::devices_cmd::{self, Device};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::progress::Progress;
+
+/// Where the report goes.
+struct Outputs {
+    json: Option<Output>,
+    html: Option<Output>,
+}
+
+/// Replays and reports.
+pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    if let Some((flag, of)) = args.later.given() {
+        return Err(Failure::usage(format!(
+            "{flag}: not available yet; it belongs to {of}"
+        )));
+    }
+    let config = config(args)?;
+    let outputs = outputs(args)?;
+    let mut progress = Progress::new();
+    let ran = replay::run(&config, &mut |at| match at {
+        replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
+        replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
+    });
+    drop(progress);
+    if ran.is_err()
+        && let Target::File(path) = &config.target
+    {
+        // It was not there before (`file_target`), so it is ours.
+        let _ = std::fs::remove_file(path);
+    }
+    let report = ran?;
+    write(&report, &outputs)?;
+    if args.strict {
+        check_reached(&report)?;
+    }
+    Ok(())
+}
+
+fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
+    let open = |flag: &str, path: &Path| {
+        output::check_not_input(flag, path, &args.trace)?;
+        Output::new(flag, path)
+    };
+    let json = args.json.as_deref().map(|p| open("--json", p)).transpose()?;
+    let html = args.html.as_deref().map(|p| open("--html", p)).transpose()?;
+    if html == Some(Output::Stdout) {
+        return Err(Failure::usage("--html -: expected a file"));
+    }
+    if json.is_some() && json == html {
+        return Err(Failure::usage("--html: expected another file than --json"));
+    }
+    Ok(Outputs { json, html })
+}
+
+fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
+    if let Some(to) = &outputs.html {
+        to.write(html::render(report).as_bytes())?;
+    }
+    if let Some(to) = &outputs.json {
+        to.write(&output::json(report)?)?;
+    }
+    if outputs.json == Some(Output::Stdout) {
+        report.warnings.iter().for_each(|w| output::warn(w));
+        return Ok(());
+    }
+    output::say(text::render(report).as_bytes())
+}
+
+/// `--strict`: a figure of something that never happened is no figure.
+fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
+    if report.device.gc_reached == Some(false) {
+        return Err(Failure::not_reached(
+            "--strict: garbage collection was never reached; expected a longer trace or a smaller --capacity",
+        ));
+    }
+    if report.cache.evictions == 0 {
+        return Err(Failure::not_reached(
+            "--strict: no page was ever evicted; expected a longer trace or a smaller --cache",
+        ));
+    }
+    Ok(())
+}
+
+fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
+    let mut config = ReplayConfig::new(args.trace.clone(), target(args)?);
+    config.engine = engine(args)?;
+    config.cache = args.cache;
+    config.acknowledge = args.durability.0;
+    config.clients = args.clients;
+    config.warmup = args.warmup;
+    config.limit = args.limit;
+    config.oversize = match args.oversize {
+        OversizeArg::Reject => Oversize::Reject,
+        OversizeArg::Clamp => Oversize::Clamp,
+        OversizeArg::Skip => Oversize::Skip,
+    };
+    if let Some(fill) = args.fill {
+        if fill <= 0.0 {
+            return Err(Failure::usage("--fill: expected a share above 0"));
+        }
+        config.fill = fill;
+    }
+    if config.clients == 0 {
+        return Err(Failure::usage("--clients 0: expected at least 1"));
+    }
+    config.timing = args.timing;
+    config.predict = !args.no_predict;
+    config.seed = args.seed;
+    Ok(config)
+}
+
+fn target(args: &ReplayArgs) -> Result<Target, Failure> {
+    match devices_cmd::find(&args.device)? {
+        Device::Ssd(mut profile, name) => {
+            if let Some(share) = args.over_provisioning {
+                profile.over_provisioning = share;
+            }
+            if let Some(policy) = &args.gc {
+                profile.gc.clone_from(policy);
+            }
+            Ok(Target::Ssd {
+                profile,
+                name,
+                capacity_bytes: args.capacity,
+                precondition: match args.precondition {
+                    None | Some(Before::None) => Precondition::None,
+                    Some(Before::Fill) => Precondition::Fill,
+                    Some(Before::Steady) => Precondition::Steady,
+                },
+            })
+        }
+        Device::File(path) => file_target(args, path),
+    }
+}
+
+/// A file is made new, and has nothing of a simulated drive to set.
+fn file_target(args: &ReplayArgs, path: std::path::PathBuf) -> Result<Target, Failure> {
+    let of_drives = [
+        ("--op", args.over_provisioning.is_some()),
+        ("--gc", args.gc.is_some()),
+        ("--capacity", args.capacity.is_some()),
+        ("--precondition", args.precondition.is_some()),
+        ("--timing", args.timing),
+    ];
+    if let Some((flag, _)) = of_drives.into_iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!(
+            "{flag}: a file has none; it belongs to simulated drives"
+        )));
+    }
+    output::check_target("--device", &path)?;
+    if path.exists() {
+        return Err(Failure::usage(format!(
+            "--device file:{}: exists already; expected a path where a store can be made",
+            path.display()
+        )));
+    }
+    Ok(Target::File(path))
+}
+
+/// What depends on another option follows it, unless it was given.
+fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
+    let defaults = Options::default();
+    let store = match (args.store.as_str(), args.table) {
+        ("cow", Some(Tables::Checkpoint)) => PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        },
+        ("cow", _) => PageStoreKind::CopyOnWrite {
+            table: TablePersist::EachFlush,
+        },
+        (_, None) => PageStoreKind::InPlace,
+        (_, Some(_)) => {
+            return Err(Failure::usage(
+                "--table: only --store cow has a page table",
+            ));
+        }
+    };
+    let too_large = |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
+    Ok(Options {
+        store,
+        page_size: usize::try_from(args.page).map_err(|_| too_large("--page"))?,
+        log_bytes: args.log_size,
+        checkpoint_log_bytes: args.checkpoint_every.unwrap_or(args.log_size / 2),
+        log_buffer_bytes: args
+            .log_buffer
+            .unwrap_or(defaults.log_buffer_bytes.min(args.log_size / 4)),
+        write_batch_pages: usize::try_from(args.write_batch)
+            .map_err(|_| too_large("--write-batch"))?,
+        ..defaults
+    })
+}

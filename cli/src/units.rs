@@ -1,0 +1,217 @@
+//! Sizes, counts, shares and durations as the command line writes them: one grammar for every flag.
+//!
+//! | kind | examples | units |
+//! |---|---|---|
+//! | size | `64`, `4KiB`, `1.5MiB` | B, KiB, MiB, GiB, TiB: powers of 1,024, in any case |
+//! | share | `20%`, `0.2` | per cent, or a number from 0 to 1 |
+//! | count | `500k`, `2M`, `1_000` | k, M, G: powers of 1,000 |
+//! | duration | `1ms`, `60s`, `10m` | ns, us, ms, s, m, h |
+//!
+//! `KB` and `MB` are refused: they mean 1,000 to one reader and 1,024 to the next. A number must come out whole (`1.5KiB` is
+//! 1,536 bytes, `0.3` of a byte is nothing), so that nothing is rounded behind the user's back.
+
+use treering_sim::replay::Size;
+
+/// Splits `12.5MiB` into its number and its unit.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let at = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(text.len());
+    (&text[..at], text[at..].trim())
+}
+
+/// `number × unit` as a whole number; decimal digits are worked out in integers, so `0.1M` is exactly 100,000.
+fn whole(number: &str, unit: u64) -> Result<u64, &'static str> {
+    const NOT_A_NUMBER: &str = "a number";
+    const TOO_LARGE: &str = "less than 2^64";
+    let digits = number.replace('_', "");
+    let (integer, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    if integer.is_empty() || fraction.contains('.') {
+        return Err(NOT_A_NUMBER);
+    }
+    let all_digits = format!("{integer}{}", fraction.trim_end_matches('0'));
+    let scale = u32::try_from(fraction.trim_end_matches('0').len()).map_err(|_| TOO_LARGE)?;
+    let value: u128 = all_digits.parse().map_err(|_| TOO_LARGE)?;
+    let divisor = 10u128.checked_pow(scale).ok_or("fewer digits")?;
+    let product = value.checked_mul(u128::from(unit)).ok_or(TOO_LARGE)?;
+    if !product.is_multiple_of(divisor) {
+        return Err("a whole number");
+    }
+    u64::try_from(product / divisor).map_err(|_| TOO_LARGE)
+}
+
+fn read(text: &str, what: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let known = units.iter().find(|(name, _)| *name == unit);
+    let Some((_, factor)) = known else {
+        return Err(format!("expected {what} such as {example}"));
+    };
+    whole(number, *factor).map_err(|why| {
+        if number.is_empty() {
+            format!("expected {what} such as {example}")
+        } else {
+            format!("expected {what} such as {example}, and {why}")
+        }
+    })
+}
+
+/// A number of bytes.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 6] = [
+        ("", 1),
+        ("b", 1),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+    ];
+    read(
+        &text.to_ascii_lowercase(),
+        "a size",
+        &UNITS,
+        "64, 4KiB or 32MiB",
+    )
+}
+
+/// A number of bytes, or a share of the data set above 0 %.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn size_or_share(text: &str) -> Result<Size, String> {
+    if !text.trim_end().ends_with('%') {
+        return size(text).map(Size::Bytes).map_err(|_| {
+            "expected a size such as 64, 4KiB or 32MiB, or a share of the data set such as 20%"
+                .into()
+        });
+    }
+    let share = per_cent(text)?;
+    if share <= 0.0 || share > 1000.0 {
+        return Err("expected a share above 0%".into());
+    }
+    Ok(Size::Share(share))
+}
+
+fn per_cent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(share) if share.is_finite() && share >= 0.0 => Ok(share / 100.0),
+        _ => Err("expected a share such as 20%".into()),
+    }
+}
+
+/// A share of a whole: `10%` or `0.1`.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = if text.trim_end().ends_with('%') {
+        per_cent(text).ok()
+    } else {
+        text.trim().parse::<f64>().ok()
+    };
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "expected a share from 0 to 1, such as 0.1 or 10%".into())
+}
+
+/// How many.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 5] = [
+        ("", 1),
+        ("k", 1_000),
+        ("K", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
+    read(text, "a count", &UNITS, "1000, 500k or 2M")
+}
+
+/// How many, where 32 bits are enough.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn small_count(text: &str) -> Result<u32, String> {
+    u32::try_from(count(text)?).map_err(|_| "expected at most 4294967295".into())
+}
+
+/// A number of bytes that fits 32 bits.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn small_size(text: &str) -> Result<u32, String> {
+    u32::try_from(size(text)?).map_err(|_| "expected less than 4GiB".into())
+}
+
+/// A duration in nanoseconds.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn duration(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 8] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ];
+    read(text, "a duration", &UNITS, "1ms, 60s or 10m")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024_and_come_out_whole() {
+        assert_eq!(size("64"), Ok(64));
+        assert_eq!(size("4KiB"), Ok(4096));
+        assert_eq!(size("4kib"), Ok(4096));
+        assert_eq!(size("1.5MiB"), Ok(1_572_864));
+        assert_eq!(size("0.3KiB").ok(), None);
+        assert_eq!(size("4KB").ok(), None);
+        assert_eq!(size("4 MiB"), Ok(4 << 20));
+        for wrong in ["", "KiB", "-1", "1e3", "4K", "1.2.3", "99999999999TiB", "٣"] {
+            assert!(size(wrong).is_err(), "{wrong} was taken for a size");
+        }
+    }
+
+    #[test]
+    fn counts_are_powers_of_1000() {
+        assert_eq!(count("500k"), Ok(500_000));
+        assert_eq!(count("0.1M"), Ok(100_000));
+        assert_eq!(count("1_000"), Ok(1000));
+        for wrong in ["2Mi", "1.5", "", "_", "k", "-2"] {
+            assert!(count(wrong).is_err(), "{wrong} was taken for a count");
+        }
+    }
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration("1ms"), Ok(1_000_000));
+        assert_eq!(duration("60s"), Ok(60_000_000_000));
+        assert_eq!(duration("10m"), Ok(600_000_000_000));
+        assert!(duration("60").is_err());
+        assert!(duration("60 days").is_err());
+    }
+
+    #[test]
+    fn shares_are_per_cent_or_fractions() {
+        assert_eq!(share("10%"), Ok(0.1));
+        assert_eq!(share("0.1"), Ok(0.1));
+        assert!(share("150%").is_err());
+        assert!(share("NaN").is_err());
+        assert_eq!(size_or_share("20%"), Ok(Size::Share(0.2)));
+        assert_eq!(size_or_share("1MiB"), Ok(Size::Bytes(1 << 20)));
+        assert!(size_or_share("0%").is_err());
+    }
+}

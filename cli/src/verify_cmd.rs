@@ -1,0 +1,90 @@
+//! `treering verify`.
+
+use std::sync::Arc;
+
+use treering_engine::device::FileDevice;
+use treering_engine::{VerifyReport, verify};
+
+use crate::args::VerifyArgs;
+use crate::failure::{self, Failure};
+use crate::output::{self, Output};
+
+/// `treering.verify/1`.
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    complete: bool,
+    store: String,
+    sound: bool,
+    leaves: u64,
+    records: u64,
+    user_bytes: u64,
+    page_size: usize,
+    log_records: u64,
+    pages_repaired: u64,
+    damage: &'a [String],
+}
+
+/// Walks the store; damage goes to stdout, its count to stderr.
+pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
+    let json = match &args.json {
+        Some(path) => {
+            output::check_not_input("--json", path, &args.store)?;
+            Some(Output::new("--json", path)?)
+        }
+        None => None,
+    };
+    let name = args.store.display().to_string();
+    let device = FileDevice::open(&args.store).map_err(|e| failure::engine(&name, e.into()))?;
+    let report = verify(Arc::new(device)).map_err(|e| failure::engine(&name, e))?;
+    if let Some(json) = &json {
+        json.write(&output::json(&document(&name, &report))?)?;
+    }
+    if json != Some(Output::Stdout) {
+        output::say(text(&name, &report).as_bytes())?;
+    }
+    match report.damage.len() {
+        0 => Ok(()),
+        1 => Err(Failure::found(format!("{name}: {}", report.damage[0]))),
+        n => Err(Failure::found(format!(
+            "{name}: {n} places are damaged; the first: {}",
+            report.damage[0]
+        ))),
+    }
+}
+
+fn document<'a>(name: &str, report: &'a VerifyReport) -> Document<'a> {
+    Document {
+        schema: "treering.verify/1",
+        complete: true,
+        store: name.into(),
+        sound: report.damage.is_empty(),
+        leaves: report.leaves,
+        records: report.records,
+        user_bytes: report.user_bytes,
+        page_size: report.page_size,
+        log_records: report.log_records,
+        pages_repaired: report.pages_repaired,
+        damage: &report.damage,
+    }
+}
+
+fn text(name: &str, report: &VerifyReport) -> String {
+    let mut text: String = report.damage.iter().map(|d| format!("{d}\n")).collect();
+    let verdict = if report.damage.is_empty() {
+        "sound"
+    } else {
+        "DAMAGED"
+    };
+    text += &format!(
+        "{name}: {verdict}; {} leaves of {} bytes, {} records, {} bytes of keys and values\n",
+        report.leaves, report.page_size, report.records, report.user_bytes
+    );
+    if report.log_records > 0 || report.pages_repaired > 0 {
+        text += &format!(
+            "not closed: recovery would redo {} log records and repair {} pages\n",
+            report.log_records, report.pages_repaired
+        );
+    }
+    text
+}
