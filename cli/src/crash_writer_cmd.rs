@@ -92,7 +92,12 @@ fn open(args: &CrashWriterArgs, options: &Options) -> treering_engine::Result<Fi
     Ok(FileDevice::create(path, required_blocks(options, PAGES))?)
 }
 
-fn write(store: &Store, mut ack: &File, args: &CrashWriterArgs, thread: u64) -> Result<(), Failure> {
+fn write(
+    store: &Store,
+    mut ack: &File,
+    args: &CrashWriterArgs,
+    thread: u64,
+) -> Result<(), Failure> {
     let mut random = args.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (thread << 32);
     let mut note = |line: String| {
         ack.write_all(line.as_bytes())

@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn a_drawing_is_left_out_of_the_one_line() {
-        let toml = "TOML parse error at line 3, column 1\n  |\n3 | x = 1\n  | ^\nunknown field `x`\n";
+        let toml =
+            "TOML parse error at line 3, column 1\n  |\n3 | x = 1\n  | ^\nunknown field `x`\n";
         assert_eq!(
             one_line(toml),
             "TOML parse error at line 3, column 1: unknown field `x`"

@@ -1,7 +1,7 @@
 //! `treering gen`.
 
 use treering_traces::generate::{GenParams, Workload, build};
-use treering_traces::{Op, OpSource, Writer};
+use treering_traces::{Op, Writer};
 
 use crate::args::GenArgs;
 use crate::failure::Failure;

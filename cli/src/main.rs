@@ -12,6 +12,7 @@
 mod args;
 mod crash_writer_cmd;
 mod devices_cmd;
+mod faces;
 mod failure;
 mod gen_cmd;
 mod import_cmd;

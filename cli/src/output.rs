@@ -40,12 +40,7 @@ impl Output {
 
 /// Refuses an output file whose folder is missing, or that is a folder.
 pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
-    let refuse = |why: &str| {
-        Err(Failure::usage(format!(
-            "{flag} {}: {why}",
-            path.display()
-        )))
-    };
+    let refuse = |why: &str| Err(Failure::usage(format!("{flag} {}: {why}", path.display())));
     if path.is_dir() {
         return refuse("expected a file, found a directory");
     }
@@ -114,7 +109,10 @@ pub(crate) fn say(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Prints a warning on stderr, on one line.
 pub(crate) fn warn(sentence: &str) {
-    let line = format!("treering: warning: {}\n", crate::failure::one_line(sentence));
+    let line = format!(
+        "treering: warning: {}\n",
+        crate::failure::one_line(sentence)
+    );
     // Nobody is left to tell.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

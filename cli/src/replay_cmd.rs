@@ -4,10 +4,11 @@ use std::path::Path;
 
 use treering_engine::{Options, PageStoreKind, TablePersist};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
-use treering_sim::report::{ReplayReport, html, text};
+use treering_sim::report::ReplayReport;
 
 use crate::args::{Before, OversizeArg, ReplayArgs, Tables};
 use crate::devices_cmd::{self, Device};
+use crate::faces;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -15,7 +16,6 @@ use crate::progress::Progress;
 /// Where the report goes.
 struct Outputs {
     json: Option<Output>,
-    html: Option<Output>,
 }
 
 /// Replays and reports.
@@ -52,21 +52,18 @@ fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
         output::check_not_input(flag, path, &args.trace)?;
         Output::new(flag, path)
     };
-    let json = args.json.as_deref().map(|p| open("--json", p)).transpose()?;
-    let html = args.html.as_deref().map(|p| open("--html", p)).transpose()?;
-    if html == Some(Output::Stdout) {
-        return Err(Failure::usage("--html -: expected a file"));
+    if args.html.is_some() {
+        return Err(Failure::cannot_run("--html: not available yet"));
     }
-    if json.is_some() && json == html {
-        return Err(Failure::usage("--html: expected another file than --json"));
-    }
-    Ok(Outputs { json, html })
+    let json = args
+        .json
+        .as_deref()
+        .map(|p| open("--json", p))
+        .transpose()?;
+    Ok(Outputs { json })
 }
 
 fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
-    if let Some(to) = &outputs.html {
-        to.write(html::render(report).as_bytes())?;
-    }
     if let Some(to) = &outputs.json {
         to.write(&output::json(report)?)?;
     }
@@ -74,7 +71,7 @@ fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
         report.warnings.iter().for_each(|w| output::warn(w));
         return Ok(());
     }
-    output::say(text::render(report).as_bytes())
+    output::say(faces::text(report).as_bytes())
 }
 
 /// `--strict`: a figure of something that never happened is no figure.
@@ -180,12 +177,11 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         },
         (_, None) => PageStoreKind::InPlace,
         (_, Some(_)) => {
-            return Err(Failure::usage(
-                "--table: only --store cow has a page table",
-            ));
+            return Err(Failure::usage("--table: only --store cow has a page table"));
         }
     };
-    let too_large = |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
+    let too_large =
+        |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
     Ok(Options {
         store,
         page_size: usize::try_from(args.page).map_err(|_| too_large("--page"))?,

@@ -7,7 +7,7 @@ mod small;
 use clap::{Parser, Subcommand};
 
 pub(crate) use r#gen::GenArgs;
-pub(crate) use replay::{Durability, ReplayArgs, Tables};
+pub(crate) use replay::{Before, OversizeArg, ReplayArgs, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, VerifyArgs,
 };

@@ -1,0 +1,201 @@
+//! `kill -9` at a random moment, round after round on the same store: what was acknowledged is there, and nothing is there that
+//! was never intended.
+//!
+//! After each round the store's state is the next round's baseline. Of a key's operations in a round, the ones that may be seen
+//! are the last acknowledged one and those intended after it; without an acknowledged one also the baseline.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use treering_engine::device::FileDevice;
+use treering_engine::{Error, Kv, Options, Store, SystemClock};
+
+/// What a key is seen to hold: the sequence number of its last put.
+type State = HashMap<u64, u64>;
+
+/// A key's operations of one round that may have been the last.
+#[derive(Default)]
+struct Candidates {
+    acknowledged: bool,
+    /// Sequence number and whether it is a put; the acknowledged one first, then the later ones.
+    ops: Vec<(u64, bool)>,
+}
+
+/// Reads what the killed writer said. A last line without its end was cut by the kill.
+fn candidates(ack: &str) -> (HashMap<u64, Candidates>, u64, u64) {
+    let mut keys: HashMap<u64, Candidates> = HashMap::new();
+    let (mut highest, mut acknowledged) = (0, 0);
+    for line in ack
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+    {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [what, sequence, key, kind] = words[..] else {
+            panic!("expected four words, found {line:?}");
+        };
+        let sequence: u64 = sequence.parse().expect("a number");
+        let of_key = keys.entry(key.parse().expect("a number")).or_default();
+        highest = highest.max(sequence);
+        if what == "i" {
+            of_key.ops.push((sequence, kind == "p"));
+        } else {
+            acknowledged += 1;
+            of_key.acknowledged = true;
+            of_key.ops.retain(|(s, _)| *s >= sequence);
+        }
+    }
+    (keys, highest, acknowledged)
+}
+
+/// Opens the store as a survivor would and reads all of it; `None` if it was killed before there was one.
+fn survivors(path: &Path) -> Option<State> {
+    if path.metadata().map_or(0, |meta| meta.len()) == 0 {
+        return None;
+    }
+    let device = FileDevice::open(path).expect("the file opens");
+    let options = match Options::of_store(&device) {
+        Ok(options) => options,
+        Err(Error::NotAStore { .. }) => return None,
+        Err(e) => panic!("the store does not open: {e}"),
+    };
+    let store = Store::open(Arc::new(device), Arc::new(SystemClock::new()), &options)
+        .unwrap_or_else(|e| panic!("the store does not recover: {e}"));
+    let mut state = State::new();
+    store
+        .scan(b"", &mut |key, value| {
+            let text = String::from_utf8_lossy(value);
+            let mut words = text.split(' ');
+            let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
+            let (written_key, sequence) = (number(), number());
+            let named = std::str::from_utf8(key)
+                .ok()
+                .and_then(|name| name.strip_prefix("key"))
+                .and_then(|name| name.parse::<u64>().ok())
+                .expect("a key that the writer makes");
+            assert_eq!(written_key, Some(named), "another key's value");
+            state.insert(named, sequence.expect("a sequence number"));
+            ControlFlow::Continue(())
+        })
+        .expect("the scan succeeds");
+    // Dropped without `close`: what recovery has done must do.
+    Some(state)
+}
+
+fn check(round: u64, baseline: &State, ops: &HashMap<u64, Candidates>, found: &State) {
+    for key in found.keys().chain(baseline.keys()).chain(ops.keys()) {
+        let now = found.get(key).copied();
+        let of_key = ops.get(key);
+        let old =
+            of_key.is_none_or(|of_key| !of_key.acknowledged) && now == baseline.get(key).copied();
+        let new = of_key.is_some_and(|of_key| {
+            of_key
+                .ops
+                .iter()
+                .any(|&(sequence, is_put)| now == is_put.then_some(sequence))
+        });
+        assert!(
+            old || new,
+            "round {round}, key {key}: expected one of {:?} (acknowledged: {}) or, without an acknowledgement, {:?}; found {now:?}",
+            of_key.map(|of_key| &of_key.ops),
+            of_key.is_some_and(|of_key| of_key.acknowledged),
+            baseline.get(key)
+        );
+    }
+}
+
+fn rounds() -> u64 {
+    std::env::var("TREERING_KILL_ROUNDS")
+        .ok()
+        .map_or(5, |n| n.parse().expect("TREERING_KILL_ROUNDS is a number"))
+}
+
+fn kill_rounds(store_kind: &str, seed: u64) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let (path, ack) = (folder.path().join("store"), folder.path().join("ack"));
+    let mut random = StdRng::seed_from_u64(seed);
+    let (mut baseline, mut first, mut acknowledged) = (State::new(), 1, 0);
+    for round in 0..rounds() {
+        std::fs::write(&ack, b"").expect("emptied");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
+            .arg("crash-writer")
+            .arg(&path)
+            .arg("--ack")
+            .arg(&ack)
+            .args(["--seed", &(seed + round).to_string(), "--store", store_kind])
+            .args(["--first", &first.to_string()])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the writer starts");
+        std::thread::sleep(Duration::from_millis(random.random_range(20..400)));
+        let early = child.try_wait().expect("asked");
+        child.kill().expect("killed");
+        let output = child.wait_with_output().expect("waited for");
+        assert!(
+            early.is_none(),
+            "the writer ended by itself: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let (ops, highest, done) = candidates(&std::fs::read_to_string(&ack).expect("read"));
+        let verified = support_verify(&path);
+        let found = survivors(&path).unwrap_or_default();
+        check(round, &baseline, &ops, &found);
+        assert!(verified, "round {round}: verify found damage");
+        baseline = found;
+        first = first.max(highest + 1);
+        acknowledged += done;
+    }
+    assert!(
+        acknowledged > 0,
+        "nothing was ever acknowledged: nothing was tested"
+    );
+    println!(
+        "{acknowledged} acknowledged writes survived {} kills ({store_kind})",
+        rounds()
+    );
+}
+
+/// `treering verify` before anything is repaired; a store that never came to be is not damaged.
+fn support_verify(path: &Path) -> bool {
+    let output = Command::new(env!("CARGO_BIN_EXE_treering"))
+        .arg("verify")
+        .arg(path)
+        .output()
+        .expect("verify starts");
+    match output.status.code() {
+        Some(0) => true,
+        Some(2) => survivors(path).is_none(),
+        _ => {
+            eprintln!("{}", String::from_utf8_lossy(&output.stdout));
+            false
+        }
+    }
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_nine_in_place() {
+    kill_rounds("in-place", 11);
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_nine_copy_on_write() {
+    kill_rounds("cow", 23);
+}
+
+#[test]
+fn the_checker_sees_a_lost_and_an_invented_write() {
+    let (ops, ..) = candidates("i 1 7 p\na 1 7 p\ni 5 7 d\ni 9 8 p\ni 13 ");
+    let empty = State::new();
+    check(0, &empty, &ops, &State::from([(7, 1)]));
+    check(0, &empty, &ops, &State::from([(8, 9)]));
+    for wrong in [State::from([(7, 2)]), State::from([(9, 1), (7, 1)])] {
+        let caught = std::panic::catch_unwind(|| check(0, &State::new(), &ops, &wrong));
+        assert!(caught.is_err(), "{wrong:?} went through");
+    }
+    let (ops, ..) = candidates("i 1 7 p\na 1 7 p\n");
+    assert!(std::panic::catch_unwind(|| check(0, &State::new(), &ops, &State::new())).is_err());
+}

@@ -1,0 +1,57 @@
+//! Running the command and holding it to its manners.
+#![allow(dead_code)] // each test file uses its own part
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The command, in `folder`.
+pub fn treering(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_treering"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("the command starts")
+}
+
+/// Runs it and expects success; its stdout.
+pub fn ok(folder: &Path, args: &[&str]) -> String {
+    let output = treering(folder, args);
+    assert!(
+        output.status.success(),
+        "treering {}: expected success, found {:?}\n{}",
+        args.join(" "),
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Names of everything in `folder`, sorted.
+pub fn listing(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Real traces, which are not part of the project.
+pub fn real_trace(name: &str) -> Option<PathBuf> {
+    let folder = match std::env::var_os("TREERING_TRACES") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"),
+    };
+    let path = folder.join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: {} is not there", path.display());
+    None
+}
