@@ -187,7 +187,7 @@ fn ssd_report(
     outcome: &Outcome,
     plan: &Plan,
 ) -> DeviceReport {
-    let in_use = drive.in_use_pages().max(1) as f64;
+    let in_use = drive.mean_in_use_pages().max(1.0);
     let physical = drive.alpha() * plan.device_blocks as f64;
     let erased = outcome
         .drive

@@ -319,6 +319,7 @@ impl Simulation<'_> {
         let measured = self.plan.ops - self.plan.warmup_ops;
         self.series = Some(Series::new(measured, stats.written, drive.nand_gc));
         self.phase = Phase::default();
+        self.drive.restart_in_use_mean();
         self.start = Some(Snapshot { at, stats, drive });
     }
 

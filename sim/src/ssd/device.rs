@@ -1,22 +1,24 @@
 //! The simulated drive: a data medium, an FTL and counters behind the engine's `BlockDevice`.
 //!
-//! Only counting is modelled so far: [`SimSsd::serve`] returns nominal time, without queueing and without GC.
-//! Reads of one call follow one another (tR and transfer each); writes spread evenly over dies and channels.
+//! [`SimSsd::serve`] says when what was asked since the last call is done: with queues ([`TimingMode::Queued`], see
+//! [`super::timing`]) or at its nominal time ([`TimingMode::Counting`]: call after call, the pages of a call spread over all dies,
+//! garbage collection in nobody's way).
 
 use parking_lot::Mutex;
-use treering_engine::device::{BlockDevice, DeviceError};
+use treering_engine::device::{BlockDevice, BlockWrite, DeviceError};
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
 use crate::ssd::gc::GcPolicy;
 use crate::ssd::profile::SsdProfile;
+use crate::ssd::timing::{Flash, Recorder, Taken, nominal_ns};
 
 /// How time is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimingMode {
     /// Nominal times, no queues.
     Counting,
-    /// Channels and dies with queues. Refused by [`SimSsd::new`] for now.
+    /// Channels and dies with queues, garbage collection among them.
     Queued,
 }
 
@@ -26,9 +28,6 @@ pub enum SsdError {
     /// The geometry cannot work.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// Queued timing is not modelled yet.
-    #[error("queued timing is not modelled yet: use counting")]
-    QueuedUnsupported,
 }
 
 /// When recorded I/O completed.
@@ -78,14 +77,24 @@ struct State {
     medium: Vec<Option<Box<[u8]>>>,
     ftl: Ftl,
     counters: SsdCounters,
-    reads: u64,
-    writes: u64,
+    time: Time,
+    /// Sum of pages in use over host writes, and the number of those: their mean.
+    in_use_sum: u128,
+    in_use_samples: u64,
+}
+
+/// How far the calls since the last `serve` have come.
+enum Time {
+    /// Nominal nanoseconds, and those of one page read and of one page written.
+    Counting { ns: u64 },
+    Queued { recorder: Recorder, flash: Flash },
 }
 
 /// A simulated drive.
 pub struct SimSsd {
     profile: SsdProfile,
     blocks: u64,
+    nominal: NominalTimes,
     state: Mutex<State>,
 }
 
@@ -93,16 +102,13 @@ impl SimSsd {
     /// An empty drive of `logical_blocks` blocks.
     ///
     /// # Errors
-    /// [`SsdError`] for a geometry that cannot work and for [`TimingMode::Queued`].
+    /// [`SsdError`] for a geometry that cannot work.
     pub fn new(
         profile: &SsdProfile,
         logical_blocks: u64,
         mode: TimingMode,
         seed: u64,
     ) -> Result<Self, SsdError> {
-        if mode == TimingMode::Queued {
-            return Err(SsdError::QueuedUnsupported);
-        }
         let policy = GcPolicy::parse(&profile.gc).ok_or_else(|| GeometryError {
             name: "GC policy",
             found: profile.gc.clone(),
@@ -124,29 +130,31 @@ impl SimSsd {
                 medium: (0..logical_blocks).map(|_| None).collect(),
                 ftl,
                 counters: SsdCounters::default(),
-                reads: 0,
-                writes: 0,
+                time: match mode {
+                    TimingMode::Counting => Time::Counting { ns: 0 },
+                    TimingMode::Queued => Time::Queued {
+                        recorder: Recorder::default(),
+                        flash: Flash::new(profile),
+                    },
+                },
+                in_use_sum: 0,
+                in_use_samples: 0,
             }),
+            nominal: NominalTimes::new(profile),
         })
     }
 
     /// Serves what was asked of the drive since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
-        let mut state = self.state.lock();
-        let (reads, writes) = (
-            std::mem::take(&mut state.reads),
-            std::mem::take(&mut state.writes),
-        );
-        let p = &self.profile;
-        let transfer_us = BLOCK_SIZE as f64 / p.channel_mb_per_s;
-        let read_us = reads as f64 * (p.read_us + transfer_us);
-        let write_us = writes.div_ceil(u64::from(p.dies())) as f64 * p.program_us
-            + writes.div_ceil(u64::from(p.channels)) as f64 * transfer_us;
-        let service_ns = ((read_us + write_us) * 1000.0).round() as u64;
-        Served {
-            done: Nanos(at.0 + service_ns),
-            service_ns,
-            queue_ns: 0,
+        match &mut self.state.lock().time {
+            Time::Counting { ns } => {
+                let service_ns = std::mem::take(ns);
+                Served { done: Nanos(at.0 + service_ns), service_ns, queue_ns: 0 }
+            }
+            Time::Queued { recorder, flash } => {
+                let Taken { done_ns, service_ns } = flash.serve(recorder, at.0);
+                Served { done: Nanos(done_ns), service_ns, queue_ns: done_ns - at.0 - service_ns }
+            }
         }
     }
 
@@ -192,6 +200,21 @@ impl SimSsd {
         self.state.lock().ftl.in_use()
     }
 
+    /// Pages in use, averaged over the host's writes since the counters were reset; now, if there were none.
+    pub fn mean_in_use_pages(&self) -> f64 {
+        let state = self.state.lock();
+        if state.in_use_samples == 0 {
+            return state.ftl.in_use() as f64;
+        }
+        state.in_use_sum as f64 / state.in_use_samples as f64
+    }
+
+    /// Forgets the average of pages in use, to begin another.
+    pub fn restart_in_use_mean(&self) {
+        let mut state = self.state.lock();
+        (state.in_use_sum, state.in_use_samples) = (0, 0);
+    }
+
     /// Effective α = T/U.
     pub fn alpha(&self) -> f64 {
         self.state.lock().ftl.alpha()
@@ -226,6 +249,66 @@ impl SimSsd {
     }
 }
 
+impl State {
+    fn store(&mut self, lba: Lba, bytes: &[u8], class: IoClass) {
+        self.counters.host_written[class as usize] += bytes.len() as u64;
+        for (i, new) in bytes.chunks_exact(BLOCK_SIZE).enumerate() {
+            let at = lba.0 as usize + i;
+            match &mut self.medium[at] {
+                Some(block) => block.copy_from_slice(new),
+                empty => *empty = Some(new.into()),
+            }
+            // `FtlConfig` was checked to hold fewer than 2^30 logical pages.
+            match &mut self.time {
+                Time::Counting { .. } => self.ftl.write_with(at as u32, class as u8, &mut ()),
+                Time::Queued { recorder, .. } => {
+                    self.ftl.write_with(at as u32, class as u8, recorder);
+                }
+            }
+        }
+        self.in_use_sum += u128::from(self.ftl.in_use());
+        self.in_use_samples += 1;
+    }
+
+    /// A call has returned: the next one begins after it.
+    fn end_call(&mut self, nominal_ns: u64) {
+        match &mut self.time {
+            Time::Counting { ns } => *ns += nominal_ns,
+            Time::Queued { recorder, .. } => recorder.end_call(),
+        }
+    }
+}
+
+/// What one call takes on an idle drive, by its number of pages: worked out once.
+struct NominalTimes {
+    reads: Vec<u64>,
+    writes: Vec<u64>,
+}
+
+/// Pages of a call up to which times are tabulated; longer calls are scaled from here.
+const TABULATED: usize = 1024;
+
+impl NominalTimes {
+    fn new(profile: &SsdProfile) -> NominalTimes {
+        NominalTimes {
+            reads: (0..=TABULATED as u64).map(|n| nominal_ns(profile, n, 0)).collect(),
+            writes: (0..=TABULATED as u64).map(|n| nominal_ns(profile, 0, n)).collect(),
+        }
+    }
+
+    fn read(&self, bytes: usize) -> u64 {
+        of_table(&self.reads, bytes / BLOCK_SIZE)
+    }
+
+    fn write(&self, bytes: usize) -> u64 {
+        of_table(&self.writes, bytes / BLOCK_SIZE)
+    }
+}
+
+fn of_table(table: &[u64], pages: usize) -> u64 {
+    (pages / TABULATED) as u64 * table[TABULATED] + table[pages % TABULATED]
+}
+
 impl BlockDevice for SimSsd {
     fn capacity_blocks(&self) -> u64 {
         self.blocks
@@ -235,31 +318,38 @@ impl BlockDevice for SimSsd {
         self.check_bytes("read", lba, buf.len())?;
         let mut state = self.state.lock();
         state.counters.host_read[class as usize] += buf.len() as u64;
+        let state = &mut *state;
         for (i, out) in buf.chunks_exact_mut(BLOCK_SIZE).enumerate() {
-            state.reads += 1;
+            if let Time::Queued { recorder, .. } = &mut state.time {
+                // A block that was never written is read from the map alone.
+                state.ftl.lookup((lba.0 + i as u64) as u32).into_iter().for_each(|p| recorder.read(p));
+            }
             match &state.medium[lba.0 as usize + i] {
                 Some(block) => out.copy_from_slice(block),
                 None => out.fill(0),
             }
         }
+        state.end_call(self.nominal.read(buf.len()));
         Ok(())
     }
 
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
         self.check_bytes("write", lba, bytes.len())?;
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
-        state.counters.host_written[class as usize] += bytes.len() as u64;
-        for (i, new) in bytes.chunks_exact(BLOCK_SIZE).enumerate() {
-            let at = lba.0 as usize + i;
-            match &mut state.medium[at] {
-                Some(block) => block.copy_from_slice(new),
-                empty => *empty = Some(new.into()),
-            }
-            // `FtlConfig` was checked to hold fewer than 2^30 logical pages.
-            state.ftl.write_with(at as u32, class as u8, &mut ());
-            state.writes += 1;
+        let mut state = self.state.lock();
+        state.store(lba, bytes, class);
+        state.end_call(self.nominal.write(bytes.len()));
+        Ok(())
+    }
+
+    fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
+        writes.iter().try_for_each(|w| self.check_bytes("write", w.lba, w.bytes.len()))?;
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        for write in writes {
+            state.store(write.lba, write.bytes, write.class);
+            bytes += write.bytes.len();
         }
+        state.end_call(self.nominal.write(bytes));
         Ok(())
     }
 

@@ -4,6 +4,7 @@ mod device;
 mod ftl;
 mod gc;
 mod profile;
+mod timing;
 
 pub use device::{Served, SimSsd, SsdCounters, SsdError, TimingMode, Wear};
 pub use ftl::{
