@@ -150,6 +150,10 @@ impl From<ReplayError> for Failure {
 
 /// clap's complaint without its usage and its tips: the first paragraph.
 pub(crate) fn clap(error: &clap::Error) -> Failure {
+    use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::usage("expected a subcommand, found none; `treering --help` lists them");
+    }
     let text = error.render().to_string();
     let paragraph: Vec<&str> = text
         .lines()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use treering_engine::device::FileDevice;
+use treering_engine::device::{BlockDevice, FileDevice};
 use treering_engine::{Error, Kv, Options, Store, SystemClock};
 
 /// What a key is seen to hold: the sequence number of its last put.
@@ -57,13 +57,13 @@ fn survivors(path: &Path) -> Option<State> {
     if path.metadata().map_or(0, |meta| meta.len()) == 0 {
         return None;
     }
-    let device = FileDevice::open(path).expect("the file opens");
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path).expect("the file opens"));
     let options = match Options::of_store(&device) {
         Ok(options) => options,
         Err(Error::NotAStore { .. }) => return None,
         Err(e) => panic!("the store does not open: {e}"),
     };
-    let store = Store::open(Arc::new(device), Arc::new(SystemClock::new()), &options)
+    let store = Store::open(device, Arc::new(SystemClock::new()), &options)
         .unwrap_or_else(|e| panic!("the store does not recover: {e}"));
     let mut state = State::new();
     store

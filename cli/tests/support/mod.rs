@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The command, in `folder`.
-pub fn treering(folder: &Path, args: &[&str]) -> Output {
+pub(crate) fn treering(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(args)
         .current_dir(folder)
@@ -14,7 +14,7 @@ pub fn treering(folder: &Path, args: &[&str]) -> Output {
 }
 
 /// Runs it and expects success; its stdout.
-pub fn ok(folder: &Path, args: &[&str]) -> String {
+pub(crate) fn ok(folder: &Path, args: &[&str]) -> String {
     let output = treering(folder, args);
     assert!(
         output.status.success(),
@@ -27,7 +27,7 @@ pub fn ok(folder: &Path, args: &[&str]) -> String {
 }
 
 /// Names of everything in `folder`, sorted.
-pub fn listing(folder: &Path) -> Vec<String> {
+pub(crate) fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("a folder")
         .map(|entry| {
@@ -43,7 +43,7 @@ pub fn listing(folder: &Path) -> Vec<String> {
 }
 
 /// Real traces, which are not part of the project.
-pub fn real_trace(name: &str) -> Option<PathBuf> {
+pub(crate) fn real_trace(name: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("TREERING_TRACES") {
         Some(folder) => PathBuf::from(folder),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"),

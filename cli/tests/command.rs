@@ -1,0 +1,277 @@
+//! The command as its users see it: round trips, determinism, documents.
+
+mod support;
+
+use serde_json::Value;
+use support::{listing, ok, real_trace, treering};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn what_gen_writes_info_reads_and_replay_replays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let said = ok(
+        folder,
+        &[
+            "gen",
+            "ycsb-a",
+            "--records",
+            "5k",
+            "--ops",
+            "10k",
+            "-o",
+            "a.trz",
+        ],
+    );
+    assert!(
+        said.contains("15000 operations, of them 5000 warm-up"),
+        "{said}"
+    );
+    let info = json(&ok(folder, &["trace", "info", "a.trz", "--json", "-"]));
+    assert_eq!(info["schema"], "treering.trace-info/1");
+    assert_eq!(
+        (&info["ops"], &info["distinct_keys"]),
+        (&15000.into(), &5000.into())
+    );
+    let text = ok(folder, &["replay", "a.trz", "--json", "out.json"]);
+    assert!(!text.is_empty(), "the text report goes to stdout");
+    let report = json(&std::fs::read_to_string(folder.join("out.json")).expect("read"));
+    assert_eq!(report["complete"], true);
+    assert_eq!(listing(folder), ["a.trz", "out.json"]);
+}
+
+#[test]
+fn a_replay_document_has_the_promised_fields() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(
+        folder,
+        &[
+            "gen",
+            "zipf",
+            "--records",
+            "5k",
+            "--writes",
+            "1",
+            "-o",
+            "z.trz",
+        ],
+    );
+    let report = json(&ok(
+        folder,
+        &["replay", "z.trz", "--store", "cow", "--json", "-"],
+    ));
+    assert_eq!(report["schema"], "treering.replay/1");
+    let missing: Vec<&str> = [
+        "/complete",
+        "/trace/name",
+        "/trace/ops",
+        "/trace/records",
+        "/tree",
+        "/device/kind",
+        "/options",
+        "/ops/get",
+        "/ops/put",
+        "/ops/delete",
+        "/ops/scan",
+        "/user_bytes",
+        "/wa/host/log",
+        "/wa/host/page",
+        "/wa/host/extra",
+        "/wa/host/total",
+        "/wa/device/total",
+        "/wa/device/gc",
+        "/wa/device/nand_over_host",
+        "/wa/predicted/host/total",
+        "/wa/error/host/total",
+        "/io_bytes/log",
+        "/io_bytes/page",
+        "/io_bytes/extra",
+        "/io_bytes/read",
+        "/latency_ns",
+        "/space/logical_bytes",
+        "/space/physical_bytes",
+        "/space/records_per_leaf",
+        "/store",
+        "/cache/hit_ratio",
+    ]
+    .into_iter()
+    .filter(|field| report.pointer(field).is_none())
+    .collect();
+    assert!(missing.is_empty(), "missing: {missing:?}");
+    assert!(report["wa"]["host"]["total"].as_f64().expect("a number") > 1.0);
+}
+
+#[test]
+fn the_same_command_gives_the_same_bytes_and_another_seed_nearly_the_same_figures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let generate = |seed: &str, file: &str| {
+        let args = [
+            "gen",
+            "zipf",
+            "--records",
+            "40k",
+            "--ops",
+            "80k",
+            "--writes",
+            "1",
+            "--seed",
+            seed,
+            "-o",
+            file,
+        ];
+        ok(folder, &args);
+    };
+    generate("1", "one.trz");
+    generate("1", "again.trz");
+    generate("2", "two.trz");
+    let bytes = |file: &str| std::fs::read(folder.join(file)).expect("read");
+    assert!(
+        bytes("one.trz") == bytes("again.trz"),
+        "the same seed made another trace"
+    );
+    assert!(
+        bytes("one.trz") != bytes("two.trz"),
+        "another seed made the same trace"
+    );
+    let replay =
+        |file: &str, seed: &str| ok(folder, &["replay", file, "--seed", seed, "--json", "-"]);
+    let (first, second, other) = (
+        replay("one.trz", "1"),
+        replay("one.trz", "1"),
+        replay("two.trz", "2"),
+    );
+    assert!(first == second, "the same command gave other bytes");
+    assert!(first != other, "another seed gave the same bytes");
+    let wa = |text: &str| {
+        json(text)["wa"]["host"]["total"]
+            .as_f64()
+            .expect("a number")
+    };
+    let (one, two) = (wa(&first), wa(&other));
+    assert!(
+        (one / two - 1.0).abs() < 0.01,
+        "WA expected within 1 %, found {one} and {two}"
+    );
+}
+
+#[test]
+fn strict_is_status_4_when_nothing_was_reached() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(
+        folder,
+        &["gen", "uniform", "--records", "200", "-o", "u.trz"],
+    );
+    let output = treering(folder, &["replay", "u.trz", "--strict"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(
+        stderr.starts_with("treering: --strict: ") && stderr.lines().count() == 1,
+        "{stderr}"
+    );
+    assert!(
+        !output.stdout.is_empty(),
+        "the report is printed all the same"
+    );
+}
+
+#[test]
+fn a_replay_on_a_file_leaves_a_sound_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(folder, &["gen", "ycsb-a", "--records", "2k", "-o", "a.trz"]);
+    for store in ["in-place", "cow"] {
+        let device = format!("file:{store}");
+        ok(
+            folder,
+            &[
+                "replay",
+                "a.trz",
+                "--device",
+                &device,
+                "--store",
+                store,
+                "--clients",
+                "3",
+                "--log-size",
+                "1MiB",
+            ],
+        );
+        let verified = json(&ok(folder, &["verify", store, "--json", "-"]));
+        assert_eq!(
+            (&verified["sound"], &verified["records"]),
+            (&true.into(), &2000.into())
+        );
+    }
+}
+
+#[test]
+fn completions_and_devices_print_something_usable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(ok(folder, &["completions", shell]).contains("replay"));
+    }
+    assert!(ok(folder, &["devices"]).contains("ssd"));
+    std::fs::write(folder.join("mine.toml"), ok(folder, &["devices", "ssd"])).expect("written");
+    ok(
+        folder,
+        &["gen", "uniform", "--records", "500", "-o", "u.trz"],
+    );
+    ok(folder, &["replay", "u.trz", "--device", "mine.toml"]);
+    let help = ok(folder, &["--help"]);
+    assert!(
+        !help.contains("crash-writer") && !help.contains("sweep"),
+        "{help}"
+    );
+    for command in [
+        "replay",
+        "verify",
+        "import",
+        "gen",
+        "devices",
+        "completions",
+    ] {
+        assert!(
+            ok(folder, &[command, "--help"]).contains("EXAMPLES"),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn real_traces_are_imported_and_replayed() {
+    let traces = [
+        ("mqsim", "mqsim-tpcc.trace.xz"),
+        ("cloudphysics", "cloudphysics.csv.xz"),
+        ("cachelib", "cachelib-kv.csv"),
+    ];
+    for (format, name) in traces {
+        let Some(input) = real_trace(name) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let input = input.to_str().expect("a path of text");
+        ok(folder, &["import", format, input, "-o", "t.trz"]);
+        let args = [
+            "replay",
+            "t.trz",
+            "--limit",
+            "50k",
+            "--warmup",
+            "10%",
+            "--oversize",
+            "clamp",
+            "--json",
+            "-",
+        ];
+        let report = json(&ok(folder, &args));
+        assert_eq!(report["complete"], true, "{name}");
+    }
+}
