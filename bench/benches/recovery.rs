@@ -30,7 +30,9 @@ fn crashed() -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(100_000));
     let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options()).unwrap();
     let put = |key: u64, byte: u8| {
-        store.put(&[key.to_be_bytes(), [7; 8]].concat(), &[byte; 16]).unwrap();
+        store
+            .put(&[key.to_be_bytes(), [7; 8]].concat(), &[byte; 16])
+            .unwrap();
         while let Some(task) = store.due() {
             while store.pump(task).unwrap() == Progress::More {}
         }
@@ -46,7 +48,9 @@ fn crashed() -> Arc<dyn BlockDevice> {
 fn recovery(c: &mut Criterion) {
     let device = crashed();
     let mut group = c.benchmark_group("recovery of a log of 1 M records");
-    group.sample_size(10).measurement_time(Duration::from_secs(10));
+    group
+        .sample_size(10)
+        .measurement_time(Duration::from_secs(10));
     group.bench_function("open", |b| {
         b.iter_batched(
             || Arc::new(OverlayDevice::new(device.clone())),

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use treering_engine::{Options, PageStoreKind, TablePersist};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
-use treering_sim::report::ReplayReport;
+use treering_sim::report::{self, ReplayReport};
 
 use crate::args::{Before, OversizeArg, ReplayArgs, Tables};
 use crate::devices_cmd::{self, Device};
-use crate::faces;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -16,6 +15,7 @@ use crate::progress::Progress;
 /// Where the report goes.
 struct Outputs {
     json: Option<Output>,
+    html: Option<Output>,
 }
 
 /// Replays and reports.
@@ -52,26 +52,31 @@ fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
         output::check_not_input(flag, path, &args.trace)?;
         Output::new(flag, path)
     };
-    if args.html.is_some() {
-        return Err(Failure::cannot_run("--html: not available yet"));
-    }
     let json = args
         .json
         .as_deref()
         .map(|p| open("--json", p))
         .transpose()?;
-    Ok(Outputs { json })
+    let html = args
+        .html
+        .as_deref()
+        .map(|p| open("--html", p))
+        .transpose()?;
+    Ok(Outputs { json, html })
 }
 
 fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
     if let Some(to) = &outputs.json {
         to.write(&output::json(report)?)?;
     }
+    if let Some(to) = &outputs.html {
+        to.write(report::html::render(report).as_bytes())?;
+    }
     if outputs.json == Some(Output::Stdout) {
         report.warnings.iter().for_each(|w| output::warn(w));
         return Ok(());
     }
-    output::say(faces::text(report).as_bytes())
+    output::say(report::text::render(report).as_bytes())
 }
 
 /// `--strict`: a figure of something that never happened is no figure.

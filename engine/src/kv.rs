@@ -39,11 +39,7 @@ pub trait Kv: Send + Sync {
     ///
     /// # Errors
     /// A device failure or damage found on the way.
-    fn scan(
-        &self,
-        from: &[u8],
-        visit: &mut Visitor<'_>,
-    ) -> Result<()>;
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()>;
 
     /// Returns when every write with an LSN up to `lsn` is durable.
     ///

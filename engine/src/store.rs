@@ -374,11 +374,7 @@ impl Kv for Store {
         self.acknowledge(lsn)
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        visit: &mut Visitor<'_>,
-    ) -> Result<()> {
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         self.tree.scan(from, visit)
     }
 

@@ -43,8 +43,18 @@ impl Cell {
 fn cells() -> Vec<Cell> {
     let stores = [
         ("in-place", PageStoreKind::InPlace),
-        ("cow", PageStoreKind::CopyOnWrite { table: TablePersist::EachFlush }),
-        ("cow-lazy", PageStoreKind::CopyOnWrite { table: TablePersist::Checkpoint }),
+        (
+            "cow",
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            },
+        ),
+        (
+            "cow-lazy",
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            },
+        ),
     ];
     let mut cells = Vec::new();
     for store in stores {
@@ -52,7 +62,13 @@ fn cells() -> Vec<Cell> {
             for theta in [None, Some(0.9)] {
                 for writes in [1.0, 0.5] {
                     for cache in [0.05, 0.20, 0.50] {
-                        cells.push(Cell { store, cache, theta, record, writes });
+                        cells.push(Cell {
+                            store,
+                            cache,
+                            theta,
+                            record,
+                            writes,
+                        });
                     }
                 }
             }
@@ -65,7 +81,11 @@ fn cells() -> Vec<Cell> {
 const RECORDS: u64 = 1_000_000;
 
 fn make_trace(cell: &Cell, ops: u64, path: &Path) -> Result<(), treering_traces::TraceError> {
-    let workload = if cell.theta.is_some() { Workload::Zipf } else { Workload::Uniform };
+    let workload = if cell.theta.is_some() {
+        Workload::Zipf
+    } else {
+        Workload::Uniform
+    };
     let mut params = GenParams::new(workload, RECORDS);
     params.ops = Some(ops);
     params.theta = cell.theta;
@@ -82,7 +102,9 @@ fn make_trace(cell: &Cell, ops: u64, path: &Path) -> Result<(), treering_traces:
 }
 
 fn errors(report: &ReplayReport) -> Vec<(&'static str, f64)> {
-    let Some(error) = &report.wa.error else { return Vec::new() };
+    let Some(error) = &report.wa.error else {
+        return Vec::new();
+    };
     let mut all = vec![
         ("host.log", error.host.log),
         ("host.page", error.host.page),
@@ -93,11 +115,16 @@ fn errors(report: &ReplayReport) -> Vec<(&'static str, f64)> {
         all.push(("device.gc", device.gc));
         all.push(("device.total", device.total));
     }
-    all.into_iter().filter_map(|(name, e)| e.map(|e| (name, e))).collect()
+    all.into_iter()
+        .filter_map(|(name, e)| e.map(|e| (name, e)))
+        .collect()
 }
 
 fn main() -> ExitCode {
-    let ops = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
+    let ops = std::env::args()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(2_000_000);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let cells = cells();
     for cell in &cells {
@@ -150,11 +177,21 @@ fn show(cell: &Cell, report: &ReplayReport, found: &Mutex<Vec<(String, f64)>>) {
         cell.cache * 100.0
     );
     let errors = errors(report);
-    let shown: Vec<String> =
-        errors.iter().map(|(c, e)| format!("{c} {:+.2}%", e * 100.0)).collect();
-    println!("{name}  WA {:7.2}  {}", report.wa.host.total, shown.join("  "));
+    let shown: Vec<String> = errors
+        .iter()
+        .map(|(c, e)| format!("{c} {:+.2}%", e * 100.0))
+        .collect();
+    println!(
+        "{name}  WA {:7.2}  {}",
+        report.wa.host.total,
+        shown.join("  ")
+    );
     let mut found = found.lock().expect("no worker panics");
-    found.extend(errors.into_iter().map(|(c, e)| (format!("{name} {c}"), e.abs())));
+    found.extend(
+        errors
+            .into_iter()
+            .map(|(c, e)| (format!("{name} {c}"), e.abs())),
+    );
 }
 
 fn verdict(mut found: Vec<(String, f64)>) -> ExitCode {
@@ -173,5 +210,9 @@ fn verdict(mut found: Vec<(String, f64)>) -> ExitCode {
     for (name, e) in found.iter().filter(|(_, e)| *e > WORST) {
         println!("over {:.0} %: {name}: {:.2} %", WORST * 100.0, e * 100.0);
     }
-    if worst.1 > WORST || median.1 > MEDIAN { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if worst.1 > WORST || median.1 > MEDIAN {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }

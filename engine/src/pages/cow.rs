@@ -223,7 +223,10 @@ impl PageStore for CowStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
-        debug_assert!(batch.iter().all(|i| !i.changes.is_clean()), "a clean page is not written");
+        debug_assert!(
+            batch.iter().all(|i| !i.changes.is_clean()),
+            "a clean page is not written"
+        );
         let _one_at_a_time = self.writing.lock();
         let slots = self.take_slots(batch.len())?;
         let writes: Vec<BlockWrite<'_>> = batch

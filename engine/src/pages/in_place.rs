@@ -101,7 +101,10 @@ impl PageStore for InPlaceStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
-        debug_assert!(batch.iter().all(|i| !i.changes.is_clean()), "a clean page is not written");
+        debug_assert!(
+            batch.iter().all(|i| !i.changes.is_clean()),
+            "a clean page is not written"
+        );
         assert!(
             batch.len() as u64 <= self.layout.journal_pages,
             "a batch fits a journal half"

@@ -87,7 +87,11 @@ impl Traffic {
     /// As [`Traffic::add`], with the least number of host writes between two of the same block.
     pub fn add_apart(&mut self, blocks: f64, writes: f64, apart: f64) {
         if blocks > 0.0 {
-            self.kinds.push(Kind { blocks, writes, apart });
+            self.kinds.push(Kind {
+                blocks,
+                writes,
+                apart,
+            });
         }
     }
 }
@@ -96,20 +100,33 @@ impl Traffic {
 #[must_use]
 pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> DeviceWa {
     let writes: f64 = traffic.kinds.iter().map(|k| k.writes).sum::<f64>() + traffic.log_writes;
-    let known: f64 = traffic.kinds.iter().map(|k| k.blocks).sum::<f64>() + device.idle_pages.max(0.0);
-    let moments = if traffic.live_log.is_empty() { &[0.0][..] } else { &traffic.live_log };
+    let known: f64 =
+        traffic.kinds.iter().map(|k| k.blocks).sum::<f64>() + device.idle_pages.max(0.0);
+    let moments = if traffic.live_log.is_empty() {
+        &[0.0][..]
+    } else {
+        &traffic.live_log
+    };
     let share = 1.0 / moments.len() as f64;
     let in_use = known + share * moments.iter().sum::<f64>();
     let effective_alpha = device.physical_pages / in_use.max(1.0);
     if writes <= 0.0 {
-        return DeviceWa { total: 0.0, gc: 0.0, effective_alpha };
+        return DeviceWa {
+            total: 0.0,
+            gc: 0.0,
+            effective_alpha,
+        };
     }
     let amplification: f64 = moments
         .iter()
         .map(|live| share * at_moment(device, traffic, writes, known, *live))
         .sum();
     let host = writes * BLOCK_SIZE as f64 / user_bytes;
-    DeviceWa { total: host * amplification, gc: host * (amplification - 1.0), effective_alpha }
+    DeviceWa {
+        total: host * amplification,
+        gc: host * (amplification - 1.0),
+        effective_alpha,
+    }
 }
 
 /// `A` while `live` log blocks are in use. They outlast many turns of the drive's log and then go all at once, so at any moment they are
@@ -117,7 +134,10 @@ pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> Dev
 fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, live: f64) -> f64 {
     let mut kinds = traffic.kinds.clone();
     let blocks = device.idle_pages.max(0.0) + live;
-    kinds.push(Kind { blocks, ..Kind::default() });
+    kinds.push(Kind {
+        blocks,
+        ..Kind::default()
+    });
     let alpha = device.physical_pages / (known + live).max(1.0);
     let once = traffic.log_writes / writes;
     let fifo = mixed(&kinds, device.physical_pages, writes, alpha, once);
@@ -213,7 +233,11 @@ mod tests {
 
     fn uniform(alpha: f64, b: u32, cleaning: Cleaning) -> f64 {
         let traffic = Traffic {
-            kinds: vec![Kind { blocks: 100_000.0, writes: 1000.0, apart: 0.0 }],
+            kinds: vec![Kind {
+                blocks: 100_000.0,
+                writes: 1000.0,
+                apart: 0.0,
+            }],
             ..Traffic::default()
         };
         predict(&drive(alpha, b, cleaning), &traffic, 4096.0 * 1000.0).total
@@ -250,12 +274,20 @@ mod tests {
         let params = drive(1.2, 64, Cleaning::Fifo);
         let parts = Traffic {
             kinds: [(30_000.0, 300.0), (70_000.0, 700.0)]
-                .map(|(blocks, writes)| Kind { blocks, writes, apart: 0.0 })
+                .map(|(blocks, writes)| Kind {
+                    blocks,
+                    writes,
+                    apart: 0.0,
+                })
                 .to_vec(),
             ..Traffic::default()
         };
         let whole = Traffic {
-            kinds: vec![Kind { blocks: 100_000.0, writes: 1000.0, apart: 0.0 }],
+            kinds: vec![Kind {
+                blocks: 100_000.0,
+                writes: 1000.0,
+                apart: 0.0,
+            }],
             ..Traffic::default()
         };
         let (parts, whole) = (predict(&params, &parts, 1.0), predict(&params, &whole, 1.0));

@@ -75,6 +75,9 @@ pub struct ReplayConfig {
     pub target: Target,
     /// Engine options; `cache_bytes` and `durability` are set from the fields below.
     pub engine: Options,
+    /// Whether the log's size (and with it the checkpoint's distance and the buffer) is fitted to the data set, so that a small trace
+    /// goes round its log as a large one does.
+    pub fit_log: bool,
     /// Page cache.
     pub cache: Size,
     /// When writes count as done.
@@ -104,6 +107,7 @@ impl ReplayConfig {
             trace,
             target,
             engine: Options::default(),
+            fit_log: true,
             cache: Size::Share(0.10),
             acknowledge: Acknowledge::Interval(Nanos(60_000_000_000)),
             clients: 1,

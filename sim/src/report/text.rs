@@ -35,10 +35,18 @@ fn header(r: &ReplayReport, out: &mut String) {
             bytes(r.user_bytes as f64)
         ),
     );
-    line(out, &format!("  {} on {} ({}), store {}", r.tree, r.device.kind, r.device.profile, r.store.kind));
-    if let (Some(op), Some(alpha), Some(effective)) =
-        (r.device.over_provisioning, r.device.alpha, r.device.effective_alpha)
-    {
+    line(
+        out,
+        &format!(
+            "  {} on {} ({}), store {}",
+            r.tree, r.device.kind, r.device.profile, r.store.kind
+        ),
+    );
+    if let (Some(op), Some(alpha), Some(effective)) = (
+        r.device.over_provisioning,
+        r.device.alpha,
+        r.device.effective_alpha,
+    ) {
         line(
             out,
             &format!(
@@ -74,8 +82,18 @@ fn host_rows(
     vec![
         row("host log", m.log, p.map(|p| p.log), e.map(|e| e.log)),
         row("host page", m.page, p.map(|p| p.page), e.map(|e| e.page)),
-        row("host extra", m.extra, p.map(|p| p.extra), e.map(|e| e.extra)),
-        row("host total", m.total, p.map(|p| p.total), e.map(|e| e.total)),
+        row(
+            "host extra",
+            m.extra,
+            p.map(|p| p.extra),
+            e.map(|e| e.extra),
+        ),
+        row(
+            "host total",
+            m.total,
+            p.map(|p| p.total),
+            e.map(|e| e.total),
+        ),
     ]
 }
 
@@ -92,7 +110,12 @@ fn device_rows(
     };
     vec![
         row("device gc", m.gc, p.map(|p| p.gc), e.map(|e| e.gc)),
-        row("device total", m.total, p.map(|p| p.total), e.map(|e| e.total)),
+        row(
+            "device total",
+            m.total,
+            p.map(|p| p.total),
+            e.map(|e| e.total),
+        ),
         row(
             "flash over host",
             m.nand_over_host,
@@ -103,10 +126,17 @@ fn device_rows(
 }
 
 fn write_amplification(r: &ReplayReport, out: &mut String) {
-    line(out, "Write amplification (bytes over user bytes)      measured    predicted      error");
+    line(
+        out,
+        "Write amplification (bytes over user bytes)      measured    predicted      error",
+    );
     let predicted: Option<&WaSide<f64>> = r.wa.predicted.as_ref();
     let error = r.wa.error.as_ref();
-    let mut rows = host_rows(&r.wa.host, predicted.map(|p| &p.host), error.map(|e| &e.host));
+    let mut rows = host_rows(
+        &r.wa.host,
+        predicted.map(|p| &p.host),
+        error.map(|e| &e.host),
+    );
     if let Some(device) = &r.wa.device {
         rows.extend(device_rows(
             device,
@@ -119,7 +149,10 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         let error = row.error.map_or("-".into(), percent);
         line(
             out,
-            &format!("  {:<44} {:>10.3} {:>12} {:>10}", row.name, row.measured, predicted, error),
+            &format!(
+                "  {:<44} {:>10.3} {:>12} {:>10}",
+                row.name, row.measured, predicted, error
+            ),
         );
     }
     out.push('\n');
@@ -131,7 +164,13 @@ fn operations(r: &ReplayReport, out: &mut String) {
             .filter(|(_, n)| **n > 0)
             .map(|(name, n)| format!("{} {name}", grouped(**n)))
             .collect();
-        line(out, &format!("Operations: {} (--timing adds latencies)", counts.join(", ")));
+        line(
+            out,
+            &format!(
+                "Operations: {} (--timing adds latencies)",
+                counts.join(", ")
+            ),
+        );
         out.push('\n');
         return;
     };
@@ -141,29 +180,58 @@ fn operations(r: &ReplayReport, out: &mut String) {
     );
     for (name, latency) in latency.iter() {
         let Some(l) = latency else { continue };
-        let Latency { count, mean, p50, p99, p999, max, queue_mean, .. } = l;
+        let Latency {
+            count,
+            mean,
+            p50,
+            p99,
+            p999,
+            max,
+            queue_mean,
+            ..
+        } = l;
         let mut row = format!("  {name:<8} {:>10}", grouped(*count));
         for ns in [*mean, *p50 as f64, *p99 as f64, *p999 as f64, *max as f64] {
             let _ = write!(row, " {:>10}", duration(ns));
         }
-        let share = if *mean > 0.0 { 100.0 * queue_mean / mean } else { 0.0 };
+        let share = if *mean > 0.0 {
+            100.0 * queue_mean / mean
+        } else {
+            0.0
+        };
         let _ = write!(row, " {share:>12.0} %");
         line(out, &row);
     }
     if r.kernel.is_none() {
-        line(out, "  Latency is device and queueing time; CPU and waiting for latches are left out.");
+        line(
+            out,
+            "  Latency is device and queueing time; CPU and waiting for latches are left out.",
+        );
     }
     out.push('\n');
 }
 
 fn state(r: &ReplayReport, out: &mut String) {
-    let clock = if r.kernel.is_some() { "real" } else { "virtual" };
+    let clock = if r.kernel.is_some() {
+        "real"
+    } else {
+        "virtual"
+    };
     let rate = if r.time.elapsed_ns == 0 {
         "no device time at all".to_string()
     } else {
-        format!("{} operations/s in {clock} time", grouped(r.time.ops_per_second.round() as u64))
+        format!(
+            "{} operations/s in {clock} time",
+            grouped(r.time.ops_per_second.round() as u64)
+        )
     };
-    line(out, &format!("Throughput: {rate}, {} elapsed", duration(r.time.elapsed_ns as f64)));
+    line(
+        out,
+        &format!(
+            "Throughput: {rate}, {} elapsed",
+            duration(r.time.elapsed_ns as f64)
+        ),
+    );
     line(
         out,
         &format!(
@@ -248,7 +316,11 @@ pub(super) fn bytes(n: f64) -> String {
         n /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{n:.0} B") } else { format!("{n:.1} {}", units[unit]) }
+    if unit == 0 {
+        format!("{n:.0} B")
+    } else {
+        format!("{n:.1} {}", units[unit])
+    }
 }
 
 /// Nanoseconds in the unit that suits.

@@ -86,8 +86,13 @@ struct State {
 /// How far the calls since the last `serve` have come.
 enum Time {
     /// Nominal nanoseconds, and those of one page read and of one page written.
-    Counting { ns: u64 },
-    Queued { recorder: Recorder, flash: Flash },
+    Counting {
+        ns: u64,
+    },
+    Queued {
+        recorder: Recorder,
+        flash: Flash,
+    },
 }
 
 /// A simulated drive.
@@ -149,11 +154,22 @@ impl SimSsd {
         match &mut self.state.lock().time {
             Time::Counting { ns } => {
                 let service_ns = std::mem::take(ns);
-                Served { done: Nanos(at.0 + service_ns), service_ns, queue_ns: 0 }
+                Served {
+                    done: Nanos(at.0 + service_ns),
+                    service_ns,
+                    queue_ns: 0,
+                }
             }
             Time::Queued { recorder, flash } => {
-                let Taken { done_ns, service_ns } = flash.serve(recorder, at.0);
-                Served { done: Nanos(done_ns), service_ns, queue_ns: done_ns - at.0 - service_ns }
+                let Taken {
+                    done_ns,
+                    service_ns,
+                } = flash.serve(recorder, at.0);
+                Served {
+                    done: Nanos(done_ns),
+                    service_ns,
+                    queue_ns: done_ns - at.0 - service_ns,
+                }
             }
         }
     }
@@ -291,8 +307,12 @@ const TABULATED: usize = 1024;
 impl NominalTimes {
     fn new(profile: &SsdProfile) -> NominalTimes {
         NominalTimes {
-            reads: (0..=TABULATED as u64).map(|n| nominal_ns(profile, n, 0)).collect(),
-            writes: (0..=TABULATED as u64).map(|n| nominal_ns(profile, 0, n)).collect(),
+            reads: (0..=TABULATED as u64)
+                .map(|n| nominal_ns(profile, n, 0))
+                .collect(),
+            writes: (0..=TABULATED as u64)
+                .map(|n| nominal_ns(profile, 0, n))
+                .collect(),
         }
     }
 
@@ -322,7 +342,11 @@ impl BlockDevice for SimSsd {
         for (i, out) in buf.chunks_exact_mut(BLOCK_SIZE).enumerate() {
             if let Time::Queued { recorder, .. } = &mut state.time {
                 // A block that was never written is read from the map alone.
-                state.ftl.lookup((lba.0 + i as u64) as u32).into_iter().for_each(|p| recorder.read(p));
+                state
+                    .ftl
+                    .lookup((lba.0 + i as u64) as u32)
+                    .into_iter()
+                    .for_each(|p| recorder.read(p));
             }
             match &state.medium[lba.0 as usize + i] {
                 Some(block) => out.copy_from_slice(block),
@@ -342,7 +366,9 @@ impl BlockDevice for SimSsd {
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
-        writes.iter().try_for_each(|w| self.check_bytes("write", w.lba, w.bytes.len()))?;
+        writes
+            .iter()
+            .try_for_each(|w| self.check_bytes("write", w.lba, w.bytes.len()))?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         for write in writes {

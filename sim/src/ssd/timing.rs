@@ -23,9 +23,16 @@ use super::profile::SsdProfile;
 /// One recorded flash operation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Read { page: u32 },
-    Program { page: u32 },
-    Move { from: u32, to: u32 },
+    Read {
+        page: u32,
+    },
+    Program {
+        page: u32,
+    },
+    Move {
+        from: u32,
+        to: u32,
+    },
     Erase,
     /// A call of the engine has returned.
     EndOfCall,
@@ -130,7 +137,10 @@ impl Flash {
             }
         }
         service += alone.time(&self.times, self.die_free.len() as u64);
-        Taken { done_ns: call_ends, service_ns: service.min(call_ends - at) }
+        Taken {
+            done_ns: call_ends,
+            service_ns: service.min(call_ends - at),
+        }
     }
 
     fn die(&self, page: u32) -> usize {
@@ -225,7 +235,11 @@ mod tests {
         apart.read(1);
         apart.end_call();
         let both = flash().serve(&mut together, 0).done_ns;
-        assert_eq!(both, 10_000 + 2 * 4_096, "two dies sense at once, one channel carries both");
+        assert_eq!(
+            both,
+            10_000 + 2 * 4_096,
+            "two dies sense at once, one channel carries both"
+        );
         assert_eq!(flash().serve(&mut apart, 0).done_ns, 2 * 14_096);
     }
 
@@ -237,11 +251,18 @@ mod tests {
         recorder.erase(0);
         recorder.end_call();
         let write = flash.serve(&mut recorder, 0);
-        assert_eq!(write.done_ns, 104_096, "the write itself does not wait for the erase behind it");
+        assert_eq!(
+            write.done_ns, 104_096,
+            "the write itself does not wait for the erase behind it"
+        );
         recorder.read(0);
         recorder.end_call();
         let read = flash.serve(&mut recorder, write.done_ns);
-        assert_eq!(read.done_ns, 1_000_000 + 10_000 + 4_096, "die 0 is being erased");
+        assert_eq!(
+            read.done_ns,
+            1_000_000 + 10_000 + 4_096,
+            "die 0 is being erased"
+        );
         assert_eq!(read.service_ns, 14_096);
     }
 }

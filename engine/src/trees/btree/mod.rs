@@ -170,11 +170,7 @@ impl BTree {
     }
 
     /// Visits records leaf by leaf. Each leaf's records are copied out under its latch and visited without it.
-    pub(crate) fn scan(
-        &self,
-        from: &[u8],
-        visit: &mut Visitor<'_>,
-    ) -> Result<()> {
+    pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         let mut at = from.to_vec();
         let mut bytes = Vec::new();
         let mut ends: Vec<(usize, usize)> = Vec::new();

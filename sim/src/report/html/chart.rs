@@ -15,29 +15,53 @@ pub(super) struct Scale {
 impl Scale {
     /// A linear scale; an empty range is widened.
     pub(super) fn linear(low: f64, high: f64) -> Scale {
-        let high = if high.is_finite() && high > low { high } else { low + 1.0 };
-        Scale { low, high, log: false }
+        let high = if high.is_finite() && high > low {
+            high
+        } else {
+            low + 1.0
+        };
+        Scale {
+            low,
+            high,
+            log: false,
+        }
     }
 
     /// A logarithmic scale over positive values.
     pub(super) fn log(low: f64, high: f64) -> Scale {
-        Scale { low: low.ln(), high: high.max(low * 1.01).ln(), log: true }
+        Scale {
+            low: low.ln(),
+            high: high.max(low * 1.01).ln(),
+            log: true,
+        }
     }
 
     fn share(&self, value: f64) -> f64 {
-        let value = if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
+        let value = if self.log {
+            value.max(f64::MIN_POSITIVE).ln()
+        } else {
+            value
+        };
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
     /// Round values along the axis.
     fn ticks(&self) -> Vec<f64> {
         if self.log {
-            let (first, last) = (self.low / std::f64::consts::LN_10, self.high / std::f64::consts::LN_10);
-            return (first.ceil() as i32..=last.floor() as i32).map(|e| 10f64.powi(e)).collect();
+            let (first, last) = (
+                self.low / std::f64::consts::LN_10,
+                self.high / std::f64::consts::LN_10,
+            );
+            return (first.ceil() as i32..=last.floor() as i32)
+                .map(|e| 10f64.powi(e))
+                .collect();
         }
         let raw = (self.high - self.low) / 6.0;
         let magnitude = 10f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * magnitude).into_iter().find(|s| *s >= raw);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|m| m * magnitude)
+            .into_iter()
+            .find(|s| *s >= raw);
         let step = step.unwrap_or(10.0 * magnitude);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
@@ -57,7 +81,14 @@ pub(super) struct Plot {
 
 impl Plot {
     pub(super) fn new(width: f64, height: f64, margins: [f64; 4], x: Scale, y: Scale) -> Plot {
-        Plot { width, height, margins, x, y, body: String::new() }
+        Plot {
+            width,
+            height,
+            margins,
+            x,
+            y,
+            body: String::new(),
+        }
     }
 
     pub(super) fn x(&self, value: f64) -> f64 {
@@ -108,7 +139,12 @@ impl Plot {
             self.rule(x, base, x, base + 5.0);
             self.label(x, base + 19.0, "middle", &show(tick));
         }
-        self.label((left + self.width - right) / 2.0, self.height - 6.0, "middle", name);
+        self.label(
+            (left + self.width - right) / 2.0,
+            self.height - 6.0,
+            "middle",
+            name,
+        );
     }
 
     pub(super) fn y_axis(&mut self, name: &str) {
@@ -142,7 +178,11 @@ impl Plot {
         for (x, y) in xs.iter().zip(high).chain(xs.iter().zip(low).rev()) {
             let _ = write!(points, "{:.1},{:.1} ", self.x(*x), self.y(*y));
         }
-        let _ = write!(self.body, "<polygon points=\"{}\" fill=\"{colour}\"/>", points.trim_end());
+        let _ = write!(
+            self.body,
+            "<polygon points=\"{}\" fill=\"{colour}\"/>",
+            points.trim_end()
+        );
     }
 
     /// A rising staircase through the points, out to `end`.
@@ -152,7 +192,12 @@ impl Plot {
         for (x, y) in points {
             let at = self.x(*x);
             let op = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(path, "{op}{at:.1} {:.1} L{at:.1} {:.1} ", self.y(height), self.y(*y));
+            let _ = write!(
+                path,
+                "{op}{at:.1} {:.1} L{at:.1} {:.1} ",
+                self.y(height),
+                self.y(*y)
+            );
             height = *y;
         }
         let _ = write!(path, "L{:.1} {:.1}", self.x(end), self.y(height));

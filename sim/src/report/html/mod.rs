@@ -64,9 +64,11 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
             r.cache.hit_ratio * 100.0
         ),
     ];
-    if let (Some(op), Some(alpha), Some(effective)) =
-        (r.device.over_provisioning, r.device.alpha, r.device.effective_alpha)
-    {
+    if let (Some(op), Some(alpha), Some(effective)) = (
+        r.device.over_provisioning,
+        r.device.alpha,
+        r.device.effective_alpha,
+    ) {
         lines.push(format!(
             "{} {}: over-provisioning {:.1} % ({}), α {alpha:.3}, effective α {effective:.3}",
             r.device.kind,
@@ -104,14 +106,28 @@ fn parts(host: &HostWa<f64>, gc: f64) -> [f64; 4] {
 
 /// WA stacked by component, measured above predicted: a picture that also stands alone, on white and on dark.
 pub fn wa_svg(r: &ReplayReport) -> String {
-    let mut bars =
-        vec![("measured", parts(&r.wa.host, r.wa.device.as_ref().map_or(0.0, |d| d.gc)))];
+    let mut bars = vec![(
+        "measured",
+        parts(&r.wa.host, r.wa.device.as_ref().map_or(0.0, |d| d.gc)),
+    )];
     if let Some(p) = &r.wa.predicted {
-        bars.push(("predicted", parts(&p.host, p.device.as_ref().map_or(0.0, |d| d.gc))));
+        bars.push((
+            "predicted",
+            parts(&p.host, p.device.as_ref().map_or(0.0, |d| d.gc)),
+        ));
     }
-    let most = bars.iter().map(|(_, p)| p.iter().sum::<f64>()).fold(0.0, f64::max);
+    let most = bars
+        .iter()
+        .map(|(_, p)| p.iter().sum::<f64>())
+        .fold(0.0, f64::max);
     let height = 90.0 + 54.0 * bars.len() as f64;
-    let mut plot = Plot::new(860.0, height, [90.0, 40.0, 60.0, 46.0], Scale::linear(0.0, most), Scale::linear(0.0, 1.0));
+    let mut plot = Plot::new(
+        860.0,
+        height,
+        [90.0, 40.0, 60.0, 46.0],
+        Scale::linear(0.0, most),
+        Scale::linear(0.0, 1.0),
+    );
     plot.x_axis("bytes written over user bytes");
     for (i, (name, parts)) in bars.iter().enumerate() {
         let y = 44.0 + 54.0 * i as f64;
@@ -133,14 +149,30 @@ pub fn wa_svg(r: &ReplayReport) -> String {
 }
 
 fn short(n: f64) -> String {
-    if n >= 100.0 { format!("{n:.0}") } else if n >= 10.0 { format!("{n:.1}") } else { format!("{n:.2}") }
+    if n >= 100.0 {
+        format!("{n:.0}")
+    } else if n >= 10.0 {
+        format!("{n:.1}")
+    } else {
+        format!("{n:.2}")
+    }
 }
 
 fn series_svg(r: &ReplayReport) -> String {
-    let most = r.series.iter().map(|p| p.host.total + p.gc).fold(0.0, f64::max);
+    let most = r
+        .series
+        .iter()
+        .map(|p| p.host.total + p.gc)
+        .fold(0.0, f64::max);
     let last = r.series.last().map_or(1.0, |p| p.ops as f64);
     let margins = [60.0, 40.0, 20.0, 46.0];
-    let mut plot = Plot::new(860.0, 320.0, margins, Scale::linear(0.0, last), Scale::linear(0.0, most));
+    let mut plot = Plot::new(
+        860.0,
+        320.0,
+        margins,
+        Scale::linear(0.0, last),
+        Scale::linear(0.0, most),
+    );
     plot.x_axis("measured operations");
     plot.y_axis("write amplification");
     let mut base: Vec<f64> = vec![0.0; r.series.len()];
@@ -159,7 +191,13 @@ fn series_svg(r: &ReplayReport) -> String {
 fn fill_svg(r: &ReplayReport) -> String {
     let most = r.page_fill.iter().copied().max().unwrap_or(0) as f64;
     let margins = [70.0, 16.0, 20.0, 46.0];
-    let mut plot = Plot::new(860.0, 260.0, margins, Scale::linear(0.0, 100.0), Scale::linear(0.0, most));
+    let mut plot = Plot::new(
+        860.0,
+        260.0,
+        margins,
+        Scale::linear(0.0, 100.0),
+        Scale::linear(0.0, most),
+    );
     plot.x_axis("used share of the page, %");
     plot.y_axis("leaves");
     let width = 100.0 / r.page_fill.len().max(1) as f64;
@@ -172,21 +210,42 @@ fn fill_svg(r: &ReplayReport) -> String {
 }
 
 fn latency_svg(r: &ReplayReport) -> String {
-    let Some(latency) = &r.latency_ns else { return String::new() };
-    let kinds: Vec<_> =
-        latency.iter().into_iter().filter_map(|(name, l)| l.as_ref().map(|l| (name, l))).collect();
-    let all = || kinds.iter().flat_map(|(_, l)| l.cdf.iter().map(|(ns, _)| *ns as f64));
-    let least = all().filter(|ns| *ns > 0.0).fold(f64::INFINITY, f64::min).clamp(1.0, 1e12);
+    let Some(latency) = &r.latency_ns else {
+        return String::new();
+    };
+    let kinds: Vec<_> = latency
+        .iter()
+        .into_iter()
+        .filter_map(|(name, l)| l.as_ref().map(|l| (name, l)))
+        .collect();
+    let all = || {
+        kinds
+            .iter()
+            .flat_map(|(_, l)| l.cdf.iter().map(|(ns, _)| *ns as f64))
+    };
+    let least = all()
+        .filter(|ns| *ns > 0.0)
+        .fold(f64::INFINITY, f64::min)
+        .clamp(1.0, 1e12);
     let most = all().fold(10.0 * least, f64::max);
     let margins = [60.0, 40.0, 20.0, 46.0];
-    let mut plot = Plot::new(860.0, 320.0, margins, Scale::log(least, most), Scale::linear(0.0, 1.0));
+    let mut plot = Plot::new(
+        860.0,
+        320.0,
+        margins,
+        Scale::log(least, most),
+        Scale::linear(0.0, 1.0),
+    );
     plot.x_axis_with("latency", &|ns| duration(ns));
     plot.y_axis("share of operations");
     let mut names = Vec::new();
     for ((name, l), colour) in kinds.iter().zip(COLOURS) {
         // Operations that needed no I/O sit on the left edge.
-        let points: Vec<(f64, f64)> =
-            l.cdf.iter().map(|(ns, share)| ((*ns as f64).max(least), *share)).collect();
+        let points: Vec<(f64, f64)> = l
+            .cdf
+            .iter()
+            .map(|(ns, share)| ((*ns as f64).max(least), *share))
+            .collect();
         plot.steps(&points, most, colour);
         names.push(*name);
     }
@@ -201,19 +260,52 @@ fn table_wa(r: &ReplayReport, out: &mut String) {
     let mut row = |name: &str, m: f64, p: Option<f64>, e: Option<f64>| {
         let p = p.map_or("–".into(), |p| format!("{p:.3}"));
         let e = e.map_or("–".into(), percent);
-        let _ = write!(out, "<tr><td>{name}</td><td>{m:.3}</td><td>{p}</td><td>{e}</td></tr>");
+        let _ = write!(
+            out,
+            "<tr><td>{name}</td><td>{m:.3}</td><td>{p}</td><td>{e}</td></tr>"
+        );
     };
     let host = &r.wa.host;
     let (p, e) = (predicted.map(|p| &p.host), error.map(|e| &e.host));
-    row("host log", host.log, p.map(|p| p.log), e.and_then(|e| e.log));
-    row("host page", host.page, p.map(|p| p.page), e.and_then(|e| e.page));
-    row("host extra", host.extra, p.map(|p| p.extra), e.and_then(|e| e.extra));
-    row("host total", host.total, p.map(|p| p.total), e.and_then(|e| e.total));
+    row(
+        "host log",
+        host.log,
+        p.map(|p| p.log),
+        e.and_then(|e| e.log),
+    );
+    row(
+        "host page",
+        host.page,
+        p.map(|p| p.page),
+        e.and_then(|e| e.page),
+    );
+    row(
+        "host extra",
+        host.extra,
+        p.map(|p| p.extra),
+        e.and_then(|e| e.extra),
+    );
+    row(
+        "host total",
+        host.total,
+        p.map(|p| p.total),
+        e.and_then(|e| e.total),
+    );
     if let Some(device) = &r.wa.device {
         let p = predicted.and_then(|p| p.device.as_ref());
         let e = error.and_then(|e| e.device.as_ref());
-        row("device gc", device.gc, p.map(|p| p.gc), e.and_then(|e| e.gc));
-        row("device total", device.total, p.map(|p| p.total), e.and_then(|e| e.total));
+        row(
+            "device gc",
+            device.gc,
+            p.map(|p| p.gc),
+            e.and_then(|e| e.gc),
+        );
+        row(
+            "device total",
+            device.total,
+            p.map(|p| p.total),
+            e.and_then(|e| e.total),
+        );
     }
     out.push_str("</table>\n");
 }
