@@ -12,7 +12,6 @@
 mod args;
 mod crash_writer_cmd;
 mod devices_cmd;
-mod faces;
 mod failure;
 mod gen_cmd;
 mod import_cmd;

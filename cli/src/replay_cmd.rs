@@ -4,11 +4,10 @@ use std::path::Path;
 
 use treering_engine::{Options, PageStoreKind, TablePersist};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
-use treering_sim::report::ReplayReport;
+use treering_sim::report::{ReplayReport, html, text};
 
 use crate::args::{Before, OversizeArg, ReplayArgs, Tables};
 use crate::devices_cmd::{self, Device};
-use crate::faces;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -16,6 +15,7 @@ use crate::progress::Progress;
 /// Where the report goes.
 struct Outputs {
     json: Option<Output>,
+    html: Option<Output>,
 }
 
 /// Replays and reports.
@@ -52,18 +52,29 @@ fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
         output::check_not_input(flag, path, &args.trace)?;
         Output::new(flag, path)
     };
-    if args.html.is_some() {
-        return Err(Failure::cannot_run("--html: not available yet"));
-    }
     let json = args
         .json
         .as_deref()
-        .map(|p| open("--json", p))
+        .map(|path| open("--json", path))
         .transpose()?;
-    Ok(Outputs { json })
+    let html = args
+        .html
+        .as_deref()
+        .map(|path| open("--html", path))
+        .transpose()?;
+    if html == Some(Output::Stdout) {
+        return Err(Failure::usage("--html -: expected a file"));
+    }
+    if json.is_some() && json == html {
+        return Err(Failure::usage("--html: expected another file than --json"));
+    }
+    Ok(Outputs { json, html })
 }
 
 fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
+    if let Some(to) = &outputs.html {
+        to.write(html::render(report).as_bytes())?;
+    }
     if let Some(to) = &outputs.json {
         to.write(&output::json(report)?)?;
     }
@@ -71,7 +82,7 @@ fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
         report.warnings.iter().for_each(|w| output::warn(w));
         return Ok(());
     }
-    output::say(faces::text(report).as_bytes())
+    output::say(text::render(report).as_bytes())
 }
 
 /// `--strict`: a figure of something that never happened is no figure.
