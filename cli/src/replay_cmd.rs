@@ -4,7 +4,7 @@ use std::path::Path;
 
 use treering_engine::{Options, PageStoreKind, TablePersist};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
-use treering_sim::report::{self, ReplayReport};
+use treering_sim::report::{ReplayReport, html, text};
 
 use crate::args::{Before, OversizeArg, ReplayArgs, Tables};
 use crate::devices_cmd::{self, Device};
@@ -55,28 +55,34 @@ fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
     let json = args
         .json
         .as_deref()
-        .map(|p| open("--json", p))
+        .map(|path| open("--json", path))
         .transpose()?;
     let html = args
         .html
         .as_deref()
-        .map(|p| open("--html", p))
+        .map(|path| open("--html", path))
         .transpose()?;
+    if html == Some(Output::Stdout) {
+        return Err(Failure::usage("--html -: expected a file"));
+    }
+    if json.is_some() && json == html {
+        return Err(Failure::usage("--html: expected another file than --json"));
+    }
     Ok(Outputs { json, html })
 }
 
 fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
+    if let Some(to) = &outputs.html {
+        to.write(html::render(report).as_bytes())?;
+    }
     if let Some(to) = &outputs.json {
         to.write(&output::json(report)?)?;
-    }
-    if let Some(to) = &outputs.html {
-        to.write(report::html::render(report).as_bytes())?;
     }
     if outputs.json == Some(Output::Stdout) {
         report.warnings.iter().for_each(|w| output::warn(w));
         return Ok(());
     }
-    output::say(report::text::render(report).as_bytes())
+    output::say(text::render(report).as_bytes())
 }
 
 /// `--strict`: a figure of something that never happened is no figure.
@@ -97,6 +103,9 @@ fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
 fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     let mut config = ReplayConfig::new(args.trace.clone(), target(args)?);
     config.engine = engine(args)?;
+    // Checkpoints are counted in log bytes: with neither size given, both follow the data set.
+    config.fit_log =
+        args.log_size.is_none() && args.checkpoint_every.is_none() && args.log_buffer.is_none();
     config.cache = args.cache;
     config.acknowledge = args.durability.0;
     config.clients = args.clients;
@@ -185,16 +194,17 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
             return Err(Failure::usage("--table: only --store cow has a page table"));
         }
     };
+    let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
     let too_large =
         |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
     Ok(Options {
         store,
         page_size: usize::try_from(args.page).map_err(|_| too_large("--page"))?,
-        log_bytes: args.log_size,
-        checkpoint_log_bytes: args.checkpoint_every.unwrap_or(args.log_size / 2),
+        log_bytes,
+        checkpoint_log_bytes: args.checkpoint_every.unwrap_or(log_bytes / 2),
         log_buffer_bytes: args
             .log_buffer
-            .unwrap_or(defaults.log_buffer_bytes.min(args.log_size / 4)),
+            .unwrap_or(defaults.log_buffer_bytes.min(log_bytes / 4)),
         write_batch_pages: usize::try_from(args.write_batch)
             .map_err(|_| too_large("--write-batch"))?,
         ..defaults

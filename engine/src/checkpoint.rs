@@ -79,9 +79,18 @@ impl Checkpointer {
 
     /// One bounded step; begins a checkpoint if none is running. `Idle` when it is complete.
     pub(crate) fn step(&self, tree: &BTree) -> Result<Progress> {
+        self.step_towards(tree, u64::MAX)
+    }
+
+    /// One bounded step towards the completion of `wanted` checkpoints in all.
+    fn step_towards(&self, tree: &BTree, wanted: u64) -> Result<Progress> {
         let pager = &*tree.pager;
         pager.check_poison()?;
         let mut state = self.state.lock();
+        // Under the lock: or several who wait for the same checkpoint would each begin another one.
+        if self.completed() >= wanted {
+            return Ok(Progress::Idle);
+        }
         let Some(run) = &mut state.run else {
             let begin = pager.log.end();
             self.last_begin.store(begin.0, Ordering::Relaxed);
@@ -112,17 +121,15 @@ impl Checkpointer {
         Ok(Progress::Idle)
     }
 
-    /// Runs a whole checkpoint that begins now (or later), after finishing one that is on its way.
+    /// Runs a whole checkpoint that begins after this call: the one on its way, if any, and then another. Callers that come
+    /// together share it.
     pub(crate) fn run(&self, tree: &BTree) -> Result<Lsn> {
-        let mut begins = 0;
-        loop {
-            if self.state.lock().run.is_none() {
-                begins += 1;
-                if begins > 1 {
-                    break;
-                }
-            }
-            while self.step(tree)? == Progress::More {}
+        let wanted = {
+            let state = self.state.lock();
+            self.completed() + 1 + u64::from(state.run.is_some())
+        };
+        while self.completed() < wanted {
+            self.step_towards(tree, wanted)?;
         }
         Ok(self.state.lock().superblock.redo_start)
     }
@@ -155,6 +162,6 @@ impl Checkpointer {
         old.into_iter()
             .try_for_each(|slot| pager.pages.free_slot(slot))?;
         pager.log.truncate(begin)?;
-        pager.free_retired()
+        pager.free_retired().map(drop)
     }
 }

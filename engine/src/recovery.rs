@@ -27,6 +27,7 @@ use crate::index::Index;
 use crate::layout::Slot;
 use crate::mutation;
 use crate::node::{Refused, records};
+use crate::options::PageStoreKind;
 use crate::pager::Pager;
 use crate::pages::SlotMap;
 use crate::types::{Lsn, PageId};
@@ -89,18 +90,22 @@ pub(crate) struct Redo<'a> {
     gathered: Vec<Gathered>,
     /// What the ranges of `gathered` point into.
     bytes: Vec<u8>,
+    /// Slots of the snapshot that recovery began from. In the in-place store a page of that number is dead by the end of the log, and
+    /// must not be written: until the next superblock the chunk in its place is what a crash needs.
+    snapshot: &'a [Slot],
     /// Pages whose image is missing or not theirs, with the reason.
     lost: BTreeMap<PageId, Error>,
     pub(crate) report: RecoveryReport,
 }
 
 impl<'a> Redo<'a> {
-    pub(crate) fn new(pager: &'a Pager, index: &'a Index) -> Redo<'a> {
+    pub(crate) fn new(pager: &'a Pager, index: &'a Index, snapshot: &'a [Slot]) -> Redo<'a> {
         Redo {
             pager,
             index,
             gathered: Vec::new(),
             bytes: Vec::new(),
+            snapshot,
             lost: BTreeMap::new(),
             report: RecoveryReport::default(),
         }
@@ -314,6 +319,11 @@ impl<'a> Redo<'a> {
         moved: &[u8],
     ) -> Result<Option<WriteGuard<'a>>> {
         let records = self.decode(page, moved)?;
+        let in_place = self.pager.layout.store == PageStoreKind::InPlace;
+        if in_place && self.snapshot.contains(&Slot(page.0)) {
+            self.lost.insert(page, Error::MissingPage { page });
+            return Ok(None);
+        }
         // A page lost before this record is a former tenant's business.
         self.lost.remove(&page);
         let mut leaf = match self.pager.write(page) {
@@ -331,7 +341,7 @@ impl<'a> Redo<'a> {
     /// A merged page: its cached image and its troubles are nobody's concern any more.
     fn forget(&mut self, page: PageId) {
         self.lost.remove(&page);
-        if let Some(leaf) = self.pager.cache.try_fix_exclusive(page) {
+        if let Some(leaf) = self.pager.cache.try_resident(page) {
             self.pager.cache.discard(leaf, false);
         }
     }
@@ -346,7 +356,7 @@ impl<'a> Redo<'a> {
     }
 
     /// After the last record: every page of the index must be there. Tells cache and page store what is live.
-    pub(crate) fn finish(mut self, snapshot_slots: &[Slot]) -> Result<RecoveryReport> {
+    pub(crate) fn finish(mut self) -> Result<RecoveryReport> {
         self.apply_gathered()?;
         let mut live = SlotMap::new(self.pager.pages.page_limit());
         let mut twice = None;
@@ -370,7 +380,7 @@ impl<'a> Redo<'a> {
         }
         self.pager
             .pages
-            .set_live(&mut live.iter_taken().map(PageId), snapshot_slots)?;
+            .set_live(&mut live.iter_taken().map(PageId), self.snapshot)?;
         // Before anything is written: the table on the device still names the dead.
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&|page| live.contains(page.0));

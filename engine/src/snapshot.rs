@@ -84,7 +84,16 @@ impl SnapshotWriter {
         let mut next = 0u64;
         let mut buf = AlignedBuf::zeroed(self.page_size);
         for chunk in self.chunks.iter().rev() {
-            let slot = pages.allocate_slot()?;
+            let slot = match pages.allocate_slot() {
+                Ok(slot) => slot,
+                Err(e) => {
+                    // The chain is nobody's: give its places back.
+                    slots
+                        .into_iter()
+                        .try_for_each(|slot| pages.free_slot(slot))?;
+                    return Err(e);
+                }
+            };
             buf[..chunk.len()].copy_from_slice(chunk);
             buf[chunk.len()..].fill(0);
             buf[4..8].copy_from_slice(&MAGIC);

@@ -66,6 +66,8 @@ impl Store {
     ) -> Result<Store> {
         options.check()?;
         let volume = Arc::new(Volume::new(device));
+        // What a killed process had written may still be in the drive's cache: recovery must not build on what may yet vanish.
+        volume.flush()?;
         let found = Superblock::load(&volume)?;
         match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
@@ -81,7 +83,7 @@ impl Store {
         let layout = Layout::plan(options, volume.capacity_blocks())?;
         let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
         let log = Log::create(Arc::clone(&volume), region(&layout), 1, Lsn(0), options)?;
-        let first = pages.allocate()?;
+        let first = pages.allocate(0)?;
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
         leaf.edit()
@@ -131,7 +133,7 @@ impl Store {
         )?;
         let table = PageTable::load(&volume, &layout)?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
-        let repaired = pages.repair(&chain)?;
+        let repaired = pages.repair(&chain, superblock.redo_start)?;
         let index =
             Index::from_sorted(entries).expect("the snapshot's fences ascend from the empty one");
 
@@ -148,7 +150,7 @@ impl Store {
         )?;
         log.keep_from(from);
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
-        let mut redo = Redo::new(&pager, &index);
+        let mut redo = Redo::new(&pager, &index, &chain);
         crate::wal::replay(
             &volume,
             region(&layout),
@@ -157,7 +159,7 @@ impl Store {
             |lsn, record| redo.take(lsn, &record),
         )?;
         redo.report.pages_repaired = repaired;
-        let report = redo.finish(&chain)?;
+        let report = redo.finish()?;
         let superblock = Superblock {
             epoch,
             ..superblock
@@ -220,7 +222,12 @@ impl Store {
         }
         if let Durability::Grouped(interval) = self.options.durability
             && unflushed > 0
-            && self.clock.now().0 - self.last_log_flush.load(Ordering::Relaxed) >= interval.0
+            && self
+                .clock
+                .now()
+                .0
+                .saturating_sub(self.last_log_flush.load(Ordering::Relaxed))
+                >= interval.0
         {
             return Some(Task::FlushLog);
         }
@@ -266,17 +273,24 @@ impl Store {
     }
 
     fn flush_log(&self, lsn: Lsn) -> Result<()> {
-        self.last_log_flush
-            .store(self.clock.now().0, Ordering::Relaxed);
+        // A sync of what is durable already flushes nothing, so it must not put off the next flush.
+        if lsn > self.tree.pager.log.durable() {
+            self.last_log_flush
+                .store(self.clock.now().0, Ordering::Relaxed);
+        }
         self.tree.pager.flush_log(lsn)
     }
 
     /// Runs checkpoint steps until the log has room again.
     fn make_log_room(&self) -> Result<()> {
         let log = &self.tree.pager.log;
-        let before = log.space_left();
+        if log.space_left() > log.capacity() / 2 {
+            // Somebody else made room meanwhile.
+            return Ok(());
+        }
+        let before = log.redo_start();
         self.checkpointer.run(&self.tree)?;
-        if log.space_left() <= before && log.space_left() < log.capacity() / 2 {
+        if log.redo_start() == before && log.space_left() < log.capacity() / 4 {
             return Err(Error::LogFull {
                 capacity: log.capacity(),
                 redo_start: log.redo_start(),
@@ -293,8 +307,21 @@ impl Store {
                 Attempt::Done(done) => return Ok(done),
                 Attempt::Again => {}
                 Attempt::LogFull => self.make_log_room()?,
+                Attempt::StoreFull => self.reclaim_retired()?,
             }
         }
+    }
+
+    /// Frees the pages that were merged away but waited for their merges to become durable.
+    fn reclaim_retired(&self) -> Result<()> {
+        let pager = &*self.tree.pager;
+        self.flush_log(pager.log.end())?;
+        if pager.free_retired()? == 0 {
+            return Err(Error::Full {
+                pages: pager.pages.page_limit(),
+            });
+        }
+        Ok(())
     }
 
     fn acknowledge(&self, lsn: Lsn) -> Result<Lsn> {
@@ -368,10 +395,13 @@ impl Kv for Store {
             return Ok(self.tree.pager.log.durable());
         }
         let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
+        let acknowledged = self.acknowledge(lsn)?;
         if sparse {
-            self.tree.merge_around(key)?;
+            // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
+            // device) meets whoever needs that neighbour, or the next write.
+            drop(self.tree.merge_around(key));
         }
-        self.acknowledge(lsn)
+        Ok(acknowledged)
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {

@@ -54,9 +54,9 @@ pub(crate) struct ReplayArgs {
     /// Replay at most so many operations
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) limit: Option<u64>,
-    /// Size of the circular log
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::size)]
-    pub(crate) log_size: u64,
+    /// Size of the circular log [default: half of the data set, between 1MiB and 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) log_size: Option<u64>,
     /// Flush the log when so much of it is unflushed [default: 256KiB, at most a quarter of the log]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) log_buffer: Option<u64>,

@@ -152,8 +152,23 @@ impl Cache {
         }
     }
 
-    /// As `fix_exclusive`, but only if the page is resident and its latch is free right now.
-    pub(crate) fn try_fix_exclusive(&self, page: PageId) -> Option<WriteGuard<'_>> {
+    /// As `fix_exclusive`, but never waits for a latch that others hold: nothing if the page is gone or busy.
+    pub(crate) fn try_fix_exclusive<'a>(
+        &'a self,
+        page: PageId,
+        store: &dyn PageStore,
+        take_frame: &dyn Fn() -> Result<u32>,
+    ) -> Result<Option<WriteGuard<'a>>> {
+        let entry = self.entry(page)?;
+        if entry.load(Ordering::Acquire) == ABSENT {
+            // Loading latches a free frame, which nobody holds for longer than a look.
+            self.load(page, store, take_frame()?)?;
+        }
+        Ok(self.try_resident(page))
+    }
+
+    /// The page latched for writing, if it is in the cache and its latch is free right now.
+    pub(crate) fn try_resident(&self, page: PageId) -> Option<WriteGuard<'_>> {
         let at = self.map.get(page.0 as usize)?.load(Ordering::Acquire);
         if at < FIRST_FRAME {
             return None;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{BlockDevice, BlockWrite};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::{ClassBytes, Stats};
+use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
 #[derive(Default)]
@@ -36,6 +37,8 @@ pub struct Volume {
     read: PerClass,
     trimmed_bytes: AtomicU64,
     flushes: AtomicU64,
+    /// Whether a flush has ever failed.
+    flush_failed: Mutex<bool>,
 }
 
 impl Volume {
@@ -47,6 +50,7 @@ impl Volume {
             read: PerClass::default(),
             trimmed_bytes: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            flush_failed: Mutex::new(false),
         }
     }
 
@@ -107,8 +111,19 @@ impl Volume {
     ///
     /// # Errors
     /// As [`BlockDevice::flush`].
+    /// [`Error::Poisoned`] once any flush has failed: what it forgot, no later one makes durable (BUGS D5), whoever asks.
     pub fn flush(&self) -> Result<()> {
-        self.device.flush()?;
+        // Held throughout: a flush that overtakes a failing one would vouch for writes that the failing one forgot.
+        let mut failed = self.flush_failed.lock();
+        if *failed {
+            return Err(Error::Poisoned {
+                why: "an earlier flush failed".into(),
+            });
+        }
+        if let Err(e) = self.device.flush() {
+            *failed = true;
+            return Err(e.into());
+        }
         self.flushes.fetch_add(1, Relaxed);
         Ok(())
     }

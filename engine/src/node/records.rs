@@ -1,11 +1,12 @@
 //! A list of whole records as bytes: what split and merge records of the log carry.
 //!
 //! ```text
-//!   count varint | key len varint | value len varint | key | value | key len ...
+//!   count varint | prefix len varint | prefix | suffix len varint | value len varint | suffix | value | suffix len ...
 //! ```
 //!
-//! Varints are LEB128: 7 bits a byte, low bits first, at most 4 bytes. Keys are whole (no page prefix), in
-//! strictly ascending order. [`decode`] checks all of it before it hands out the first record.
+//! Varints are LEB128: 7 bits a byte, low bits first, at most 4 bytes. A key is the prefix and its suffix, as in the page the
+//! records come from, so a list is never much longer than that page. Keys ascend strictly. [`decode`] checks all of it
+//! before it hands out the first record.
 
 use std::fmt;
 
@@ -21,27 +22,31 @@ where
     let mut body = Vec::new();
     let mut count = 0;
     for (key, value) in records {
-        push(&mut body, &[], key.as_ref(), value.as_ref());
+        push(&mut body, key.as_ref(), value.as_ref());
         count += 1;
     }
-    let mut list = Vec::with_capacity(body.len() + VARINT_MAX);
+    let mut list = Vec::with_capacity(body.len() + 2 * VARINT_MAX);
     push_varint(&mut list, count);
+    push_varint(&mut list, 0);
     list.extend_from_slice(&body);
     list
 }
 
-/// Encodes `count` records whose keys come in two parts.
-pub(super) fn encode_parts<'a>(
+/// Encodes `count` records whose keys are `prefix` and a suffix.
+pub(super) fn encode_suffixes<'a>(
+    prefix: &[u8],
     count: usize,
-    records: impl Iterator<Item = (&'a [u8], &'a [u8], &'a [u8])> + Clone,
+    records: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
 ) -> Vec<u8> {
     let body: usize = (records.clone())
-        .map(|(lead, rest, value)| lead.len() + rest.len() + value.len() + 2 * VARINT_MAX)
+        .map(|(suffix, value)| suffix.len() + value.len() + 2 * VARINT_MAX)
         .sum();
-    let mut list = Vec::with_capacity(body + VARINT_MAX);
+    let mut list = Vec::with_capacity(body + prefix.len() + 2 * VARINT_MAX);
     push_varint(&mut list, count);
-    for (lead, rest, value) in records {
-        push(&mut list, lead, rest, value);
+    push_varint(&mut list, prefix.len());
+    list.extend_from_slice(prefix);
+    for (suffix, value) in records {
+        push(&mut list, suffix, value);
     }
     list
 }
@@ -57,7 +62,13 @@ pub fn decode(bytes: &[u8]) -> Result<RecordList<'_>, RecordsDamage> {
         why,
     };
     let count = take_varint(&mut rest).map_err(|why| damage(rest, why))?;
+    let prefix_len = take_varint(&mut rest).map_err(|why| damage(rest, why))?;
+    let Some((prefix, suffixes)) = rest.split_at_checked(prefix_len) else {
+        return Err(damage(rest, RecordsFlaw::Cut));
+    };
+    rest = suffixes;
     let list = RecordList {
+        prefix,
         bytes: rest,
         left: count,
     };
@@ -79,16 +90,18 @@ pub fn decode(bytes: &[u8]) -> Result<RecordList<'_>, RecordsDamage> {
 /// The records of a checked list as (key, value), in key order.
 #[derive(Clone, Debug)]
 pub struct RecordList<'a> {
+    prefix: &'a [u8],
     bytes: &'a [u8],
     left: usize,
 }
 
 impl<'a> Iterator for RecordList<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+    type Item = (Vec<u8>, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
-        take(&mut self.bytes).ok()
+        let (suffix, value) = take(&mut self.bytes).ok()?;
+        Some(([self.prefix, suffix].concat(), value))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -136,11 +149,10 @@ impl fmt::Display for RecordsFlaw {
     }
 }
 
-fn push(list: &mut Vec<u8>, lead: &[u8], rest: &[u8], value: &[u8]) {
-    push_varint(list, lead.len() + rest.len());
+fn push(list: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
+    push_varint(list, suffix.len());
     push_varint(list, value.len());
-    list.extend_from_slice(lead);
-    list.extend_from_slice(rest);
+    list.extend_from_slice(suffix);
     list.extend_from_slice(value);
 }
 

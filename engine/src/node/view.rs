@@ -204,7 +204,7 @@ impl<'a> PageRef<'a> {
     pub fn encode_records(&self, first: usize) -> Vec<u8> {
         let prefix = self.prefix();
         let records = self.iter_at(first);
-        records::encode_parts(records.len(), records.map(|(s, v)| (prefix, s, v)))
+        records::encode_suffixes(prefix, records.len(), records)
     }
 
     /// Bytes in use: header, slots, live payloads, fences. What the page would take without holes.

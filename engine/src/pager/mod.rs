@@ -133,18 +133,35 @@ impl Pager {
         self.pending_free.lock().push((lsn, page));
     }
 
-    /// Frees the pages whose merges are durable by now.
-    pub(crate) fn free_retired(&self) -> Result<()> {
+    /// Frees the pages whose merges are durable by now; says how many. What fails is freed another time.
+    pub(crate) fn free_retired(&self) -> Result<u64> {
+        // No image of a page may be on its way to the device when its place is given up.
+        let _no_write_back = self.sweep.lock();
         let durable = self.log.durable();
-        let ready: Vec<PageId> = {
-            let mut pending = self.pending_free.lock();
-            let (ready, wait): (Vec<_>, Vec<_>) = pending
-                .drain(..)
-                .partition(|(lsn, _)| *lsn <= durable || mutation::on("free-before-durable"));
-            *pending = wait;
-            ready.into_iter().map(|(_, page)| page).collect()
-        };
-        ready.into_iter().try_for_each(|page| self.pages.free(page))
+        let mut pending = self.pending_free.lock();
+        let mut freed = 0;
+        while let Some(at) = pending
+            .iter()
+            .position(|(lsn, _)| *lsn <= durable || mutation::on("free-before-durable"))
+        {
+            self.pages
+                .free(pending[at].1)
+                .inspect_err(|e| self.poison(e))?;
+            pending.swap_remove(at);
+            freed += 1;
+        }
+        Ok(freed)
+    }
+
+    /// Whether pages wait for their merges to become durable.
+    pub(crate) fn has_retired(&self) -> bool {
+        !self.pending_free.lock().is_empty()
+    }
+
+    /// As [`Pager::write`], but never waits for the page's latch: for a second latch, whose holder may be waiting for the first.
+    pub(crate) fn try_write(&self, page: PageId) -> Result<Option<WriteGuard<'_>>> {
+        self.cache
+            .try_fix_exclusive(page, &*self.pages, &|| self.take_frame())
     }
 
     /// Makes the log durable up to `lsn`.

@@ -21,7 +21,7 @@ use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::options::TablePersist;
 use crate::sync::{Arc, Mutex};
-use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
 /// See the module's story.
 pub(crate) struct CowStore {
@@ -134,17 +134,20 @@ impl CowStore {
             }
         }
         // One after another, not as a batch: two pages may share a block.
-        for (image, buf) in batch.iter().zip(bytes.chunks_exact(BLOCK_SIZE)) {
-            let block = PageTable::block_of(image.page);
-            if let Err(e) = self
-                .volume
-                .write(self.layout.table_block(block), buf, IoClass::Extra)
-            {
-                self.state.lock().table.mark_dirty(block);
-                return Err(e);
-            }
+        let blocks = batch.iter().map(|image| PageTable::block_of(image.page));
+        let written = blocks
+            .clone()
+            .zip(bytes.chunks_exact(BLOCK_SIZE))
+            .try_for_each(|(block, buf)| {
+                let lba = self.layout.table_block(block);
+                self.volume.write(lba, buf, IoClass::Extra)
+            })
+            .and_then(|()| self.volume.flush());
+        if written.is_err() {
+            let mut state = self.state.lock();
+            blocks.for_each(|block| state.table.mark_dirty(block));
         }
-        self.volume.flush()?;
+        written?;
         old.iter()
             .flatten()
             .try_for_each(|slot| self.release(*slot))
@@ -261,9 +264,13 @@ impl PageStore for CowStore {
         self.max_batch
     }
 
-    fn allocate(&self) -> Result<PageId> {
+    fn allocate(&self, keep_slots: u64) -> Result<PageId> {
         let mut state = self.state.lock();
         let pages = state.names.limit();
+        let left = state.slots.free() + state.held.len() as u64;
+        if left <= keep_slots + self.max_batch as u64 {
+            return Err(Error::Full { pages });
+        }
         state
             .names
             .allocate()
@@ -272,11 +279,12 @@ impl PageStore for CowStore {
     }
 
     fn free(&self, page: PageId) -> Result<()> {
+        // No table may be on its way to the device that names the slot while it is given up.
+        let _one_at_a_time = self.writing.lock();
         let old = self.state.lock().table.set(page, None);
         match self.persist {
             // No crash may find two names for one slot: the entry goes before the slot has a new tenant.
             TablePersist::EachFlush => {
-                let _one_at_a_time = self.writing.lock();
                 self.write_table()?;
                 old.map_or(Ok(()), |slot| self.release(slot))?;
             }
@@ -346,7 +354,7 @@ impl PageStore for CowStore {
         self.write_table()
     }
 
-    fn repair(&self, _snapshot: &[Slot]) -> Result<u64> {
+    fn repair(&self, _snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
         Ok(0)
     }
 

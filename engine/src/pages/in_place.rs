@@ -142,9 +142,9 @@ impl PageStore for InPlaceStore {
         self.layout.journal_pages as usize
     }
 
-    fn allocate(&self) -> Result<PageId> {
+    fn allocate(&self, keep_slots: u64) -> Result<PageId> {
         // The rest is for index snapshots: a store too full to checkpoint could not even be opened again.
-        self.take_slot(self.layout.slots / 32 + 8).map(PageId)
+        self.take_slot(keep_slots).map(PageId)
     }
 
     fn free(&self, page: PageId) -> Result<()> {
@@ -183,10 +183,14 @@ impl PageStore for InPlaceStore {
         Ok(())
     }
 
-    fn repair(&self, snapshot: &[Slot]) -> Result<u64> {
+    fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64> {
         let mut repaired = 0;
         let mut home = AlignedBuf::zeroed(self.layout.page_size);
-        for (page, (_, image)) in self.journal_images()? {
+        for (page, (lsn, image)) in self.journal_images()? {
+            // Older than the checkpoint: its home was durable before that was.
+            if lsn <= redo_start {
+                continue;
+            }
             // The page was freed after it was written, and its home has a new tenant that no journal protects.
             if snapshot.contains(&Slot(page.0)) {
                 continue;

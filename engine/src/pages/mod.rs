@@ -24,7 +24,7 @@ pub(crate) use table::PageTable;
 use crate::error::Result;
 use crate::layout::Slot;
 use crate::node::ChangeMap;
-use crate::types::PageId;
+use crate::types::{Lsn, PageId};
 
 /// One sealed page on its way to the device.
 pub(crate) struct PageImage<'a> {
@@ -57,8 +57,8 @@ pub(crate) trait PageStore: Send + Sync {
     /// Most pages in one batch.
     fn max_batch(&self) -> usize;
 
-    /// A name for a new page.
-    fn allocate(&self) -> Result<PageId>;
+    /// A name for a new page, as long as more than `keep_slots` places are left: index snapshots need some.
+    fn allocate(&self, keep_slots: u64) -> Result<PageId>;
 
     /// `page` is in no tree any more, and that is durable: its name and place may be used again.
     fn free(&self, page: PageId) -> Result<()>;
@@ -81,7 +81,9 @@ pub(crate) trait PageStore: Send + Sync {
 
     /// Repairs what a crash may have left half-written, before anything is read: the journal's work. `snapshot` slots hold no
     /// pages and are left alone, whatever an old journal image says. Returns the number of pages repaired.
-    fn repair(&self, snapshot: &[Slot]) -> Result<u64>;
+    /// Images up to `redo_start` are left alone too: their homes were durable when that checkpoint was, so a bad one is damage and
+    /// not a torn write.
+    fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64>;
 
     /// Where `page` lies now, for messages.
     fn place(&self, page: PageId) -> crate::types::Lba;

@@ -13,6 +13,10 @@ use crate::predict::{Span, Workload};
 /// Pages that a store gets beyond what its leaves are expected to take: enough for a small trace to be wrong about them.
 const SPARE_PAGES: f64 = 64.0;
 
+/// A fitted log is never smaller than this, in bytes and in pages.
+const MIN_FITTED_LOG: u64 = 1 << 20;
+const MIN_FITTED_LOG_PAGES: u64 = 64;
+
 /// A replay whose every size is known.
 pub(super) struct Plan {
     /// Operations to replay, warm-up included.
@@ -116,11 +120,26 @@ fn engine_options(
         }
         Acknowledge::Interval(interval) => Durability::Grouped(interval),
     };
-    Ok(Options {
+    let mut options = Options {
         cache_bytes,
         durability,
         ..config.engine.clone()
-    })
+    };
+    if config.fit_log {
+        fit_log(&mut options, workload.data_bytes());
+    }
+    Ok(options)
+}
+
+/// Sizes the log to half of the data set, at most to what was configured, with a checkpoint each half of it. A short trace over few
+/// records then goes round its log, and its drive, as often as a long one over many.
+fn fit_log(options: &mut Options, data_bytes: f64) {
+    let page = options.page_size as u64;
+    let least = MIN_FITTED_LOG.max(MIN_FITTED_LOG_PAGES * page);
+    let half = (data_bytes / 2.0) as u64 / page * page;
+    options.log_bytes = half.max(least).min(options.log_bytes);
+    options.checkpoint_log_bytes = options.log_bytes / 2;
+    options.log_buffer_bytes = options.log_buffer_bytes.min(options.log_bytes / 4);
 }
 
 fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result<u64, ReplayError> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::node::records::{RecordsFlaw, decode, encode};
+use crate::node::records::{RecordsFlaw, decode, encode, encode_suffixes};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -33,12 +33,24 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic_and_what_decodes_is_canonical(
+    fn arbitrary_bytes_never_panic_and_what_decodes_is_a_list(
         bytes in prop::collection::vec(prop_oneof![0_u8..4, any::<u8>()], 0..60)
     ) {
         if let Ok(list) = decode(&bytes) {
-            prop_assert_eq!(encode(list), bytes);
+            let pairs: Pairs = list.map(|(k, v)| (k, v.to_vec())).collect();
+            prop_assert!(pairs.is_sorted_by(|a, b| a.0 < b.0));
+            let again = encode(pairs.iter().map(|(k, v)| (k, v)));
+            prop_assert!(decode(&again).unwrap().eq(decode(&bytes).unwrap()));
         }
+    }
+
+    #[test]
+    fn a_prefix_stored_once_is_in_every_key(prefix in prop::collection::vec(any::<u8>(), 0..300), pairs in pairs()) {
+        let suffixes = pairs.iter().map(|(k, v)| (k.as_slice(), v.as_slice()));
+        let list = encode_suffixes(&prefix, pairs.len(), suffixes);
+        let keys: Vec<_> = pairs.iter().map(|(k, _)| [prefix.as_slice(), k].concat()).collect();
+        let back: Vec<_> = decode(&list).unwrap().map(|(k, _)| k).collect();
+        prop_assert_eq!(back, keys);
     }
 }
 
@@ -46,16 +58,16 @@ proptest! {
 fn damage_is_told_with_its_place() {
     let unsorted = encode([(b"b", b"1"), (b"a", b"2")]);
     let damage = decode(&unsorted).unwrap_err();
-    assert_eq!((damage.at, damage.why), (5, RecordsFlaw::OutOfOrder));
+    assert_eq!((damage.at, damage.why), (6, RecordsFlaw::OutOfOrder));
     assert_eq!(
         damage.to_string(),
-        "record list, byte 5: expected a key greater than the one before"
+        "record list, byte 6: expected a key greater than the one before"
     );
     let twice = encode([(b"a", b"1"), (b"a", b"2")]);
     assert_eq!(decode(&twice).unwrap_err().why, RecordsFlaw::OutOfOrder);
     assert_eq!(decode(&[]).unwrap_err().why, RecordsFlaw::Cut);
     assert_eq!(
-        decode(&[0, 9]).unwrap_err().why,
+        decode(&[0, 0, 9]).unwrap_err().why,
         RecordsFlaw::TrailingBytes(1)
     );
     assert_eq!(decode(&[0x80, 0]).unwrap_err().why, RecordsFlaw::BadLength);

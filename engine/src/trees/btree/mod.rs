@@ -37,6 +37,8 @@ pub(crate) struct BTree {
     limits: Limits,
     /// Log bytes promised to operations that have begun: an operation that has room when it begins finds room when it appends.
     promised: AtomicU64,
+    /// Bytes of all fences in the index: what a snapshot has to hold.
+    fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
 }
@@ -48,6 +50,8 @@ pub(crate) enum Attempt<T> {
     Again,
     /// The log has no room: a checkpoint must make some first. No latch is held.
     LogFull,
+    /// No page is free, but some wait to be. No latch is held.
+    StoreFull,
 }
 
 /// A promise of log space, given back when dropped.
@@ -58,28 +62,39 @@ struct Room<'a> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        self.promised.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.promised.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
 impl BTree {
     pub(crate) fn new(pager: Arc<Pager>, index: Index) -> BTree {
         let limits = node::limits(pager.layout.page_size);
+        let mut fence_bytes = 0;
+        index.for_each(|fence, _| fence_bytes += fence.len() as u64);
         BTree {
             pager,
             index,
             limits,
             promised: AtomicU64::new(0),
+            fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
         }
+    }
+
+    /// Places that index snapshots need, the present one and the next: a store that could not write one could neither be
+    /// checkpointed nor opened again.
+    fn snapshot_slots(&self) -> u64 {
+        let bytes = self.fence_bytes.load(Ordering::Relaxed) + 10 * self.index.len() as u64;
+        let chunk = self.pager.layout.page_size - self.limits.max_key - 64;
+        2 * bytes.div_ceil(chunk as u64) + 16
     }
 
     /// Promises log space for `bytes` of record, or says that there is none.
     fn room(&self, bytes: usize) -> Option<Room<'_>> {
         // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
         let bytes = 2 * bytes as u64 + 256;
-        let promised = self.promised.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let promised = self.promised.fetch_add(bytes, Ordering::AcqRel) + bytes;
         let room = Room {
             promised: &self.promised,
             bytes,

@@ -17,9 +17,6 @@ use crate::wal::Record;
 impl BTree {
     /// Splits `left` at a short separator near its middle; the caller tries its put again.
     pub(super) fn split(&self, left_id: PageId, mut left: WriteGuard<'_>) -> Result<Attempt<Lsn>> {
-        let Some(_room) = self.room(self.pager.layout.page_size) else {
-            return Ok(Attempt::LogFull);
-        };
         let plan = left
             .view()
             .choose_separator()
@@ -29,7 +26,18 @@ impl BTree {
                 expected: "two records or more in a full page".into(),
                 found: "fewer".into(),
             })?;
-        let right_id = self.pager.pages.allocate()?;
+        let moved = left.view().encode_records(plan.at);
+        let upper = left.view().upper_fence().map(<[u8]>::to_vec);
+        let fences = plan.separator.len() + upper.as_ref().map_or(0, Vec::len);
+        let Some(_room) = self.room(moved.len() + fences) else {
+            return Ok(Attempt::LogFull);
+        };
+        let right_id = match self.pager.pages.allocate(self.snapshot_slots()) {
+            Ok(page) => page,
+            // Pages may be waiting for their merges to become durable.
+            Err(Error::Full { .. }) if self.pager.has_retired() => return Ok(Attempt::StoreFull),
+            Err(e) => return Err(e),
+        };
         let mut right = match self.pager.create(right_id) {
             Ok(right) => right,
             Err(e) => {
@@ -37,8 +45,6 @@ impl BTree {
                 return Err(e);
             }
         };
-        let moved = left.view().encode_records(plan.at);
-        let upper = left.view().upper_fence().map(<[u8]>::to_vec);
         let lsn = self.append(&Record::Split {
             left: left_id,
             right: right_id,
@@ -52,6 +58,8 @@ impl BTree {
         left.changed(lsn);
         right.changed(lsn);
         self.index.insert(&plan.separator, right_id);
+        self.fence_bytes
+            .fetch_add(plan.separator.len() as u64, Ordering::Relaxed);
         self.splits.fetch_add(1, Ordering::Relaxed);
         Ok(Attempt::Again)
     }
@@ -96,17 +104,19 @@ impl BTree {
         if right_id == left_id {
             return Ok(false);
         }
-        let Fix::Got(right) = self.pager.write(right_id)? else {
+        // Latches belong to frames: whoever holds this one may have come for another page, and wait for the left one.
+        let Some(right) = self.pager.try_write(right_id)? else {
             return Ok(false);
         };
         if right.view().lower_fence() != right_lower || !wants_merge(&left, &right) {
             return Ok(false);
         }
-        let Some(_room) = self.room(self.pager.layout.page_size) else {
-            return Ok(false);
-        };
         let moved = right.view().encode_records(0);
         let upper = right.view().upper_fence().map(<[u8]>::to_vec);
+        let fences = right_lower.len() + upper.as_ref().map_or(0, Vec::len);
+        let Some(_room) = self.room(moved.len() + fences) else {
+            return Ok(false);
+        };
         let lsn = self.append(&Record::Merge {
             left: left_id,
             right: right_id,
@@ -122,6 +132,8 @@ impl BTree {
             .map_err(|refused| self.impossible(left_id, &refused))?;
         left.changed(lsn);
         self.index.remove(&right_lower);
+        self.fence_bytes
+            .fetch_sub(right_lower.len() as u64, Ordering::Relaxed);
         self.pager.retire(right, right_id, lsn);
         self.merges.fetch_add(1, Ordering::Relaxed);
         Ok(true)
