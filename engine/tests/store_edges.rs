@@ -1,0 +1,251 @@
+//! Corners that random programs seldom reach, each of which was once wrong: keys that share almost all of their bytes, a store
+//! that is full, damage after a clean close, and a flush that fails under another thread.
+
+use std::sync::{Arc, Mutex};
+
+use treering_engine::device::{AlignedBuf, BlockDevice, CrashDevice, DeviceError, MemDevice};
+use treering_engine::{
+    BLOCK_SIZE, Durability, Error, IoClass, Kv, Lba, Options, PageStoreKind, Store, SystemClock,
+    TablePersist, Task, required_blocks, verify,
+};
+
+const STORES: [PageStoreKind; 3] = [
+    PageStoreKind::InPlace,
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::EachFlush,
+    },
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::Checkpoint,
+    },
+];
+
+fn options(store: PageStoreKind, page_size: usize) -> Options {
+    Options {
+        store,
+        page_size,
+        cache_bytes: 64 * page_size as u64,
+        log_bytes: 64 * page_size as u64,
+        checkpoint_log_bytes: 32 * page_size as u64,
+        log_buffer_bytes: 8 * page_size as u64,
+        durability: Durability::Deferred,
+        ..Options::default()
+    }
+}
+
+fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
+    Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+}
+
+/// A split moves half a page; were its log record to repeat the shared prefix with every key, it would be many pages long and
+/// fit no log.
+#[test]
+fn keys_that_share_almost_everything_split_within_a_small_log() {
+    for page_size in [4096, 8192, 16384] {
+        let options = options(PageStoreKind::InPlace, page_size);
+        let device = Arc::new(MemDevice::new(1 << 15));
+        let store = open(&device, &options).unwrap();
+        let prefix = vec![b'p'; page_size / 8 - 12];
+        let key = |i: u32| [prefix.as_slice(), format!("{i:06}").as_bytes()].concat();
+        for j in 0..20_000_u32 {
+            let i = j * 7919 % 20_000;
+            store
+                .put(&key(i), b"")
+                .unwrap_or_else(|e| panic!("{page_size}-byte pages, put {j}: {e}"));
+        }
+        assert!(store.stats().splits > 0);
+        store.close().unwrap();
+        let store = open(&device, &options).unwrap();
+        let mut value = Vec::new();
+        for i in 0..20_000 {
+            assert!(store.get(&key(i), &mut value).unwrap(), "{page_size}: {i}");
+        }
+    }
+}
+
+/// Pairs of neighbours differ late, so separators are hundreds of bytes and a snapshot of the inner level takes many slots: they
+/// must still be there when leaves have taken all they can.
+#[test]
+fn a_full_store_with_long_separators_checkpoints_and_opens_again() {
+    for kind in STORES {
+        let options = options(kind, 4096);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 1000)));
+        let store = open(&device, &options).unwrap();
+        let mut random = 1_u64;
+        let mut kept = Vec::new();
+        let full = 'fill: loop {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            for last in [b'a', b'b'] {
+                let key = [&[b'-'; 300][..], &random.to_be_bytes(), &[last]].concat();
+                match store.put(&key, &[7; 1000]) {
+                    Ok(_) => kept.push(key),
+                    Err(error) => break 'fill error,
+                }
+            }
+        };
+        assert!(matches!(full, Error::Full { .. }), "{kind:?}: {full}");
+        assert!(kept.len() > 1000, "{kind:?}: full after {}", kept.len());
+        store
+            .checkpoint()
+            .unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+        drop(store);
+        let store = open(&device, &options).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+        let mut value = Vec::new();
+        for key in &kept {
+            assert!(store.get(key, &mut value).unwrap(), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_full_store_can_be_emptied_and_filled_again() {
+    for kind in STORES {
+        let options = Options {
+            cache_bytes: 4 << 20,
+            ..options(kind, 4096)
+        };
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
+        let store = open(&device, &options).unwrap();
+        let count = (0_u32..)
+            .find(|n| store.put(&n.to_be_bytes(), &[1; 400]).is_err())
+            .unwrap();
+        for i in 0..count {
+            store.delete(&i.to_be_bytes()).unwrap();
+        }
+        for i in 0..count * 9 / 10 {
+            store
+                .put(&i.to_be_bytes(), &[2; 400])
+                .unwrap_or_else(|e| panic!("{kind:?}: {i} of {count}: {e}"));
+        }
+    }
+}
+
+/// The double-write journal still holds images of long ago. They may mend a torn write, never stand in for a page that was
+/// whole and was damaged later.
+#[test]
+fn damage_after_a_clean_close_is_told_and_never_mended_with_an_old_page() {
+    let options = Options {
+        write_batch_pages: 8,
+        ..options(PageStoreKind::InPlace, 4096)
+    };
+    let device = Arc::new(MemDevice::new(required_blocks(&options, 100)));
+    let store = open(&device, &options).unwrap();
+    for i in 0..200_u32 {
+        store.put(&i.to_be_bytes(), b"old").unwrap();
+        store
+            .put(&(i | 1 << 16).to_be_bytes(), &[b'o'; 100])
+            .unwrap();
+    }
+    store.checkpoint().unwrap();
+    for i in (0..200_u32).step_by(20) {
+        store
+            .put(&(i | 1 << 16).to_be_bytes(), &[b'n'; 100])
+            .unwrap();
+        store.checkpoint().unwrap();
+    }
+    store.close().unwrap();
+
+    let mut damaged = 0;
+    let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+    // Behind superblocks, log and journal.
+    let homes = 2 + options.log_bytes / BLOCK_SIZE as u64 + 2 * options.write_batch_pages as u64;
+    for home in homes..device.capacity_blocks() {
+        device.read(Lba(home), &mut block, IoClass::Page).unwrap();
+        if &block[24..26] != b"TR" {
+            continue;
+        }
+        block[2000] ^= 1;
+        device.write(Lba(home), &block, IoClass::Page).unwrap();
+        let report = verify(device.clone()).unwrap();
+        assert_eq!(report.pages_repaired, 0, "block {home}");
+        let told = !report.damage.is_empty() || {
+            let refused = open(&device, &options).and_then(|store| {
+                let mut value = Vec::new();
+                for i in (0..200_u32).flat_map(|i| [i, i | 1 << 16]) {
+                    assert!(store.get(&i.to_be_bytes(), &mut value)?);
+                    if i > 1 << 16 && (i & 0xffff).is_multiple_of(20) {
+                        assert_eq!(value[0], b'n', "block {home}: an old value of {i}");
+                    }
+                }
+                Ok(())
+            });
+            refused.is_err()
+        };
+        assert!(told, "block {home}");
+        damaged += 1;
+        block[2000] ^= 1;
+        device.write(Lba(home), &block, IoClass::Page).unwrap();
+    }
+    assert!(damaged > 5, "{damaged} pages damaged");
+}
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A device that calls out once, after the first write to the log.
+struct Interrupted {
+    inner: Arc<CrashDevice>,
+    hook: Mutex<Option<Hook>>,
+}
+
+impl BlockDevice for Interrupted {
+    fn capacity_blocks(&self) -> u64 {
+        self.inner.capacity_blocks()
+    }
+    fn read(&self, at: Lba, into: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.inner.read(at, into, class)
+    }
+    fn write(&self, at: Lba, from: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.inner.write(at, from, class)?;
+        if class == IoClass::Log {
+            let hook = self.hook.lock().unwrap().take();
+            if let Some(hook) = hook {
+                hook();
+            }
+        }
+        Ok(())
+    }
+    fn trim(&self, at: Lba, blocks: u64) -> Result<(), DeviceError> {
+        self.inner.trim(at, blocks)
+    }
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.inner.flush()
+    }
+}
+
+/// After a failed flush the device may have dropped any write before it, those of other threads included: their own flush then
+/// succeeds and means nothing (fsyncgate).
+#[test]
+fn a_flush_that_failed_under_another_thread_acknowledges_nothing() {
+    let options = Options {
+        durability: Durability::PerCommit,
+        ..options(PageStoreKind::InPlace, 4096)
+    };
+    let crash = Arc::new(CrashDevice::new(required_blocks(&options, 300)));
+    let device = Arc::new(Interrupted {
+        inner: crash.clone(),
+        hook: Mutex::new(None),
+    });
+    let store = Arc::new(open(&device, &options).unwrap());
+    for i in 0..500_u32 {
+        store.put(&i.to_be_bytes(), &[1; 200]).unwrap();
+    }
+    store.pump(Task::Checkpoint).unwrap();
+    let (other, failing) = (store.clone(), crash.clone());
+    *device.hook.lock().unwrap() = Some(Box::new(move || {
+        failing.fail_flush_in(0);
+        assert!(other.pump(Task::Checkpoint).is_err());
+    }));
+    let acknowledged = store.put(&499_u32.to_be_bytes(), &[9; 200]);
+    assert!(
+        device.hook.lock().unwrap().is_none(),
+        "the log was not written"
+    );
+    assert!(acknowledged.is_err());
+
+    let survived = Arc::new(CrashDevice::from_image(crash.crash(&mut |_| 0)));
+    let store = open(&survived, &options).unwrap();
+    let mut value = Vec::new();
+    assert!(store.get(&499_u32.to_be_bytes(), &mut value).unwrap());
+    assert_eq!(value[0], 1);
+}
