@@ -34,6 +34,12 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("log-retries-failed-flush", "loom_wal"),
     // BUGS D11: appends go on behind a torn tail without a new epoch.
     ("log-keeps-epoch", "wal_crash"),
+    // BUGS D5, across threads: a flush that failed under one thread is forgotten by another's.
+    ("flush-forgets-failure", "store_edges"),
+    // The journal mends a page that was damaged after it was durable, with an image of long ago.
+    ("repair-with-old-page", "store_edges"),
+    // A full store has no place left for the snapshot that would let it open again.
+    ("leaves-take-every-slot", "store_edges"),
     // BUGS L1: the end of a flush wakes nobody.
     ("log-sleeps-through", "loom_wal"),
 ];
