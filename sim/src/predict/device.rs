@@ -13,12 +13,13 @@
 //!
 //! (Desnoyers, *Analytic models of SSD write performance*, ACM TOS 2014; DEVICES §1.2), `f_i` the share of pages in use, `r_i` the
 //! share of writes. Greedy cleaning equals FIFO for uniform writes and erase blocks of many pages; for `b` pages a block equation (1) is
-//! scaled by what greedy gains over FIFO at the uniform traffic that has the same `A` ([`greedy`], Bux and Iliadis 2010, Van Houdt
-//! 2013). Copy-on-write stores TRIM what they leave, so a moved page counts like an overwritten one (Frankie, Hughes, Kurkoski 2012:
+//! scaled by what greedy gains over FIFO at the uniform traffic that has the same `A` ([`ftl::greedy`]); so are other choices. Copy-on-write stores TRIM what they leave, so a moved page counts like an overwritten one (Frankie, Hughes, Kurkoski 2012:
 //! `alpha = T / E[in use]`).
 
 use serde::Serialize;
 use treering_engine::BLOCK_SIZE;
+
+use super::ftl;
 
 /// Which erase block is cleaned next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +28,8 @@ pub enum Cleaning {
     Fifo,
     /// The one with the fewest valid pages.
     Greedy,
+    /// The one with the fewest valid pages among so many at random.
+    DChoices(u32),
 }
 
 /// The drive as the predictor needs it.
@@ -141,10 +144,7 @@ fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, 
     let alpha = device.physical_pages / (known + live).max(1.0);
     let once = traffic.log_writes / writes;
     let fifo = mixed(&kinds, device.physical_pages, writes, alpha, once);
-    match device.cleaning {
-        Cleaning::Fifo => fifo,
-        Cleaning::Greedy => fifo * greedy_gain(fifo, device.pages_per_block),
-    }
+    fifo * gain(fifo, device.cleaning, device.pages_per_block)
 }
 
 /// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows, relative to `A`. `once` is the share of
@@ -188,33 +188,18 @@ fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
     sure + (-first).exp() / -(-turn / rest).exp_m1()
 }
 
-/// What greedy cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic where FIFO writes `fifo`.
-fn greedy_gain(fifo: f64, b: u32) -> f64 {
+/// What this cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic where FIFO writes `fifo`.
+fn gain(fifo: f64, cleaning: Cleaning, b: u32) -> f64 {
     if !fifo.is_finite() || fifo <= 1.0 + 1e-6 {
         return 1.0;
     }
     // p = exp(-alpha (1 - p)), A = 1/(1 - p): alpha = -A ln(1 - 1/A).
     let alpha = -fifo * (-1.0 / fifo).ln_1p();
-    (greedy(alpha, b) / fifo).min(1.0)
-}
-
-/// Greedy cleaning under uniform writes with `b` pages a block: find `j` and `q` in `[0, 1)` with
-/// `H_b - H_j + q/j = (b - j + q) alpha / b`; then `A = b / (b - j + q)` (Bux and Iliadis 2010; Van Houdt 2013; DEVICES §1.2).
-#[must_use]
-pub fn greedy(alpha: f64, b: u32) -> f64 {
-    let pages = f64::from(b);
-    let mut sum = 0.0;
-    for j in (1..=b).rev() {
-        // sum = H_b - H_j. The left side falls behind the right one for small b - j and overtakes it once.
-        let level = f64::from(j);
-        let slope = 1.0 / level - alpha / pages;
-        let gap = (pages - level) * alpha / pages - sum;
-        if slope > 0.0 && (0.0..slope).contains(&gap) {
-            return pages / (pages - level + gap / slope);
-        }
-        sum += 1.0 / level;
+    match cleaning {
+        Cleaning::Fifo => 1.0,
+        Cleaning::Greedy => (ftl::greedy(alpha, b) / fifo).min(1.0),
+        Cleaning::DChoices(d) => ftl::d_choices(alpha, b, d) / fifo,
     }
-    1.0
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
 //! | [`log`] | flush group sizes, block rounding | closed form |
-//! | [`device`] | the drive's own writes | fixed point over kinds of blocks |
+//! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
+//! | [`device`] | the drive below a store | fixed point over kinds of blocks |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
 //! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM), and
@@ -16,6 +17,7 @@
 
 pub mod cache;
 pub mod device;
+pub mod ftl;
 pub mod leaf;
 pub mod log;
 pub mod store;

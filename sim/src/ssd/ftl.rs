@@ -428,6 +428,20 @@ impl Ftl {
                 self.in_use
             ));
         }
+        let open = [self.host, self.gc]
+            .iter()
+            .filter(|frontier| frontier.end != 0)
+            .count();
+        let (sealed, blocks) = (self.victims.sealed_blocks(), valid.len());
+        if sealed + open + self.free.len() != blocks {
+            return Err(format!(
+                "{sealed} sealed, {open} open and {} free blocks, of {blocks}",
+                self.free.len()
+            ));
+        }
+        if let Some(block) = self.free.iter().find(|&&block| valid[block as usize] > 0) {
+            return Err(format!("block {block} is free and holds valid pages"));
+        }
         for (block, &expected) in valid.iter().enumerate() {
             let found = self.victims.valid(block as u32);
             if found != expected {

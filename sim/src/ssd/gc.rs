@@ -295,6 +295,15 @@ impl Victims {
         }
     }
 
+    /// Sealed blocks: O(blocks), for checks.
+    pub(crate) fn sealed_blocks(&self) -> usize {
+        match &self.sealed {
+            Sealed::ByValid { links, .. } => links.iter().filter(|l| l.prev != OPEN).count(),
+            Sealed::Queue { order, .. } => order.len(),
+            Sealed::Bag { blocks, .. } | Sealed::Aged { blocks, .. } => blocks.len(),
+        }
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         2 * self.valid.capacity()
             + match &self.sealed {
