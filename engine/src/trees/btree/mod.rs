@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
-use crate::node::{self, Limits, Refused};
+use crate::node::{self, Limits, PageRef, Refused};
 use crate::pager::Pager;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -116,10 +116,12 @@ impl BTree {
     /// The leaf that covers `key`, latched for reading.
     fn leaf(&self, key: &[u8]) -> Result<ReadGuard<'_>> {
         loop {
-            if let Fix::Got(leaf) = self.pager.read(self.index.find(key))?
-                && (leaf.view().covers(key) || mutation::on("trust-index"))
-            {
-                return Ok(leaf);
+            let page = self.index.find(key);
+            if let Fix::Got(leaf) = self.pager.read(page)? {
+                if leaf.view().covers(key) || mutation::on("trust-index") {
+                    return Ok(leaf);
+                }
+                self.check_moved(key, page, &leaf.view())?;
             }
             crate::sync::yield_now();
         }
@@ -129,13 +131,33 @@ impl BTree {
     fn leaf_mut(&self, key: &[u8]) -> Result<(PageId, WriteGuard<'_>)> {
         loop {
             let page = self.index.find(key);
-            if let Fix::Got(leaf) = self.pager.write(page)?
-                && (leaf.view().covers(key) || mutation::on("trust-index"))
-            {
-                return Ok((page, leaf));
+            if let Fix::Got(leaf) = self.pager.write(page)? {
+                if leaf.view().covers(key) || mutation::on("trust-index") {
+                    return Ok((page, leaf));
+                }
+                self.check_moved(key, page, &leaf.view())?;
             }
             crate::sync::yield_now();
         }
+    }
+
+    /// Called under the latch of the leaf that the index named for `key` and that does not cover it. Splits and merges change the
+    /// index under the latches of their leaves, so by now it must name another; an index that insists is damaged, and
+    /// asking again would never end.
+    fn check_moved(&self, key: &[u8], page: PageId, leaf: &PageRef<'_>) -> Result<()> {
+        if self.index.find(key) != page {
+            return Ok(());
+        }
+        Err(Error::Damaged {
+            what: page.to_string(),
+            lba: self.pager.pages.place(page),
+            expected: "a leaf that covers the key for which the index names it".into(),
+            found: format!(
+                "one with fences {:02x?} and {:02x?}",
+                leaf.lower_fence(),
+                leaf.upper_fence()
+            ),
+        })
     }
 
     pub(crate) fn check_record(&self, key: &[u8], value: &[u8]) -> Result<()> {
