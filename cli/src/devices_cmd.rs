@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use treering_sim::ssd::{SsdProfile, builtin};
+use treering_sim::ssd::{SsdProfile, builtin, builtin_names};
 
 use crate::args::DevicesArgs;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 
-/// Names of the built-in drives.
-const NAMES: [&str; 1] = ["ssd"];
+/// Names of the built-in drives, for sentences.
+fn known() -> String {
+    builtin_names().collect::<Vec<_>>().join(", ")
+}
 
 /// What `--device` names.
 pub(crate) enum Device {
@@ -33,13 +35,13 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
     if matches!(text, "csd" | "pm") {
         return Err(Failure::usage(format!(
             "--device {text}: not available yet; expected {}, PROFILE.toml or file:PATH",
-            NAMES.join(", ")
+            known()
         )));
     }
     if !text.ends_with(".toml") {
         return Err(Failure::usage(format!(
             "--device {text}: no such drive; expected {}, PROFILE.toml or file:PATH",
-            NAMES.join(", ")
+            known()
         )));
     }
     let toml = std::fs::read_to_string(text).map_err(|e| Failure::file(text, &e))?;
@@ -80,12 +82,12 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
     };
     let names: Vec<&str> = match &args.name {
         Some(name) => vec![name],
-        None => NAMES.to_vec(),
+        None => builtin_names().collect(),
     };
     let mut devices = Vec::new();
     for name in names {
         let Some((toml, profile)) = builtin(name) else {
-            let why = format!("{name}: no such drive; expected {}", NAMES.join(", "));
+            let why = format!("{name}: no such drive; expected {}", known());
             return Err(Failure::usage(why));
         };
         devices.push(listed(name, toml, profile));

@@ -138,10 +138,12 @@ fn run(kind: PageStoreKind, durability: Durability) {
         let writers: Vec<_> = (0..WRITERS)
             .map(|w| scope.spawn(move || write(store, w, floors)))
             .collect();
-        for writer in writers {
-            expected.extend(writer.join().expect("a writer failed"));
-        }
+        // All first, and then the others are stopped: or a writer that failed would leave them running for ever.
+        let written: Vec<_> = writers.into_iter().map(|w| w.join()).collect();
         stop.store(true, Ordering::Release);
+        for of_writer in written {
+            expected.extend(of_writer.expect("a writer failed"));
+        }
         readers
             .into_iter()
             .for_each(|r| r.join().expect("a reader failed"));

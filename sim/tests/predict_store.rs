@@ -44,7 +44,7 @@ fn device(options: &Options, pages: u64) -> DeviceParams {
         capacity_blocks: blocks,
         physical_pages: 1.1 * blocks as f64,
         pages_per_block: 256,
-        idle_pages: 0.0,
+        preconditioned: false,
         cleaning: Cleaning::Greedy,
     }
 }

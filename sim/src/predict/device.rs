@@ -41,8 +41,8 @@ pub struct DeviceParams {
     pub physical_pages: f64,
     /// Pages of 4 KiB of an erase block.
     pub pages_per_block: u32,
-    /// Blocks that hold data the store never touches (a preconditioned drive's), as the drive sees it.
-    pub idle_pages: f64,
+    /// Whether the drive was full of somebody else's data when the store was made.
+    pub preconditioned: bool,
     /// Which erase block is cleaned next.
     pub cleaning: Cleaning,
 }
@@ -103,8 +103,7 @@ impl Traffic {
 #[must_use]
 pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> DeviceWa {
     let writes: f64 = traffic.kinds.iter().map(|k| k.writes).sum::<f64>() + traffic.log_writes;
-    let known: f64 =
-        traffic.kinds.iter().map(|k| k.blocks).sum::<f64>() + device.idle_pages.max(0.0);
+    let known: f64 = traffic.kinds.iter().map(|k| k.blocks).sum();
     let moments = if traffic.live_log.is_empty() {
         &[0.0][..]
     } else {
@@ -136,9 +135,8 @@ pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> Dev
 /// cold; a block newly written to the log is one more write that nothing pays back until then.
 fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, live: f64) -> f64 {
     let mut kinds = traffic.kinds.clone();
-    let blocks = device.idle_pages.max(0.0) + live;
     kinds.push(Kind {
-        blocks,
+        blocks: live,
         ..Kind::default()
     });
     let alpha = device.physical_pages / (known + live).max(1.0);
@@ -211,7 +209,7 @@ mod tests {
             capacity_blocks: 100_000,
             physical_pages: alpha * 100_000.0,
             pages_per_block: b,
-            idle_pages: 0.0,
+            preconditioned: false,
             cleaning,
         }
     }

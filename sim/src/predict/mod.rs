@@ -12,8 +12,8 @@
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
-//! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM), and
-//! say in [`Prediction::warnings`] when the trace is visibly not so.
+//! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM).
+//! [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes; other drift and locality they do not see.
 
 pub mod cache;
 pub mod device;

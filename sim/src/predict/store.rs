@@ -86,7 +86,11 @@ pub fn predict(workload: &Workload, options: &Options, device: &DeviceParams) ->
         extra: extra / user,
         total: (flushes.device_bytes + page_bytes + extra) / user,
     };
-    let traffic = run.traffic(&cache, &checkpoints, pages, flushes.device_bytes, extra);
+    let traffic = {
+        let mut traffic = run.traffic(&cache, &checkpoints, pages, flushes.device_bytes, extra);
+        traffic.add(run.idle_blocks(pages, &checkpoints, device), 0.0);
+        traffic
+    };
     Prediction {
         host,
         device: device::predict(device, &traffic, user),
@@ -420,11 +424,7 @@ impl<'a> Run<'a> {
     fn table_blocks(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
         let leaves = self.level.count();
         let blocks = (leaves / TABLE_ENTRIES).ceil().max(1.0);
-        let slots =
-            device.capacity_blocks as f64 * BLOCK_SIZE as f64 / self.options.page_size as f64;
-        let fixed = (self.options.log_bytes as f64 + 2.0 * self.snapshot_bytes())
-            / self.options.page_size as f64;
-        let spare = (slots - fixed - leaves).max(1.0);
+        let spare = self.spare_places(device);
         // Distinct pages among k written, uniform over leaves: leaves (1 - exp(-k / leaves)).
         let until_short = if spare < leaves {
             -leaves * (-spare / leaves).ln_1p()
@@ -436,6 +436,33 @@ impl<'a> Run<'a> {
             return 0.0;
         }
         events * blocks * -(-pages / events / blocks).exp_m1()
+    }
+
+    /// Page places that hold neither a leaf nor a snapshot; at least one.
+    fn spare_places(&self, device: &DeviceParams) -> f64 {
+        let page = self.options.page_size as f64;
+        let places = device.capacity_blocks as f64 * BLOCK_SIZE as f64 / page;
+        let fixed = (self.options.log_bytes as f64 + 2.0 * self.snapshot_bytes()) / page;
+        (places - fixed - self.level.count()).max(1.0)
+    }
+
+    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. New places are taken in
+    /// turn (next fit) and trimmed when they are left, so places and log are reached once and for all.
+    fn idle_blocks(&self, pages: f64, checkpoints: &[Checkpoint], device: &DeviceParams) -> f64 {
+        if !device.preconditioned {
+            return 0.0;
+        }
+        let page = self.options.page_size as f64;
+        let snapshots = checkpoints.len() as f64 * self.snapshot_bytes() / page;
+        let taken = match self.options.store {
+            PageStoreKind::InPlace => snapshots,
+            PageStoreKind::CopyOnWrite { .. } => snapshots + pages,
+        };
+        let until_half = self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5;
+        let places = (self.spare_places(device) - taken * until_half).max(0.0);
+        let log = Self::positions(self.warmup_log + 0.5 * self.measured_log);
+        let log = (self.options.log_bytes as f64 - log).max(0.0);
+        (places * page + log) / BLOCK_SIZE as f64
     }
 
     /// What the drive sees, by kind of block.
@@ -505,6 +532,14 @@ impl<'a> Run<'a> {
             let grown = 100.0 * self.splits / self.level.count();
             warnings.push(format!(
                 "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
+            ));
+        }
+        let successive = self.workload.successive as f64;
+        if successive > 0.1 * self.ops {
+            warnings.push(format!(
+                "{:.0} % of the operations are on the key right behind the one before: pages are met in runs, so the predicted page \
+                 writes, which take accesses for independent, are far too many",
+                100.0 * successive / self.ops
             ));
         }
         if self.workload.sample_shift > 0 {

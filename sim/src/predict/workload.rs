@@ -117,6 +117,8 @@ pub struct Workload {
     pub warmup: Totals,
     /// The measured part.
     pub measured: Totals,
+    /// Measured operations on the key right behind that of the operation before: runs of blocks, not independent accesses.
+    pub successive: u64,
     /// The sample holds each key with probability `2^-sample_shift`.
     pub sample_shift: u32,
     /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
@@ -218,6 +220,11 @@ fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// The last eight bytes as an integer: it grows by one from a block number to the next.
+fn tail(key: &[u8]) -> u64 {
+    head(&key[key.len().saturating_sub(8)..])
+}
+
 /// Operations whose table lookups are done together, so that their cache misses overlap.
 const BATCH: usize = 32;
 
@@ -228,6 +235,9 @@ struct Pass {
     tick: u64,
     warmup: Totals,
     measured: Totals,
+    successive: u64,
+    /// Length and [`tail`] of the key before.
+    last: (usize, u64),
     shift: u32,
     table: Table,
     keys: Vec<KeyStats>,
@@ -256,6 +266,8 @@ impl Pass {
             tick: 1,
             warmup: Totals::default(),
             measured: Totals::default(),
+            successive: 0,
+            last: (0, 0),
             shift: 0,
             table: Table::with_capacity(1 << 12),
             keys: Vec::new(),
@@ -268,8 +280,12 @@ impl Pass {
 
     fn take(&mut self, op: &Op) {
         let measured = self.seen >= self.span.warmup_ops;
+        let key = (op.key.len(), tail(&op.key));
+        let next = key.0 == self.last.0 && key.1.checked_sub(1) == Some(self.last.1);
+        self.last = key;
         if measured {
             self.measured.add(op);
+            self.successive += u64::from(next);
         } else {
             self.warmup.add(op);
         }
@@ -419,6 +435,7 @@ impl Pass {
         Workload {
             warmup: self.warmup,
             measured: self.measured,
+            successive: self.successive,
             sample_shift: self.shift,
             tick: self.tick,
             keys: self.keys,

@@ -42,9 +42,9 @@ pub enum Acknowledge {
 pub enum Precondition {
     /// Fresh from the factory.
     None,
-    /// Written once, in order.
+    /// Every page written once, in order, by somebody else.
     Fill,
-    /// Written once and then at random until garbage collection is steady.
+    /// As [`Precondition::Fill`], then overwritten at random until garbage collection is steady.
     Steady,
 }
 

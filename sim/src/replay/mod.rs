@@ -106,10 +106,14 @@ pub fn run(
                 TimingMode::Counting
             };
             let drive = Arc::new(SimSsd::new(profile, plan.device_blocks, mode, config.seed)?);
-            let idle_pages = prepare(&drive, *precondition);
+            match precondition {
+                Precondition::None => {}
+                Precondition::Fill => drive.fill(),
+                Precondition::Steady => drive.fill_until_steady(config.seed),
+            }
             let outcome = simulated::run(config, &plan, Arc::clone(&drive), name, progress)?;
             let device = ssd_report(profile, name, &drive, &outcome, &plan);
-            let params = device_params(profile, &drive, &plan, idle_pages);
+            let params = device_params(profile, &drive, &plan, *precondition);
             let prediction = config
                 .predict
                 .then(|| predict::predict(&plan.workload, &plan.engine, &params));
@@ -135,7 +139,7 @@ pub fn run(
                 capacity_blocks: plan.device_blocks,
                 physical_pages: plan.device_blocks as f64,
                 pages_per_block: 256,
-                idle_pages: 0.0,
+                preconditioned: false,
                 cleaning: Cleaning::Greedy,
             };
             let prediction = config
@@ -154,28 +158,24 @@ pub fn run(
     }
 }
 
-/// Brings the drive to the state asked for; says how many pages hold data that the store will not touch.
-fn prepare(_drive: &SimSsd, precondition: Precondition) -> f64 {
-    match precondition {
-        Precondition::None => 0.0,
-        Precondition::Fill | Precondition::Steady => 0.0,
-    }
-}
-
 fn device_params(
     profile: &SsdProfile,
     drive: &SimSsd,
     plan: &Plan,
-    idle_pages: f64,
+    precondition: Precondition,
 ) -> DeviceParams {
     DeviceParams {
         capacity_blocks: plan.device_blocks,
         physical_pages: drive.alpha() * plan.device_blocks as f64,
         pages_per_block: profile.pages_per_block,
-        idle_pages,
+        preconditioned: precondition != Precondition::None,
         cleaning: match GcPolicy::parse(&profile.gc) {
             Some(GcPolicy::Fifo) => Cleaning::Fifo,
-            _ => Cleaning::Greedy,
+            Some(GcPolicy::DChoices(d)) => Cleaning::DChoices(d),
+            // Between FIFO and greedy, and without a closed form: the report says so.
+            Some(GcPolicy::Greedy | GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_)) | None => {
+                Cleaning::Greedy
+            }
         },
     }
 }

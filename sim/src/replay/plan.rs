@@ -9,6 +9,7 @@ use treering_traces::{Op, OpSource};
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::{Span, Workload};
+use crate::ssd::SsdProfile;
 
 /// Pages that a store gets beyond what its leaves are expected to take: enough for a small trace to be wrong about them.
 const SPARE_PAGES: f64 = 64.0;
@@ -69,6 +70,7 @@ pub(super) fn plan(
     let engine = engine_options(config, &workload, &mut warnings)?;
     let leaves = LeafLevel::grow(&workload, engine.page_size).count();
     let device_blocks = device_blocks(config, &engine, leaves)?;
+    warnings.extend(tiny_drive(config, device_blocks));
     Ok(Plan {
         ops,
         warmup_ops,
@@ -163,8 +165,38 @@ fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result
             }
             Ok(blocks)
         }
-        _ => Ok(fitted),
+        Target::Ssd { profile, .. } => Ok(whole_erase_blocks(fitted, profile)),
+        Target::File(_) => Ok(fitted),
     }
+}
+
+/// The largest logical size, not below `blocks`, that takes no more erase blocks: over-provisioning then comes out as the profile says.
+fn whole_erase_blocks(blocks: u64, profile: &SsdProfile) -> u64 {
+    let alpha = 1.0 + profile.over_provisioning;
+    let pages = f64::from(profile.pages_per_block);
+    let erase_blocks = (blocks as f64 * alpha / pages).ceil();
+    blocks.max((erase_blocks * pages / alpha) as u64)
+}
+
+/// A drive needs a whole erase block to spare, however few it has.
+fn tiny_drive(config: &ReplayConfig, device_blocks: u64) -> Option<String> {
+    let Target::Ssd { profile, .. } = &config.target else {
+        return None;
+    };
+    let (asked, pages) = (
+        profile.over_provisioning,
+        u64::from(profile.pages_per_block),
+    );
+    let least = (device_blocks.div_ceil(pages) + 1) * pages;
+    let found = least as f64 / device_blocks as f64 - 1.0;
+    (found > 1.05 * asked).then(|| {
+        format!(
+            "The drive is so small that the one erase block it must have to spare is {:.1} % over-provisioning, not {:.1} % \
+             (--capacity or more records would change that).",
+            100.0 * found,
+            100.0 * asked
+        )
+    })
 }
 
 /// An operation source that reports how far it is.

@@ -149,6 +149,13 @@ impl SimSsd {
         })
     }
 
+    /// Lets `change` work on the map, before there is any data: what it does is not counted.
+    pub(super) fn prepare(&self, change: impl FnOnce(&mut Ftl)) {
+        let mut state = self.state.lock();
+        change(&mut state.ftl);
+        state.ftl.reset_counters();
+    }
+
     /// Serves what was asked of the drive since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         match &mut self.state.lock().time {

@@ -3,6 +3,7 @@
 mod device;
 mod ftl;
 mod gc;
+mod precondition;
 mod profile;
 mod timing;
 
@@ -11,4 +12,4 @@ pub use ftl::{
     CLASSES, FlashOps, Frontiers, Ftl, FtlConfig, FtlCounters, GeometryError, MAX_LOGICAL_PAGES,
 };
 pub use gc::GcPolicy;
-pub use profile::{ProfileError, SsdProfile, builtin};
+pub use profile::{ProfileError, SsdProfile, builtin, builtin_names};

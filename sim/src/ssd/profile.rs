@@ -4,7 +4,17 @@ use serde::Deserialize;
 
 use crate::ssd::gc::GcPolicy;
 
-const BUILTIN_SSD: &str = include_str!("../../profiles/ssd.toml");
+/// Built-in profiles: name and TOML text.
+const BUILTIN: [(&str, &str); 3] = [
+    ("ssd", include_str!("../../profiles/ssd.toml")),
+    ("mqsim", include_str!("../../profiles/mqsim.toml")),
+    ("femu", include_str!("../../profiles/femu.toml")),
+];
+
+/// Names of the built-in profiles; the first is the default.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
 
 /// A profile that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +58,7 @@ pub struct SsdProfile {
 
 /// The built-in profile of this name: its TOML text and the parsed form.
 pub fn builtin(name: &str) -> Option<(&'static str, SsdProfile)> {
-    let text = (name == "ssd").then_some(BUILTIN_SSD)?;
+    let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     Some((text, SsdProfile::from_toml(name, text).ok()?))
 }
 
@@ -102,5 +112,56 @@ impl SsdProfile {
     /// Dies in all.
     pub fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_is_read_under_its_name() {
+        for name in builtin_names() {
+            let (text, profile) = builtin(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(!profile.description.is_empty());
+            // Every number has its source beside it or in the lines above.
+            assert!(
+                text.lines().filter(|l| l.contains('#')).count() >= 8,
+                "{name}"
+            );
+        }
+        assert!(builtin("csd").is_none());
+    }
+
+    #[test]
+    fn what_no_drive_has_is_refused_by_its_key() {
+        let (good, _) = builtin("ssd").unwrap();
+        let with = |from: &str, to: &str| {
+            assert!(good.contains(from), "{from}");
+            SsdProfile::from_toml("x.toml", &good.replace(from, to))
+                .map_err(|e| e.to_string())
+                .unwrap_err()
+        };
+        let bad = [
+            ("channels = 8", "channels = 0", "channels"),
+            ("channels = 8", "channels = -1", "channels"),
+            ("channels = 8", "chanels = 8", "chanels"),
+            (
+                "over_provisioning = 0.28",
+                "over_provisioning = 0",
+                "over_provisioning",
+            ),
+            (
+                "over_provisioning = 0.28",
+                "over_provisioning = nan",
+                "over_provisioning",
+            ),
+            ("program_us = 200", "program_us = \"200us\"", "program_us"),
+            ("gc = \"greedy\"", "gc = \"gready\"", "gc"),
+        ];
+        for (from, to, key) in bad {
+            let told = with(from, to);
+            assert!(told.starts_with("x.toml: ") && told.contains(key), "{told}");
+        }
     }
 }
