@@ -4,8 +4,8 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rand::SeedableRng;
 use rand_distr::Distribution;
+use treering_traces::Op;
 use treering_traces::generate::{GenParams, Workload, Zipf, build};
-use treering_traces::{Op, OpSource};
 
 const SAMPLES: u64 = 100_000;
 const RECORDS: u64 = 10_000_000;

@@ -107,7 +107,7 @@ fn write(
         let sequence = args.first + number * THREADS + thread;
         random = mix(random.wrapping_add(sequence));
         let key = (random % (KEYS / THREADS)) * THREADS + thread;
-        let is_delete = (random >> 40) % 8 == 0;
+        let is_delete = (random >> 40).is_multiple_of(8);
         let kind = if is_delete { 'd' } else { 'p' };
         note(format!("i {sequence} {key} {kind}\n"))?;
         let name = format!("key{key:08}");

@@ -60,7 +60,11 @@ fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result
 fn step(rng: &mut StdRng, i: usize, page_size: usize) -> Step {
     let key = format!("{:04}", rng.random_range(0..300)).into_bytes();
     // Phases of growth and of shrinking, so that leaves split and merge.
-    let grow = if (i / 300) % 2 == 0 { 0.8 } else { 0.2 };
+    let grow = if (i / 300).is_multiple_of(2) {
+        0.8
+    } else {
+        0.2
+    };
     if rng.random_bool(grow) {
         let mut value = (i as u64).to_be_bytes().to_vec();
         value.resize(8 + rng.random_range(0..page_size / 8), b'v');

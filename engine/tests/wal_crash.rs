@@ -42,8 +42,11 @@ fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
     })
 }
 
-/// What is on the device: (id, lsn, length), checked byte by byte.
-fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<(u64, Lsn, usize)>, LogEnd)> {
+/// A record found: id, LSN, length.
+type Found = (u64, Lsn, usize);
+
+/// What is on the device, checked byte by byte.
+fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<Found>, LogEnd)> {
     let mut found = Vec::new();
     let end = replay(volume, REGION, epoch, from, |lsn, record| {
         let Record::Put { page, key, value } = record else {

@@ -17,7 +17,7 @@ use treering_engine::{PageStoreKind, TablePersist};
 use treering_sim::replay::{Precondition, ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
-use treering_traces::{Op, OpSource, Writer};
+use treering_traces::{Op, Writer};
 
 /// Largest error of a component, and of the median.
 const WORST: f64 = 0.10;

@@ -6,7 +6,7 @@ use treering_engine::device::MemDevice;
 use treering_engine::{
     ClassBytes, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, required_blocks,
 };
-use treering_sim::predict::{Cleaning, DeviceParams, Prediction, Span, Workload, predict};
+use treering_sim::predict::{Before, Cleaning, DeviceParams, Prediction, Span, Workload, predict};
 use treering_traces::generate::{self, GenParams, ValueSize};
 use treering_traces::{Op, OpKind};
 
@@ -44,7 +44,7 @@ fn device(options: &Options, pages: u64) -> DeviceParams {
         capacity_blocks: blocks,
         physical_pages: 1.1 * blocks as f64,
         pages_per_block: 256,
-        preconditioned: false,
+        before: Before::Nothing,
         cleaning: Cleaning::Greedy,
     }
 }
@@ -53,7 +53,7 @@ fn predicted(params: &GenParams, options: &Options, device: &DeviceParams) -> Pr
     let (header, mut source) = generate::build(params).expect("good parameters");
     let workload =
         Workload::analyze(&mut *source, Span::after(header.warmup_ops)).expect("a trace");
-    predict(&workload, options, device)
+    predict(&workload, options, device, None)
 }
 
 /// Runs the trace; bytes written after warm-up by class, and the user's bytes.
@@ -199,7 +199,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
     };
     let workload = Workload::analyze(&mut *source, span).expect("a trace");
     assert!(workload.sample_shift >= 1);
-    let sample = predict(&workload, &options, &device);
+    let sample = predict(&workload, &options, &device, None);
     let off = sample.host.total / whole.host.total - 1.0;
     assert!(
         off.abs() < 0.02,

@@ -106,7 +106,7 @@ impl Log {
     /// flushed is read back here, and pages may be written under it, so it must not vanish afterwards.
     ///
     /// # Errors
-    /// As [`replay`].
+    /// As [`super::replay()`].
     pub fn scan_end(volume: &Volume, region: LogRegion, epoch: u32, from: Lsn) -> Result<LogEnd> {
         volume.flush()?;
         super::replay::walk(volume, region, epoch, from, &mut |_, _| Ok(()))

@@ -173,6 +173,44 @@ pub(crate) fn one_page(class: &PageClass, rotation: f64, checkpoint_ops: f64) ->
     summarise(&[single], rotation, 0.0, checkpoint_ops)
 }
 
+/// The least time between two writes of one page of `class`, as a share of the mean: that of the shifted exponential time with
+/// the same mean and variance.
+///
+/// ```text
+/// a round    = in the cache: T (1 + G), G geometric with s = 1 - e^(-λT), the hand finding the page in use;  then out: Exp(λ)
+/// until dirty: a number of rounds, geometric with q, the share of rounds that leave the page dirty
+/// share      = 1 - sd / mean
+/// ```
+///
+/// Writes by checkpoints come a geometric number of periods apart: until one finds the page dirty. A gap between an eviction and
+/// a checkpoint can be as short as it likes.
+#[must_use]
+pub fn least_gap(class: &PageClass, rotation: f64, checkpoint_ops: f64) -> f64 {
+    let writes = class.rate * class.write_share;
+    if writes <= 0.0 {
+        return 0.0;
+    }
+    // Mean 1/d and variance (1 - d)/d² periods, d the share of checkpoints that find the page dirty.
+    let periodic = 1.0 - (-0.5 * writes * checkpoint_ops).exp();
+    if rotation.is_infinite() {
+        return periodic;
+    }
+    let stays = (-class.rate * rotation).exp();
+    let inside = rotation / stays;
+    let outside = 1.0 / class.rate;
+    let mean = inside + outside;
+    let variance = inside * inside * (1.0 - stays) + outside * outside;
+    let alone = one_page(class, rotation, checkpoint_ops);
+    let dirty = (alone.evicted_dirty / alone.misses).clamp(1e-9, 1.0);
+    let by_eviction = alone.evicted_dirty;
+    let by_checkpoint = alone.dirty_at_checkpoint / checkpoint_ops;
+    // Of n rounds: n variance + n² spread, with n = 1/q on average.
+    let spread = (variance / dirty + mean * mean * (1.0 - dirty) / (dirty * dirty)).sqrt();
+    let share = (1.0 - spread * dirty / mean).clamp(0.0, 1.0);
+    let evicted = by_eviction / (by_eviction + by_checkpoint).max(1e-300);
+    share * evicted.powi(2) + periodic * (1.0 - evicted).powi(2)
+}
+
 /// Finds `T` with `residents(T) = frames in use` by bisection on its logarithm.
 fn solve_rotation(classes: &[PageClass], residents: f64, gap: f64) -> f64 {
     let resident = |rotation: f64| -> f64 {

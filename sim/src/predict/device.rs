@@ -32,6 +32,17 @@ pub enum Cleaning {
     DChoices(u32),
 }
 
+/// Somebody else's data on the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Before {
+    /// None.
+    Nothing,
+    /// Every page, written in order.
+    InOrder,
+    /// Every page, overwritten at random.
+    Scattered,
+}
+
 /// The drive as the predictor needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceParams {
@@ -41,8 +52,8 @@ pub struct DeviceParams {
     pub physical_pages: f64,
     /// Pages of 4 KiB of an erase block.
     pub pages_per_block: u32,
-    /// Whether the drive was full of somebody else's data when the store was made.
-    pub preconditioned: bool,
+    /// What was on the drive when the store was made.
+    pub before: Before,
     /// Which erase block is cleaned next.
     pub cleaning: Cleaning,
 }
@@ -75,8 +86,12 @@ pub struct Kind {
 pub struct Traffic {
     /// The kinds of block.
     pub kinds: Vec<Kind>,
+    /// Blocks that are never written and share their erase blocks with no others.
+    pub settled: f64,
     /// Blocks written to the log.
     pub log_writes: f64,
+    /// Those of them that are full: each flush writes the last, partly filled block again.
+    pub log_kept: f64,
     /// Live log blocks at evenly spaced moments of the measured part: they grow until a checkpoint trims them all at once.
     pub live_log: Vec<f64>,
 }
@@ -110,7 +125,7 @@ pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> Dev
         &traffic.live_log
     };
     let share = 1.0 / moments.len() as f64;
-    let in_use = known + share * moments.iter().sum::<f64>();
+    let in_use = known + traffic.settled + share * moments.iter().sum::<f64>();
     let effective_alpha = device.physical_pages / in_use.max(1.0);
     if writes <= 0.0 {
         return DeviceWa {
@@ -131,23 +146,48 @@ pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> Dev
     }
 }
 
-/// `A` while `live` log blocks are in use. They outlast many turns of the drive's log and then go all at once, so at any moment they are
-/// cold; a block newly written to the log is one more write that nothing pays back until then.
+/// `A` while `live` log blocks are in use. They go all at once, at the next checkpoint; until then each has been met once in every
+/// turn since it was written, the oldest of them `live` log writes ago.
 fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, live: f64) -> f64 {
     let mut kinds = traffic.kinds.clone();
-    kinds.push(Kind {
-        blocks: live,
-        ..Kind::default()
-    });
-    let alpha = device.physical_pages / (known + live).max(1.0);
-    let once = traffic.log_writes / writes;
-    let fifo = mixed(&kinds, device.physical_pages, writes, alpha, once);
-    fifo * gain(fifo, device.cleaning, device.pages_per_block)
+    let alpha = device.physical_pages / (known + live + traffic.settled).max(1.0);
+    if device.cleaning == Cleaning::DChoices(1) {
+        // Whoever picks blocks blindly moves all pages at one rate, whatever theirs.
+        return ftl::random(alpha);
+    }
+    let log = Log {
+        share: traffic.log_writes / writes,
+        kept: traffic.log_kept / writes,
+        live,
+    };
+    if device.cleaning == Cleaning::Fifo {
+        kinds.push(Kind {
+            blocks: traffic.settled,
+            ..Kind::default()
+        });
+        return mixed(&kinds, device.physical_pages, writes, alpha, log);
+    }
+    // Whoever looks for empty erase blocks never touches those that hold nothing but settled pages.
+    let physical = device.physical_pages - traffic.settled;
+    let moving = physical / (known + live).max(1.0);
+    let fifo = mixed(&kinds, physical, writes, moving, log);
+    let greedy = fifo * greedy_gain(fifo, device.pages_per_block);
+    match device.cleaning {
+        Cleaning::Fifo => fifo,
+        Cleaning::Greedy => greedy,
+        Cleaning::DChoices(d) => {
+            // Between blind and greedy choice as far as under uniform traffic.
+            let uniform = alpha_of(fifo);
+            let b = device.pages_per_block;
+            let (best, blind) = (ftl::greedy(uniform, b), ftl::random(uniform));
+            let towards_blind = (ftl::d_choices(uniform, b, d) - best) / (blind - best);
+            greedy + towards_blind * (ftl::random(alpha) - greedy)
+        }
+    }
 }
 
-/// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows, relative to `A`. `once` is the share of
-/// writes to blocks that are then cold.
-fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, once: f64) -> f64 {
+/// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows, relative to `A`.
+fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, log: Log) -> f64 {
     if alpha <= 1.0 {
         return f64::INFINITY;
     }
@@ -161,7 +201,7 @@ fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, once: f64) -> f
                 kind.writes / writes * (1.0 + copies(kind, writes, turn))
             }
         };
-        once + kinds.iter().map(each).sum::<f64>()
+        log.programs(turn) + kinds.iter().map(each).sum::<f64>()
     };
     let (mut low, mut high) = (1.0, 1.0e6);
     for _ in 0..80 {
@@ -175,6 +215,26 @@ fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, once: f64) -> f
     0.5 * (low + high)
 }
 
+/// The store's log at one moment.
+#[derive(Clone, Copy)]
+struct Log {
+    /// Share of the host's writes.
+    share: f64,
+    /// Share of the host's writes that the next flush does not overwrite.
+    kept: f64,
+    /// Blocks in use.
+    live: f64,
+}
+
+impl Log {
+    /// Log blocks programmed for each host write: those just written, and those written a whole number of turns ago, as far back as the last
+    /// checkpoint. Turns vary by a little, so a fraction of one counts from a half on.
+    fn programs(self, turn: f64) -> f64 {
+        let age = self.live / self.kept.max(1e-300);
+        self.share + self.kept * (age / turn - 0.5).max(0.0)
+    }
+}
+
 /// How often garbage collection moves a block of this kind between two writes of it: `sum over k >= 1 of P(L > k n)`, for a block
 /// that lives `L` host writes is met after each turn of `n`. `L` is `apart` plus an exponential time.
 fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
@@ -186,18 +246,18 @@ fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
     sure + (-first).exp() / -(-turn / rest).exp_m1()
 }
 
-/// What this cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic where FIFO writes `fifo`.
-fn gain(fifo: f64, cleaning: Cleaning, b: u32) -> f64 {
+/// What greedy cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic where FIFO writes `fifo`.
+fn greedy_gain(fifo: f64, b: u32) -> f64 {
     if !fifo.is_finite() || fifo <= 1.0 + 1e-6 {
         return 1.0;
     }
-    // p = exp(-alpha (1 - p)), A = 1/(1 - p): alpha = -A ln(1 - 1/A).
-    let alpha = -fifo * (-1.0 / fifo).ln_1p();
-    match cleaning {
-        Cleaning::Fifo => 1.0,
-        Cleaning::Greedy => (ftl::greedy(alpha, b) / fifo).min(1.0),
-        Cleaning::DChoices(d) => ftl::d_choices(alpha, b, d) / fifo,
-    }
+    (ftl::greedy(alpha_of(fifo), b) / fifo).min(1.0)
+}
+
+/// The `alpha` at which FIFO writes `fifo` under uniform traffic: `p = exp(-alpha (1 - p))`, `A = 1/(1 - p)`, so
+/// `alpha = -A ln(1 - 1/A)`.
+fn alpha_of(fifo: f64) -> f64 {
+    -fifo * (-1.0 / fifo).ln_1p()
 }
 
 #[cfg(test)]
@@ -209,7 +269,7 @@ mod tests {
             capacity_blocks: 100_000,
             physical_pages: alpha * 100_000.0,
             pages_per_block: b,
-            preconditioned: false,
+            before: Before::Nothing,
             cleaning,
         }
     }

@@ -88,10 +88,53 @@ impl Triggers {
     /// Bytes a flush writes when all goes evenly.
     #[must_use]
     pub fn group(&self) -> f64 {
-        self.buffer
-            .min(self.interval)
-            .min(self.wal_rule)
-            .min(self.commit)
+        // The interval's flushes come by the clock, whatever other flushes there are, and put those off: of the time between two, half a
+        // turn of the others is lost.
+        let others = self.wal_rule.min(self.commit);
+        let group = if self.interval <= others {
+            self.interval
+        } else {
+            1.0 / (1.0 / others + 0.5 / self.interval)
+        };
+        group.min(self.buffer)
+    }
+}
+
+/// What is known of time: clients in closed loop on a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Clients.
+    pub clients: u32,
+    /// Whether a client that wrote waits for a log flush that covers it.
+    pub commits: bool,
+    /// Nanoseconds to read a page that the cache misses.
+    pub read_ns: f64,
+    /// Nanoseconds of a log flush.
+    pub flush_ns: f64,
+}
+
+impl Pace {
+    /// Mean number of commits that share a flush. After a write is acknowledged its client does `gap_ns` of reading, on average, before it
+    /// begins the next, and with probability `at_once` none at all.
+    ///
+    /// While clients wait, flushes of `F` follow one another. A client released by one is in the next if it writes at once; else it
+    /// waits for the one after the flush in which it comes: a cycle takes `1 + ceil(gap / F)` flushes, `N` clients share them,
+    /// and for gaps that are exponential if there is one
+    ///
+    /// ```text
+    /// group = N / (1 + E),   E = (1 - at_once) / (1 - e^(-F / z)),   z = gap / (1 - at_once)
+    /// ```
+    ///
+    /// but at least 1: when nobody waits the first to come flushes for himself.
+    #[must_use]
+    pub fn commits_per_flush(&self, gap_ns: f64, at_once: f64) -> f64 {
+        let reading = (1.0 - at_once).max(0.0);
+        let turns = if reading == 0.0 || gap_ns <= 0.0 {
+            reading
+        } else {
+            reading / -(-self.flush_ns * reading / gap_ns).exp_m1()
+        };
+        (f64::from(self.clients) / (1.0 + turns)).max(1.0)
     }
 }
 
@@ -113,6 +156,23 @@ mod tests {
         for (n, len) in cases {
             assert_eq!(varint_len(n), len, "{n}");
         }
+    }
+
+    #[test]
+    fn commits_gather_while_a_flush_is_in_flight() {
+        let pace = |clients| Pace {
+            clients,
+            commits: true,
+            read_ns: 0.0,
+            flush_ns: 200.0,
+        };
+        // Alone, or with all the time in the world, everybody flushes for himself.
+        assert_eq!(pace(1).commits_per_flush(0.0, 0.5), 1.0);
+        assert_eq!(pace(8).commits_per_flush(1e9, 0.0), 1.0);
+        // Who writes again at once is in every flush; who never does, in every other one.
+        assert_eq!(pace(32).commits_per_flush(0.0, 1.0), 32.0);
+        assert_eq!(pace(32).commits_per_flush(1.0, 0.0), 16.0);
+        assert!(pace(32).commits_per_flush(1000.0, 0.0) < 8.0);
     }
 
     #[test]

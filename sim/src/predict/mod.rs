@@ -23,6 +23,7 @@ pub mod log;
 pub mod store;
 pub mod workload;
 
-pub use device::{Cleaning, DeviceParams, DeviceWa};
+pub use device::{Before, Cleaning, DeviceParams, DeviceWa};
+pub use log::Pace;
 pub use store::{HostWa, Prediction, predict};
 pub use workload::{Span, Workload};

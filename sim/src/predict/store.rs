@@ -16,9 +16,9 @@ use serde::Serialize;
 use treering_engine::{BLOCK_SIZE, Durability, Options, PageStoreKind, TablePersist};
 
 use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
-use super::device::{self, DeviceParams, DeviceWa, Traffic};
+use super::device::{self, Before, DeviceParams, DeviceWa, Traffic};
 use super::leaf::LeafLevel;
-use super::log::{self, Triggers};
+use super::log::{self, Pace, Triggers};
 use super::workload::{Totals, Workload};
 
 /// Page-table entries in a block: 8 bytes each behind a header of 16.
@@ -68,15 +68,21 @@ pub struct Prediction {
     pub warnings: Vec<String>,
 }
 
-/// Predicts what replaying `workload` on a store with `options` on `device` writes.
+/// Predicts what replaying `workload` on a store with `options` on `device` writes. Without a `pace` nothing is known of time: flush
+/// intervals count as endless, and each commit as alone.
 #[must_use]
-pub fn predict(workload: &Workload, options: &Options, device: &DeviceParams) -> Prediction {
+pub fn predict(
+    workload: &Workload,
+    options: &Options,
+    device: &DeviceParams,
+    pace: Option<&Pace>,
+) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size);
     let run = Run::new(workload, options, &level);
     let cache = run.cache();
     let checkpoints = run.checkpoints();
     let pages = run.pages_written(&cache, &checkpoints);
-    let flushes = run.log(&cache, &checkpoints, pages);
+    let flushes = run.log(&cache, &checkpoints, pages, pace);
     let extra = run.extra_bytes(pages, &checkpoints, device);
     let user = (workload.measured.user_bytes as f64).max(1.0);
     let page_bytes = pages * options.page_size as f64;
@@ -87,8 +93,21 @@ pub fn predict(workload: &Workload, options: &Options, device: &DeviceParams) ->
         total: (flushes.device_bytes + page_bytes + extra) / user,
     };
     let traffic = {
-        let mut traffic = run.traffic(&cache, &checkpoints, pages, flushes.device_bytes, extra);
-        traffic.add(run.idle_blocks(pages, &checkpoints, device), 0.0);
+        let mut traffic = run.traffic(
+            &cache,
+            &checkpoints,
+            pages,
+            flushes.device_bytes,
+            extra,
+            device,
+        );
+        let idle = run.idle_blocks(pages, &checkpoints, device);
+        // Of a range of pages written in order all erase blocks but those at its ends hold nothing else.
+        traffic.settled = match device.before {
+            Before::InOrder => (idle - f64::from(device.pages_per_block)).max(0.0),
+            Before::Nothing | Before::Scattered => 0.0,
+        };
+        traffic.add(idle - traffic.settled, 0.0);
         traffic
     };
     Prediction {
@@ -112,6 +131,19 @@ struct Checkpoint {
     at: f64,
     /// Measured operations since the one before it; more than `at` if that was in the warm-up.
     since: f64,
+}
+
+/// Writes of one page, per operation up to a common factor.
+#[derive(Clone, Copy, Debug)]
+struct WriteRate {
+    by_eviction: f64,
+    by_checkpoint: f64,
+}
+
+impl WriteRate {
+    fn sum(self) -> f64 {
+        self.by_eviction + self.by_checkpoint
+    }
 }
 
 /// What the log does.
@@ -357,11 +389,35 @@ impl<'a> Run<'a> {
     }
 
     /// How the log is flushed, and what that writes.
-    fn log(&self, cache: &CachePrediction, checkpoints: &[Checkpoint], pages: f64) -> Flushes {
+    fn log(
+        &self,
+        cache: &CachePrediction,
+        checkpoints: &[Checkpoint],
+        pages: f64,
+        pace: Option<&Pace>,
+    ) -> Flushes {
         let writes = self.workload.measured.writes() as f64;
         let per_op = self.log_per_op();
-        let commit = match self.options.durability {
-            Durability::PerCommit if writes > 0.0 => self.measured_log / writes,
+        let record = self.measured_log / writes.max(1.0);
+        let op_ns = pace.map_or(0.0, |pace| cache.misses * pace.read_ns);
+        let commit = match (self.options.durability, pace) {
+            (_, Some(pace)) if pace.commits => {
+                // Of the operations between two writes those count that have to read.
+                let share = writes / self.ops.max(1.0);
+                let hit = (1.0 - cache.misses).clamp(0.0, 1.0);
+                let at_once = share / (1.0 - (1.0 - share) * hit).max(1e-9);
+                let gap = op_ns * (1.0 / share.max(1e-9) - 1.0);
+                record * pace.commits_per_flush(gap, at_once)
+            }
+            (Durability::PerCommit, _) => record,
+            _ => f64::INFINITY,
+        };
+        let interval = match (self.options.durability, pace) {
+            (Durability::Grouped(interval), Some(pace)) if op_ns > 0.0 => {
+                // Looked at when an operation ends: on average half of one late.
+                let late = 0.5 * pace.read_ns / f64::from(pace.clients);
+                (interval.0 as f64 + late) * f64::from(pace.clients) / op_ns * per_op
+            }
             _ => f64::INFINITY,
         };
         // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty page of the next turn.
@@ -375,9 +431,8 @@ impl<'a> Run<'a> {
             f64::INFINITY
         };
         let triggers = Triggers {
-            buffer: self.options.log_buffer_bytes as f64
-                + 0.5 * self.measured_log / writes.max(1.0),
-            interval: f64::INFINITY,
+            buffer: self.options.log_buffer_bytes as f64 + 0.5 * record,
+            interval,
             wal_rule,
             commit,
         };
@@ -422,8 +477,17 @@ impl<'a> Run<'a> {
 
     /// Page-table blocks written when only checkpoints write them, or when the places held for the old table run out.
     fn table_blocks(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
+        let blocks = (self.level.count() / TABLE_ENTRIES).ceil().max(1.0);
+        let events = self.table_writes(pages, checkpoints, device);
+        if events <= 0.0 {
+            return 0.0;
+        }
+        events * blocks * -(-pages / events / blocks).exp_m1()
+    }
+
+    /// How often the whole table is written: by checkpoints, or when the places held for the old one run out.
+    fn table_writes(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
         let leaves = self.level.count();
-        let blocks = (leaves / TABLE_ENTRIES).ceil().max(1.0);
         let spare = self.spare_places(device);
         // Distinct pages among k written, uniform over leaves: leaves (1 - exp(-k / leaves)).
         let until_short = if spare < leaves {
@@ -431,11 +495,7 @@ impl<'a> Run<'a> {
         } else {
             f64::INFINITY
         };
-        let events = checkpoints.max(pages / until_short);
-        if events <= 0.0 {
-            return 0.0;
-        }
-        events * blocks * -(-pages / events / blocks).exp_m1()
+        checkpoints.max(pages / until_short)
     }
 
     /// Page places that hold neither a leaf nor a snapshot; at least one.
@@ -446,20 +506,37 @@ impl<'a> Run<'a> {
         (places - fixed - self.level.count()).max(1.0)
     }
 
+    /// Pages that survive only because the table of the last checkpoint names them: with page writes at `rate` an operation, on average
+    /// over the time between two table writes, `n (1 - (1 - e^-x)/x)` for `x` writes of each of `n` pages.
+    fn held_share(&self, writes_per_page: f64, tables: f64) -> f64 {
+        let lazy = PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        };
+        let each = writes_per_page / tables;
+        if self.options.store != lazy || !each.is_finite() || each <= 0.0 {
+            return 0.0;
+        }
+        1.0 + (-each).exp_m1() / each
+    }
+
     /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. New places are taken in
     /// turn (next fit) and trimmed when they are left, so places and log are reached once and for all.
     fn idle_blocks(&self, pages: f64, checkpoints: &[Checkpoint], device: &DeviceParams) -> f64 {
-        if !device.preconditioned {
+        if device.before == Before::Nothing {
             return 0.0;
         }
         let page = self.options.page_size as f64;
-        let snapshots = checkpoints.len() as f64 * self.snapshot_bytes() / page;
-        let taken = match self.options.store {
-            PageStoreKind::InPlace => snapshots,
-            PageStoreKind::CopyOnWrite { .. } => snapshots + pages,
+        // While the tree grows its snapshots do too.
+        let warm = Self::positions(self.warmup_log) / self.options.checkpoint_log_bytes as f64;
+        let snapshots =
+            (0.5 * warm + 0.5 * checkpoints.len() as f64) * self.snapshot_bytes() / page;
+        let images = match self.options.store {
+            PageStoreKind::InPlace => 0.0,
+            PageStoreKind::CopyOnWrite { .. } => {
+                pages * (self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5)
+            }
         };
-        let until_half = self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5;
-        let places = (self.spare_places(device) - taken * until_half).max(0.0);
+        let places = (self.spare_places(device) - snapshots - images).max(0.0);
         let log = Self::positions(self.warmup_log + 0.5 * self.measured_log);
         let log = (self.options.log_bytes as f64 - log).max(0.0);
         (places * page + log) / BLOCK_SIZE as f64
@@ -473,27 +550,43 @@ impl<'a> Run<'a> {
         pages: f64,
         log_bytes: f64,
         extra_bytes: f64,
+        device: &DeviceParams,
     ) -> Traffic {
         let block = BLOCK_SIZE as f64;
         let per_page = self.options.page_size as f64 / block;
         let mut traffic = Traffic::default();
-        let rates: Vec<(f64, f64)> = (self.classes.iter())
-            .map(|c| (c.pages, self.page_write_rate(c, cache)))
+        let rates: Vec<(&PageClass, WriteRate)> = (self.classes.iter())
+            .map(|c| (c, self.page_write_rate(c, cache)))
             .collect();
-        let sum: f64 = rates.iter().map(|(n, r)| n * r).sum();
+        let sum: f64 = rates.iter().map(|(c, r)| c.pages * r.sum()).sum();
         let scale = if sum > 0.0 { pages / sum } else { 0.0 };
         let host_blocks = pages * per_page + (log_bytes + extra_bytes) / block;
-        let apart = cache.rotation_ops * host_blocks / self.ops.max(1.0);
-        for (n, rate) in &rates {
-            let apart = if apart.is_finite() { apart } else { 0.0 };
-            traffic.add_apart(n * per_page, n * rate * scale * per_page, apart);
+        let tables = self.table_writes(pages, checkpoints.len() as f64, device);
+        for (class, rate) in &rates {
+            let n = class.pages;
+            // What a checkpoint replaces goes with its table, at once.
+            let held = n * self.held_share(rate.by_eviction * scale, tables);
+            let writes = n * rate.sum() * scale;
+            let apart = cache::least_gap(class, cache.rotation_ops, self.checkpoint_ops());
+            // Little's law, in host writes: so long are two writes of a page apart, and so much longer does an image stay.
+            let (mean, longer) = if writes > 0.0 {
+                (n / writes * host_blocks, held / writes * host_blocks)
+            } else {
+                (0.0, 0.0)
+            };
+            traffic.add_apart(
+                (n + held) * per_page,
+                writes * per_page,
+                apart * mean + longer,
+            );
         }
-        let known: f64 = rates.iter().map(|(n, _)| n).sum();
+        let known: f64 = rates.iter().map(|(c, _)| c.pages).sum();
         traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
         traffic.log_writes = log_bytes / block;
         let every = self.options.checkpoint_log_bytes as f64;
         let from = Self::positions(self.warmup_log);
         let length = Self::positions(self.measured_log);
+        traffic.log_kept = length / block;
         traffic.live_log = (0..MOMENTS)
             .map(|i| from + length * (f64::from(i) + 0.5) / f64::from(MOMENTS))
             .map(|position| position.rem_euclid(every) / block)
@@ -511,12 +604,18 @@ impl<'a> Run<'a> {
     }
 
     /// Writes per operation of one page of the class, up to a common factor.
-    fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> f64 {
+    fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> WriteRate {
         if cache.rotation_ops.is_infinite() {
-            return class.rate * class.write_share;
+            return WriteRate {
+                by_eviction: 0.0,
+                by_checkpoint: class.rate * class.write_share,
+            };
         }
         let alone = cache::one_page(class, cache.rotation_ops, self.checkpoint_ops());
-        alone.evicted_dirty + alone.dirty_at_checkpoint / self.checkpoint_ops()
+        WriteRate {
+            by_eviction: alone.evicted_dirty,
+            by_checkpoint: alone.dirty_at_checkpoint / self.checkpoint_ops(),
+        }
     }
 
     fn warnings(&self) -> Vec<String> {

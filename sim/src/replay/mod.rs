@@ -19,8 +19,10 @@ use std::sync::Arc;
 use outcome::{Material, Outcome};
 use plan::Plan;
 
-use crate::predict::device::Cleaning;
-use crate::predict::{self, DeviceParams};
+use treering_engine::BLOCK_SIZE;
+
+use crate::predict::device::{Before, Cleaning};
+use crate::predict::{self, DeviceParams, Pace};
 use crate::report::{DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
@@ -114,9 +116,15 @@ pub fn run(
             let outcome = simulated::run(config, &plan, Arc::clone(&drive), name, progress)?;
             let device = ssd_report(profile, name, &drive, &outcome, &plan);
             let params = device_params(profile, &drive, &plan, *precondition);
+            let pace = Pace {
+                clients: config.clients,
+                commits: config.acknowledge == Acknowledge::Commit,
+                read_ns: drive.read_ns(plan.engine.page_size) as f64,
+                flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
+            };
             let prediction = config
                 .predict
-                .then(|| predict::predict(&plan.workload, &plan.engine, &params));
+                .then(|| predict::predict(&plan.workload, &plan.engine, &params, Some(&pace)));
             let drive = Some(&*drive);
             Ok(outcome::report(Material {
                 config,
@@ -139,12 +147,12 @@ pub fn run(
                 capacity_blocks: plan.device_blocks,
                 physical_pages: plan.device_blocks as f64,
                 pages_per_block: 256,
-                preconditioned: false,
+                before: Before::Nothing,
                 cleaning: Cleaning::Greedy,
             };
             let prediction = config
                 .predict
-                .then(|| predict::predict(&plan.workload, &plan.engine, &params));
+                .then(|| predict::predict(&plan.workload, &plan.engine, &params, None));
             let drive = None;
             Ok(outcome::report(Material {
                 config,
@@ -168,7 +176,11 @@ fn device_params(
         capacity_blocks: plan.device_blocks,
         physical_pages: drive.alpha() * plan.device_blocks as f64,
         pages_per_block: profile.pages_per_block,
-        preconditioned: precondition != Precondition::None,
+        before: match precondition {
+            Precondition::None => Before::Nothing,
+            Precondition::Fill => Before::InOrder,
+            Precondition::Steady => Before::Scattered,
+        },
         cleaning: match GcPolicy::parse(&profile.gc) {
             Some(GcPolicy::Fifo) => Cleaning::Fifo,
             Some(GcPolicy::DChoices(d)) => Cleaning::DChoices(d),

@@ -9,7 +9,7 @@ use treering_traces::{Op, OpSource};
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::{Span, Workload};
-use crate::ssd::SsdProfile;
+use crate::ssd::{GcPolicy, SsdProfile};
 
 /// Pages that a store gets beyond what its leaves are expected to take: enough for a small trace to be wrong about them.
 const SPARE_PAGES: f64 = 64.0;
@@ -71,6 +71,7 @@ pub(super) fn plan(
     let leaves = LeafLevel::grow(&workload, engine.page_size).count();
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
+    warnings.extend(no_closed_form(config));
     Ok(Plan {
         ops,
         warmup_ops,
@@ -176,6 +177,20 @@ fn whole_erase_blocks(blocks: u64, profile: &SsdProfile) -> u64 {
     let pages = f64::from(profile.pages_per_block);
     let erase_blocks = (blocks as f64 * alpha / pages).ceil();
     blocks.max((erase_blocks * pages / alpha) as u64)
+}
+
+/// Policies for which the literature has no formula are predicted as greedy cleaning.
+fn no_closed_form(config: &ReplayConfig) -> Option<String> {
+    let Target::Ssd { profile, .. } = &config.target else {
+        return None;
+    };
+    let policy = GcPolicy::parse(&profile.gc)?;
+    let unknown = matches!(policy, GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_));
+    (unknown && config.predict).then(|| {
+        format!(
+            "No closed form is known for garbage collection by {policy}: it is predicted as greedy."
+        )
+    })
 }
 
 /// A drive needs a whole erase block to spare, however few it has.

@@ -12,7 +12,7 @@
 //! numbers play no part). An operation that needs no I/O takes no time.
 //!
 //! *Group commit* happens in virtual time: a client that waits for durability waits for the first log flush that begins after
-//! its record was written. While one is in flight, others gather for the next.
+//! its operation did, and for what the operation itself reads. While one is in flight, others gather for the next.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -298,9 +298,10 @@ impl Simulation<'_> {
 
     /// Does the background work that is due, on a client of its own.
     fn background(&mut self, now: VirtualNanos) -> Result<(), Failure> {
+        // Intervals are over when they are over, not an operation later.
+        self.clock.advance_to(now);
         while let Some(task) = self.store.due() {
             let begins = self.background_done.max(now);
-            self.clock.advance_to(now);
             self.store.pump(task)?;
             self.background_done = VirtualNanos(self.drive.serve(Nanos(begins.0)).done.0);
         }

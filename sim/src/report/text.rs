@@ -277,7 +277,7 @@ fn state(r: &ReplayReport, out: &mut String) {
         );
     }
     if let Some(kernel) = &r.kernel {
-        let said = kernel.write_bytes.map_or("nothing".into(), |b| grouped(b));
+        let said = kernel.write_bytes.map_or("nothing".into(), grouped);
         line(
             out,
             &format!(

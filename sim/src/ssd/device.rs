@@ -1,7 +1,7 @@
 //! The simulated drive: a data medium, an FTL and counters behind the engine's `BlockDevice`.
 //!
 //! [`SimSsd::serve`] says when what was asked since the last call is done: with queues ([`TimingMode::Queued`], see
-//! [`super::timing`]) or at its nominal time ([`TimingMode::Counting`]: call after call, the pages of a call spread over all dies,
+//! the module `timing`) or at its nominal time ([`TimingMode::Counting`]: call after call, the pages of a call spread over all dies,
 //! garbage collection in nobody's way).
 
 use parking_lot::Mutex;
@@ -216,6 +216,16 @@ impl SimSsd {
                 .write_amplification()
                 .map(|wa| physical * f64::from(self.profile.pe_limit) / wa),
         }
+    }
+
+    /// Nanoseconds to read so many bytes at once on an idle drive.
+    pub fn read_ns(&self, bytes: usize) -> u64 {
+        self.nominal.read(bytes)
+    }
+
+    /// Nanoseconds to write so many bytes at once on an idle drive.
+    pub fn write_ns(&self, bytes: usize) -> u64 {
+        self.nominal.write(bytes)
     }
 
     /// Logical pages that hold data now.

@@ -9,7 +9,7 @@
 //! | cost-benefit | largest age·(1−u)/(1+u) (Rosenblum & Ousterhout 1992) | O(blocks) |
 //! | windowed greedy | fewest valid pages among the w oldest (Hu et al., SYSTOR 2009) | O(w) |
 //!
-//! [`Victims`] keeps the valid count of every block, and of the sealed ones just what its policy needs.
+//! `Victims` keeps the valid count of every block, and of the sealed ones just what its policy needs.
 
 use std::collections::VecDeque;
 
@@ -203,13 +203,12 @@ impl Victims {
             links,
             least,
         } = &mut self.sealed
+            && links[block as usize].prev != OPEN
         {
-            if links[block as usize].prev != OPEN {
-                let v = u32::from(*valid);
-                unlink(heads, links, v + 1, block);
-                push(heads, links, v, block);
-                *least = (*least).min(v);
-            }
+            let v = u32::from(*valid);
+            unlink(heads, links, v + 1, block);
+            push(heads, links, v, block);
+            *least = (*least).min(v);
         }
     }
 

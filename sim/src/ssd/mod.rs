@@ -1,8 +1,8 @@
 //! Solid-state drives: the flash translation layer, its garbage collection, and the drive around them.
 
-mod device;
-mod ftl;
-mod gc;
+pub mod device;
+pub mod ftl;
+pub mod gc;
 mod precondition;
 mod profile;
 mod timing;

@@ -173,7 +173,8 @@ fn a_page_read_with_the_wrong_size_is_no_page() {
 #[test]
 fn check_deep_names_the_broken_invariant() {
     let set = |bytes: &mut Vec<u8>, at: usize, value: u8| bytes[at] = value;
-    let cases: [(&str, &dyn Fn(&mut Vec<u8>)); 9] = [
+    type Break<'a> = &'a dyn Fn(&mut Vec<u8>);
+    let cases: [(&str, Break<'_>); 9] = [
         ("page magic", &|b| set(b, 24, 0)),
         ("page layout", &|b| set(b, 26, 9)),
         ("log2 of the page size", &|b| set(b, 27, 13)),

@@ -69,10 +69,14 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
         r.device.alpha,
         r.device.effective_alpha,
     ) {
+        let (kind, profile) = (&r.device.kind, &r.device.profile);
+        let name = if kind == profile {
+            kind.clone()
+        } else {
+            format!("{kind} {profile}")
+        };
         lines.push(format!(
-            "{} {}: over-provisioning {:.1} % ({}), α {alpha:.3}, effective α {effective:.3}",
-            r.device.kind,
-            r.device.profile,
+            "{name}: over-provisioning {:.1} % ({}), α {alpha:.3}, effective α {effective:.3}",
             op * 100.0,
             r.device.over_provisioning_definition
         ));

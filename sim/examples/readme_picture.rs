@@ -1,0 +1,44 @@
+//! Draws the picture of the README, `docs/replay.svg`, from the sample that ships with the project. `--check` only compares.
+//!
+//! ```sh
+//! cargo run --release -p treering-sim --example readme_picture
+//! ```
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use treering_sim::replay::{Precondition, ReplayConfig, Target, run};
+use treering_sim::report::html;
+use treering_sim::ssd::builtin;
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (_, profile) = builtin("ssd").expect("built in");
+    let target = Target::Ssd {
+        profile: Box::new(profile),
+        name: "ssd".into(),
+        capacity_bytes: None,
+        precondition: Precondition::None,
+    };
+    let config = ReplayConfig::new(root.join("traces/samples/zipf.trz"), target);
+    let report = match run(&config, &mut |_| {}) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (picture, drawn) = (root.join("docs/replay.svg"), html::wa_svg(&report) + "\n");
+    if !std::env::args().any(|arg| arg == "--check") {
+        if let Err(error) = std::fs::write(&picture, drawn) {
+            eprintln!("{}: {error}", picture.display());
+            return ExitCode::FAILURE;
+        }
+    } else if !std::fs::read_to_string(&picture).is_ok_and(|kept| kept == drawn) {
+        eprintln!(
+            "docs/replay.svg: not what a replay of the sample draws; run this example without --check"
+        );
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,324 @@
+//! Whole replays of small generated traces: every combination of store, policy and preparation runs to its end with engine and drive
+//! counting the same bytes (a replay fails if they do not), and its faces hold what they promise.
+
+use std::path::{Path, PathBuf};
+
+use treering_engine::{Nanos, PageStoreKind, TablePersist};
+use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
+use treering_sim::report::{ReplayReport, html, text};
+use treering_sim::ssd::builtin;
+use treering_traces::generate::{GenParams, ValueSize, Workload, build};
+use treering_traces::{Header, Op, OpKind, Writer};
+
+const STORES: [PageStoreKind; 3] = [
+    PageStoreKind::InPlace,
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::EachFlush,
+    },
+    PageStoreKind::CopyOnWrite {
+        table: TablePersist::Checkpoint,
+    },
+];
+
+fn trace(folder: &Path, name: &str, set: impl FnOnce(&mut GenParams)) -> PathBuf {
+    let mut params = GenParams::new(Workload::Zipf, 20_000);
+    params.ops = Some(60_000);
+    params.theta = Some(0.8);
+    params.writes = Some(0.7);
+    params.key_size = Some(8);
+    params.value_size = Some(ValueSize::fixed(100));
+    set(&mut params);
+    let (header, mut source) = build(&params).unwrap();
+    let path = folder.join(name);
+    let mut writer = Writer::create(&path, header).unwrap();
+    let mut op = Op::default();
+    while source.next_op(&mut op).unwrap() {
+        writer.write(&op).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn config(trace: &Path, change: impl FnOnce(&mut treering_sim::ssd::SsdProfile)) -> ReplayConfig {
+    let (_, mut profile) = builtin("ssd").unwrap();
+    // Small enough erase blocks for a drive of a few thousand pages.
+    profile.pages_per_block = 32;
+    change(&mut profile);
+    let target = Target::Ssd {
+        profile: Box::new(profile),
+        name: "ssd".into(),
+        capacity_bytes: None,
+        precondition: Precondition::None,
+    };
+    ReplayConfig::new(trace.to_path_buf(), target)
+}
+
+fn prepared(mut config: ReplayConfig, how: Precondition) -> ReplayConfig {
+    if let Target::Ssd { precondition, .. } = &mut config.target {
+        *precondition = how;
+    }
+    config
+}
+
+fn replay(config: &ReplayConfig) -> ReplayReport {
+    run(config, &mut |_| {}).unwrap_or_else(|e| panic!("{config:?}: {e}"))
+}
+
+fn gc(report: &ReplayReport) -> (f64, f64) {
+    let predicted = report.wa.predicted.as_ref().and_then(|p| p.device.as_ref());
+    (report.wa.device.as_ref().unwrap().gc, predicted.unwrap().gc)
+}
+
+fn close(what: &str, (measured, predicted): (f64, f64), within: f64) {
+    assert!(
+        (measured / predicted - 1.0).abs() < within,
+        "{what}: measured {measured}, predicted {predicted}"
+    );
+}
+
+#[test]
+fn stores_clients_and_acknowledgements_combine() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    for store in STORES {
+        for clients in [1, 8] {
+            for acknowledge in [
+                Acknowledge::Deferred,
+                Acknowledge::Commit,
+                Acknowledge::Interval(Nanos(5_000_000)),
+            ] {
+                for timing in [false, true] {
+                    let mut config = config(&path, |_| {});
+                    config.engine.store = store;
+                    config.clients = clients;
+                    config.acknowledge = acknowledge;
+                    config.timing = timing;
+                    let report = replay(&config);
+                    assert_eq!(report.latency_ns.is_some(), timing);
+                    assert_eq!(report.trace.ops - report.trace.warmup_ops, 20_000);
+                    let total = report.wa.host.log + report.wa.host.page + report.wa.host.extra;
+                    assert!((total - report.wa.host.total).abs() < 1e-9);
+                    assert_eq!(report, replay(&config), "the same twice");
+                }
+            }
+        }
+    }
+}
+
+/// More clients share a flush, so that each write's part of a log block is smaller.
+#[test]
+fn groups_of_commits_write_less_log_as_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    let log = |clients, writes_only: bool| {
+        let only = trace(folder.path(), "w.trz", |p| {
+            p.ops = Some(20_000);
+            p.writes = Some(1.0);
+        });
+        let mut config = config(if writes_only { &only } else { &path }, |_| {});
+        config.acknowledge = Acknowledge::Commit;
+        config.clients = clients;
+        let report = replay(&config);
+        let predicted = report.wa.predicted.unwrap().host.log;
+        let what = format!("{clients} clients, only writes: {writes_only}");
+        println!("{what}: {} {predicted}", report.wa.host.log);
+        close(&what, (report.wa.host.log, predicted), 0.15);
+        report.wa.host.log
+    };
+    let alone = log(1, false);
+    for clients in [2, 8, 32, 128] {
+        assert!(log(clients, false) < alone);
+        log(clients, true);
+    }
+}
+
+#[test]
+fn short_intervals_write_more_log_as_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    for micros in [200, 1_000, 5_000, 1_000_000] {
+        let mut config = config(&path, |_| {});
+        config.acknowledge = Acknowledge::Interval(Nanos(1_000 * micros));
+        let report = replay(&config);
+        let predicted = report.wa.predicted.unwrap().host.log;
+        println!("{micros}: {} {predicted}", report.wa.host.log);
+        close(
+            &format!("{micros} us"),
+            (report.wa.host.log, predicted),
+            0.15,
+        );
+    }
+}
+
+#[test]
+fn a_drive_in_use_moves_more_and_the_predictor_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(120_000));
+    for store in STORES {
+        let mut fresh = config(&path, |_| {});
+        fresh.engine.store = store;
+        let fresh_gc = gc(&replay(&fresh));
+        // The closed forms are for many erase blocks; here are a few dozen.
+        close("fresh", fresh_gc, 0.15);
+        for how in [Precondition::Fill, Precondition::Steady] {
+            let report = replay(&prepared(fresh.clone(), how));
+            close(&format!("{store:?}, {how:?}"), gc(&report), 0.15);
+            if store == PageStoreKind::InPlace {
+                // What the store never writes stays where it is and must be moved with the rest.
+                assert!(gc(&report).0 > 1.2 * fresh_gc.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cleaning_policy_is_predicted_or_said_not_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| {
+        p.ops = Some(120_000);
+        p.theta = Some(0.0);
+    });
+    for policy in ["greedy", "fifo", "random", "d-choices:3"] {
+        let report = replay(&config(&path, |p| p.gc = policy.into()));
+        close(policy, gc(&report), 0.10);
+        assert!(!report.warnings.iter().any(|w| w.contains("closed form")));
+    }
+    for policy in ["cost-benefit", "windowed-greedy:8"] {
+        let report = replay(&config(&path, |p| p.gc = policy.into()));
+        assert!(
+            report.warnings.iter().any(|w| w.contains("closed form")),
+            "{policy}: {:?}",
+            report.warnings
+        );
+    }
+}
+
+#[test]
+fn runs_of_neighbouring_keys_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.trz");
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: "runs".into(),
+        source: "a test".into(),
+        ops: 60_000,
+        warmup_ops: 0,
+        records: None,
+        zeros: 0.5,
+        seed: None,
+    };
+    let mut writer = Writer::create(&path, header).unwrap();
+    for pass in 0..3_u64 {
+        for block in 0..20_000_u64 {
+            let op = Op {
+                kind: OpKind::Put,
+                key: (block ^ (pass << 40)).to_be_bytes().to_vec(),
+                value_len: 120,
+                ..Op::default()
+            };
+            writer.write(&op).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    let report = replay(&config(&path, |_| {}));
+    assert!(
+        report.warnings.iter().any(|w| w.contains("right behind")),
+        "{:?}",
+        report.warnings
+    );
+}
+
+/// Every tag closes, nothing is fetched, and no number is missing.
+fn check_page(page: &str) {
+    let mut open = Vec::new();
+    let mut rest = page;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let end = rest.find('>').expect("a tag ends");
+        let tag = &rest[..end];
+        rest = &rest[end + 1..];
+        let name = tag
+            .trim_start_matches('/')
+            .split([' ', '/'])
+            .next()
+            .unwrap();
+        if tag.starts_with('!') || tag.ends_with('/') || name == "meta" {
+            continue;
+        }
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "closed out of turn");
+        } else {
+            open.push(name);
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new());
+    assert!(page.matches("<svg").count() >= 3, "pictures are missing");
+    for foreign in ["<script", "<link", "<img", "src=", "url(", "@import"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    for absent in ["NaN", "inf ", "inf<", "\"inf", "-0.00 %"] {
+        assert!(!page.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn the_page_is_whole_whatever_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = |p: &mut GenParams| p.ops = Some(5_000);
+    let ordinary = trace(folder.path(), "t.trz", small);
+    let reads_only = trace(folder.path(), "r.trz", |p| {
+        small(p);
+        p.writes = Some(0.0);
+    });
+    let mut timed = config(&ordinary, |_| {});
+    timed.timing = true;
+    let mut unpredicted = config(&ordinary, |_| {});
+    unpredicted.predict = false;
+    for config in [timed, unpredicted, config(&reads_only, |_| {})] {
+        let mut report = replay(&config);
+        report.trace.name = "<b>&\"'".into();
+        let page = html::render(&report);
+        check_page(&page);
+        assert!(page.contains("&lt;b&gt;&amp;&quot;&#39;"));
+        assert!(html::wa_svg(&report).starts_with("<svg"));
+        let printed = text::render(&report);
+        for warning in &report.warnings {
+            assert!(printed.contains(warning), "{warning}");
+        }
+        assert!(!printed.contains("NaN"), "{printed}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_told_by_their_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(1_000));
+    let mut small = config(&path, |_| {});
+    if let Target::Ssd { capacity_bytes, .. } = &mut small.target {
+        *capacity_bytes = Some(1 << 20);
+    }
+    let error = run(&small, &mut |_| {}).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            ReplayError::Setting {
+                flag: "capacity",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let mut never = config(&path, |_| {});
+    never.acknowledge = Acknowledge::Interval(Nanos(0));
+    let error = run(&never, &mut |_| {}).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            ReplayError::Setting {
+                flag: "durability",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
