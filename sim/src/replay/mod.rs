@@ -14,6 +14,7 @@ mod real_file;
 mod simulated;
 pub mod values;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use outcome::{Material, Outcome};
@@ -95,75 +96,96 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayReport, ReplayError> {
     let plan = plan::plan(config, progress)?;
-    match &config.target {
+    let ran = match &config.target {
         Target::Ssd {
             profile,
             name,
             precondition,
             ..
-        } => {
-            let mode = if config.timing {
-                TimingMode::Queued
-            } else {
-                TimingMode::Counting
-            };
-            let drive = Arc::new(SimSsd::new(profile, plan.device_blocks, mode, config.seed)?);
-            match precondition {
-                Precondition::None => {}
-                Precondition::Fill => drive.fill(),
-                Precondition::Steady => drive.fill_until_steady(config.seed),
-            }
-            let outcome = simulated::run(config, &plan, Arc::clone(&drive), name, progress)?;
-            let device = ssd_report(profile, name, &drive, &outcome, &plan);
-            let params = device_params(profile, &drive, &plan, *precondition);
-            let pace = Pace {
-                clients: config.clients,
-                commits: config.acknowledge == Acknowledge::Commit,
-                read_ns: drive.read_ns(plan.engine.page_size) as f64,
-                flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
-            };
-            let prediction = config
-                .predict
-                .then(|| predict::predict(&plan.workload, &plan.engine, &params, Some(&pace)));
-            let drive = Some(&*drive);
-            Ok(outcome::report(Material {
-                config,
-                plan: &plan,
-                outcome,
-                prediction,
-                device,
-                drive,
-            }))
-        }
-        Target::File(path) => {
-            let outcome = real_file::run(config, &plan, path, progress)?;
-            let device = DeviceReport {
-                kind: "file".into(),
-                profile: path.display().to_string(),
-                logical_blocks: plan.device_blocks,
-                ..DeviceReport::default()
-            };
-            let params = DeviceParams {
-                capacity_blocks: plan.device_blocks,
-                physical_pages: plan.device_blocks as f64,
-                pages_per_block: 256,
-                before: Before::Nothing,
-                cleaning: Cleaning::Greedy,
-            };
-            let prediction = config
-                .predict
-                .then(|| predict::predict(&plan.workload, &plan.engine, &params, None));
-            let drive = None;
-            Ok(outcome::report(Material {
-                config,
-                plan: &plan,
-                outcome,
-                prediction,
-                device,
-                drive,
-            }))
-        }
+        } => on_ssd(config, &plan, profile, name, *precondition, progress)?,
+        Target::File(path) => on_file(config, &plan, path, progress)?,
+    };
+    let prediction = config
+        .predict
+        .then(|| predict::predict(&plan.workload, &plan.engine, &ran.params, ran.pace.as_ref()));
+    Ok(outcome::report(Material {
+        config,
+        plan: &plan,
+        outcome: ran.outcome,
+        prediction,
+        device: ran.device,
+        drive: ran.drive.as_deref(),
+    }))
+}
+
+/// A run, and what the predictor may know of its device.
+struct Ran {
+    outcome: Outcome,
+    device: DeviceReport,
+    params: DeviceParams,
+    pace: Option<Pace>,
+    drive: Option<Arc<SimSsd>>,
+}
+
+fn on_ssd(
+    config: &ReplayConfig,
+    plan: &Plan,
+    profile: &SsdProfile,
+    name: &str,
+    precondition: Precondition,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Ran, ReplayError> {
+    let mode = if config.timing {
+        TimingMode::Queued
+    } else {
+        TimingMode::Counting
+    };
+    let drive = Arc::new(SimSsd::new(profile, plan.device_blocks, mode, config.seed)?);
+    match precondition {
+        Precondition::None => {}
+        Precondition::Fill => drive.fill(),
+        Precondition::Steady => drive.fill_until_steady(config.seed),
     }
+    let outcome = simulated::run(config, plan, Arc::clone(&drive), name, progress)?;
+    Ok(Ran {
+        device: ssd_report(profile, name, &drive, &outcome, plan),
+        params: device_params(profile, &drive, plan, precondition),
+        pace: Some(Pace {
+            clients: config.clients,
+            commits: config.acknowledge == Acknowledge::Commit,
+            read_ns: drive.read_ns(plan.engine.page_size) as f64,
+            flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
+        }),
+        outcome,
+        drive: Some(drive),
+    })
+}
+
+fn on_file(
+    config: &ReplayConfig,
+    plan: &Plan,
+    path: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Ran, ReplayError> {
+    Ok(Ran {
+        outcome: real_file::run(config, plan, path, progress)?,
+        device: DeviceReport {
+            kind: "file".into(),
+            profile: path.display().to_string(),
+            logical_blocks: plan.device_blocks,
+            ..DeviceReport::default()
+        },
+        // Nothing is known of the drive below a file; what is predicted of it is not shown.
+        params: DeviceParams {
+            capacity_blocks: plan.device_blocks,
+            physical_pages: plan.device_blocks as f64,
+            pages_per_block: 256,
+            before: Before::Nothing,
+            cleaning: Cleaning::Greedy,
+        },
+        pace: None,
+        drive: None,
+    })
 }
 
 fn device_params(

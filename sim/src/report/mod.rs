@@ -166,6 +166,17 @@ pub struct HostWa<T> {
     pub total: T,
 }
 
+impl<T: Copy> HostWa<T> {
+    fn rows(&self) -> [(&'static str, T); 4] {
+        [
+            ("host log", self.log),
+            ("host page", self.page),
+            ("host extra", self.extra),
+            ("host total", self.total),
+        ]
+    }
+}
+
 /// Inside the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceWa<T> {
@@ -175,6 +186,47 @@ pub struct DeviceWa<T> {
     pub gc: T,
     /// The drive's own ratio: programs over host writes.
     pub nand_over_host: T,
+}
+
+impl<T: Copy> DeviceWa<T> {
+    fn rows(&self) -> [(&'static str, T); 3] {
+        [
+            ("device gc", self.gc),
+            ("device total", self.total),
+            ("flash over host", self.nand_over_host),
+        ]
+    }
+}
+
+/// One row of the table of components, as every face shows it.
+struct Row {
+    name: &'static str,
+    measured: f64,
+    predicted: Option<f64>,
+    error: Option<f64>,
+}
+
+impl WaReport {
+    /// All components, measured beside predicted.
+    fn rows(&self) -> Vec<Row> {
+        let (predicted, error) = (self.predicted.as_ref(), self.error.as_ref());
+        let host = (0..)
+            .zip(self.host.rows())
+            .map(|(i, (name, measured))| Row {
+                name,
+                measured,
+                predicted: predicted.map(|p| p.host.rows()[i].1),
+                error: error.and_then(|e| e.host.rows()[i].1),
+            });
+        let device = self.device.iter().flat_map(|d| (0..).zip(d.rows()));
+        let device = device.map(|(i, (name, measured))| Row {
+            name,
+            measured,
+            predicted: predicted.and_then(|p| Some(p.device.as_ref()?.rows()[i].1)),
+            error: error.and_then(|e| e.device.as_ref()?.rows()[i].1),
+        });
+        host.chain(device).collect()
+    }
 }
 
 /// Bytes of engine I/O in the measured part.

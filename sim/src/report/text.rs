@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{DeviceWa, HostWa, Latency, ReplayReport, WaSide};
+use super::{Latency, ReplayReport};
 
 /// Renders the whole report.
 pub fn render(report: &ReplayReport) -> String {
@@ -60,91 +60,12 @@ fn header(r: &ReplayReport, out: &mut String) {
     out.push('\n');
 }
 
-/// One row of the table of components.
-struct Row {
-    name: &'static str,
-    measured: f64,
-    predicted: Option<f64>,
-    error: Option<f64>,
-}
-
-fn host_rows(
-    m: &HostWa<f64>,
-    p: Option<&HostWa<f64>>,
-    e: Option<&HostWa<Option<f64>>>,
-) -> Vec<Row> {
-    let row = |name, measured, predicted, error: Option<Option<f64>>| Row {
-        name,
-        measured,
-        predicted,
-        error: error.flatten(),
-    };
-    vec![
-        row("host log", m.log, p.map(|p| p.log), e.map(|e| e.log)),
-        row("host page", m.page, p.map(|p| p.page), e.map(|e| e.page)),
-        row(
-            "host extra",
-            m.extra,
-            p.map(|p| p.extra),
-            e.map(|e| e.extra),
-        ),
-        row(
-            "host total",
-            m.total,
-            p.map(|p| p.total),
-            e.map(|e| e.total),
-        ),
-    ]
-}
-
-fn device_rows(
-    m: &DeviceWa<f64>,
-    p: Option<&DeviceWa<f64>>,
-    e: Option<&DeviceWa<Option<f64>>>,
-) -> Vec<Row> {
-    let row = |name, measured, predicted, error: Option<Option<f64>>| Row {
-        name,
-        measured,
-        predicted,
-        error: error.flatten(),
-    };
-    vec![
-        row("device gc", m.gc, p.map(|p| p.gc), e.map(|e| e.gc)),
-        row(
-            "device total",
-            m.total,
-            p.map(|p| p.total),
-            e.map(|e| e.total),
-        ),
-        row(
-            "flash over host",
-            m.nand_over_host,
-            p.map(|p| p.nand_over_host),
-            e.map(|e| e.nand_over_host),
-        ),
-    ]
-}
-
 fn write_amplification(r: &ReplayReport, out: &mut String) {
     line(
         out,
         "Write amplification (bytes over user bytes)      measured    predicted      error",
     );
-    let predicted: Option<&WaSide<f64>> = r.wa.predicted.as_ref();
-    let error = r.wa.error.as_ref();
-    let mut rows = host_rows(
-        &r.wa.host,
-        predicted.map(|p| &p.host),
-        error.map(|e| &e.host),
-    );
-    if let Some(device) = &r.wa.device {
-        rows.extend(device_rows(
-            device,
-            predicted.and_then(|p| p.device.as_ref()),
-            error.and_then(|e| e.device.as_ref()),
-        ));
-    }
-    for row in rows {
+    for row in r.wa.rows() {
         let predicted = row.predicted.map_or("-".into(), |p| format!("{p:.3}"));
         let error = row.error.map_or("-".into(), percent);
         line(

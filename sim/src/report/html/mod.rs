@@ -259,56 +259,13 @@ fn latency_svg(r: &ReplayReport) -> String {
 
 fn table_wa(r: &ReplayReport, out: &mut String) {
     out.push_str("<table><tr><th>bytes over user bytes</th><th>measured</th><th>predicted</th><th>error</th></tr>");
-    let predicted = r.wa.predicted.as_ref();
-    let error = r.wa.error.as_ref();
-    let mut row = |name: &str, m: f64, p: Option<f64>, e: Option<f64>| {
-        let p = p.map_or("–".into(), |p| format!("{p:.3}"));
-        let e = e.map_or("–".into(), percent);
+    for row in r.wa.rows() {
+        let predicted = row.predicted.map_or("–".into(), |p| format!("{p:.3}"));
+        let error = row.error.map_or("–".into(), percent);
         let _ = write!(
             out,
-            "<tr><td>{name}</td><td>{m:.3}</td><td>{p}</td><td>{e}</td></tr>"
-        );
-    };
-    let host = &r.wa.host;
-    let (p, e) = (predicted.map(|p| &p.host), error.map(|e| &e.host));
-    row(
-        "host log",
-        host.log,
-        p.map(|p| p.log),
-        e.and_then(|e| e.log),
-    );
-    row(
-        "host page",
-        host.page,
-        p.map(|p| p.page),
-        e.and_then(|e| e.page),
-    );
-    row(
-        "host extra",
-        host.extra,
-        p.map(|p| p.extra),
-        e.and_then(|e| e.extra),
-    );
-    row(
-        "host total",
-        host.total,
-        p.map(|p| p.total),
-        e.and_then(|e| e.total),
-    );
-    if let Some(device) = &r.wa.device {
-        let p = predicted.and_then(|p| p.device.as_ref());
-        let e = error.and_then(|e| e.device.as_ref());
-        row(
-            "device gc",
-            device.gc,
-            p.map(|p| p.gc),
-            e.and_then(|e| e.gc),
-        );
-        row(
-            "device total",
-            device.total,
-            p.map(|p| p.total),
-            e.and_then(|e| e.total),
+            "<tr><td>{}</td><td>{:.3}</td><td>{predicted}</td><td>{error}</td></tr>",
+            row.name, row.measured
         );
     }
     out.push_str("</table>\n");
