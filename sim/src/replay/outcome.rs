@@ -10,13 +10,16 @@ use treering_traces::OpKind;
 
 use super::measure::Latencies;
 use super::plan::Plan;
-use super::{Acknowledge, ReplayConfig, Target};
+use super::{Acknowledge, Precondition, ReplayConfig, Target};
 use crate::predict::Prediction;
 use crate::report::{
     self, ByOp, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport, LifetimeReport,
     ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport, WaSide,
 };
 use crate::ssd::{SimSsd, SsdCounters};
+
+/// A fresh drive has settled by the time it has been written so often.
+const STEADY_TURNS: f64 = 4.0;
 
 /// Bins of the page-fill histogram.
 const FILL_BINS: usize = 20;
@@ -118,7 +121,12 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
     let space = space(&outcome.leaves, after, plan, drive);
     let mut warnings = plan.warnings.clone();
     warnings.extend(prediction.iter().flat_map(|p| p.warnings.clone()));
-    steady_warnings(&outcome, user_bytes, &mut warnings);
+    steady_warnings(
+        &outcome,
+        user_bytes,
+        turns_short(config, &outcome, plan),
+        &mut warnings,
+    );
     ReplayReport {
         schema: report::SCHEMA,
         complete: true,
@@ -330,7 +338,24 @@ fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
     bins
 }
 
-fn steady_warnings(outcome: &Outcome, user_bytes: u64, warnings: &mut Vec<String>) {
+/// How often the host has written the whole drive, if that is not often enough for garbage collection to be steady.
+fn turns_short(config: &ReplayConfig, outcome: &Outcome, plan: &Plan) -> Option<f64> {
+    let Target::Ssd { precondition, .. } = &config.target else {
+        return None;
+    };
+    let (_, drive) = outcome.drive.as_ref()?;
+    let written = drive.host_written.iter().sum::<u64>() as f64;
+    let turns = written / (plan.device_blocks * BLOCK_SIZE as u64) as f64;
+    (*precondition != Precondition::Steady && drive.erases > 0 && turns < STEADY_TURNS)
+        .then_some(turns)
+}
+
+fn steady_warnings(
+    outcome: &Outcome,
+    user_bytes: u64,
+    turns: Option<f64>,
+    warnings: &mut Vec<String>,
+) {
     if outcome.phase.skipped > 0 {
         warnings.push(format!(
             "{} operations were skipped: their records fit no page (--oversize skip).",
@@ -345,6 +370,12 @@ fn steady_warnings(outcome: &Outcome, user_bytes: u64, warnings: &mut Vec<String
         warnings.push(
             "No page was evicted after warm-up: the cache holds the whole working set.".into(),
         );
+    }
+    if let Some(turns) = turns {
+        warnings.push(format!(
+            "The drive was written {turns:.1} times over: its garbage collection may not be steady yet (more operations, or \
+             --precondition steady, would change that)."
+        ));
     }
     if outcome
         .drive
