@@ -222,7 +222,10 @@ fn runs_of_neighbouring_keys_are_told() {
     writer.finish().unwrap();
     let report = replay(&config(&path, |_| {}));
     assert!(
-        report.warnings.iter().any(|w| w.contains("right behind")),
+        report
+            .warnings
+            .iter()
+            .any(|w| w.contains("a trace of runs")),
         "{:?}",
         report.warnings
     );

@@ -36,10 +36,12 @@ pub struct Leaf {
     pub used_bytes: u32,
     /// Length of the lower fence.
     pub fence_len: u32,
-    /// Measured reads (gets and what scans touch) of the leaf.
+    /// Measured visits of the leaf for reading (gets and what scans touch): a run of gets on one key after another is one.
     pub reads: f64,
-    /// Measured writes of the leaf.
+    /// Measured visits for writing.
     pub writes: f64,
+    /// Measured gets, puts and deletes beyond those: they find the leaf where the one before left it.
+    pub in_runs: f64,
     /// Warm-up puts of new keys since the last split of the leaf's range: how fresh it is when measuring begins.
     pub loaded: u32,
     /// Operation number (in ticks) of the latest insertion into it.
@@ -107,8 +109,15 @@ impl LeafLevel {
             let leaf = &mut self.leaves[i];
             for &key in &order[start as usize..end] {
                 let k = &workload.keys[key as usize];
-                leaf.reads += f64::from(k.reads);
-                leaf.writes += f64::from(k.writes);
+                let (mut reads, mut writes) = (k.reads, k.writes);
+                // A run that reaches the leaf at its first key comes from the one before.
+                if key != order[start as usize] {
+                    reads -= k.run_reads;
+                    writes -= k.run_writes;
+                    leaf.in_runs += f64::from(k.run_reads) + f64::from(k.run_writes);
+                }
+                leaf.reads += f64::from(reads);
+                leaf.writes += f64::from(writes);
                 if !workload.scans.is_empty() {
                     scan_starts[i] += workload.scans.get(&key).copied().unwrap_or(0);
                 }
@@ -249,6 +258,7 @@ impl<'a> Growth<'a> {
                 fence_len: range.lower.len() as u32,
                 reads: 0.0,
                 writes: 0.0,
+                in_runs: 0.0,
                 loaded: (keys.len() - range.present) as u32,
                 last_insert: last,
             });

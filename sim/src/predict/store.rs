@@ -229,12 +229,19 @@ impl<'a> Run<'a> {
 
     /// What a sample of keys lacks of the accesses goes to keys so popular that a single one matters: hits (SHARDS-adj, Waldspurger
     /// et al., FAST'15 §4.2).
+    ///
+    /// Runs within a leaf are hits but for their first operation.
     fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
-        if self.workload.sample_shift == 0 {
-            return cache.hit_ratio;
+        let visits: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
+        let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
+        let mut accesses = visits + self.level.weight * in_runs / self.ops.max(1.0);
+        if self.workload.sample_shift > 0 {
+            accesses = accesses.max(1.0);
         }
-        let sampled: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
-        (1.0 - cache.misses / sampled.max(1.0)).clamp(0.0, 1.0)
+        if accesses <= 0.0 {
+            return 1.0;
+        }
+        (1.0 - cache.misses / accesses).clamp(0.0, 1.0)
     }
 
     /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time, each with the leaves it has then
@@ -319,7 +326,7 @@ impl<'a> Run<'a> {
         }
         let evicted = cache.evicted_dirty * self.ops;
         // A split makes two pages dirty where the put that caused it made one.
-        let split = self.splits * (1.0 - cache.hit_ratio);
+        let split = self.splits * (1.0 - self.hit_ratio(cache));
         let swept = cache.dirty_at_checkpoint * checkpoints.len() as f64;
         evicted + split + swept + self.dirty_from_warmup()
     }
@@ -633,12 +640,13 @@ impl<'a> Run<'a> {
                 "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
             ));
         }
-        let successive = self.workload.successive as f64;
-        if successive > 0.1 * self.ops {
+        let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
+        let in_runs = in_runs * self.level.weight / self.ops.max(1.0);
+        if in_runs > 0.1 {
             warnings.push(format!(
-                "{:.0} % of the operations are on the key right behind the one before: pages are met in runs, so the predicted page \
-                 writes, which take accesses for independent, are far too many",
-                100.0 * successive / self.ops
+                "{:.0} % of the operations follow one on the key right before theirs: a trace of runs comes back to its pages sooner than \
+                 independent visits would, so the predicted page writes are too high",
+                100.0 * in_runs
             ));
         }
         if self.workload.sample_shift > 0 {

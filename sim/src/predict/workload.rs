@@ -60,6 +60,10 @@ pub(crate) struct KeyStats {
     pub(crate) reads: u32,
     /// Measured puts and deletes.
     pub(crate) writes: u32,
+    /// Of the reads and of the writes, those that come right after one of the same sort on the key right before this one: in a page that
+    /// holds both they are no visits of their own.
+    pub(crate) run_reads: u32,
+    pub(crate) run_writes: u32,
 }
 
 /// Sums over one part (warm-up or measured) of the trace: exact, not sampled.
@@ -117,8 +121,6 @@ pub struct Workload {
     pub warmup: Totals,
     /// The measured part.
     pub measured: Totals,
-    /// Measured operations on the key right behind that of the operation before: runs of blocks, not independent accesses.
-    pub successive: u64,
     /// The sample holds each key with probability `2^-sample_shift`.
     pub sample_shift: u32,
     /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
@@ -235,9 +237,8 @@ struct Pass {
     tick: u64,
     warmup: Totals,
     measured: Totals,
-    successive: u64,
-    /// Length and [`tail`] of the key before.
-    last: (usize, u64),
+    /// Length and [`tail`] of the key before, and whether it was written.
+    last: (usize, u64, bool),
     shift: u32,
     table: Table,
     keys: Vec<KeyStats>,
@@ -254,6 +255,7 @@ struct Waiting {
     key_len: u16,
     kind: OpKind,
     measured: bool,
+    follows: bool,
     value_len: u32,
     time: u32,
 }
@@ -266,8 +268,7 @@ impl Pass {
             tick: 1,
             warmup: Totals::default(),
             measured: Totals::default(),
-            successive: 0,
-            last: (0, 0),
+            last: (0, 0, false),
             shift: 0,
             table: Table::with_capacity(1 << 12),
             keys: Vec::new(),
@@ -280,12 +281,13 @@ impl Pass {
 
     fn take(&mut self, op: &Op) {
         let measured = self.seen >= self.span.warmup_ops;
-        let key = (op.key.len(), tail(&op.key));
-        let next = key.0 == self.last.0 && key.1.checked_sub(1) == Some(self.last.1);
+        let writes = matches!(op.kind, OpKind::Put | OpKind::Delete);
+        let key = (op.key.len(), tail(&op.key), writes);
+        let follows = key.1.checked_sub(1) == Some(self.last.1)
+            && (key.0, key.2) == (self.last.0, self.last.2);
         self.last = key;
         if measured {
             self.measured.add(op);
-            self.successive += u64::from(next);
         } else {
             self.warmup.add(op);
         }
@@ -307,6 +309,7 @@ impl Pass {
             key_len: u16::try_from(op.key.len()).unwrap_or(u16::MAX),
             kind: op.kind,
             measured,
+            follows,
             value_len: op.value_len,
             time,
         });
@@ -332,6 +335,11 @@ impl Pass {
                 None => self.enter(w),
             };
             let k = &mut self.keys[index as usize];
+            let in_run = u32::from(w.measured && w.follows);
+            match w.kind {
+                OpKind::Get | OpKind::Scan => k.run_reads += in_run,
+                OpKind::Put | OpKind::Delete => k.run_writes += in_run,
+            }
             match w.kind {
                 OpKind::Get | OpKind::Scan => {
                     k.reads += u32::from(w.measured);
@@ -376,6 +384,8 @@ impl Pass {
             first_put: NEVER,
             reads: 0,
             writes: 0,
+            run_reads: 0,
+            run_writes: 0,
         });
         self.arena
             .extend_from_slice(&self.waiting_keys[at..at + usize::from(w.key_len)]);
@@ -435,7 +445,6 @@ impl Pass {
         Workload {
             warmup: self.warmup,
             measured: self.measured,
-            successive: self.successive,
             sample_shift: self.shift,
             tick: self.tick,
             keys: self.keys,
