@@ -122,9 +122,6 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
         }
         config.fill = fill;
     }
-    if config.clients == 0 {
-        return Err(Failure::usage("--clients 0: expected at least 1"));
-    }
     config.timing = args.timing;
     config.predict = !args.no_predict;
     config.seed = args.seed;

@@ -152,6 +152,10 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --limit 0 --json out.json", "--limit"),
     ("replay good.trz --clients 0 --json out.json", "--clients"),
     (
+        "replay good.trz --clients 4000000000 --json out.json",
+        "--clients",
+    ),
+    (
         "replay good.trz --durability interval:5 --json out.json",
         "--durability",
     ),

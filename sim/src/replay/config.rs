@@ -82,7 +82,7 @@ pub struct ReplayConfig {
     pub cache: Size,
     /// When writes count as done.
     pub acknowledge: Acknowledge,
-    /// Virtual clients (threads on a file).
+    /// Virtual clients, at most 2^20 (threads on a file, at most 1,024).
     pub clients: u32,
     /// Share of the operations that is warm-up; `None`: what the trace marks.
     pub warmup: Option<f64>,

@@ -18,6 +18,12 @@ const SPARE_PAGES: f64 = 64.0;
 const MIN_FITTED_LOG: u64 = 1 << 20;
 const MIN_FITTED_LOG_PAGES: u64 = 64;
 
+/// Most clients of a simulated drive, each an event in the queue and an operation in hand.
+const MAX_VIRTUAL_CLIENTS: u32 = 1 << 20;
+
+/// Most clients of a file, each a thread.
+const MAX_THREADS: u32 = 1024;
+
 /// A replay whose every size is known.
 pub(super) struct Plan {
     /// Operations to replay, warm-up included.
@@ -38,6 +44,7 @@ pub(super) fn plan(
     config: &ReplayConfig,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Plan, ReplayError> {
+    check_clients(config)?;
     let mut reader = treering_traces::open(&config.trace)?;
     let header = reader.header().clone();
     let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);
@@ -83,6 +90,18 @@ pub(super) fn plan(
         zeros: header.zeros,
         warnings,
     })
+}
+
+fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
+    let most = match config.target {
+        Target::File(_) => MAX_THREADS,
+        Target::Ssd { .. } => MAX_VIRTUAL_CLIENTS,
+    };
+    if (1..=most).contains(&config.clients) {
+        return Ok(());
+    }
+    let why = format!("{}; expected 1 to {most}", config.clients);
+    Err(setting("clients", &why))
 }
 
 fn setting(flag: &'static str, why: &str) -> ReplayError {
