@@ -1,0 +1,197 @@
+----------------------------- MODULE DurableMap -----------------------------
+(***************************************************************************)
+(* The contract of every store in this project: a map from keys to values  *)
+(* that several clients use at once and that survives crashes.             *)
+(*                                                                         *)
+(*  - `get`, `put` and `delete` are linearizable: each takes effect in one *)
+(*    step between its call and its return (Read, Write).                  *)
+(*  - A scan is no snapshot.  It returns, for each key, a value that was   *)
+(*    current at some instant within the scan (ReadSome).                  *)
+(*  - Writes have an order, and a crash keeps a prefix of it: what is lost *)
+(*    is a suffix of which nothing was ever acknowledged (Crash).  Nothing *)
+(*    in the middle is missing, and nothing comes back.                    *)
+(*  - A client may be told that its write failed (Fail).  Then nothing is  *)
+(*    promised: the write may have happened, and may survive or not.       *)
+(*                                                                         *)
+(* A protocol refines this module by saying what `base`, `tail`, `call`    *)
+(* and `up` are in its own state.  What the contract leaves open on        *)
+(* purpose: a `get` may return a value that a crash then takes back, as    *)
+(* long as its `put` was not acknowledged (see FINDINGS.md, WalRecovery).  *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences
+
+CONSTANTS
+    Clients,    \* who calls
+    Keys,       \* what is asked for
+    Values,     \* what is stored
+    Absent,     \* the value of a key that is not there; deleting writes it
+    Pending     \* the result of a read that has not happened yet
+
+ASSUME Absent \notin Values /\ Pending \notin Values /\ Absent # Pending
+
+Contents == Values \cup {Absent}
+
+VARIABLES
+    base,       \* the map as no crash can undo it
+    tail,       \* the writes after it, in order: a crash may cut a suffix off
+    call,       \* what each client is waiting for
+    up          \* FALSE between a crash and the end of recovery
+
+vars == <<base, tail, call, up>>
+
+-----------------------------------------------------------------------------
+(* Calls.  One record for all kinds keeps refinement mappings short: a get *)
+(* fills `got` at its key, a scan at every key, a write sets `done`.       *)
+
+NotRead == [k \in Keys |-> Pending]
+
+Idle == [op |-> "none"]
+
+GetCall(k)      == [op |-> "get", key |-> k, got |-> Pending]
+WriteCall(k, v) == [op |-> "write", key |-> k, value |-> v, done |-> FALSE]
+ScanCall        == [op |-> "scan", got |-> NotRead]
+
+AllCalls ==
+    {Idle}
+    \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
+    \cup [op : {"write"}, key : Keys, value : Contents, done : BOOLEAN]
+    \cup [op : {"scan"}, got : [Keys -> Contents \cup {Pending}]]
+
+(* A write in the tail.  `by` is the client still waiting for it.          *)
+Nobody == "nobody"
+
+Entry == [by : Clients \cup {Nobody}, key : Keys, value : Contents]
+
+TypeInv ==
+    /\ base \in [Keys -> Contents]
+    /\ tail \in Seq(Entry)
+    /\ call \in [Clients -> AllCalls]
+    /\ up \in BOOLEAN
+
+-----------------------------------------------------------------------------
+RECURSIVE Apply(_, _)
+(* The map after the writes of a sequence.                                 *)
+Apply(map, writes) ==
+    IF writes = <<>> THEN map
+    ELSE Apply([map EXCEPT ![Head(writes).key] = Head(writes).value], Tail(writes))
+
+Current == Apply(base, tail)
+
+First(writes, n) == SubSeq(writes, 1, n)
+After(writes, n) == SubSeq(writes, n + 1, Len(writes))
+
+Init ==
+    /\ base = [k \in Keys |-> Absent]
+    /\ tail = <<>>
+    /\ call = [c \in Clients |-> Idle]
+    /\ up = TRUE
+
+(* A client asks.                                                          *)
+Call(c) ==
+    /\ up
+    /\ call[c] = Idle
+    /\ \E request \in {GetCall(k) : k \in Keys}
+                 \cup {WriteCall(k, v) : k \in Keys, v \in Contents}
+                 \cup {ScanCall} :
+          call' = [call EXCEPT ![c] = request]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* The instant at which a `get` takes effect.                              *)
+Read(c) ==
+    /\ up
+    /\ call[c].op = "get"
+    /\ call[c].got = Pending
+    /\ call' = [call EXCEPT ![c].got = Current[call[c].key]]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A scan looks at some more keys, all at the same instant.                *)
+ReadSome(c) ==
+    /\ up
+    /\ call[c].op = "scan"
+    /\ \E seen \in SUBSET {k \in Keys : call[c].got[k] = Pending} :
+          /\ seen # {}
+          /\ call' = [call EXCEPT ![c].got =
+                         [k \in Keys |-> IF k \in seen THEN Current[k] ELSE @[k]]]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* The instant at which a `put` or `delete` takes effect.  Some of the     *)
+(* writes up to it may become durable in the same step.                    *)
+Write(c) ==
+    /\ up
+    /\ call[c].op = "write"
+    /\ ~call[c].done
+    /\ LET all == Append(tail, [by |-> c, key |-> call[c].key, value |-> call[c].value])
+       IN \E n \in 0..Len(all) :
+             /\ base' = Apply(base, First(all, n))
+             /\ tail' = After(all, n)
+    /\ call' = [call EXCEPT ![c].done = TRUE]
+    /\ UNCHANGED up
+
+(* The oldest n writes become durable.                                     *)
+Harden(n) ==
+    /\ base' = Apply(base, First(tail, n))
+    /\ tail' = After(tail, n)
+    /\ UNCHANGED <<call, up>>
+
+InTail(c) == \E i \in 1..Len(tail) : tail[i].by = c
+
+Answered(c) ==
+    CASE call[c].op = "get"   -> call[c].got # Pending
+      [] call[c].op = "write" -> call[c].done /\ ~InTail(c)
+      [] call[c].op = "scan"  -> \A k \in Keys : call[c].got[k] # Pending
+      [] OTHER                -> FALSE
+
+(* A client has its answer.  For a write that is the acknowledgement.      *)
+Return(c) ==
+    /\ up
+    /\ Answered(c)
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A client is told that its call failed.                                  *)
+Fail(c) ==
+    /\ up
+    /\ call[c] # Idle
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ tail' = [i \in 1..Len(tail) |->
+                   IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
+    /\ UNCHANGED <<base, up>>
+
+(* The power goes; the oldest n writes of the tail survive.                *)
+Crash(n) ==
+    /\ base' = Apply(base, First(tail, n))
+    /\ tail' = <<>>
+    /\ call' = [c \in Clients |-> Idle]
+    /\ up' = FALSE
+
+Recover ==
+    /\ ~up
+    /\ up' = TRUE
+    /\ UNCHANGED <<base, tail, call>>
+
+Next ==
+    \/ \E c \in Clients :
+          Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c) \/ Return(c) \/ Fail(c)
+    \/ \E n \in 1..Len(tail) : Harden(n)
+    \/ \E n \in 0..Len(tail) : Crash(n)
+    \/ Recover
+
+Spec == Init /\ [][Next]_vars
+
+-----------------------------------------------------------------------------
+(* What follows from the above, said once more for the reader.             *)
+
+(* A client waits for at most one write.                                   *)
+OneWriteInv ==
+    \A i, j \in 1..Len(tail) :
+        tail[i].by = tail[j].by /\ tail[i].by # Nobody => i = j
+
+(* Only a write that has taken effect can be waiting in the tail.          *)
+WaitingInv ==
+    \A c \in Clients : InTail(c) => call[c].op = "write" /\ call[c].done
+
+(* After a crash every client has to ask again, and nothing is half done.  *)
+DownInv == ~up => tail = <<>> /\ \A c \in Clients : call[c] = Idle
+
+THEOREM Spec => [](TypeInv /\ OneWriteInv /\ WaitingInv /\ DownInv)
+=============================================================================
