@@ -1,0 +1,4 @@
+//! Runs the checkers and compares them.
+
+pub mod cpu;
+pub mod mirrors;
