@@ -6,7 +6,7 @@ use std::time::Duration;
 use stateright::{Checker, HasDiscoveries};
 
 use super::cpu;
-use crate::graph::{self, Counterexample, Graph};
+use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::durable_map::DurableMap;
 use crate::{Config, ConfigError, Mirror};
 
@@ -38,6 +38,11 @@ pub trait AnyMirror: Send + Sync {
     fn counterexample(&self) -> Option<Counterexample>;
     /// The text of a state of the graph.
     fn text(&self, state: u128) -> Option<String>;
+    /// Walks along a behaviour to a state that violates `property`.
+    ///
+    /// # Errors
+    /// A sentence about the first step that the mirror does not take, or the property that holds after all.
+    fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
     /// Bytes of a state.
     fn state_bytes(&self) -> usize;
     /// Serves Stateright Explorer; ends only with the process.
@@ -72,6 +77,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
 
     fn text(&self, state: u128) -> Option<String> {
         graph::mirror_text(&self.0, state)
+    }
+
+    fn walk(&self, steps: &[Step], property: &str) -> Result<(), String> {
+        graph::walk(&self.0, steps, property)
     }
 
     fn state_bytes(&self) -> usize {
