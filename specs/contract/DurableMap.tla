@@ -127,10 +127,11 @@ Write(c) ==
     /\ call' = [call EXCEPT ![c].done = TRUE]
     /\ UNCHANGED up
 
-(* The oldest n writes become durable.                                     *)
-Harden(n) ==
-    /\ base' = Apply(base, First(tail, n))
-    /\ tail' = After(tail, n)
+(* The oldest writes become durable, any number of them.                   *)
+Harden ==
+    /\ \E n \in 1..Len(tail) :
+          /\ base' = Apply(base, First(tail, n))
+          /\ tail' = After(tail, n)
     /\ UNCHANGED <<call, up>>
 
 InTail(c) == \E i \in 1..Len(tail) : tail[i].by = c
@@ -157,9 +158,9 @@ Fail(c) ==
                    IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
     /\ UNCHANGED <<base, up>>
 
-(* The power goes; the oldest n writes of the tail survive.                *)
-Crash(n) ==
-    /\ base' = Apply(base, First(tail, n))
+(* The power goes; the oldest writes of the tail survive, any number.      *)
+Crash ==
+    /\ \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))
     /\ tail' = <<>>
     /\ call' = [c \in Clients |-> Idle]
     /\ up' = FALSE
@@ -172,8 +173,8 @@ Recover ==
 Next ==
     \/ \E c \in Clients :
           Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c) \/ Return(c) \/ Fail(c)
-    \/ \E n \in 1..Len(tail) : Harden(n)
-    \/ \E n \in 0..Len(tail) : Crash(n)
+    \/ Harden
+    \/ Crash
     \/ Recover
 
 Spec == Init /\ [][Next]_vars

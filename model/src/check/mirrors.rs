@@ -1,0 +1,109 @@
+//! The mirrors by name.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use stateright::{Checker, HasDiscoveries};
+
+use super::cpu;
+use crate::graph::{self, Counterexample, Graph, Step};
+use crate::mirror::durable_map::DurableMap;
+use crate::{Config, ConfigError, Mirror};
+
+/// The specs that have a mirror.
+pub const SPECS: [&str; 1] = [DurableMap::SPEC];
+
+/// What a mirror's run found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Distinct states within the bounds; of a run that found a violation, those seen until then.
+    pub distinct: u64,
+    /// States on a longest shortest path, the initial one included.
+    pub depth: u64,
+    /// Time on the clock.
+    pub elapsed: Duration,
+    /// Time on the processor, where the system tells.
+    pub cpu: Option<Duration>,
+    /// Whether an invariant was violated.
+    pub violated: bool,
+}
+
+/// A mirror whose types are forgotten.
+pub trait AnyMirror: Send + Sync {
+    /// Checks the invariants with stateright, breadth first, one thread, until one is violated.
+    fn run(&self) -> Run;
+    /// The whole state graph.
+    fn graph(&self) -> Graph;
+    /// A shortest violation of an invariant.
+    fn counterexample(&self) -> Option<Counterexample>;
+    /// The text of a state of the graph.
+    fn text(&self, state: u128) -> Option<String>;
+    /// Walks along a behaviour to a state that violates `property`.
+    ///
+    /// # Errors
+    /// A sentence about the first step that the mirror does not take, or the property that holds after all.
+    fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
+    /// Bytes of a state.
+    fn state_bytes(&self) -> usize;
+    /// Serves Stateright Explorer; ends only with the process.
+    fn serve(&self, address: SocketAddr);
+}
+
+struct Typed<M>(M);
+
+impl<M: Mirror> AnyMirror for Typed<M> {
+    fn run(&self) -> Run {
+        let (clock, processor) = (std::time::Instant::now(), cpu::own());
+        let checker = (self.0.clone().checker())
+            .finish_when(HasDiscoveries::AnyFailures)
+            .spawn_bfs()
+            .join();
+        Run {
+            distinct: checker.unique_state_count() as u64,
+            depth: checker.max_depth() as u64,
+            elapsed: clock.elapsed(),
+            cpu: cpu::since(processor, cpu::own()),
+            violated: !checker.discoveries().is_empty(),
+        }
+    }
+
+    fn graph(&self) -> Graph {
+        graph::explore(&self.0)
+    }
+
+    fn counterexample(&self) -> Option<Counterexample> {
+        graph::counterexample(&self.0)
+    }
+
+    fn text(&self, state: u128) -> Option<String> {
+        graph::mirror_text(&self.0, state)
+    }
+
+    fn walk(&self, steps: &[Step], property: &str) -> Result<(), String> {
+        graph::walk(&self.0, steps, property)
+    }
+
+    fn state_bytes(&self) -> usize {
+        size_of::<M::State>()
+    }
+
+    fn serve(&self, address: SocketAddr) {
+        // Explorer asks the file system for nothing, and serves until the process ends.
+        self.0.clone().checker().serve(address);
+    }
+}
+
+fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
+    Ok(Box::new(Typed(M::from_config(config)?)))
+}
+
+/// The mirror of `spec` with the constants of `config`.
+///
+/// # Errors
+/// The configuration does not fit the mirror, or there is no such mirror.
+pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
+    match spec {
+        DurableMap::SPEC => typed::<DurableMap>(config),
+        _ => Err(config.wrong(spec, "has no mirror")),
+    }
+}

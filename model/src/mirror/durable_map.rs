@@ -1,0 +1,423 @@
+//! `specs/contract/DurableMap.tla`: the contract that every protocol refines.
+
+use stateright::{Model, Property};
+
+use super::{Mirror, listed};
+use crate::{Config, ConfigError, Value};
+
+/// Room in a state; a configuration that needs more is refused.
+const CLIENTS: usize = 3;
+const KEYS: usize = 3;
+const TAIL: usize = 4;
+
+/// A value: `ABSENT`, `PENDING`, or the number of one of `Values`.
+type Content = u8;
+const ABSENT: Content = 0xfe;
+const PENDING: Content = 0xff;
+
+const NOBODY: u8 = 0xff;
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// Nothing.
+    Idle,
+    /// `GetCall`.
+    Get {
+        /// Which key.
+        key: u8,
+        /// What was read.
+        got: u8,
+    },
+    /// `WriteCall`.
+    Write {
+        /// Which key.
+        key: u8,
+        /// What to write there.
+        value: u8,
+        /// Whether it has taken effect.
+        done: bool,
+    },
+    /// `ScanCall`.
+    Scan {
+        /// What was read at each key.
+        got: [u8; KEYS],
+    },
+}
+
+/// A write that a crash may undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Entry {
+    by: u8,
+    key: u8,
+    value: Content,
+}
+
+const NO_ENTRY: Entry = Entry {
+    by: NOBODY,
+    key: 0,
+    value: 0,
+};
+
+/// The variables of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    base: [Content; KEYS],
+    // invariant: entries from `tail_len` on are NO_ENTRY, so that equal states are equal bytes.
+    tail: [Entry; TAIL],
+    tail_len: u8,
+    call: [Call; CLIENTS],
+    up: bool,
+}
+
+/// A step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A client asks.
+    Call(u8, Call),
+    /// A `get` takes effect.
+    Read(u8),
+    /// A scan looks at the keys of a bit set.
+    ReadSome(u8, u8),
+    /// A write takes effect, and so many writes become durable.
+    Write(u8, u8),
+    /// A client has its answer.
+    Return(u8),
+    /// A client is told that its call failed.
+    Fail(u8),
+    /// So many writes become durable.
+    Harden(u8),
+    /// All but so many writes of the tail are lost.
+    Crash(u8),
+    /// The store is up again.
+    Recover,
+}
+
+/// The module with its constants.
+#[derive(Clone, Debug)]
+pub struct DurableMap {
+    clients: Vec<Value>,
+    keys: Vec<Value>,
+    values: Vec<Value>,
+    absent: Value,
+    pending: Value,
+    max_tail: u8,
+    invariants: Vec<&'static str>,
+}
+
+impl State {
+    fn tail(&self) -> &[Entry] {
+        &self.tail[..usize::from(self.tail_len)]
+    }
+
+    fn current(&self, key: u8) -> Content {
+        let last = self.tail().iter().rev().find(|entry| entry.key == key);
+        last.map_or(self.base[usize::from(key)], |entry| entry.value)
+    }
+
+    fn in_tail(&self, client: u8) -> bool {
+        self.tail().iter().any(|entry| entry.by == client)
+    }
+
+    /// The oldest `n` writes of the tail move into the base.
+    fn harden(&mut self, n: u8) {
+        let n = usize::from(n);
+        for entry in &self.tail[..n] {
+            self.base[usize::from(entry.key)] = entry.value;
+        }
+        self.tail.copy_within(n.., 0);
+        self.tail[TAIL - n..].fill(NO_ENTRY);
+        self.tail_len -= n as u8;
+    }
+
+    fn set_call(&mut self, client: u8, call: Call) {
+        self.call[usize::from(client)] = call;
+    }
+}
+
+impl DurableMap {
+    fn requests(&self) -> impl Iterator<Item = Call> {
+        let keys = 0..self.keys.len() as u8;
+        let gets = keys.clone().map(|key| Call::Get { key, got: PENDING });
+        let contents: Vec<Content> = (0..self.values.len() as u8).chain([ABSENT]).collect();
+        let writes = keys.flat_map(move |key| {
+            let write = move |value| Call::Write {
+                key,
+                value,
+                done: false,
+            };
+            contents.clone().into_iter().map(write)
+        });
+        gets.chain(writes).chain([Call::Scan {
+            got: [PENDING; KEYS],
+        }])
+    }
+
+    fn unread(&self, got: &[Content; KEYS]) -> u8 {
+        let keys = got[..self.keys.len()].iter();
+        keys.enumerate()
+            .fold(0, |set, (k, v)| set | u8::from(*v == PENDING) << k)
+    }
+
+    fn client_actions(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
+        match state.call[usize::from(c)] {
+            Call::Idle => {
+                actions.extend(self.requests().map(|request| Action::Call(c, request)));
+                return;
+            }
+            Call::Get { got: PENDING, .. } => actions.push(Action::Read(c)),
+            Call::Get { .. } => actions.push(Action::Return(c)),
+            Call::Write { done: false, .. } => {
+                actions.extend((0..=state.tail_len + 1).map(|n| Action::Write(c, n)));
+            }
+            Call::Write { .. } if state.in_tail(c) => {}
+            Call::Write { .. } => actions.push(Action::Return(c)),
+            Call::Scan { got } => match self.unread(&got) {
+                0 => actions.push(Action::Return(c)),
+                unread => {
+                    let subsets = (1..=unread).filter(|seen| seen & !unread == 0);
+                    actions.extend(subsets.map(|seen| Action::ReadSome(c, seen)));
+                }
+            },
+        }
+        actions.push(Action::Fail(c));
+    }
+
+    fn write(&self, state: &mut State, c: u8, hardened: u8) -> Option<()> {
+        let Call::Write { key, value, .. } = state.call[usize::from(c)] else {
+            return None;
+        };
+        let entry = Entry { by: c, key, value };
+        // One entry more than a state has room for may come and go in one step.
+        if hardened > 0 && usize::from(state.tail_len) == TAIL {
+            state.harden(1);
+            state.tail[TAIL - 1] = entry;
+            state.tail_len += 1;
+            state.harden(hardened - 1);
+        } else {
+            *state.tail.get_mut(usize::from(state.tail_len))? = entry;
+            state.tail_len += 1;
+            state.harden(hardened);
+        }
+        state.set_call(
+            c,
+            Call::Write {
+                key,
+                value,
+                done: true,
+            },
+        );
+        Some(())
+    }
+
+    fn content(&self, content: Content) -> Value {
+        match content {
+            ABSENT => self.absent.clone(),
+            PENDING => self.pending.clone(),
+            n => self.values[usize::from(n)].clone(),
+        }
+    }
+
+    fn map(&self, contents: &[Content; KEYS]) -> Value {
+        Value::fun(
+            self.keys
+                .iter()
+                .cloned()
+                .zip(contents.iter().map(|c| self.content(*c))),
+        )
+    }
+
+    fn call_value(&self, call: Call) -> Value {
+        let key = |k: u8| self.keys[usize::from(k)].clone();
+        match call {
+            Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Get { key: k, got } => Value::record([
+                ("op", Value::str("get")),
+                ("key", key(k)),
+                ("got", self.content(got)),
+            ]),
+            Call::Write {
+                key: k,
+                value,
+                done,
+            } => Value::record([
+                ("op", Value::str("write")),
+                ("key", key(k)),
+                ("value", self.content(value)),
+                ("done", done.into()),
+            ]),
+            Call::Scan { got } => {
+                Value::record([("op", Value::str("scan")), ("got", self.map(&got))])
+            }
+        }
+    }
+
+    fn entry_value(&self, entry: &Entry) -> Value {
+        Value::record([
+            (
+                "by",
+                match entry.by {
+                    NOBODY => Value::str("nobody"),
+                    c => self.clients[usize::from(c)].clone(),
+                },
+            ),
+            ("key", self.keys[usize::from(entry.key)].clone()),
+            ("value", self.content(entry.value)),
+        ])
+    }
+
+    /// Each value is of the set that its variable ranges over: by construction, but for the numbers.
+    fn type_inv(&self, s: &State) -> bool {
+        let content = |c: Content| c == ABSENT || usize::from(c) < self.values.len();
+        let keys = self.keys.len();
+        s.base[..keys].iter().all(|c| content(*c))
+            && s.tail()
+                .iter()
+                .all(|e| content(e.value) && usize::from(e.key) < keys)
+    }
+
+    fn one_write_inv(&self, s: &State) -> bool {
+        let waiting = |c: u8| s.tail().iter().filter(|entry| entry.by == c).count();
+        (0..self.clients.len() as u8).all(|c| waiting(c) <= 1)
+    }
+
+    fn waiting_inv(&self, s: &State) -> bool {
+        let wrote = |c: u8| matches!(s.call[usize::from(c)], Call::Write { done: true, .. });
+        (0..self.clients.len() as u8).all(|c| !s.in_tail(c) || wrote(c))
+    }
+
+    fn down_inv(&self, s: &State) -> bool {
+        s.up || (s.tail_len == 0 && s.call.iter().all(|call| *call == Call::Idle))
+    }
+}
+
+type Invariant = fn(&DurableMap, &State) -> bool;
+
+const INVARIANTS: [(&str, Invariant); 4] = [
+    ("TypeInv", DurableMap::type_inv),
+    ("OneWriteInv", DurableMap::one_write_inv),
+    ("WaitingInv", DurableMap::waiting_inv),
+    ("DownInv", DurableMap::down_inv),
+];
+
+impl Model for DurableMap {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            base: [ABSENT; KEYS],
+            tail: [NO_ENTRY; TAIL],
+            tail_len: 0,
+            call: [Call::Idle; CLIENTS],
+            up: true,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.up {
+            for c in 0..self.clients.len() as u8 {
+                self.client_actions(state, c, actions);
+            }
+        } else {
+            actions.push(Action::Recover);
+        }
+        actions.extend((1..=state.tail_len).map(Action::Harden));
+        actions.extend((0..=state.tail_len).map(Action::Crash));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = *state;
+        match action {
+            Action::Call(c, request) => next.set_call(c, request),
+            Action::Read(c) => {
+                if let Call::Get { key, .. } = state.call[usize::from(c)] {
+                    let got = state.current(key);
+                    next.set_call(c, Call::Get { key, got });
+                }
+            }
+            Action::ReadSome(c, seen) => {
+                if let Call::Scan { got } = &mut next.call[usize::from(c)] {
+                    for key in (0..KEYS as u8).filter(|key| seen >> key & 1 == 1) {
+                        got[usize::from(key)] = state.current(key);
+                    }
+                }
+            }
+            Action::Write(c, hardened) => self.write(&mut next, c, hardened)?,
+            Action::Return(c) => next.set_call(c, Call::Idle),
+            Action::Fail(c) => {
+                next.set_call(c, Call::Idle);
+                let waiting = next.tail.iter_mut().filter(|entry| entry.by == c);
+                waiting.for_each(|entry| entry.by = NOBODY);
+            }
+            Action::Harden(n) => next.harden(n),
+            Action::Crash(kept) => {
+                next.harden(kept);
+                next.tail = [NO_ENTRY; TAIL];
+                next.tail_len = 0;
+                next.call = [Call::Idle; CLIENTS];
+                next.up = false;
+            }
+            Action::Recover => next.up = true,
+        }
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let known = INVARIANTS.iter();
+        known
+            .filter(|(name, _)| self.invariants.contains(name))
+            .map(|(name, condition)| Property::always(name, *condition))
+            .collect()
+    }
+
+    /// `TailLimit` of the wrapper.
+    fn within_boundary(&self, state: &State) -> bool {
+        state.tail_len <= self.max_tail
+    }
+}
+
+impl Mirror for DurableMap {
+    const SPEC: &'static str = "DurableMap";
+
+    fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        let invariants = listed(config, &INVARIANTS)?;
+        Ok(Self {
+            clients: config.members("Clients", CLIENTS)?,
+            keys: config.members("Keys", KEYS)?,
+            values: config.members("Values", 200)?,
+            absent: config.constant_value("Absent")?.clone(),
+            pending: config.constant_value("Pending")?.clone(),
+            // A write appends before it is judged against the limit.
+            max_tail: config.int("MaxTail", TAIL as u8 - 1)?,
+            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+        })
+    }
+
+    fn label(action: &Action) -> &'static str {
+        match action {
+            Action::Call(..) => "Call",
+            Action::Read(..) => "Read",
+            Action::ReadSome(..) => "ReadSome",
+            Action::Write(..) => "Write",
+            Action::Return(..) => "Return",
+            Action::Fail(..) => "Fail",
+            Action::Harden(..) => "Harden",
+            Action::Crash(..) => "Crash",
+            Action::Recover => "Recover",
+        }
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        let calls = state.call.iter().map(|call| self.call_value(*call));
+        vec![
+            ("base", self.map(&state.base)),
+            (
+                "tail",
+                Value::seq(state.tail().iter().map(|entry| self.entry_value(entry))),
+            ),
+            ("call", Value::fun(self.clients.iter().cloned().zip(calls))),
+            ("up", state.up.into()),
+        ]
+    }
+}

@@ -1,0 +1,55 @@
+//! The mirrors: one module a spec, with constants, actions and invariants of the same names.
+//!
+//! A mirror's state is small and flat, so that a checker copies and hashes it cheaply; what it means in TLA+ is said by
+//! [`Mirror::variables`], and that alone is compared with TLC's states.
+
+pub mod durable_map;
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use stateright::Model;
+
+use crate::{Config, ConfigError, Value};
+
+/// A spec in Rust.
+pub trait Mirror:
+    Model<
+        State: Clone + Debug + Eq + Hash + Send + Sync + 'static,
+        Action: Clone + Debug + PartialEq + Send + Sync + 'static,
+    > + Clone
+    + Send
+    + Sync
+    + 'static
+{
+    /// The module's name, e.g. `DurableMap`.
+    const SPEC: &'static str;
+
+    /// The model with the constants of a configuration, and the invariants that it lists as its properties.
+    ///
+    /// # Errors
+    /// A constant is missing, of another kind, or larger than the mirror's state has room for.
+    fn from_config(config: &Config) -> Result<Self, ConfigError>;
+
+    /// The name of the action in TLA+: the label of the edge.
+    fn label(action: &Self::Action) -> &'static str;
+
+    /// The variables of the module in this state, as TLA+ values.
+    fn variables(&self, state: &Self::State) -> Vec<(&'static str, Value)>;
+}
+
+/// Of `all` invariants of a mirror those that a configuration lists; for [`Mirror::from_config`].
+///
+/// # Errors
+/// One is listed that the mirror does not have.
+pub fn listed<'a, T>(
+    config: &Config,
+    all: &'a [(&'static str, T)],
+) -> Result<Vec<&'a (&'static str, T)>, ConfigError> {
+    let find = |name: &String| {
+        all.iter()
+            .find(|(known, _)| known == name)
+            .ok_or_else(|| config.wrong(name, "is not an invariant of the mirror"))
+    };
+    config.invariants.iter().map(find).collect()
+}
