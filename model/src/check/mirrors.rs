@@ -8,10 +8,11 @@ use stateright::{Checker, HasDiscoveries};
 use super::cpu;
 use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::durable_map::DurableMap;
+use crate::mirror::mini_page::MiniPage;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 1] = [DurableMap::SPEC];
+pub const SPECS: [&str; 2] = [DurableMap::SPEC, MiniPage::SPEC];
 
 /// What a mirror's run found.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +105,7 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
     match spec {
         DurableMap::SPEC => typed::<DurableMap>(config),
+        MiniPage::SPEC => typed::<MiniPage>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
     }
 }
