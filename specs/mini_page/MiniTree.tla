@@ -250,17 +250,19 @@ AllocateRight(c) ==
     /\ step[c] = "split"
     /\ \E s \in SplitKeys(c) :
           LET p == at[c]  q == FreePage
-          IN /\ low'  = [low EXCEPT ![q] = s]
-             /\ high' = [high EXCEPT ![q] = high[p]]
-             /\ leaf' = [leaf EXCEPT ![q] = NotBelow(Whole(p), s, Absent)]
-             /\ mini' = [mini EXCEPT ![q] =
+          IN /\ lock' = LockedFor(c, q)
+             /\ right' = [right EXCEPT ![c] = q]
+             /\ IF Bug = "separator-first"
+                THEN inner' = [inner EXCEPT ![s] = q] /\ innerLock' = Nobody /\ UNCHANGED treeVars
+                ELSE /\ low'  = [low EXCEPT ![q] = s]
+                     /\ high' = [high EXCEPT ![q] = high[p]]
+                     /\ leaf' = [leaf EXCEPT ![q] = NotBelow(Whole(p), s, Absent)]
+                     /\ mini' = [mini EXCEPT ![q] =
                             IF Bug \in {"as-published-one-split", "split-loses-right-records"}
                             THEN NoMini ELSE MiniOf(p, NotBelow(mini[p].rec, s, NoRecord))]
-             /\ lock' = LockedFor(c, q)
-             /\ right' = [right EXCEPT ![c] = q]
-             /\ inner' = IF Bug = "separator-first" THEN [inner EXCEPT ![s] = q] ELSE inner
+                     /\ UNCHANGED <<inner, innerLock>>
     /\ Go(c, "divided")
-    /\ UNCHANGED <<innerLock, call, at, outdated, ghosts>>
+    /\ UNCHANGED <<call, at, outdated, ghosts>>
 
 ShortenLeft(c) ==
     /\ step[c] = "divided"
@@ -317,6 +319,7 @@ LockRight(c) ==
     /\ LET q == Child(high[at[c]])
        IN /\ Free(q)
           /\ lock' = LockedFor(c, q)
+          /\ Bug = "inner-before-right" => JoinFits(at[c], q)
           /\ right' = [right EXCEPT ![c] = q]
     /\ Go(c, IF Bug = "inner-before-right" THEN "join" ELSE "both")
     /\ UNCHANGED <<inner, innerLock, treeVars, call, at, outdated, ghosts>>

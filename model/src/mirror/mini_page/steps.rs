@@ -83,6 +83,11 @@ impl MiniPage {
     }
 }
 
+/// Where a key lies in an array. Only a bug that has been seen already asks for the key below the first.
+fn slot(key: u8) -> Option<usize> {
+    usize::from(key).checked_sub(1)
+}
+
 /// Nothing where a guard is false.
 fn guard(enabled: bool) -> Option<()> {
     enabled.then_some(())
@@ -402,17 +407,16 @@ impl MiniPage {
             _ => (left.leaf, left.mini.rec),
         };
         let mut next = *s;
-        *next.page_mut(q) = Page {
-            low: split,
-            high: left.high,
-            writer: c,
-            readers: 0,
-            leaf: half(&whole, split, true, ABSENT),
-            mini: self.sizes.shrunk(half(&records, split, true, Record::NONE)),
-        };
         if self.bug == Bug::SeparatorFirst {
             next.inner[usize::from(split) - 1] = q;
+            next.inner_lock = NOBODY;
+        } else {
+            let page = next.page_mut(q);
+            (page.low, page.high) = (split, left.high);
+            page.leaf = half(&whole, split, true, ABSENT);
+            page.mini = (self.sizes).shrunk(half(&records, split, true, Record::NONE));
         }
+        next.page_mut(q).writer = c;
         next.client_mut(c).right = q;
         next.go(c, Step::Divided);
         Some(next)
@@ -421,6 +425,7 @@ impl MiniPage {
     fn shorten_left(&self, s: &State, c: u8) -> Option<State> {
         guard(s.client(c).step == Step::Divided)?;
         let split = s.page(s.client(c).right).low;
+        slot(split)?;
         let mut next = *s;
         let page = next.page_mut(s.client(c).at);
         if self.bug == Bug::PublishedOneSplit {
@@ -442,7 +447,7 @@ impl MiniPage {
         let client = *s.client(c);
         guard(client.step == Step::Shortened)?;
         let mut next = *s;
-        next.inner[usize::from(s.page(client.right).low) - 1] = client.right;
+        next.inner[slot(s.page(client.right).low)?] = client.right;
         next.inner_lock = NOBODY;
         next.outdate();
         if client.call == Call::Idle {
@@ -489,6 +494,7 @@ impl MiniPage {
         guard(s.client(c).step == before)?;
         let q = s.child(s.page_of(c).high);
         guard(s.page(q).is_free())?;
+        guard(!inner_first || self.join_fits(s, s.client(c).at, q))?;
         let mut next = *s;
         next.page_mut(q).writer = c;
         next.client_mut(c).right = q;
@@ -533,7 +539,7 @@ impl MiniPage {
         };
         let mut next = *s;
         let page = next.page_mut(client.at);
-        let from = usize::from(right.low) - 1;
+        let from = slot(right.low)?;
         page.leaf = page.merged(self.bug);
         page.leaf[from..].copy_from_slice(&moved[from..]);
         page.mini = Mini::NONE;
@@ -547,7 +553,7 @@ impl MiniPage {
         guard(client.step == Step::Joined)?;
         let mut next = *s;
         if self.bug != Bug::JoinLeavesSeparator {
-            next.inner[usize::from(s.page(client.right).low) - 1] = NO_PAGE;
+            next.inner[slot(s.page(client.right).low)?] = NO_PAGE;
         }
         next.inner_lock = NOBODY;
         if self.bug != Bug::JoinKeepsVersion {
