@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stateright::{Checker, HasDiscoveries};
 
-use super::cpu;
+use super::{cpu, explorer};
 use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::durable_map::DurableMap;
 use crate::{Config, ConfigError, Mirror};
@@ -88,8 +88,7 @@ impl<M: Mirror> AnyMirror for Typed<M> {
     }
 
     fn serve(&self, address: SocketAddr) {
-        // Explorer asks the file system for nothing, and serves until the process ends.
-        self.0.clone().checker().serve(address);
+        explorer::serve(&self.0, address);
     }
 }
 
