@@ -19,9 +19,9 @@ MCMayWrite(c, k, v) ==
     /\ Odd # {} => /\ (c \in Odd) <=> (asked % 2 = 0)
                    /\ (k \in OddKeys) <=> (asked % 2 = 0)
 
-MCMayCrash == crashes < MaxCrashes
+MCMayCrash(n) == n < MaxCrashes
 
-MCMayFail == FlushesFail
+MCMayFail(n) == FlushesFail
 
 ContractProp == Contract!Spec
 

@@ -35,8 +35,8 @@ Init ==
 (* Bounds, for the wrapper.                                                *)
 MayGet(c, k)      == TRUE
 MayWrite(c, k, v) == TRUE
-MayFail           == TRUE
-MayCrash          == TRUE
+MayFail(n)        == TRUE     \* after n crashes
+MayCrash(n)       == TRUE
 
 -----------------------------------------------------------------------------
 (* Clients.                                                                *)
@@ -189,7 +189,7 @@ CompleteFlush ==
 (* next opening.  A failed write comes to the same.  Volume::flush,        *)
 (* Log::finish, Pager::poison.                                             *)
 FailFlush ==
-    /\ MayFail
+    /\ MayFail(crashes)
     /\ durable < flushing \/ checkpoint.at \in {"sweep", "written"}
     /\ ~poisoned
     /\ lost' = [log |-> Unflushed(logDev), pages |-> Unflushed(pageDev),
@@ -295,7 +295,7 @@ TruncateLog ==
 (* The power goes, at any time, also during recovery.  Each block is left  *)
 (* in any of its versions, independently of the others.                    *)
 Crash ==
-    /\ MayCrash
+    /\ MayCrash(crashes)
     /\ phase # "down"
     /\ \E log \in AfterCrash(logDev), pages \in AfterCrash(pageDev), super \in Survivors(superDev) :
           /\ logDev' = AllDurably(log)
