@@ -116,6 +116,18 @@ Apply(map, records) ==
     IF records = <<>> THEN map
     ELSE Apply([map EXCEPT ![Head(records).key] = Head(records).value], Tail(records))
 
+Init ==
+    /\ call = [c \in Clients |-> Idle] /\ asked = 0
+    /\ buffer = <<>> /\ durable = 0 /\ flushing = 0
+    /\ epoch = 1 /\ oldest = 0 /\ poisoned = FALSE
+    /\ page = EmptyPages /\ dirtied = Clean
+    /\ checkpoint = Done /\ phase = "up" /\ redone = 0
+    /\ logDev = [p \in Places |-> Durably(NoBlock)]
+    /\ pageDev = AllDurably(EmptyPages)
+    /\ superDev = Durably([epoch |-> 1, redo |-> 0])
+    /\ lost = NothingLost
+    /\ base = [k \in Keys |-> Absent] /\ verdict = "fine" /\ crashes = 0
+
 -----------------------------------------------------------------------------
 (* What recovery makes of the device's blocks.                             *)
 
