@@ -4,6 +4,7 @@
 //! [`Mirror::variables`], and that alone is compared with TLC's states.
 
 pub mod durable_map;
+pub mod wal_recovery;
 
 use std::fmt::Debug;
 use std::hash::Hash;
