@@ -155,16 +155,21 @@ Recovered(log, pages, super) ==
 CutOff(value, end) ==
     \E n \in (durable + 1)..End : n > end /\ Tail_[n - durable].value = value
 
-(* The observer's opinion of a crash that leaves these blocks.             *)
+(* What the contract allows a crash to leave while the store is up.        *)
+Prefixes == {Apply(base, SubSeq(Tail_, 1, n)) : n \in 0..Len(Tail_)}
+
+(* The observer's opinion of a crash that leaves these blocks.  If it is   *)
+(* not a prefix, a log that ends too early was the reason, or another.     *)
 Judge(log, pages, super) ==
     LET end == LogFoundEnd(log, super)
         map == Recovered(log, pages, super)
     IN IF phase # "up"
        THEN IF map = base THEN "fine" ELSE "changed"
-       ELSE IF end < durable THEN "lost"
-       ELSE IF end > End \/ map # Apply(base, SubSeq(Tail_, 1, end - durable)) THEN "mixed"
-       ELSE IF Reads # "free"
-               /\ \E c \in Clients : call[c].op = "get" /\ call[c].got # Pending
+       ELSE IF map \notin Prefixes
+            THEN IF end < durable THEN "lost" ELSE "mixed"
+       ELSE IF /\ Reads # "free"
+               /\ \E c \in Clients : /\ call[c].op = "get"
+                                     /\ call[c].got # Pending
                                      /\ CutOff(call[c].got, end)
             THEN "vanished"
        ELSE "fine"

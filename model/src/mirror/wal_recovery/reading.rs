@@ -123,10 +123,12 @@ impl WalRecovery {
             } else {
                 Verdict::Changed
             }
-        } else if end < s.it.durable {
-            Verdict::Lost
-        } else if end > self.end(s) || map != self.base_after(s, end - s.it.durable) {
-            Verdict::Mixed
+        } else if !self.is_prefix(s, &map) {
+            if end < s.it.durable {
+                Verdict::Lost
+            } else {
+                Verdict::Mixed
+            }
         } else if self.reads != Reads::Free && self.takes_back(s, end) {
             Verdict::Vanished
         } else {
@@ -135,9 +137,20 @@ impl WalRecovery {
         (map, verdict)
     }
 
+    /// Whether the contract allows a crash to leave this map: `Prefixes`.
+    fn is_prefix(&self, s: &State, map: &Map) -> bool {
+        let mut prefix = s.base;
+        *map == prefix
+            || self.tail(s).iter().any(|record| {
+                prefix[record.key()] = record.value();
+                *map == prefix
+            })
+    }
+
     /// Whether some client has got a value whose write lies behind `end`.
     fn takes_back(&self, s: &State, end: u8) -> bool {
-        let cut_off = &self.tail(s)[usize::from(end - s.it.durable)..];
+        let kept = usize::from(end.saturating_sub(s.it.durable));
+        let cut_off = self.tail(s).get(kept..).unwrap_or(&[]);
         s.call.iter().any(|call| match call {
             Call::Get { got, .. } if *got != PENDING => cut_off.iter().any(|r| r.value() == *got),
             _ => false,
