@@ -88,7 +88,7 @@ impl WalRecovery {
             actions.extend(keys.map(|k| Action::CallGet(c, k)));
         }
         if s.it.asked < self.values {
-            let odd_turn = s.it.asked % 2 == 0;
+            let odd_turn = s.it.asked.is_multiple_of(2);
             let may = |set: u8, member: u8| self.odd == 0 || (set >> member & 1 == 1) == odd_turn;
             if may(self.odd, c) {
                 let keys = self.keys().filter(|k| may(self.odd_keys, *k));
