@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use stateright::{Checker, HasDiscoveries};
 
-use super::cpu;
+use super::{cpu, explorer};
 use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::durable_map::DurableMap;
 use crate::mirror::mini_page::MiniPage;
+use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 2] = [DurableMap::SPEC, MiniPage::SPEC];
+pub const SPECS: [&str; 3] = [DurableMap::SPEC, MiniPage::SPEC, WalRecovery::SPEC];
 
 /// What a mirror's run found.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,8 +90,7 @@ impl<M: Mirror> AnyMirror for Typed<M> {
     }
 
     fn serve(&self, address: SocketAddr) {
-        // Explorer asks the file system for nothing, and serves until the process ends.
-        self.0.clone().checker().serve(address);
+        explorer::serve(&self.0, address);
     }
 }
 
@@ -106,6 +106,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
     match spec {
         DurableMap::SPEC => typed::<DurableMap>(config),
         MiniPage::SPEC => typed::<MiniPage>(config),
+        WalRecovery::SPEC => typed::<WalRecovery>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
     }
 }

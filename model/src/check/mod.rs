@@ -5,6 +5,7 @@
 
 pub mod configs;
 pub mod cpu;
+mod explorer;
 pub mod manifest;
 pub mod mirrors;
 pub mod output;

@@ -104,3 +104,30 @@ pub fn replay(
         .collect::<Result<_, String>>()?;
     mirror.walk(&steps, property)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "CONSTANTS\nClients = {c1}\nKeys = {k1}\nValues = {v1}\nAbsent = Absent\nPending = Pending\n\
+        MaxTail = 1\nBug = \"none\"\nINVARIANTS DownInv\n";
+    const FIRST: &str =
+        "base = (k1 :> Absent)\ncall = (c1 :> [op |-> \"none\"])\ntail = <<>>\nup = TRUE\n";
+
+    #[test]
+    fn a_story_that_is_none_of_the_mirrors_is_refused_with_its_step() {
+        let tell = |steps: &[(&str, &str)], property| replay("DurableMap", CONFIG, steps, property);
+        let fail = |steps: &[(&str, &str)], property| tell(steps, property).unwrap_err();
+        assert_eq!(
+            fail(&[("", FIRST)], "DownInv"),
+            "DownInv holds in the last state"
+        );
+        assert_eq!(
+            fail(&[("", FIRST), ("Recover", FIRST)], "DownInv"),
+            "step 2: no Recover leads to this state"
+        );
+        assert!(fail(&[("", FIRST)], "TypeInv").contains("is not an invariant"));
+        assert!(fail(&[], "DownInv").contains("one step or more"));
+        assert!(fail(&[("", "base = ")], "DownInv").contains("expected"));
+    }
+}

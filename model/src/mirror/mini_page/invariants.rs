@@ -46,10 +46,14 @@ impl MiniPage {
     /// The page of `Actual` that has the key, if it is one.
     fn home<'a>(&self, s: &'a State, actual: u8, key: u8) -> Option<&'a Page> {
         let pages = self.pages(s).iter().enumerate();
-        let mut covering =
-            pages.filter_map(|(i, page)| (actual >> i & 1 == 1 && page.covers(key)).then_some(page));
+        let mut covering = pages
+            .filter_map(|(i, page)| (actual >> i & 1 == 1 && page.covers(key)).then_some(page));
         let home = covering.next();
-        if covering.next().is_some() { None } else { home }
+        if covering.next().is_some() {
+            None
+        } else {
+            home
+        }
     }
 
     /// Each value is of the set that its variable ranges over: by construction, but for the numbers.
@@ -61,7 +65,10 @@ impl MiniPage {
                 && p.leaf.iter().all(|c| content(*c))
                 && p.mini.rec.iter().all(|r| content(r.value()))
         };
-        let client = s.client.iter().all(|c| c.at <= self.pages && c.right <= self.pages);
+        let client = s
+            .client
+            .iter()
+            .all(|c| c.at <= self.pages && c.right <= self.pages);
         client && self.pages(s).iter().all(page) && s.inner.iter().all(|p| *p <= self.pages)
     }
 

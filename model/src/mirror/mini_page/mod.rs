@@ -79,9 +79,15 @@ const BUGS: [(&str, Bug); 24] = [
     ("join-drops-dirty", Bug::JoinDropsDirty),
     ("join-leaves-separator", Bug::JoinLeavesSeparator),
     ("join-keeps-version", Bug::JoinKeepsVersion),
-    ("as-published-early-validation", Bug::PublishedEarlyValidation),
+    (
+        "as-published-early-validation",
+        Bug::PublishedEarlyValidation,
+    ),
     ("as-published-cold-mirror", Bug::PublishedColdMirror),
-    ("as-published-insert-after-merge", Bug::PublishedInsertAfterMerge),
+    (
+        "as-published-insert-after-merge",
+        Bug::PublishedInsertAfterMerge,
+    ),
     ("as-published-one-split", Bug::PublishedOneSplit),
     ("as-published-late-promotion", Bug::PublishedLatePromotion),
 ];
@@ -661,7 +667,10 @@ fn integers(config: &Config, name: &str, most: usize) -> Result<Vec<u8>, ConfigE
     let members = config.members(name, most)?;
     let small = |value: &Value| match value {
         Value::Int(n @ 1..) if *n <= most as i64 => Ok(*n as u8),
-        other => Err(config.wrong(name, format!("expected integers 1 to {most}, found {other}"))),
+        other => Err(config.wrong(
+            name,
+            format!("expected integers 1 to {most}, found {other}"),
+        )),
     };
     members.iter().map(small).collect()
 }
