@@ -90,10 +90,10 @@ WriteRecord(c) ==
     /\ step[c] = "write"
     /\ HasRecord(c) \/ HasRoom(MiniOfClient(c))
     /\ LET p == Page(c)  k == Key(c)  v == call[c].value
-       IN /\ IF Bug = "mirror-bypassed" /\ mini[p].mirror
-             THEN leaf' = [leaf EXCEPT ![p][k] = v] /\ mini' = mini
-             ELSE /\ mini' = [mini EXCEPT ![p].rec[k] = Written(v, HasRecord(c))]
-                  /\ leaf' = leaf
+           bypass == Bug = "mirror-bypassed" /\ mini[p].mirror
+       IN /\ mini' = IF bypass THEN mini
+                     ELSE [mini EXCEPT ![p].rec[k] = Written(v, HasRecord(c))]
+          /\ leaf' = IF bypass THEN [leaf EXCEPT ![p][k] = v] ELSE leaf
           /\ store' = [store EXCEPT ![k] = v]
     /\ Leave(c, "answered")
     /\ UNCHANGED <<inner, innerLock, low, high, call, right, outdated, honest>>

@@ -249,18 +249,18 @@ Whole(p) ==
 AllocateRight(c) ==
     /\ step[c] = "split"
     /\ \E s \in SplitKeys(c) :
-          LET p == at[c]  q == FreePage
-          IN /\ lock' = LockedFor(c, q)
-             /\ right' = [right EXCEPT ![c] = q]
-             /\ IF Bug = "separator-first"
-                THEN inner' = [inner EXCEPT ![s] = q] /\ innerLock' = Nobody /\ UNCHANGED treeVars
-                ELSE /\ low'  = [low EXCEPT ![q] = s]
-                     /\ high' = [high EXCEPT ![q] = high[p]]
-                     /\ leaf' = [leaf EXCEPT ![q] = NotBelow(Whole(p), s, Absent)]
-                     /\ mini' = [mini EXCEPT ![q] =
-                            IF Bug \in {"as-published-one-split", "split-loses-right-records"}
+          LET p == at[c]  q == FreePage  early == Bug = "separator-first"
+          IN /\ low'  = [low EXCEPT ![q] = IF early THEN 0 ELSE s]
+             /\ high' = [high EXCEPT ![q] = IF early THEN 0 ELSE high[p]]
+             /\ leaf' = [leaf EXCEPT ![q] =
+                            IF early THEN EmptyImage ELSE NotBelow(Whole(p), s, Absent)]
+             /\ mini' = [mini EXCEPT ![q] =
+                            IF early \/ Bug \in {"as-published-one-split", "split-loses-right-records"}
                             THEN NoMini ELSE MiniOf(p, NotBelow(mini[p].rec, s, NoRecord))]
-                     /\ UNCHANGED <<inner, innerLock>>
+             /\ inner' = IF early THEN [inner EXCEPT ![s] = q] ELSE inner
+             /\ innerLock' = IF early THEN Nobody ELSE innerLock
+             /\ lock' = LockedFor(c, q)
+             /\ right' = [right EXCEPT ![c] = q]
     /\ Go(c, "divided")
     /\ UNCHANGED <<call, at, outdated, ghosts>>
 
