@@ -12,6 +12,8 @@ mod invariants;
 
 pub mod records;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::hash::{Hash, Hasher};

@@ -6,7 +6,7 @@ use super::{Bug, CLIENTS, Call, Client, MiniPage, NOBODY, PAGES, Rows, State, St
 use crate::mirror::listed;
 use crate::{Config, ConfigError, Value};
 
-const BUGS: [(&str, Bug); 24] = [
+pub(super) const BUGS: [(&str, Bug); 24] = [
     ("none", Bug::None),
     ("merge-drops-tombstone", Bug::MergeDropsTombstone),
     ("cold-dirty-dropped", Bug::ColdDirtyDropped),
