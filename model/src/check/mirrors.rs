@@ -1,5 +1,6 @@
 //! The mirrors by name.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub trait AnyMirror: Send + Sync {
     fn graph(&self) -> Graph;
     /// A shortest violation of an invariant.
     fn counterexample(&self) -> Option<Counterexample>;
+    /// The names of all actions that are ever taken.
+    fn labels(&self) -> BTreeSet<&'static str>;
     /// The text of a state of the graph.
     fn text(&self, state: u128) -> Option<String>;
     /// Walks along a behaviour to a state that violates `property`.
@@ -70,6 +73,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
 
     fn graph(&self) -> Graph {
         graph::explore(&self.0)
+    }
+
+    fn labels(&self) -> BTreeSet<&'static str> {
+        graph::labels(&self.0)
     }
 
     fn counterexample(&self) -> Option<Counterexample> {
