@@ -307,10 +307,10 @@ pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), cra
     Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror))
 }
 
-/// Whether the mirror can say anything of a model: temporal properties are TLC's.
+/// Whether the mirror can say anything of a model: temporal properties are TLC's, and stateright looks at nothing without an invariant.
 #[must_use]
 pub fn mirror_applies(model: &BoundedModel) -> bool {
-    !model.is_temporal()
+    !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
 /// Whether this model's state graph is compared edge by edge: the full ones are too large, and where TLC judges temporal
