@@ -10,6 +10,7 @@
 //! | [`failure`] | one line on stderr and an exit status |
 
 mod args;
+mod check_cmd;
 mod crash_writer_cmd;
 mod devices_cmd;
 mod failure;
@@ -63,6 +64,8 @@ fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Gen(args)) => gen_cmd::run(&args),
         Some(Command::Trace(TraceCommand::Info(args))) => info_cmd::run(&args),
         Some(Command::Devices(args)) => devices_cmd::run(&args),
+        Some(Command::Check(args)) => check_cmd::run(&args),
+        Some(Command::Explore(args)) => check_cmd::explore(&args),
         Some(Command::Completions(args)) => completions(&args),
         Some(Command::CrashWriter(args)) => crash_writer_cmd::run(&args),
     }

@@ -137,6 +137,24 @@ const BAD: &[(&str, &str)] = &[
         "nowhere/out.trz",
     ),
     ("gen zipf --records 1k -o directory.trz", "directory.trz"),
+    // Specs.
+    (
+        "check NoSuchSpec --checker mirror --json out.json",
+        "NoSuchSpec",
+    ),
+    (
+        "check --only nosuch --checker mirror --json out.json",
+        "nosuch",
+    ),
+    ("check --checker tlc --graph --json out.json", "--graph"),
+    (
+        "check --checker mirror --record --json out.json",
+        "--record",
+    ),
+    ("check --save-test out.rs", "--only"),
+    ("check --specs nowhere --json out.json", "--specs nowhere"),
+    ("explore NoSuchSpec", "NoSuchSpec"),
+    ("explore DurableMap --model nosuch", "--model nosuch"),
     // Settings of a replay.
     ("replay good.trz --cache 1KiB --json out.json", "--cache"),
     ("replay good.trz --cache 0% --json out.json", "--cache"),

@@ -374,6 +374,42 @@ pub fn counterexample<M: Mirror>(model: &M) -> Option<Counterexample> {
     })
 }
 
+/// Walks along a behaviour to a state that violates the invariant `property`.
+///
+/// # Errors
+/// A sentence about the first step that the mirror does not take, or the property that holds after all.
+pub fn walk<M: Mirror>(model: &M, steps: &[Step], property: &str) -> Result<(), String> {
+    let is = |state: &M::State, step: &Step| hash(&model.variables(state)) == hash(&step.state);
+    let mut at: Option<M::State> = None;
+    let mut actions = Vec::new();
+    for (number, step) in (1..).zip(steps) {
+        let label = step.action.as_deref().unwrap_or_default();
+        let candidates: Vec<M::State> = match &at {
+            None => model.init_states(),
+            Some(state) => {
+                model.actions(state, &mut actions);
+                (actions.drain(..).filter(|action| M::label(action) == label))
+                    .filter_map(|action| model.next_state(state, action))
+                    .collect()
+            }
+        };
+        at = candidates.into_iter().find(|state| is(state, step));
+        if at.is_none() {
+            return Err(format!("step {number}: no {label} leads to this state"));
+        }
+    }
+    let last = at.ok_or("expected one step or more")?;
+    let properties = model.properties();
+    let named = properties.iter().find(|p| p.name == property);
+    match named.map(|p| (p.condition)(model, &last)) {
+        Some(false) => Ok(()),
+        Some(true) => Err(format!("{property} holds in the last state")),
+        None => Err(format!(
+            "{property} is not an invariant of the configuration"
+        )),
+    }
+}
+
 /// Breadth first until `verdict` names something; each state is judged once, when it is first seen.
 fn search<M: Mirror>(
     model: &M,

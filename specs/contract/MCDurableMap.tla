@@ -1,8 +1,40 @@
 ---------------------------- MODULE MCDurableMap ----------------------------
+(***************************************************************************)
 (* Bounds for model checking: the tail is cut at MaxTail writes.           *)
+(*                                                                         *)
+(* The contract itself has no switch for bugs.  Each of those below takes  *)
+(* an action's place (`Call <- CallWhenDown` in its .cfg); Bug only names  *)
+(* it, for the mirror.                                                     *)
+(***************************************************************************)
 EXTENDS DurableMap
 
-CONSTANT MaxTail
+CONSTANTS
+    MaxTail,    \* at most so many writes that a crash may undo
+    Bug         \* "none", or the bug that the configuration puts in
 
 TailLimit == Len(tail) <= MaxTail
+
+(* A client is let in while the store is down.                             *)
+CallWhenDown(c) ==
+    /\ call[c] = Idle
+    /\ call' = [call EXCEPT ![c] = ScanCall]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A failed client's write stays in its name: its next one is mistaken for *)
+(* the old one.                                                            *)
+FailKeepsName(c) ==
+    /\ up
+    /\ call[c] # Idle
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A write takes effect twice, as a retry without a check would do it.     *)
+WriteTwice(c) ==
+    /\ up
+    /\ call[c].op = "write"
+    /\ ~call[c].done
+    /\ LET entry == [by |-> c, key |-> call[c].key, value |-> call[c].value]
+       IN tail' = tail \o <<entry, entry>>
+    /\ call' = [call EXCEPT ![c].done = TRUE]
+    /\ UNCHANGED <<base, up>>
 =============================================================================

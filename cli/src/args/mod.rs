@@ -1,11 +1,13 @@
 //! The command line. What each flag means is said where it is defined, and is the same in every subcommand.
 
+mod check;
 mod r#gen;
 mod replay;
 mod small;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use r#gen::GenArgs;
 pub(crate) use replay::{Before, OversizeArg, ReplayArgs, Tables};
 pub(crate) use small::{
@@ -48,6 +50,10 @@ pub(crate) enum Command {
     Trace(TraceCommand),
     /// List the built-in drives, or print one as the TOML that --device reads.
     Devices(DevicesArgs),
+    /// Check the specs with TLC, tla-mc and the mirrors. Exit status 1 on a counterexample or a difference.
+    Check(CheckArgs),
+    /// Explore a spec's mirror in the browser (Stateright Explorer).
+    Explore(ExploreArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
     /// Write until killed (for the crash test).

@@ -3,31 +3,29 @@
 use std::time::Duration;
 
 /// Processor time of this process so far, where the system tells (Linux: to a clock tick of 10 ms).
+#[must_use]
 pub fn own() -> Option<Duration> {
-    // Fields 14 and 15 of proc(5).
-    ticks(11..13)
+    ticks("/proc/self/stat")
 }
 
-/// Processor time of the children waited for so far.
-pub fn children() -> Option<Duration> {
-    ticks(13..15)
+/// Processor time of another process, which may have ended but must not have been waited for.
+pub(super) fn of(pid: i32) -> Option<Duration> {
+    ticks(&format!("/proc/{pid}/stat"))
 }
 
 /// What passed between two readings.
+#[must_use]
 pub fn since(before: Option<Duration>, after: Option<Duration>) -> Option<Duration> {
     Some(after?.saturating_sub(before?))
 }
 
-/// The sum of some of the fields behind the command's name in `/proc/self/stat`.
-fn ticks(fields: std::ops::Range<usize>) -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let behind = text.rsplit_once(')')?.1;
-    let values: Vec<&str> = behind.split_whitespace().collect();
-    let sum: u64 = values
-        .get(fields)?
-        .iter()
-        .map_while(|v| v.parse::<u64>().ok())
-        .sum();
+/// User and system time: fields 14 and 15 of proc(5).
+fn ticks(stat: &str) -> Option<Duration> {
+    let text = std::fs::read_to_string(stat).ok()?;
+    // The command's name, field 2, may hold anything but ends with the last parenthesis.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
     let hertz = rustix::param::clock_ticks_per_second().max(1);
-    Some(Duration::from_millis(sum * 1000 / hertz))
+    Some(Duration::from_millis((user + system) * 1000 / hertz))
 }

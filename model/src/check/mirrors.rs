@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use stateright::{Checker, HasDiscoveries};
 
-use super::cpu;
-use crate::graph::{self, Counterexample, Graph};
+use super::{cpu, explorer};
+use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::durable_map::DurableMap;
 use crate::{Config, ConfigError, Mirror};
 
@@ -38,6 +38,11 @@ pub trait AnyMirror: Send + Sync {
     fn counterexample(&self) -> Option<Counterexample>;
     /// The text of a state of the graph.
     fn text(&self, state: u128) -> Option<String>;
+    /// Walks along a behaviour to a state that violates `property`.
+    ///
+    /// # Errors
+    /// A sentence about the first step that the mirror does not take, or the property that holds after all.
+    fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
     /// Bytes of a state.
     fn state_bytes(&self) -> usize;
     /// Serves Stateright Explorer; ends only with the process.
@@ -74,13 +79,16 @@ impl<M: Mirror> AnyMirror for Typed<M> {
         graph::mirror_text(&self.0, state)
     }
 
+    fn walk(&self, steps: &[Step], property: &str) -> Result<(), String> {
+        graph::walk(&self.0, steps, property)
+    }
+
     fn state_bytes(&self) -> usize {
         size_of::<M::State>()
     }
 
     fn serve(&self, address: SocketAddr) {
-        // Explorer asks the file system for nothing, and serves until the process ends.
-        self.0.clone().checker().serve(address);
+        explorer::serve(&self.0, address);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use stateright::{Model, Property};
 
-use super::{Mirror, listed};
+use super::{Mirror, listed, named};
 use crate::{Config, ConfigError, Value};
 
 /// Room in a state; a configuration that needs more is refused.
@@ -93,6 +93,22 @@ pub enum Action {
     Recover,
 }
 
+/// The seeded bugs of the wrapper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    None,
+    CallWhenDown,
+    FailKeepsName,
+    WriteTwice,
+}
+
+const BUGS: [(&str, Bug); 4] = [
+    ("none", Bug::None),
+    ("call-when-down", Bug::CallWhenDown),
+    ("fail-keeps-name", Bug::FailKeepsName),
+    ("write-twice", Bug::WriteTwice),
+];
+
 /// The module with its constants.
 #[derive(Clone, Debug)]
 pub struct DurableMap {
@@ -102,6 +118,7 @@ pub struct DurableMap {
     absent: Value,
     pending: Value,
     max_tail: u8,
+    bug: Bug,
     invariants: Vec<&'static str>,
 }
 
@@ -168,7 +185,12 @@ impl DurableMap {
             Call::Get { got: PENDING, .. } => actions.push(Action::Read(c)),
             Call::Get { .. } => actions.push(Action::Return(c)),
             Call::Write { done: false, .. } => {
-                actions.extend((0..=state.tail_len + 1).map(|n| Action::Write(c, n)));
+                let most = if self.bug == Bug::WriteTwice {
+                    0
+                } else {
+                    state.tail_len + 1
+                };
+                actions.extend((0..=most).map(|n| Action::Write(c, n)));
             }
             Call::Write { .. } if state.in_tail(c) => {}
             Call::Write { .. } => actions.push(Action::Return(c)),
@@ -188,6 +210,10 @@ impl DurableMap {
             return None;
         };
         let entry = Entry { by: c, key, value };
+        if self.bug == Bug::WriteTwice {
+            *state.tail.get_mut(usize::from(state.tail_len))? = entry;
+            state.tail_len += 1;
+        }
         // One entry more than a state has room for may come and go in one step.
         if hardened > 0 && usize::from(state.tail_len) == TAIL {
             state.harden(1);
@@ -321,6 +347,14 @@ impl Model for DurableMap {
             }
         } else {
             actions.push(Action::Recover);
+            if self.bug == Bug::CallWhenDown {
+                let scan = Call::Scan {
+                    got: [PENDING; KEYS],
+                };
+                let idle = |c: &u8| state.call[usize::from(*c)] == Call::Idle;
+                let clients = (0..self.clients.len() as u8).filter(idle);
+                actions.extend(clients.map(|c| Action::Call(c, scan)));
+            }
         }
         actions.extend((1..=state.tail_len).map(Action::Harden));
         actions.extend((0..=state.tail_len).map(Action::Crash));
@@ -348,7 +382,9 @@ impl Model for DurableMap {
             Action::Fail(c) => {
                 next.set_call(c, Call::Idle);
                 let waiting = next.tail.iter_mut().filter(|entry| entry.by == c);
-                waiting.for_each(|entry| entry.by = NOBODY);
+                if self.bug != Bug::FailKeepsName {
+                    waiting.for_each(|entry| entry.by = NOBODY);
+                }
             }
             Action::Harden(n) => next.harden(n),
             Action::Crash(kept) => {
@@ -390,6 +426,7 @@ impl Mirror for DurableMap {
             pending: config.constant_value("Pending")?.clone(),
             // A write appends before it is judged against the limit.
             max_tail: config.int("MaxTail", TAIL as u8 - 1)?,
+            bug: named(config, "Bug", &BUGS)?,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
         })
     }

@@ -53,3 +53,19 @@ pub fn listed<'a, T>(
     };
     config.invariants.iter().map(find).collect()
 }
+
+/// What a string constant stands for; for [`Mirror::from_config`].
+///
+/// # Errors
+/// It is not given, or names nothing that is known.
+pub fn named<T: Copy>(
+    config: &Config,
+    constant: &str,
+    known: &[(&str, T)],
+) -> Result<T, ConfigError> {
+    let wanted = config.string(constant)?;
+    let found = known.iter().find(|(name, _)| *name == wanted);
+    found
+        .map(|(_, meaning)| *meaning)
+        .ok_or_else(|| config.wrong(constant, format!("the mirror does not know \"{wanted}\"")))
+}

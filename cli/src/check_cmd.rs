@@ -1,0 +1,301 @@
+//! `treering check`: the specs, by TLC, by tla-mc and by the mirrors. `treering explore`: a mirror in the browser.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use treering_model::check::configs::{Lane, discover};
+use treering_model::check::mirrors::{self, SPECS};
+use treering_model::check::run::{Checker, Outcome, Verdict};
+use treering_model::check::story;
+use treering_model::check::suite::{self, GraphReport, NeverTaken, Report, Request, SuiteError};
+
+use crate::args::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
+use crate::failure::Failure;
+use crate::output::{self, Output, say};
+
+/// A quick check says nothing on the way.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    complete: bool,
+    results: &'a [Outcome],
+    never_taken: &'a [NeverTaken],
+    graphs: &'a [GraphReport],
+    complaints: &'a [String],
+}
+
+impl From<SuiteError> for Failure {
+    fn from(error: SuiteError) -> Failure {
+        match error {
+            SuiteError::Missing(_) | SuiteError::Io { .. } => {
+                Failure::cannot_run(error.to_string())
+            }
+            _ => Failure::usage(error.to_string()),
+        }
+    }
+}
+
+/// The folder of the specs: the one named, the nearest, or the one that this program was built from.
+fn specs_folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let is_specs = |folder: &PathBuf| folder.join("pom.xml").is_file();
+    if let Some(folder) = named {
+        let folder = folder.to_owned();
+        return (is_specs(&folder).then_some(folder)).ok_or_else(|| {
+            let named = named.unwrap_or(Path::new("")).display();
+            Failure::usage(format!(
+                "--specs {named}: expected a folder with a pom.xml and specs"
+            ))
+        });
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|folder| folder.join("specs"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    (above.chain([source]))
+        .find(is_specs)
+        .ok_or_else(|| Failure::cannot_run("the specs are missing: name their folder with --specs"))
+}
+
+fn request(args: &CheckArgs) -> Result<Request, Failure> {
+    let mut lanes = match args.model {
+        ModelSize::Smoke => vec![Lane::Smoke],
+        ModelSize::Full => vec![Lane::Full],
+    };
+    if args.mutations {
+        lanes.push(Lane::Mutation);
+    }
+    let checkers = match args.checker {
+        CheckerArg::Tlc => vec![Checker::Tlc],
+        CheckerArg::TlaMc => vec![Checker::TlaMc],
+        CheckerArg::Mirror => vec![Checker::Mirror],
+        CheckerArg::All => vec![Checker::Tlc, Checker::TlaMc, Checker::Mirror],
+    };
+    if args.graph && args.checker != CheckerArg::All {
+        return Err(Failure::usage(
+            "--graph: needs TLC and the mirror; expected --checker all",
+        ));
+    }
+    if args.record && matches!(args.checker, CheckerArg::TlaMc | CheckerArg::Mirror) {
+        return Err(Failure::usage(
+            "--record: takes TLC's word; expected --checker tlc or all",
+        ));
+    }
+    Ok(Request {
+        specs: specs_folder(args.folder.as_deref())?,
+        only_specs: args.specs.clone(),
+        only_models: args.only.clone(),
+        lanes,
+        checkers,
+        graphs: args.graph,
+        record: args.record,
+    })
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
+    let test = (args
+        .save_test
+        .as_deref()
+        .map(|path| Output::new("--save-test", path)))
+    .transpose()?;
+    let request = request(args)?;
+    let began = Instant::now();
+    let report = suite::check(&request, &|line| {
+        if began.elapsed() >= PATIENCE {
+            // Nobody is left to tell.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    })?;
+    if let Some(test) = test {
+        save_test(&report, &request, &test)?;
+    }
+    if let Some(json) = &json {
+        let document = Document {
+            schema: "treering.check/1",
+            complete: true,
+            results: &report.outcomes,
+            never_taken: &report.never_taken,
+            graphs: &report.graphs,
+            complaints: &report.complaints,
+        };
+        json.write(&output::json(&document)?)?;
+    }
+    if json != Some(Output::Stdout) {
+        say(text(&report, !args.only.is_empty()).as_bytes())?;
+    }
+    match report.complaints.len() {
+        0 => Ok(()),
+        1 => Err(Failure::found(report.complaints[0].clone())),
+        n => Err(Failure::found(format!(
+            "{n} things are not as expected; see above"
+        ))),
+    }
+}
+
+fn save_test(report: &Report, request: &Request, output: &Output) -> Result<(), Failure> {
+    let violated = |checker| {
+        let mut outcomes = report.outcomes.iter();
+        outcomes.find(|o| o.violated() && o.checker == checker)
+    };
+    let found = violated(Checker::Mirror).or_else(|| violated(Checker::Tlc));
+    let Some(outcome) = found else {
+        return Err(Failure::not_reached(
+            "--save-test: nothing is violated; expected a counterexample",
+        ));
+    };
+    let models = discover(&request.specs, &SPECS).map_err(SuiteError::from)?;
+    let model = (models.iter()).find(|m| m.spec == outcome.spec && m.name == outcome.model);
+    let path = model.map(|m| m.config.path.clone()).unwrap_or_default();
+    let config = std::fs::read_to_string(&path)
+        .map_err(|e| Failure::file(&path.display().to_string(), &e))?;
+    output.write(story::as_test(outcome, &config).as_bytes())
+}
+
+fn text(report: &Report, tell: bool) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail, here and below.
+    let _ = writeln!(
+        text,
+        "{:<16}{:<34}{:<8}{:<16}{:>11}{:>7}{:>9}{:>14}",
+        "spec", "model", "checker", "verdict", "distinct", "depth", "seconds", "states/CPU-s"
+    );
+    for outcome in &report.outcomes {
+        line(&mut text, outcome);
+    }
+    for graph in &report.graphs {
+        let verdict = if graph.equal { "equal" } else { "DIFFERENT" };
+        let _ = writeln!(
+            text,
+            "{:<16}{:<34}graphs  {verdict}: {} states, {} labelled edges",
+            graph.spec, graph.model, graph.states, graph.edges
+        );
+    }
+    speed(&mut text, report);
+    for never in &report.never_taken {
+        let (spec, model, action) = (&never.spec, &never.model, &never.action);
+        let _ = writeln!(text, "Never taken: {action} ({spec} {model})");
+    }
+    let unexpected = |o: &&Outcome| o.violated() && (tell || o.verdict == Verdict::Violated);
+    let told_by = |o: &&Outcome| o.checker == Checker::Mirror || tell;
+    let mut stories: Vec<&Outcome> = (report.outcomes.iter()).filter(unexpected).collect();
+    if !tell {
+        // A violation that the manifest expects is no news; its story is told on request.
+        let complained = |o: &&Outcome| {
+            let name = format!("{} {},", o.spec, o.model);
+            report.complaints.iter().any(|c| c.starts_with(&name))
+        };
+        stories.retain(complained);
+    }
+    stories.sort_by_key(|o| !told_by(o));
+    if let Some(outcome) = stories.first() {
+        let _ = write!(text, "\n{}", story::told(outcome));
+    }
+    for complaint in &report.complaints {
+        let _ = writeln!(text, "Not as expected: {complaint}");
+    }
+    text
+}
+
+fn line(text: &mut String, outcome: &Outcome) {
+    let number = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
+    let mut verdict = outcome.verdict.word().to_owned();
+    if let Some(length) = outcome.trace_length {
+        let _ = write!(verdict, " in {length}");
+    }
+    let speed = outcome
+        .states_per_cpu_second()
+        .map_or("-".into(), |s| format!("{s:.0}"));
+    let _ = writeln!(
+        text,
+        "{:<16}{:<34}{:<8}{verdict:<16}{:>11}{:>7}{:>9.1}{speed:>14}{}",
+        outcome.spec,
+        outcome.model,
+        outcome.checker.name(),
+        number(outcome.distinct),
+        number(outcome.depth),
+        outcome.seconds,
+        match (&outcome.property, &outcome.error) {
+            (Some(property), _) => format!("  {property}"),
+            (None, Some(error)) => format!("  {error}"),
+            (None, None) => String::new(),
+        }
+    );
+}
+
+/// How much faster a mirror is than TLC, where both held and the run was long enough to tell.
+fn speed(text: &mut String, report: &Report) {
+    for mirror in report
+        .outcomes
+        .iter()
+        .filter(|o| o.checker == Checker::Mirror)
+    {
+        let tlc = (report.outcomes.iter()).find(|o| {
+            o.checker == Checker::Tlc && o.spec == mirror.spec && o.model == mirror.model
+        });
+        let speeds = (|| {
+            Some((
+                mirror.states_per_cpu_second()?,
+                tlc?.states_per_cpu_second()?,
+            ))
+        })();
+        if let Some((fast, slow)) = speeds.filter(|(fast, _)| *fast > 0.0)
+            && mirror.verdict == Verdict::Holds
+        {
+            let _ = writeln!(
+                text,
+                "{:<16}{:<34}the mirror checks {:.0} x as many states per CPU-second as TLC",
+                mirror.spec,
+                mirror.model,
+                fast / slow
+            );
+        }
+    }
+}
+
+/// Runs `treering explore`; it ends with the process.
+pub(crate) fn explore(args: &ExploreArgs) -> Result<(), Failure> {
+    let specs = specs_folder(args.folder.as_deref())?;
+    let models = discover(&specs, &SPECS).map_err(SuiteError::from)?;
+    if !SPECS.contains(&args.spec.as_str()) {
+        let known = SPECS.join(", ");
+        return Err(Failure::usage(format!(
+            "{}: no such spec; expected {known}",
+            args.spec
+        )));
+    }
+    let model = (models.iter()).find(|m| m.spec == args.spec && m.name == args.model);
+    let Some(model) = model else {
+        let mut names = Vec::new();
+        names.extend(
+            models
+                .iter()
+                .filter(|m| m.spec == args.spec)
+                .map(|m| &*m.name),
+        );
+        let known = names.join(", ");
+        return Err(Failure::usage(format!(
+            "--model {}: expected one of {known}",
+            args.model
+        )));
+    };
+    // Explorer's server panics where it cannot listen.
+    if let Err(error) = std::net::TcpListener::bind(args.address) {
+        return Err(Failure::usage(format!(
+            "--address {}: {error}",
+            args.address
+        )));
+    }
+    let mirror = mirrors::open(&args.spec, &model.config).map_err(SuiteError::from)?;
+    say(format!(
+        "http://{}: {} {}, until interrupted\n",
+        args.address, args.spec, args.model
+    )
+    .as_bytes())?;
+    mirror.serve(args.address);
+    Ok(())
+}

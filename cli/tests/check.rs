@@ -1,0 +1,129 @@
+//! `treering check` as a stranger meets it: the mirrors alone, which need nothing installed; what is missing; what is not as expected.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn treering(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_treering"));
+    command.args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    treering(arguments).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A copy of the contract's folder, to be damaged.
+fn copied() -> tempfile::TempDir {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |from: PathBuf, to: &str| {
+        std::fs::copy(&from, folder.path().join(to))
+            .unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+    };
+    std::fs::create_dir(folder.path().join("contract")).unwrap();
+    for file in [
+        "pom.xml",
+        "manifest.json",
+        "contract/MCDurableMap_smoke.cfg",
+    ] {
+        copy(source.join(file), file);
+    }
+    folder
+}
+
+fn smoke(folder: &Path) -> Output {
+    let specs = folder.to_str().unwrap();
+    run(&[
+        "check",
+        "DurableMap",
+        "--checker",
+        "mirror",
+        "--specs",
+        specs,
+        "--json",
+        "-",
+    ])
+}
+
+#[test]
+fn every_mirror_agrees_with_the_manifest() {
+    let output = run(&["check", "--checker", "mirror", "--mutations", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "treering.check/1");
+    assert_eq!(document["complete"], true);
+    let results = document["results"].as_array().unwrap();
+    let holds = results.iter().filter(|r| r["verdict"] == "holds");
+    assert!(holds.count() >= 1, "{document}");
+    for result in results {
+        let verdict = result["verdict"].as_str().unwrap();
+        assert!(
+            ["holds", "violated", "killed"].contains(&verdict),
+            "{result}"
+        );
+    }
+}
+
+#[test]
+fn a_count_that_drifted_is_status_1() {
+    let folder = copied();
+    assert_eq!(smoke(folder.path()).status.code(), Some(0));
+    let path = folder.path().join("manifest.json");
+    let manifest = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, manifest.replace("44016", "44017")).unwrap();
+    let output = smoke(folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("expected distinct states 44017, found 44016"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_spec_that_cannot_be_read_is_status_2_with_file_and_line() {
+    let folder = copied();
+    let path = folder.path().join("contract/MCDurableMap_smoke.cfg");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, config.replace("MaxTail = 2", "MaxTail = {2")).unwrap();
+    let output = smoke(folder.path());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("MCDurableMap_smoke.cfg, line "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+
+    std::fs::write(&path, config.replace("MaxTail = 2", "MaxTail = 200")).unwrap();
+    let output = smoke(folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("MaxTail: expected an integer 0 to "));
+
+    std::fs::write(folder.path().join("manifest.json"), "{}").unwrap();
+    std::fs::write(&path, config).unwrap();
+    let output = smoke(folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("manifest.json: "));
+}
+
+#[test]
+fn what_is_missing_is_one_sentence_and_status_3() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let without = |variable: &str, arguments: &[&str]| {
+        let mut command = treering(arguments);
+        command.env("PATH", nowhere.path()).env_remove("JAVA_HOME");
+        command.env(variable, nowhere.path().join("nothing"));
+        let output = command.output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        said
+    };
+    let tlc = without("JAVA_HOME", &["check", "DurableMap", "--checker", "tlc"]);
+    assert!(tlc.contains("Java is missing"), "{tlc}");
+    let second = without("TLA_MC", &["check", "DurableMap", "--checker", "tla-mc"]);
+    assert!(second.contains("TLA_MC names"), "{second}");
+}

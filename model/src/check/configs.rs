@@ -1,0 +1,149 @@
+//! The bounded models: what lies in `specs/`, and what each is for.
+//!
+//! A model is a file `MC<Spec>_<name>.cfg`. Its name and its first comment say what it is for:
+//!
+//! - `smoke`, `full`: must hold; small enough for every change, large enough to be worth a coffee.
+//! - a file whose title is "TLC must find a counterexample to P" must violate P: a *mutation* if it sets `Bug` to anything but
+//!   "none", else a *probe* (something that the paper's text allows, or a fairness condition that is needed).
+//! - anything else must hold and is as quick as a smoke model.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Config, ConfigError, Value};
+
+/// What a model is for, which decides when it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lane {
+    /// With every check.
+    Smoke,
+    /// With `--model full`.
+    Full,
+    /// With `--mutations`.
+    Mutation,
+}
+
+/// A bounded model.
+#[derive(Clone, Debug)]
+pub struct BoundedModel {
+    /// The spec, e.g. `WalRecovery`.
+    pub spec: String,
+    /// `smoke`, `full`, the mutation's name, …
+    pub name: String,
+    /// When it is run.
+    pub lane: Lane,
+    /// The wrapper, `MC<Spec>.tla`.
+    pub module: PathBuf,
+    /// What the configuration says.
+    pub config: Config,
+}
+
+impl BoundedModel {
+    /// The property that must be violated.
+    #[must_use]
+    pub fn must_violate(&self) -> Option<&str> {
+        self.config.must_violate()
+    }
+
+    /// Whether the property that must be violated is a temporal one, which only TLC judges for sure.
+    #[must_use]
+    pub fn is_temporal(&self) -> bool {
+        let property = self.must_violate();
+        property.is_some_and(|name| !self.config.invariants.iter().any(|i| i == name))
+    }
+
+    /// Whether a bug is switched on.
+    #[must_use]
+    pub fn is_mutation(&self) -> bool {
+        self.lane == Lane::Mutation && self.must_violate().is_some()
+    }
+}
+
+/// A specification folder that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecsError {
+    /// A configuration is at fault.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The folder is.
+    #[error("{}: {why}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Every model under `specs`, by spec in the order of `known`, smoke and full first, then by name.
+///
+/// # Errors
+/// A folder cannot be read, or a configuration is at fault.
+pub fn discover(specs: &Path, known: &[&str]) -> Result<Vec<BoundedModel>, SpecsError> {
+    let mut models = Vec::new();
+    for folder in entries(specs)?.into_iter().filter(|path| path.is_dir()) {
+        for path in entries(&folder)? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let parts = name.and_then(|name| {
+                name.strip_prefix("MC")?
+                    .strip_suffix(".cfg")?
+                    .split_once('_')
+            });
+            if let Some((spec, name)) = parts {
+                models.push(model(&folder, &path, spec, name)?);
+            }
+        }
+    }
+    let place = |spec: &str| known.iter().position(|k| *k == spec).unwrap_or(usize::MAX);
+    let first = |name: &str| match name {
+        "smoke" => 0,
+        "full" => 1,
+        "mutation" => 3,
+        _ => 2,
+    };
+    models.sort_by_cached_key(|m| {
+        (
+            place(&m.spec),
+            m.is_mutation(),
+            first(&m.name),
+            m.name.clone(),
+        )
+    });
+    Ok(models)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, SpecsError> {
+    let fail = |error: std::io::Error| SpecsError::Folder {
+        path: folder.to_owned(),
+        why: error.to_string(),
+    };
+    let read = std::fs::read_dir(folder).map_err(fail)?;
+    read.map(|entry| entry.map(|e| e.path()).map_err(fail))
+        .collect()
+}
+
+fn model(folder: &Path, path: &Path, spec: &str, name: &str) -> Result<BoundedModel, ConfigError> {
+    let config = Config::read(path)?;
+    let bug = config.constants.get("Bug");
+    let seeded = bug.is_some_and(|bug| *bug != Value::str("none"));
+    let lane = match name {
+        "full" => Lane::Full,
+        "mutation" => Lane::Mutation,
+        // What the paper says is checked with every change, though the constant that says so is the bugs' own.
+        _ if seeded && !name.starts_with("published") => Lane::Mutation,
+        _ => Lane::Smoke,
+    };
+    if seeded && config.must_violate().is_none() {
+        return Err(config.wrong(
+            "its first line",
+            "expected `\\* TLC must find a counterexample to <Property>`, as Bug is not \"none\"",
+        ));
+    }
+    Ok(BoundedModel {
+        spec: spec.to_owned(),
+        name: name.to_owned(),
+        lane,
+        module: folder.join(format!("MC{spec}.tla")),
+        config,
+    })
+}

