@@ -136,13 +136,14 @@ LockPage(c) ==
     /\ UNCHANGED <<memory, disk, call, open, written>>
 
 (* The instant at which a `get` takes effect: from the mini-page, or from  *)
-(* the leaf page if there is none (section 5.1).                           *)
+(* the leaf page if it is not there (section 5.1).                         *)
 Read(c) ==
     /\ phase[c] = "look"
     /\ Reads(c)
     /\ call[c].got = Pending
     /\ LET old == work[c].old
-       IN call' = [call EXCEPT ![c].got = IF old = None THEN disk[Key(c)] ELSE block[old].rec]
+           cached == old # None /\ block[old].rec # None
+       IN call' = [call EXCEPT ![c].got = IF cached THEN block[old].rec ELSE disk[Key(c)]]
     /\ UNCHANGED <<memory, word, disk, phase, work, open, written>>
 
 (* The instant at which a `put` or `delete` takes effect, in a mini-page   *)
@@ -281,7 +282,8 @@ Copy(c) ==
                              dirty |-> FALSE]
                        ELSE [rec |-> None, dirty |-> FALSE]
        IN block' = [block EXCEPT ![new].rec = contents.rec, ![new].dirty = contents.dirty]
-    /\ Goto(c, "publish")
+    /\ Goto(c, IF Bug = "freed-before-published" /\ work[c].old # None THEN "free"
+               ELSE "publish")
     /\ UNCHANGED <<head, claimed, secondChance, tail, freeList,
                    word, disk, call, work, open, written>>
 
@@ -302,7 +304,7 @@ Deallocate(c) ==
     /\ phase[c] = "free"
     /\ FreeBlock(work[c].old)
     /\ work' = [work EXCEPT ![c].old = None]
-    /\ Goto(c, AfterMoving(c))
+    /\ Goto(c, IF Bug = "freed-before-published" THEN "publish" ELSE AfterMoving(c))
     /\ UNCHANGED <<word, disk, call, open, written>>
 
 -----------------------------------------------------------------------------
@@ -370,16 +372,18 @@ WriteLeaf(c) ==
     /\ block[work[c].victim].dirty
     /\ Bug # "dirty-skipped"
     /\ disk' = [disk EXCEPT ![work[c].page] = block[work[c].victim].rec]
-    /\ IF Bug = "unlocked-while-writing"
+    /\ IF Bug \in {"unlocked-while-writing", "changed-while-written"}
        THEN Unlock(c, work[c].page)
        ELSE UNCHANGED word
     /\ Goto(c, "unmap")
     /\ UNCHANGED <<memory, call, work, open, written>>
 
+CanUnmap(c) == CanLock(work[c].page) /\ IsVictim(c)
+
 (* "Then, the mapping table is updated to point to the leaf page": one     *)
 (* store changes the pointer and gives the lock back.                      *)
 Unmap(c) ==
-    /\ \/ phase[c] = "unmap"
+    /\ \/ phase[c] = "unmap" /\ (Bug = "changed-while-written" => CanUnmap(c))
        \/ phase[c] = "merge" /\ (~block[work[c].victim].dirty \/ Bug = "dirty-skipped")
     /\ word' = [word EXCEPT ![work[c].page] =
                    IF Bug = "evicted-before-unmapped" THEN Free(@.at) ELSE Free(None)]

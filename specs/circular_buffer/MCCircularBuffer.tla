@@ -7,5 +7,27 @@ MCForgotten(h) == IF h >= Capacity THEN Capacity ELSE 0
 
 Never == FALSE
 
+CONSTANTS
+    Writers,    \* the clients that put and delete
+    Readers,    \* the clients that get
+    ReadPages,  \* the pages that they get
+    DelPages    \* the pages that are deleted too
+
+MCMayCall(c, request) ==
+    IF request.op = "get" THEN c \in Readers /\ request.key \in ReadPages
+    ELSE c \in Writers /\ (request.value = Absent => request.key \in DelPages)
+
+AtRest == \A c \in Clients : phase[c] = "idle"
+
+(* Threads may stop in the middle of an eviction.                          *)
+UnfairSpec ==
+    /\ Spec
+    /\ WF_vars(Close)
+    /\ \A c \in Clients :
+          WF_vars(LockPage(c) \/ Read(c) \/ Write(c) \/ Return(c) \/ Move(c))
+
+(* Everything is fair, but the other clients go on calling for ever.       *)
+BusySpec == Spec /\ \A c \in Clients : SF_vars(Step(c))
+
 ContractProp == Contract!Spec
 =============================================================================

@@ -14,7 +14,8 @@ CONSTANTS
     Pages,      \* the pages
     Clients,    \* who locks them
     Pointers,   \* where a mini-page may be
-    None        \* no mini-page, no writer
+    None,       \* no mini-page, no writer
+    Bug         \* "none", or the name of a seeded mistake
 
 VARIABLE
     word        \* for each page: where it is, and who has locked it
@@ -32,7 +33,9 @@ At(p) == word[p].at
 
 CanShare(p) == word[p].writer = None
 
-CanLock(p) == word[p].writer = None /\ word[p].readers = {}
+CanLock(p) ==
+    /\ word[p].writer = None
+    /\ word[p].readers = {} \/ Bug = "writer-ignores-readers"
 
 Share(c, p) ==
     /\ CanShare(p)

@@ -109,7 +109,7 @@ NoRoom(size) == IF Bug = "full-ignored" THEN tail >= head + Capacity
 
 (* The paper has no word for it: a block must not run over the physical    *)
 (* end of the buffer.                                                      *)
-Straddles(size) == Bug # "no-padding" /\ OffsetOf(tail) + size > Capacity
+Straddles(size) == Bug # "as-published-no-padding" /\ OffsetOf(tail) + size > Capacity
 
 MoveTail(size, new) ==
     /\ block' = [block EXCEPT ![OffsetOf(tail)] = new]
@@ -136,7 +136,8 @@ PadAtTail(size) ==
 
 TakeFromList(size, offset) ==
     /\ offset \in freeList[size]
-    /\ freeList' = [freeList EXCEPT ![size] = @ \ {offset}]
+    /\ freeList' = [freeList EXCEPT ![size] =
+                       IF Bug = "pop-unchecked" THEN @ ELSE @ \ {offset}]
     /\ UNCHANGED <<head, claimed, secondChance, tail, block>>
 
 (* The block is still what the list said, and no evictor waits for it.     *)
@@ -148,7 +149,9 @@ Reusable(offset) ==
 ReuseBlock(page, offset) ==
     /\ Reusable(offset)
     /\ block' = [block EXCEPT ![offset] = Fresh(page, @.size)]
-    /\ UNCHANGED <<head, claimed, secondChance, tail, freeList>>
+    /\ freeList' = IF Bug = "pop-unchecked"
+                   THEN [s \in Sizes |-> freeList[s] \ {offset}] ELSE freeList
+    /\ UNCHANGED <<head, claimed, secondChance, tail>>
 
 (* Otherwise it is left to the evictor.                                    *)
 LeaveToEvictor(offset) ==
@@ -185,8 +188,10 @@ ClaimBlock ==
 (* Nothing in the block is wanted any more.                                *)
 SkipBlock(offset) ==
     /\ \/ block[offset].state = "tombstone"
-       \/ Bug = "list-passed-over" /\ block[offset].state = "listed"
-       \/ Bug = "popped-passed-over" /\ block[offset].state = "listed"
+       \/ /\ Bug = "as-published-free-list"
+          /\ block[offset].state = "listed"
+       \/ /\ Bug = "popped-block-evicted"
+          /\ block[offset].state = "listed"
           /\ offset \notin freeList[block[offset].size]
     /\ block' = [block EXCEPT ![offset] = Dead("evicted", @.size)]
     /\ UNCHANGED <<head, claimed, secondChance, tail, freeList>>
@@ -195,7 +200,7 @@ SkipBlock(offset) ==
 (* allocating thread has just taken it: the evictor waits for what that    *)
 (* thread makes of it.                                                     *)
 UnlistBlock(offset) ==
-    /\ Bug \notin {"list-passed-over", "list-waited-for"}
+    /\ Bug \notin {"as-published-free-list", "list-waited-for"}
     /\ block[offset].state = "listed"
     /\ offset \in freeList[block[offset].size]
     /\ block' = [block EXCEPT ![offset] = Dead("evicted", @.size)]
