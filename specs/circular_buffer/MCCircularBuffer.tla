@@ -11,11 +11,13 @@ CONSTANTS
     Writers,    \* the clients that put and delete
     Readers,    \* the clients that get
     ReadPages,  \* the pages that they get
+    PutPages,   \* the pages that are put
     DelPages    \* the pages that are deleted too
 
 MCMayCall(c, request) ==
     IF request.op = "get" THEN c \in Readers /\ request.key \in ReadPages
-    ELSE c \in Writers /\ (request.value = Absent => request.key \in DelPages)
+    ELSE /\ c \in Writers
+         /\ request.key \in (IF request.value = Absent THEN DelPages ELSE PutPages)
 
 AtRest == \A c \in Clients : phase[c] = "idle"
 

@@ -292,7 +292,8 @@ fn requests(
         }
     };
     let (writers, readers) = (allowed("Writers", clients)?, allowed("Readers", clients)?);
-    let (read, deleted) = (allowed("ReadPages", pages)?, allowed("DelPages", pages)?);
+    let (read, put) = (allowed("ReadPages", pages)?, allowed("PutPages", pages)?);
+    let deleted = allowed("DelPages", pages)?;
     let of_client = |client: &Value| {
         let mut requests = Vec::new();
         for (key, page) in (0..).zip(pages) {
@@ -300,7 +301,7 @@ fn requests(
                 requests.push(Call::Get { key, got: PENDING });
             }
             if writers.contains(client) {
-                let puts = 0..values as u8;
+                let puts = 0..if put.contains(page) { values as u8 } else { 0 };
                 let deletes = deleted.contains(page).then_some(ABSENT);
                 requests.extend(puts.chain(deletes).map(|value| Call::Write {
                     key,
