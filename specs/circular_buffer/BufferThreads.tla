@@ -90,7 +90,7 @@ Current ==
 (* Which calls a client may make.  (The wrapper bounds it.)                *)
 MayCall(c, request) == TRUE
 
-(* Whether the clients may stop.  (Only the models for liveness let them.) *)
+(* When the clients may stop.  (The wrapper bounds it, but for liveness.)  *)
 MayClose == TRUE
 
 Requests ==
