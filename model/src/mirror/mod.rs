@@ -5,6 +5,7 @@
 
 pub mod circular_buffer;
 pub mod durable_map;
+pub mod wal_recovery;
 
 use std::fmt::Debug;
 use std::hash::Hash;

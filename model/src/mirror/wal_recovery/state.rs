@@ -1,0 +1,414 @@
+//! The variables of `WalState.tla`, and what recovery makes of the device's blocks.
+//!
+//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is zero, so that equal states
+//! are equal bytes.
+
+use std::hash::{Hash, Hasher};
+
+/// Room in a state; a configuration that needs more is refused.
+pub(super) const CLIENTS: usize = 2;
+pub(super) const KEYS: usize = 2;
+pub(super) const PLACES: usize = 2;
+pub(super) const PER_BLOCK: usize = 2;
+/// Largest value, and so number of writes.
+pub(super) const VALUES: u8 = 6;
+
+/// Versions of a place that a state has room for. The protocol leaves at most two of a log block and of the superblock; of a page
+/// one more than the log has records, since each may be redone and written.
+const VERSIONS: usize = 5;
+const BUFFER: usize = PLACES * PER_BLOCK;
+
+/// A value: 0 is `Absent`.
+pub(super) type Content = u8;
+pub(super) const ABSENT: Content = 0;
+pub(super) const PENDING: Content = 0xff;
+
+/// A log record: key and value. Never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Record(u8);
+
+impl Record {
+    pub(super) fn new(key: u8, value: Content) -> Self {
+        Self(0x80 | key << 4 | value)
+    }
+
+    pub(super) fn key(self) -> usize {
+        usize::from(self.0 >> 4 & 7)
+    }
+
+    pub(super) fn value(self) -> Content {
+        self.0 & 0xf
+    }
+
+    fn is_some(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// How far a write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum At {
+    /// Asked for.
+    Called,
+    /// Its record is in the buffer; its page is latched.
+    Logged,
+    /// For its LSN to be durable.
+    Waiting,
+    /// Until the flush in flight is over.
+    Asleep,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// Nothing.
+    Idle,
+    /// A value.
+    Get {
+        /// Which key.
+        key: u8,
+        /// What was read.
+        got: u8,
+    },
+    /// A put or delete.
+    Write {
+        /// Which key.
+        key: u8,
+        /// What to write there.
+        value: u8,
+        /// How far it is.
+        at: At,
+        /// LSN of its record, once it has one.
+        lsn: u8,
+    },
+}
+
+/// The versions of one place, oldest first: the first is durable, a read returns the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions<T> {
+    // invariant: default from `len` on.
+    all: [T; VERSIONS],
+    len: u8,
+}
+
+impl<T: Copy + Default + Hash> Hash for Versions<T> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.len.hash(hasher);
+        self.all().iter().for_each(|version| version.hash(hasher));
+    }
+}
+
+impl<T: Copy + Default> Versions<T> {
+    pub(super) fn durably(version: T) -> Self {
+        let mut all = [T::default(); VERSIONS];
+        all[0] = version;
+        Self { all, len: 1 }
+    }
+
+    pub(super) fn all(&self) -> &[T] {
+        &self.all[..usize::from(self.len)]
+    }
+
+    pub(super) fn newest(&self) -> T {
+        self.all[usize::from(self.len) - 1]
+    }
+
+    pub(super) fn push(&mut self, version: T) {
+        let place = self.all.get_mut(usize::from(self.len));
+        *place.expect("no protocol or seeded bug writes a block so often between flushes") =
+            version;
+        self.len += 1;
+    }
+
+    pub(super) fn is_unflushed(&self) -> bool {
+        self.len > 1
+    }
+
+    pub(super) fn flush(&mut self) {
+        *self = Self::durably(self.newest());
+    }
+}
+
+/// A log block; records that it has no more are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    pub(super) epoch: u8,
+    pub(super) index: u8,
+    pub(super) records: [Record; PER_BLOCK],
+}
+
+impl Hash for Block {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let [a, b] = self.records;
+        hasher.write_u32(u32::from_le_bytes([self.epoch, self.index, a.0, b.0]));
+    }
+}
+
+impl Block {
+    pub(super) fn records(&self) -> &[Record] {
+        let len = self.records.iter().take_while(|r| r.is_some()).count();
+        &self.records[..len]
+    }
+}
+
+/// A page: its value, and the LSN of its last change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    pub(super) value: Content,
+    pub(super) lsn: u8,
+}
+
+impl Hash for Image {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u16(u16::from_le_bytes([self.value, self.lsn]));
+    }
+}
+
+/// The superblock: an epoch, and where redo begins in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Superblock {
+    pub(super) epoch: u8,
+    pub(super) redo: u8,
+}
+
+impl Hash for Superblock {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u16(u16::from_le_bytes([self.epoch, self.redo]));
+    }
+}
+
+/// The step that a checkpoint is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Checkpoint {
+    /// None is on its way.
+    Idle,
+    /// Pages are being written back.
+    Sweep,
+    /// Their images are durable.
+    Forced,
+    /// The superblock is written.
+    Written,
+    /// It is durable.
+    Recorded,
+}
+
+/// What the store is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It serves clients.
+    Up,
+    /// Nothing, after a crash.
+    Down,
+    /// It replays the log.
+    Redo,
+    /// It takes the checkpoint that ends recovery.
+    Opening,
+}
+
+/// What the last crash did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Nothing.
+    Fine,
+    /// Durable writes are gone.
+    Lost,
+    /// What is left is no prefix of the writes.
+    Mixed,
+    /// Recovery would have led to something else before it.
+    Changed,
+    /// What a get had returned is gone.
+    Vanished,
+}
+
+/// Places whose unflushed versions a failed flush forgot: bit sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Lost {
+    pub(super) log: u8,
+    pub(super) pages: u8,
+    pub(super) superblock: bool,
+}
+
+/// The variables that are single numbers or flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scalars {
+    pub(super) asked: u8,
+    pub(super) buffer_len: u8,
+    pub(super) durable: u8,
+    pub(super) flushing: u8,
+    pub(super) epoch: u8,
+    pub(super) oldest: u8,
+    pub(super) poisoned: bool,
+    pub(super) checkpoint: Checkpoint,
+    pub(super) begin: u8,
+    pub(super) phase: Phase,
+    pub(super) redone: u8,
+    pub(super) lost: Lost,
+    pub(super) verdict: Verdict,
+    pub(super) crashes: u8,
+}
+
+impl Hash for Scalars {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(u64::from_le_bytes([
+            self.asked,
+            self.buffer_len,
+            self.durable,
+            self.flushing,
+            self.epoch,
+            self.oldest,
+            self.begin,
+            self.redone,
+        ]));
+        hasher.write_u64(u64::from_le_bytes([
+            self.crashes,
+            u8::from(self.poisoned),
+            self.checkpoint as u8,
+            self.phase as u8,
+            self.verdict as u8,
+            self.lost.log,
+            self.lost.pages,
+            u8::from(self.lost.superblock),
+        ]));
+    }
+}
+
+/// The variables of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub(super) call: [Call; CLIENTS],
+    // invariant: 0 from `buffer_len` on.
+    pub(super) buffer: [Record; BUFFER],
+    pub(super) page: [Image; KEYS],
+    pub(super) dirtied: [u8; KEYS],
+    pub(super) log_dev: [Versions<Block>; PLACES],
+    pub(super) page_dev: [Versions<Image>; KEYS],
+    pub(super) super_dev: Versions<Superblock>,
+    pub(super) base: [Content; KEYS],
+    pub(super) it: Scalars,
+}
+
+impl State {
+    pub(super) fn initial() -> Self {
+        let scalars = Scalars {
+            asked: 0,
+            buffer_len: 0,
+            durable: 0,
+            flushing: 0,
+            epoch: 1,
+            oldest: 0,
+            poisoned: false,
+            checkpoint: Checkpoint::Idle,
+            begin: 0,
+            phase: Phase::Up,
+            redone: 0,
+            lost: Lost::default(),
+            verdict: Verdict::Fine,
+            crashes: 0,
+        };
+        Self {
+            call: [Call::Idle; CLIENTS],
+            buffer: [Record::default(); BUFFER],
+            page: [Image::default(); KEYS],
+            dirtied: [0; KEYS],
+            log_dev: [Versions::durably(Block::default()); PLACES],
+            page_dev: [Versions::durably(Image::default()); KEYS],
+            super_dev: Versions::durably(Superblock { epoch: 1, redo: 0 }),
+            base: [ABSENT; KEYS],
+            it: scalars,
+        }
+    }
+
+    /// `ForgetMemory`.
+    pub(super) fn forget_memory(&mut self) {
+        let fresh = Self::initial();
+        self.it = Scalars {
+            asked: self.it.asked,
+            epoch: 0,
+            phase: Phase::Down,
+            lost: self.it.lost,
+            verdict: self.it.verdict,
+            crashes: self.it.crashes + 1,
+            ..fresh.it
+        };
+        (self.call, self.buffer) = (fresh.call, fresh.buffer);
+        (self.page, self.dirtied) = (fresh.page, fresh.dirtied);
+    }
+
+    pub(super) fn buffer(&self) -> &[Record] {
+        &self.buffer[..usize::from(self.it.buffer_len)]
+    }
+
+    /// Whether a client holds the latch of this page.
+    pub(super) fn latched(&self, k: usize) -> bool {
+        self.call.iter().any(|call| {
+            matches!(call, Call::Write { key, at: At::Logged, .. } if usize::from(*key) == k)
+        })
+    }
+
+    /// A device flush.
+    pub(super) fn device_flush(&mut self) {
+        let lost = self.it.lost;
+        for (p, place) in self.log_dev.iter_mut().enumerate() {
+            if lost.log >> p & 1 == 0 {
+                place.flush();
+            }
+        }
+        for (k, place) in self.page_dev.iter_mut().enumerate() {
+            if lost.pages >> k & 1 == 0 {
+                place.flush();
+            }
+        }
+        if !lost.superblock {
+            self.super_dev.flush();
+        }
+    }
+
+    /// What reading the whole device yields.
+    pub(super) fn newest(&self) -> Medium {
+        Medium {
+            log: self.log_dev.map(|place| place.newest()),
+            pages: self.page_dev.map(|place| place.newest()),
+            superblock: self.super_dev.newest(),
+        }
+    }
+}
+
+/// One version of every block.
+#[derive(Clone, Copy)]
+pub(super) struct Medium {
+    pub(super) log: [Block; PLACES],
+    pub(super) pages: [Image; KEYS],
+    pub(super) superblock: Superblock,
+}
+
+/// Records read from the log.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Records {
+    all: [Record; 2 * BUFFER],
+    len: u8,
+}
+
+impl Records {
+    pub(super) fn push(&mut self, record: Record) {
+        self.all[usize::from(self.len)] = record;
+        self.len += 1;
+    }
+
+    pub(super) fn len(&self) -> u8 {
+        self.len
+    }
+
+    pub(super) fn all(&self) -> &[Record] {
+        &self.all[..usize::from(self.len)]
+    }
+}
+
+impl State {
+    /// The device holds this, durably, and nothing else.
+    pub(super) fn leave(&mut self, medium: &Medium) {
+        self.log_dev = medium.log.map(Versions::durably);
+        self.page_dev = medium.pages.map(Versions::durably);
+        self.super_dev = Versions::durably(medium.superblock);
+        self.it.lost = Lost::default();
+    }
+}

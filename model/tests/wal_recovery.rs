@@ -1,0 +1,74 @@
+//! The mirror of WalRecovery against its configurations: the bugs it must find, and by which name.
+
+use std::path::PathBuf;
+
+use treering_model::check::mirrors;
+use treering_model::{Config, ConfigError};
+
+fn config(name: &str) -> Result<Config, ConfigError> {
+    let specs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/wal_recovery");
+    Config::read(&specs.join(format!("MCWalRecovery_{name}.cfg")))
+}
+
+/// Every seeded bug, the invariant that it violates, and the states on the way there.
+const BUGS: [(&str, &str, usize); 23] = [
+    ("acks-before-flush", "AckInv", 5),
+    ("acks-what-came-later", "DurableInv", 8),
+    ("checkpoint-skips-flush", "RedoStartInv", 10),
+    ("clean-without-write", "CleanInv", 7),
+    ("dirtied-moves", "RedoStartInv", 14),
+    ("evicts-dirty", "MemoryInv", 5),
+    ("keeps-epoch", "PrefixInv", 19),
+    ("overruns-log", "DurableInv", 13),
+    ("page-before-log", "WalRuleInv", 5),
+    ("published_free-reads", "ReadsLastInv", 7),
+    ("published_no-epoch", "PrefixInv", 19),
+    ("published_no-wal-rule", "PrefixInv", 8),
+    ("published_trusts-what-it-reads", "PrefixInv", 18),
+    ("reads-past-hole", "PrefixInv", 8),
+    ("recovery-skips-flush", "StableInv", 13),
+    ("redo-starts-late", "RedoStartInv", 12),
+    ("replays-old-lap", "PrefixInv", 18),
+    ("retries-failed-flush", "DurableInv", 7),
+    ("skips-quiesce", "RedoStartInv", 6),
+    ("stops-before-last", "KeptInv", 7),
+    ("stops-redo-early", "StableInv", 11),
+    ("truncates-early", "LogKeptInv", 9),
+    ("trusts-what-it-reads", "StableInv", 9),
+];
+
+#[test]
+fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+    for (bug, invariant, states) in BUGS {
+        let config = config(bug).unwrap();
+        assert_eq!(config.must_violate(), Some(invariant), "{bug}");
+        let mirror = mirrors::open("WalRecovery", &config).unwrap();
+        let found = mirror.counterexample().expect(bug);
+        assert_eq!(found.property, invariant, "{bug}");
+        assert_eq!(found.steps.len(), states, "{bug}");
+    }
+}
+
+#[test]
+fn without_a_bug_nothing_is_violated() {
+    let holding = [
+        ("mutation", 26_068),
+        ("published_redo-always", 26_128),
+        ("reads-wait", 10_968),
+    ];
+    for (model, states) in holding {
+        let run = mirrors::open("WalRecovery", &config(model).unwrap())
+            .unwrap()
+            .run();
+        assert!(!run.violated, "{model}");
+        assert_eq!(run.distinct, states, "{model}");
+    }
+}
+
+#[test]
+fn a_configuration_without_bounds_is_refused() {
+    let mut config = config("mutation").unwrap();
+    config.overrides.remove("MayCrash");
+    let refused = mirrors::open("WalRecovery", &config).err().unwrap();
+    assert!(refused.to_string().contains("MayCrash <- MCMayCrash"));
+}

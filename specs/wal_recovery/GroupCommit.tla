@@ -1,0 +1,182 @@
+---------------------------- MODULE GroupCommit -----------------------------
+(***************************************************************************)
+(* Clients, the log buffer and its flush: Bf-Tree §5.7, "Logging".         *)
+(*                                                                         *)
+(* "Before any write operation is committed, it must append a log entry to *)
+(* the WAL (write-ahead-log) and wait (log full or default 1ms interval)   *)
+(* until the log is flushed.  The log entry points to a page on disk and   *)
+(* describes an operation (e.g., insert, delete)."                         *)
+(*                                                                         *)
+(* A flush is one step here.  It takes time in truth, but whoever waits    *)
+(* for it does nothing else, and what is written meanwhile by others may   *)
+(* as well have been written after it.                                     *)
+(***************************************************************************)
+EXTENDS WalState
+
+(* Bounds, for the wrapper; n is the number of crashes so far.             *)
+MayGet(c, k)      == TRUE
+MayWrite(c, k, v) == TRUE
+MayFail(n)        == TRUE
+
+-----------------------------------------------------------------------------
+(* Clients.                                                                *)
+
+(* engine/src/store.rs, Kv::get.                                           *)
+CallGet(c) ==
+    /\ phase = "up"
+    /\ call[c] = Idle
+    /\ \E k \in Keys :
+          /\ MayGet(c, k)
+          /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
+    /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
+
+(* Kv::put, Kv::delete.                                                    *)
+CallWrite(c) ==
+    /\ phase = "up"
+    /\ call[c] = Idle
+    /\ \E k \in Keys, v \in {asked + 1, Absent} \cap Contents :
+          /\ MayWrite(c, k, v)
+          /\ call' = [call EXCEPT ![c] =
+                 [op |-> "write", key |-> k, value |-> v, at |-> "called", lsn |-> 0]]
+    /\ asked' = asked + 1
+    /\ UNCHANGED <<logVars, pageVars, recoveryVars, deviceVars, observerVars>>
+
+(* A get looks at the page under its latch.  Whether it may return what is *)
+(* not durable yet §5.7 does not say: see `Reads`.  BTree::get.            *)
+ReadPage(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got = Pending
+    /\ ~Latched(call[c].key)
+    /\ Reads = "wait" => page[call[c].key].lsn <= durable
+    /\ call' = [call EXCEPT ![c].got = page[call[c].key].value]
+    /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
+
+AnswerGet(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got # Pending
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
+
+(* "It must append a log entry to the WAL": under the page's latch, into   *)
+(* the buffer, if the ring has room.  The write has taken effect.          *)
+(* BTree::try_put, Log::append.                                            *)
+AppendLog(c) ==
+    /\ phase = "up"
+    /\ Writes(c, "called")
+    /\ ~poisoned
+    /\ ~Latched(call[c].key)
+    /\ BlockOf(End) < BlockOf(oldest) + RingBlocks \/ Bug = "overruns-log"
+    /\ buffer' = Append(buffer, [key |-> call[c].key, value |-> call[c].value])
+    /\ call' = [call EXCEPT ![c].at = "logged", ![c].lsn = End + 1]
+    /\ UNCHANGED <<asked, durable, flushing, epoch, oldest, poisoned>>
+    /\ UNCHANGED <<pageVars, recoveryVars, deviceVars, observerVars>>
+
+(* The page in memory changes, and its latch is released.  WriteGuard::    *)
+(* changed.                                                                *)
+ChangePage(c) ==
+    /\ Writes(c, "logged")
+    /\ LET k == call[c].key
+           n == call[c].lsn
+       IN /\ page' = [page EXCEPT ![k] = [value |-> call[c].value, lsn |-> n]]
+          /\ dirtied' = [dirtied EXCEPT ![k] =
+                            IF @ = 0 \/ Bug = "dirtied-moves" THEN n ELSE @]
+          /\ call' = [call EXCEPT ![c].at =
+                         IF durable < n /\ durable < flushing THEN "asleep" ELSE "waiting"]
+    /\ UNCHANGED <<asked, logVars, recoveryVars, deviceVars, observerVars>>
+
+(* "... and wait until the log is flushed."  Log::flush_to returns.        *)
+Acknowledge(c) ==
+    /\ Writes(c, "waiting")
+    /\ call[c].lsn <= durable \/ Bug = "acks-before-flush"
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
+
+(* After a failed flush: whether the write survives, nobody knows.         *)
+(* Error::Poisoned.                                                        *)
+ReportFailure(c) ==
+    /\ poisoned
+    /\ phase = "up"
+    /\ Writes(c, "called") \/ (Writes(c, "waiting") /\ durable < call[c].lsn)
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
+
+-----------------------------------------------------------------------------
+(* The device.                                                             *)
+
+(* A flush: every write so far is durable, whoever made it.                *)
+DeviceFlush ==
+    /\ logDev' = Flushed(logDev, lost.log)
+    /\ pageDev' = Flushed(pageDev, lost.pages)
+    /\ superDev' = IF lost.super THEN superDev ELSE Durably(Newest(superDev))
+
+(* Everybody who sleeps until the flush is over looks again.               *)
+WakeAll(upTo) ==
+    call' = [c \in Clients |->
+                IF Writes(c, "asleep") /\ (Bug = "sleeps-through" => call[c].lsn <= upTo)
+                THEN [call[c] EXCEPT !.at = "waiting"] ELSE call[c]]
+
+(* The blocks up to position `end` are in memory no more.                  *)
+Forget(end) == SubSeq(buffer, BlockStart(end) - BufferStart + 1, Len(buffer))
+
+-----------------------------------------------------------------------------
+(* Group flush.                                                            *)
+
+(* A client that waits and finds no flush in flight leads one: it writes   *)
+(* the blocks from the first that is not durable to the last, for all that *)
+(* is appended by now.  Whoever else waits sleeps until it is over.  What  *)
+(* the paper calls "log full or default 1ms interval" is when the leader   *)
+(* comes.  Log::flush_to, write_out.                                       *)
+FlushLog(c) ==
+    /\ Writes(c, "waiting")
+    /\ durable < call[c].lsn
+    /\ durable = flushing
+    /\ ~poisoned
+    /\ Bug = "waits-for-full-buffer" => Len(buffer) > PerBlock
+    /\ flushing' = End
+    /\ LET written == BlocksOf(epoch, BufferStart, buffer)
+           places  == {Place(index) : index \in DOMAIN written}
+       IN /\ logDev' = [p \in Places |->
+                 IF p \in places
+                 THEN Append(logDev[p], written[CHOOSE i \in DOMAIN written : Place(i) = p])
+                 ELSE logDev[p]]
+          /\ lost' = [lost EXCEPT !.log = @ \ places]
+    /\ call' = [d \in Clients |->
+                   IF Writes(d, "waiting") /\ durable < call[d].lsn
+                   THEN [call[d] EXCEPT !.at = "asleep"] ELSE call[d]]
+    /\ UNCHANGED <<asked, buffer, durable, epoch, oldest, poisoned, pageVars, recoveryVars>>
+    /\ UNCHANGED <<pageDev, superDev, observerVars>>
+
+(* The leader's flush has returned: what it wrote is durable, and no more. *)
+(* Log::finish.                                                            *)
+CompleteFlush ==
+    /\ durable < flushing
+    /\ ~poisoned
+    /\ DeviceFlush
+    /\ LET end == IF Bug = "acks-what-came-later" THEN End ELSE flushing
+       IN /\ durable' = end
+          /\ flushing' = end
+          /\ buffer' = Forget(end)
+          /\ base' = Apply(base, SubSeq(Tail_, 1, end - durable))
+          /\ WakeAll(end)
+    /\ UNCHANGED <<asked, epoch, oldest, poisoned, pageVars, recoveryVars>>
+    /\ UNCHANGED <<lost, verdict, crashes>>
+
+(* Any flush may fail: the log's or the checkpoint's.  Then everything     *)
+(* unflushed is in doubt until it is written again; trying the flush again *)
+(* proves nothing (BUGS D5).  Nobody is told "durable" any more, until the *)
+(* next opening.  A failed write comes to the same.  Volume::flush,        *)
+(* Log::finish, Pager::poison.                                             *)
+FailFlush ==
+    /\ MayFail(crashes)
+    /\ durable < flushing \/ checkpoint.at \in {"sweep", "written"}
+    /\ ~poisoned
+    /\ lost' = [log |-> Unflushed(logDev), pages |-> Unflushed(pageDev),
+                super |-> Len(superDev) > 1]
+    /\ IF Bug = "retries-failed-flush"
+       THEN UNCHANGED <<poisoned, flushing, call>>
+       ELSE poisoned' = TRUE /\ flushing' = durable /\ WakeAll(flushing)
+    /\ UNCHANGED <<asked, buffer, durable, epoch, oldest, pageVars, recoveryVars>>
+    /\ UNCHANGED <<logDev, pageDev, superDev, observerVars>>
+=============================================================================

@@ -1,0 +1,353 @@
+---------------------------- MODULE WalRecovery -----------------------------
+(***************************************************************************)
+(* Logging, checkpoints and recovery: Bf-Tree §5.7.                        *)
+(*                                                                         *)
+(* "Before any write operation is committed, it must append a log entry to *)
+(* the WAL and wait until the log is flushed."  That, a fuzzy checkpoint,  *)
+(* and recovery that loads the checkpoint and replays the log, is all that *)
+(* the paper says.  It leaves to "standard mechanisms" what this module    *)
+(* spells out: the order of page and log writes, where redo begins, what   *)
+(* tells a page that has a change from one that lacks it, how the log's    *)
+(* end is told from old blocks, and what a failed flush means.  Each of    *)
+(* these is needed: FINDINGS.md has the counterexamples.                   *)
+(*                                                                         *)
+(* Left out: several keys on a page, and so splits, merges, the index and  *)
+(* its snapshot (see MiniPage; here a page is where it always is); pages   *)
+(* larger than a block (see PageShadowing); the two places of the          *)
+(* superblock (one that is replaced atomically stands for them); scans     *)
+(* (page by page they are gets).                                           *)
+(***************************************************************************)
+EXTENDS GroupCommit
+
+(* Bound, for the wrapper: whether the power may go after n crashes.      *)
+MayCrash(n) == TRUE
+
+-----------------------------------------------------------------------------
+(* Page write-back.                                                        *)
+
+Serving == phase \in {"up", "redo", "opening"} /\ ~poisoned
+
+(* A dirty page is written, but not before the log up to its last change   *)
+(* is durable: the WAL rule, which §5.7 does not mention.  It is then      *)
+(* clean, though not yet durable.  Pager::write_picked.                    *)
+WriteBack(k) ==
+    /\ Serving
+    /\ dirtied[k] # 0
+    /\ ~Latched(k)
+    /\ page[k].lsn <= durable \/ Bug = "page-before-log"
+    /\ dirtied' = [dirtied EXCEPT ![k] = 0]
+    /\ pageDev' = IF Bug = "clean-without-write" THEN pageDev
+                  ELSE [pageDev EXCEPT ![k] = Append(@, page[k])]
+    /\ lost' = [lost EXCEPT !.pages = @ \ {k}]
+    /\ UNCHANGED <<clientVars, logVars, page, recoveryVars, logDev, superDev, observerVars>>
+
+(* A page that is clean may leave memory; it is read again when it is      *)
+(* asked for.  Cache::evict, Pager::read.                                  *)
+Reload(k) ==
+    /\ phase = "up"
+    /\ ~Latched(k)
+    /\ dirtied[k] = 0 \/ Bug = "evicts-dirty"
+    /\ page' = [page EXCEPT ![k] = Newest(pageDev[k])]
+    /\ dirtied' = [dirtied EXCEPT ![k] = 0]
+    /\ UNCHANGED <<clientVars, logVars, recoveryVars, deviceVars, observerVars>>
+
+-----------------------------------------------------------------------------
+(* Fuzzy checkpoint: clients go on meanwhile.  engine/src/checkpoint.rs.   *)
+
+At(step) == Serving /\ checkpoint.at = step
+
+(* Redo will begin where the log ends now.  Checkpointer::step_towards.    *)
+BeginCheckpoint ==
+    /\ phase = "up"
+    /\ At("idle")
+    /\ oldest < End
+    /\ checkpoint' = [at |-> "sweep", begin |-> End]
+    /\ UNCHANGED <<clientVars, logVars, pageVars, phase, redone, deviceVars, observerVars>>
+
+(* No operation has appended before `begin` and not yet changed its page   *)
+(* (Pager::quiesce), and no page lacks such a change on the device         *)
+(* (Pager::checkpoint_sweep).                                              *)
+Swept ==
+    /\ \A c \in Clients :
+          /\ Writes(c, "logged") => call[c].lsn > checkpoint.begin \/ Bug = "skips-quiesce"
+          /\ Writes(c, "called") => Bug # "quiesces-who-waits-for-room"
+    /\ \A k \in Keys : dirtied[k] # 0 => dirtied[k] > checkpoint.begin
+
+(* The images written are flushed.  Checkpointer::finish.                  *)
+FlushPages ==
+    /\ At("sweep")
+    /\ Swept
+    /\ IF \/ Bug = "checkpoint-skips-flush" /\ phase = "up"
+          \/ Bug = "recovery-skips-flush" /\ phase = "opening"
+       THEN UNCHANGED <<logDev, pageDev, superDev>>
+       ELSE DeviceFlush
+    /\ checkpoint' = [checkpoint EXCEPT !.at = "forced"]
+    /\ oldest' = IF Bug = "truncates-early" THEN checkpoint.begin ELSE oldest
+    /\ UNCHANGED <<clientVars, buffer, durable, flushing, epoch, poisoned, pageVars>>
+    /\ UNCHANGED <<phase, redone, lost, observerVars>>
+
+WriteSuperblock ==
+    /\ At("forced")
+    /\ superDev' = Append(superDev,
+          [epoch |-> epoch,
+           redo  |-> IF Bug = "redo-starts-late" THEN durable ELSE checkpoint.begin])
+    /\ lost' = [lost EXCEPT !.super = FALSE]
+    /\ checkpoint' = [checkpoint EXCEPT !.at = "written"]
+    /\ UNCHANGED <<clientVars, logVars, pageVars, phase, redone, logDev, pageDev, observerVars>>
+
+FlushSuperblock ==
+    /\ At("written")
+    /\ DeviceFlush
+    /\ checkpoint' = [checkpoint EXCEPT !.at = "recorded"]
+    /\ UNCHANGED <<clientVars, logVars, pageVars, phase, redone, lost, observerVars>>
+
+(* Only now, for until now a crash would have needed it (BUGS D8).         *)
+(* Log::truncate.                                                          *)
+TruncateLog ==
+    /\ phase = "up"
+    /\ At("recorded")
+    /\ oldest' = checkpoint.begin
+    /\ checkpoint' = Done
+    /\ UNCHANGED <<clientVars, buffer, durable, flushing, epoch, poisoned, pageVars>>
+    /\ UNCHANGED <<phase, redone, deviceVars, observerVars>>
+
+-----------------------------------------------------------------------------
+(* Crash and recovery.                                                     *)
+
+ForgetMemory ==
+    /\ call' = [c \in Clients |-> Idle]
+    /\ buffer' = <<>> /\ durable' = 0 /\ flushing' = 0
+    /\ epoch' = 0 /\ oldest' = 0 /\ poisoned' = FALSE
+    /\ page' = EmptyPages /\ dirtied' = Clean
+    /\ checkpoint' = Done /\ phase' = "down" /\ redone' = 0
+    /\ crashes' = crashes + 1
+    /\ UNCHANGED asked
+
+(* The power goes, at any time, also during recovery.  Each block is left  *)
+(* in any of its versions, independently of the others.                    *)
+Crash ==
+    /\ MayCrash(crashes)
+    /\ phase # "down"
+    /\ \E log \in AfterCrash(logDev), pages \in AfterCrash(pageDev), super \in Survivors(superDev) :
+          /\ logDev' = AllDurably(log)
+          /\ pageDev' = AllDurably(pages)
+          /\ superDev' = Durably(super)
+          /\ base' = Recovered(log, pages, super)
+          /\ verdict' = Judge(log, pages, super)
+    /\ lost' = NothingLost
+    /\ ForgetMemory
+
+(* The process dies and is started again, but the device and its cache     *)
+(* live on: what it reads is the newest, and may yet vanish.  So before    *)
+(* anything is built on that it is flushed; and what a failed flush has    *)
+(* forgotten, which no flush will save, is written again: all log blocks   *)
+(* and pages that changed since redo's beginning.  A crash on the way is   *)
+(* one before it, since nothing new is written.  Store::open (which        *)
+(* flushes, but writes nothing again: see FINDINGS.md).                    *)
+Restart ==
+    /\ MayCrash(crashes)
+    /\ phase # "down"
+    /\ LET log   == NewestOf(logDev)
+           pages == NewestOf(pageDev)
+           super == Newest(superDev)
+       IN /\ base' = Recovered(log, pages, super)
+          /\ verdict' = Judge(log, pages, super)
+          /\ IF Bug = "trusts-what-it-reads"
+             THEN DeviceFlush /\ UNCHANGED lost
+             ELSE /\ logDev' = AllDurably(log)
+                  /\ pageDev' = AllDurably(pages)
+                  /\ superDev' = Durably(super)
+                  /\ lost' = NothingLost
+    /\ ForgetMemory
+
+Super == Newest(superDev)
+
+(* What there is to replay.  The log is not written to during recovery.    *)
+ToRedo    == LogFound(NewestOf(logDev), Super)
+ToRedoEnd == LogFoundEnd(NewestOf(logDev), Super)
+
+(* The superblock says where redo begins and under which epoch; the end of *)
+(* the log is found by reading.  The log will go on at the next block,     *)
+(* under a new epoch; the torn tail is thereby cut.  Store::recover,       *)
+(* Log::scan_end, Log::create, Log::keep_from.                             *)
+LoadSuperblock ==
+    /\ phase = "down"
+    /\ phase' = "redo"
+    /\ redone' = Super.redo
+    /\ epoch' = IF Bug = "keeps-epoch" THEN Super.epoch ELSE Super.epoch + 1
+    /\ durable' = NextBlockStart(ToRedoEnd)
+    /\ flushing' = NextBlockStart(ToRedoEnd)
+    /\ oldest' = Super.redo
+    /\ page' = NewestOf(pageDev)
+    /\ UNCHANGED <<clientVars, buffer, poisoned, dirtied, checkpoint, deviceVars, observerVars>>
+
+(* "Replaying the WAL consists of simply finding the corresponding page    *)
+(* and re-applying the operation": one record, unless the page has it.     *)
+(* Redo::take.                                                             *)
+RedoRecord ==
+    /\ phase = "redo"
+    /\ redone < ToRedoEnd
+    /\ LET record == ToRedo[redone - Super.redo + 1]
+           n      == redone + 1
+       IN /\ page' = RedoOne(page, record, n)
+          /\ dirtied' = IF page'[record.key] # page[record.key] /\ dirtied[record.key] = 0
+                        THEN [dirtied EXCEPT ![record.key] = n] ELSE dirtied
+    /\ redone' = redone + 1
+    /\ UNCHANGED <<clientVars, logVars, checkpoint, phase, deviceVars, observerVars>>
+
+(* Recovery ends with a checkpoint, which also makes the new epoch durable *)
+(* before anything is written under it.                                    *)
+FinishRedo ==
+    /\ phase = "redo"
+    /\ redone = ToRedoEnd \/ Bug = "stops-redo-early"
+    /\ phase' = "opening"
+    /\ redone' = 0
+    /\ checkpoint' = [at |-> "sweep", begin |-> durable]
+    /\ UNCHANGED <<clientVars, logVars, pageVars, deviceVars, observerVars>>
+
+FinishRecovery ==
+    /\ phase = "opening"
+    /\ At("recorded")
+    /\ phase' = "up"
+    /\ oldest' = checkpoint.begin
+    /\ checkpoint' = Done
+    /\ UNCHANGED <<clientVars, buffer, durable, flushing, epoch, poisoned, pageVars, redone>>
+    /\ UNCHANGED <<deviceVars, observerVars>>
+
+-----------------------------------------------------------------------------
+Next ==
+    \/ \E c \in Clients :
+          \/ CallGet(c) \/ ReadPage(c) \/ AnswerGet(c)
+          \/ CallWrite(c) \/ AppendLog(c) \/ ChangePage(c) \/ FlushLog(c)
+          \/ Acknowledge(c) \/ ReportFailure(c)
+    \/ CompleteFlush \/ FailFlush
+    \/ \E k \in Keys : WriteBack(k) \/ Reload(k)
+    \/ BeginCheckpoint \/ FlushPages \/ WriteSuperblock \/ FlushSuperblock \/ TruncateLog
+    \/ Crash \/ Restart
+    \/ LoadSuperblock \/ RedoRecord \/ FinishRedo \/ FinishRecovery
+
+Spec == Init /\ [][Next]_vars
+
+(* What must go on, for clients to be answered and recovery to end: every  *)
+(* step but those that nobody is obliged to (calls, crashes, failures) and *)
+(* that change nothing (Reload).                                           *)
+ClientFairness ==
+    \A c \in Clients :
+        /\ WF_vars(ReadPage(c)) /\ WF_vars(AnswerGet(c))
+        /\ WF_vars(AppendLog(c)) /\ WF_vars(ChangePage(c)) /\ WF_vars(FlushLog(c))
+        /\ WF_vars(Acknowledge(c)) /\ WF_vars(ReportFailure(c))
+
+FlushFairness == WF_vars(CompleteFlush)
+
+WriteBackFairness == \A k \in Keys : WF_vars(WriteBack(k))
+
+CheckpointFairness ==
+    /\ WF_vars(BeginCheckpoint) /\ WF_vars(FlushPages)
+    /\ WF_vars(WriteSuperblock) /\ WF_vars(FlushSuperblock) /\ WF_vars(TruncateLog)
+
+RecoveryFairness ==
+    /\ WF_vars(LoadSuperblock) /\ WF_vars(RedoRecord)
+    /\ WF_vars(FinishRedo) /\ WF_vars(FinishRecovery)
+
+FairSpec ==
+    /\ Spec
+    /\ ClientFairness /\ FlushFairness /\ WriteBackFairness
+    /\ CheckpointFairness /\ RecoveryFairness
+
+-----------------------------------------------------------------------------
+(* Safety.                                                                 *)
+
+(* Who wrote a record that is not durable still waits, or was told that it *)
+(* failed.                                                                 *)
+AckInv ==
+    \A n \in (durable + 1)..End :
+        poisoned \/ \E c \in Clients : call[c].op = "write" /\ call[c].lsn = n
+
+(* What the log believes durable, every crash leaves.                      *)
+DurableInv ==
+    phase = "up" /\ oldest < durable =>
+        \A index \in BlockOf(oldest)..BlockOf(durable - 1) :
+            \A block \in Survivors(logDev[Place(index)]) :
+                /\ block.epoch = epoch
+                /\ block.index = index
+                /\ index * PerBlock + Len(block.records) >= durable
+                   \/ Len(block.records) = PerBlock
+
+(* No page image overtakes its log record.                                 *)
+WalRuleInv ==
+    phase # "down" => \A k \in Keys : \A image \in Survivors(pageDev[k]) : image.lsn <= durable
+
+(* A page that counts as clean is on the device as it is in memory.        *)
+CleanInv ==
+    phase # "down" => \A k \in Keys : dirtied[k] = 0 => page[k] = Newest(pageDev[k])
+
+(* Memory holds all writes and nothing else.                               *)
+MemoryInv ==
+    phase = "up" =>
+        LET current == Apply(base, Tail_)
+        IN \A k \in Keys : Latched(k) \/ page[k].value = current[k]
+
+(* All records from `oldest` on: on the device, then in the buffer.        *)
+LiveLog ==
+    LET onDevice == ReadLog(NewestOf(logDev), epoch, oldest)
+        end      == oldest + Len(onDevice)
+    IN IF end < BufferStart THEN onDevice
+       ELSE onDevice \o SubSeq(buffer, end - BufferStart + 1, Len(buffer))
+
+(* Wherever redo may begin, no page that a crash may leave lacks a change  *)
+(* from before.                                                            *)
+RedoStartInv ==
+    phase = "up" =>
+        LET log == LiveLog
+        IN \A super \in Survivors(superDev), k \in Keys :
+              \A image \in Survivors(pageDev[k]), i \in 1..Len(log) :
+                  ~ (log[i].key = k /\ image.lsn < oldest + i /\ oldest + i <= super.redo)
+
+(* Wherever redo may begin, the log from there on has not been given up.   *)
+LogKeptInv ==
+    phase = "up" => \A super \in Survivors(superDev) : oldest <= super.redo
+
+(* No crash loses what was durable ...                                     *)
+KeptInv == verdict # "lost"
+
+(* ... or leaves anything but a prefix of the writes, in their order ...   *)
+PrefixInv == verdict # "mixed"
+
+(* ... or, during recovery, changes what the crash before had left.        *)
+StableInv == verdict # "changed"
+
+(* What a get has returned is never taken back (only if Reads is not       *)
+(* "free": the contract does not ask for it).                              *)
+ReadsLastInv == verdict # "vanished"
+
+(* Liveness: every call is answered, unless a crash comes between; in      *)
+(* particular a flush is eventually acknowledged.                          *)
+AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+
+(* Recovery ends, well or with the error of a device that failed.          *)
+RecoveredProp == phase # "up" ~> (phase = "up" \/ poisoned)
+
+-----------------------------------------------------------------------------
+(* The contract: the durable map, then what is in the log beyond it.       *)
+
+WriterOf(n) ==
+    IF \E c \in Clients : call[c].op = "write" /\ call[c].lsn = n
+    THEN CHOOSE c \in Clients : call[c].op = "write" /\ call[c].lsn = n
+    ELSE "nobody"
+
+AbstractTail ==
+    [i \in 1..Len(Tail_) |->
+        [by |-> WriterOf(durable + i), key |-> Tail_[i].key, value |-> Tail_[i].value]]
+
+AbstractCall ==
+    [c \in Clients |->
+        IF call[c].op = "write"
+        THEN [op |-> "write", key |-> call[c].key, value |-> call[c].value,
+              done |-> call[c].at # "called"]
+        ELSE call[c]]
+
+Contract == INSTANCE DurableMap WITH
+    tail <- AbstractTail, call <- AbstractCall, up <- (phase = "up")
+
+THEOREM Spec => Contract!Spec
+=============================================================================
