@@ -313,10 +313,10 @@ pub fn mirror_applies(model: &BoundedModel) -> bool {
     !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
-/// Whether this model's state graph is compared edge by edge: the full ones are too large, and where TLC judges temporal
+/// Whether this model's state graph is compared edge by edge: the other lanes' are too large, and where TLC judges temporal
 /// properties its dump is of another graph, that of states and tableau.
 #[must_use]
 pub fn graph_applies(model: &BoundedModel) -> bool {
     let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));
-    model.lane != Lane::Full && model.must_violate().is_none() && !temporal
+    model.lane == Lane::Smoke && model.must_violate().is_none() && !temporal
 }
