@@ -1,5 +1,6 @@
 //! The mirrors by name.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -7,13 +8,19 @@ use stateright::{Checker, HasDiscoveries};
 
 use super::{cpu, explorer};
 use crate::graph::{self, Counterexample, Graph, Step};
+use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
 use crate::mirror::mini_page::MiniPage;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 3] = [DurableMap::SPEC, MiniPage::SPEC, WalRecovery::SPEC];
+pub const SPECS: [&str; 4] = [
+    DurableMap::SPEC,
+    CircularBuffer::SPEC,
+    MiniPage::SPEC,
+    WalRecovery::SPEC,
+];
 
 /// What a mirror's run found.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +45,8 @@ pub trait AnyMirror: Send + Sync {
     fn graph(&self) -> Graph;
     /// A shortest violation of an invariant.
     fn counterexample(&self) -> Option<Counterexample>;
+    /// The names of all actions that are ever taken.
+    fn labels(&self) -> BTreeSet<&'static str>;
     /// The text of a state of the graph.
     fn text(&self, state: u128) -> Option<String>;
     /// Walks along a behaviour to a state that violates `property`.
@@ -73,6 +82,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
         graph::explore(&self.0)
     }
 
+    fn labels(&self) -> BTreeSet<&'static str> {
+        graph::labels(&self.0)
+    }
+
     fn counterexample(&self) -> Option<Counterexample> {
         graph::counterexample(&self.0)
     }
@@ -106,6 +119,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
     match spec {
         DurableMap::SPEC => typed::<DurableMap>(config),
         MiniPage::SPEC => typed::<MiniPage>(config),
+        CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
     }

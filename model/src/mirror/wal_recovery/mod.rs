@@ -64,7 +64,7 @@ pub enum Action {
     FlushSuperblock,
     /// The log before it is given up.
     TruncateLog,
-    /// The power goes; the number says which version of each block is left ([`Action::Crash`] picks digit by digit).
+    /// The power goes; the digits of the number, in base of the versions of each block, say which of them is left.
     Crash(u16),
     /// The process is started again.
     Restart,
