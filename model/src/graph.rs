@@ -4,12 +4,12 @@
 //! thousands of edges fewer. Edges are compared as the set of (state, action, state); how often a checker generated one does not
 //! matter. O(states + edges) time; 16 bytes a state and 12 an edge are kept, texts are made again when a difference is told.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use stateright::Expectation;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -129,6 +129,27 @@ pub fn explore<M: Mirror>(model: &M) -> Graph {
         }
     }
     builder.finish()
+}
+
+/// The names of all actions that a mirror ever takes.
+pub fn labels<M: Mirror>(model: &M) -> BTreeSet<&'static str> {
+    let mut seen: FxHashSet<M::State> = model.init_states().into_iter().collect();
+    let mut pending: Vec<M::State> = seen.iter().cloned().collect();
+    let (mut labels, mut actions) = (BTreeSet::new(), Vec::new());
+    while let Some(state) = pending.pop() {
+        model.actions(&state, &mut actions);
+        for action in actions.drain(..) {
+            let label = M::label(&action);
+            let next = model.next_state(&state, action);
+            if let Some(next) = next.filter(|next| model.within_boundary(next)) {
+                labels.insert(label);
+                if seen.insert(next.clone()) {
+                    pending.push(next);
+                }
+            }
+        }
+    }
+    labels
 }
 
 /// A dump of TLC that cannot be read.

@@ -131,7 +131,8 @@ impl Manifest {
             property: tlc.property.clone(),
             distinct: tlc.distinct.filter(|_| holds),
             depth: tlc.depth.filter(|_| holds),
-            trace_length: tlc.trace_length,
+            // A behaviour without end has no shortest form that checkers agree on.
+            trace_length: tlc.trace_length.filter(|_| tlc.back_to.is_none()),
             seconds: tlc.seconds,
             tla_mc_refuses: (tla_mc.filter(|o| o.verdict == Verdict::Error))
                 .and_then(|o| o.error.clone()),

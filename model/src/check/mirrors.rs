@@ -1,5 +1,6 @@
 //! The mirrors by name.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -7,12 +8,13 @@ use stateright::{Checker, HasDiscoveries};
 
 use super::{cpu, explorer};
 use crate::graph::{self, Counterexample, Graph, Step};
+use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 2] = [DurableMap::SPEC, WalRecovery::SPEC];
+pub const SPECS: [&str; 3] = [DurableMap::SPEC, CircularBuffer::SPEC, WalRecovery::SPEC];
 
 /// What a mirror's run found.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +39,8 @@ pub trait AnyMirror: Send + Sync {
     fn graph(&self) -> Graph;
     /// A shortest violation of an invariant.
     fn counterexample(&self) -> Option<Counterexample>;
+    /// The names of all actions that are ever taken.
+    fn labels(&self) -> BTreeSet<&'static str>;
     /// The text of a state of the graph.
     fn text(&self, state: u128) -> Option<String>;
     /// Walks along a behaviour to a state that violates `property`.
@@ -72,6 +76,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
         graph::explore(&self.0)
     }
 
+    fn labels(&self) -> BTreeSet<&'static str> {
+        graph::labels(&self.0)
+    }
+
     fn counterexample(&self) -> Option<Counterexample> {
         graph::counterexample(&self.0)
     }
@@ -104,6 +112,7 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
     match spec {
         DurableMap::SPEC => typed::<DurableMap>(config),
+        CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
     }

@@ -136,7 +136,8 @@ fn coverage(text: &str, head: &str) -> Vec<String> {
         } else if count == "0" && !action.is_empty() && !never.contains(&action) {
             let place = place.trim_start_matches([' ', '|']);
             let line = place.split(',').next().unwrap_or(place);
-            let found = format!("{action}, {line}");
+            let module = place.rsplit(' ').next().unwrap_or_default();
+            let found = format!("{action}, {line} of module {module}");
             if !never.contains(&found) {
                 never.push(found);
             }
@@ -202,6 +203,6 @@ mod tests {
         let text = "The coverage statistics at now\n<Init line 1, col 1 to line 1, col 4 of module M>: 1:1\n<A line 2, col 1 to line 2, col 3 of module M>: 0:0\n  \
             line 3, col 1 to line 3, col 5 of module M: 0\n<B line 5, col 1 to line 5, col 3 of module M>: 2:5\n  line 6, col 1 to line 6, col 4 of module M: 5\n  \
             |line 7, col 1 to line 7, col 4 of module M: 0\nEnd of statistics.\n";
-        assert_eq!(read(text).never_taken, ["A", "B, line 7"]);
+        assert_eq!(read(text).never_taken, ["A", "B, line 7 of module M"]);
     }
 }

@@ -307,14 +307,16 @@ pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), cra
     Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror))
 }
 
-/// Whether the mirror can say anything of a model: temporal properties are TLC's.
+/// Whether the mirror can say anything of a model: temporal properties are TLC's, and stateright looks at nothing without an invariant.
 #[must_use]
 pub fn mirror_applies(model: &BoundedModel) -> bool {
-    !model.is_temporal()
+    !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
-/// Whether a state graph of this model is small enough to be compared edge by edge: the full ones are not.
+/// Whether this model's state graph is compared edge by edge: the other lanes' are too large, and where TLC judges temporal
+/// properties its dump is of another graph, that of states and tableau.
 #[must_use]
 pub fn graph_applies(model: &BoundedModel) -> bool {
-    model.lane != Lane::Full && model.must_violate().is_none()
+    let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));
+    model.lane == Lane::Smoke && model.must_violate().is_none() && !temporal
 }

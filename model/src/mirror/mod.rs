@@ -3,6 +3,7 @@
 //! A mirror's state is small and flat, so that a checker copies and hashes it cheaply; what it means in TLA+ is said by
 //! [`Mirror::variables`], and that alone is compared with TLC's states.
 
+pub mod circular_buffer;
 pub mod durable_map;
 pub mod wal_recovery;
 

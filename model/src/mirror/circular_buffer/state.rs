@@ -1,0 +1,343 @@
+//! The state of the circular buffer: small numbers, packed for hashing.
+
+use std::hash::{Hash, Hasher};
+
+// Room in a state; a configuration that needs more is refused.
+pub(super) const CLIENTS: usize = 3;
+pub(super) const PAGES: usize = 3;
+pub(super) const UNITS: usize = 6;
+pub(super) const CLASSES: usize = 3;
+
+/// No page, no record, no pointer, no client: `None` of the spec. All numbers fit three bits.
+pub(super) const NONE: u8 = 7;
+/// The result of a read that has not happened yet.
+pub(super) const PENDING: u8 = 6;
+/// The value of a record that is not there. Below are the numbers of `Values`.
+pub(super) const ABSENT: u8 = 5;
+
+/// `States` of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Nothing begins here.
+    None,
+    /// Handed out, not yet in the mapping table.
+    Allocated,
+    /// A mini-page.
+    Ready,
+    /// Free, and on a free list.
+    Listed,
+    /// Free, and of no use until the head has passed; also padding.
+    Tombstone,
+    /// The head may pass.
+    Evicted,
+}
+
+/// The names of [`Life`] in the spec, in its order.
+pub(super) const LIVES: [&str; 6] = [
+    "none",
+    "allocated",
+    "ready",
+    "listed",
+    "tombstone",
+    "evicted",
+];
+
+/// A block's header and contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// `state` of the spec.
+    pub life: Life,
+    /// In units of the buffer.
+    pub size: u8,
+    /// Whose mini-page it is.
+    pub page: u8,
+    /// The record.
+    pub rec: u8,
+    /// Whether the leaf page says something else.
+    pub dirty: bool,
+}
+
+impl Block {
+    /// `NoBlock`.
+    pub(super) const NONE: Self = Self::dead(Life::None, 0);
+
+    /// `Dead`: a block without contents.
+    pub(super) const fn dead(life: Life, size: u8) -> Self {
+        Self {
+            life,
+            size,
+            page: NONE,
+            rec: NONE,
+            dirty: false,
+        }
+    }
+
+    /// `Fresh`: a block that has just been allocated.
+    pub(super) const fn fresh(page: u8, size: u8) -> Self {
+        Self {
+            page,
+            ..Self::dead(Life::Allocated, size)
+        }
+    }
+
+    /// 13 bits.
+    fn bits(self) -> u64 {
+        pack([
+            (self.life as u8, 3),
+            (self.size, 3),
+            (self.page, 3),
+            (self.rec, 3),
+            (self.dirty.into(), 1),
+        ])
+    }
+}
+
+/// An entry of the mapping table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The offset of the mini-page.
+    pub at: u8,
+    /// Who has locked the page to write.
+    pub writer: u8,
+    /// A bit for each client.
+    pub readers: u8,
+}
+
+impl Word {
+    /// `Free`: an entry that nobody has locked.
+    pub(super) const fn free(at: u8) -> Self {
+        Self {
+            at,
+            writer: NONE,
+            readers: 0,
+        }
+    }
+}
+
+/// What a client asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Nothing.
+    None,
+    /// To read a record.
+    Get {
+        /// Of which page.
+        key: u8,
+        /// What was read.
+        got: u8,
+    },
+    /// To put or delete a record.
+    Write {
+        /// Of which page.
+        key: u8,
+        /// What to write.
+        value: u8,
+        /// Whether it has taken effect.
+        done: bool,
+    },
+}
+
+/// `Phases` of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The spec draws how they follow each other.
+pub enum Phase {
+    Idle,
+    Start,
+    Look,
+    Allocate,
+    Popped,
+    Copy,
+    Publish,
+    Free,
+    Insert,
+    Done,
+    Full,
+    Victim,
+    Lock,
+    Merge,
+    Unmap,
+    Finish,
+}
+
+/// The names of [`Phase`] in the spec, in its order.
+pub(super) const PHASES: [&str; 16] = [
+    "idle", "start", "look", "allocate", "popped", "copy", "publish", "free", "insert", "done",
+    "full", "victim", "lock", "merge", "unmap", "finish",
+];
+
+/// What a thread holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The pointer read when the page was locked.
+    pub old: u8,
+    /// The block that takes its place.
+    pub new: u8,
+    /// The size that this has to have.
+    pub size: u8,
+    /// The block to evict.
+    pub victim: u8,
+    /// The page that it seems to belong to.
+    pub page: u8,
+}
+
+impl Work {
+    /// `NoWork`.
+    pub(super) const NONE: Self = Self {
+        old: NONE,
+        new: NONE,
+        size: 0,
+        victim: NONE,
+        page: NONE,
+    };
+}
+
+/// A client and its thread: `call`, `phase` and `work` of the spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// What the client waits for.
+    pub call: Call,
+    /// Where the thread is.
+    pub phase: Phase,
+    /// What it holds.
+    pub work: Work,
+}
+
+impl Thread {
+    /// A client that asks for nothing.
+    pub(super) const IDLE: Self = Self {
+        call: Call::None,
+        phase: Phase::Idle,
+        work: Work::NONE,
+    };
+
+    /// `Reads`.
+    pub(super) const fn reads(&self) -> bool {
+        matches!(self.call, Call::Get { .. })
+    }
+
+    /// `Key`, of a thread that has a call.
+    pub(super) fn key(&self) -> usize {
+        match self.call {
+            Call::Get { key, .. } | Call::Write { key, .. } => key.into(),
+            Call::None => PAGES,
+        }
+    }
+
+    /// 28 bits.
+    fn bits(&self) -> u64 {
+        let (op, key, content, done) = match self.call {
+            Call::None => (0, 0, 0, false),
+            Call::Get { key, got } => (1, key, got, false),
+            Call::Write { key, value, done } => (2, key, value, done),
+        };
+        let Work {
+            old,
+            new,
+            size,
+            victim,
+            page,
+        } = self.work;
+        pack([(op, 2), (key, 2), (content, 3), (done.into(), 1)]) << 20
+            | pack([(self.phase as u8, 4), (old, 3), (new, 3)]) << 9
+            | pack([(size, 3), (victim, 3), (page, 3)])
+    }
+}
+
+/// The variables of the modules. Room that a configuration does not use keeps its first value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The oldest address in use.
+    pub head: u8,
+    /// Eviction has been started up to here.
+    pub claimed: u8,
+    /// A block below is copied when it is used.
+    pub second_chance: u8,
+    /// The next address to be allocated.
+    pub tail: u8,
+    /// The block that begins at each offset.
+    pub block: [Block; UNITS],
+    /// For each size class a bit for each offset.
+    pub free_list: [u8; CLASSES],
+    /// The mapping table.
+    pub word: [Word; PAGES],
+    /// The leaf pages.
+    pub disk: [u8; PAGES],
+    /// The clients.
+    pub thread: [Thread; CLIENTS],
+    /// Whether clients still call.
+    pub open: bool,
+    /// What was last put into each page.
+    pub written: [u8; PAGES],
+}
+
+impl State {
+    /// `Init`.
+    pub(super) const INIT: Self = Self {
+        head: 0,
+        claimed: 0,
+        second_chance: 0,
+        tail: 0,
+        block: [Block::NONE; UNITS],
+        free_list: [0; CLASSES],
+        word: [Word::free(NONE); PAGES],
+        disk: [ABSENT; PAGES],
+        thread: [Thread::IDLE; CLIENTS],
+        open: true,
+        written: [ABSENT; PAGES],
+    };
+
+    /// The block at an offset.
+    pub(super) fn at(&self, offset: u8) -> &Block {
+        &self.block[usize::from(offset)]
+    }
+
+    /// The block at an offset.
+    pub(super) fn at_mut(&mut self, offset: u8) -> &mut Block {
+        &mut self.block[usize::from(offset)]
+    }
+
+    /// `Current` of a page.
+    pub(super) fn current(&self, page: usize) -> u8 {
+        let at = self.word[page].at;
+        if at == NONE || self.at(at).rec == NONE {
+            self.disk[page]
+        } else {
+            self.at(at).rec
+        }
+    }
+}
+
+/// Numbers side by side, each of so many bits.
+fn pack<const N: usize>(fields: [(u8, u32); N]) -> u64 {
+    (fields.into_iter()).fold(0, |word, (field, bits)| word << bits | u64::from(field))
+}
+
+// A few words instead of a hundred fields: hashing is a good part of checking a state.
+#[allow(clippy::derived_hash_with_manual_eq)]
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let addresses = [self.head, self.claimed, self.second_chance, self.tail];
+        let lists = self.free_list.map(|list| (list, 8));
+        hasher.write_u64(
+            u64::from(u32::from_le_bytes(addresses)) << 32
+                | pack(lists) << 8
+                | u64::from(self.open),
+        );
+        for blocks in self.block.chunks(4) {
+            hasher.write_u64(blocks.iter().fold(0, |word, b| word << 13 | b.bits()));
+        }
+        let pages = (0..PAGES).fold(0, |word, p| {
+            let Word {
+                at,
+                writer,
+                readers,
+            } = self.word[p];
+            let page = [(at, 3), (writer, 3), (readers, 3)];
+            word << 15 | pack(page) << 6 | pack([(self.disk[p], 3), (self.written[p], 3)])
+        });
+        hasher.write_u64(pages);
+        for threads in self.thread.chunks(2) {
+            hasher.write_u64(threads.iter().fold(0, |word, t| word << 28 | t.bits()));
+        }
+    }
+}
