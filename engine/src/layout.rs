@@ -34,7 +34,7 @@
 use crate::device::Volume;
 use crate::error::{Error, Result};
 use crate::options::{Options, PageStoreKind, TablePersist};
-use crate::types::{BLOCK_SIZE, Lba, Lsn};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn};
 
 const MAGIC: [u8; 8] = *b"TREERING";
 const VERSION: u32 = 1;
@@ -266,6 +266,14 @@ impl Superblock {
         })
     }
 
+    /// Writes both places again as they are. After the next good flush neither turns into what it was before, or into what a failed
+    /// write was to make of it.
+    pub(crate) fn rewrite(volume: &Volume) -> Result<()> {
+        let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
+        volume.read(Lba(0), &mut both, IoClass::Extra)?;
+        volume.write(Lba(0), &both, IoClass::Extra)
+    }
+
     /// The newest good superblock of a device; `None` if the device is blank (both places all zero).
     pub(crate) fn load(volume: &Volume) -> Result<Option<Superblock>> {
         let blocks = volume.capacity_blocks();
@@ -273,7 +281,7 @@ impl Superblock {
             return Err(Error::NotAStore { lba: Lba(0) });
         }
         let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
-        volume.read(Lba(0), &mut both, crate::IoClass::Extra)?;
+        volume.read(Lba(0), &mut both, IoClass::Extra)?;
         if both.iter().all(|&b| b == 0) {
             return Ok(None);
         }

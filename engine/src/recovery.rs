@@ -1,8 +1,26 @@
 //! Recovery: from whatever a crash left to the state that the durable log describes.
 //!
 //! ```text
-//! superblock -> index snapshot -> page table / journal repair -> redo from `redo start` -> what is live -> checkpoint
+//! superblock -> index snapshot -> log's end -> page table / journal repair -> flush -> redo from `redo start` -> what is live -> checkpoint
 //! ```
+//!
+//! # What is read need not be durable
+//!
+//! The power need not have gone: the process may have stopped because a flush failed. Then the device still returns what that flush has
+//! forgotten, no later flush makes it durable, and the next power cut takes it back (BUGS D5). Redo would skip a page whose LSN is new and
+//! the checkpoint at the end would give up the log that could restore it. So, before anything else is written, recovery writes again, as they
+//! are, the blocks that it builds on and that no flush vouches for, and flushes. Then all is as if the power had gone
+//! and kept the newest of every block. Those blocks are:
+//!
+//! - both superblocks, for a failed flush or write may have been theirs (what the chosen one names was flushed before it was written);
+//! - the log's last flush ([`crate::wal::LogEnd::doubtful`]), for what came before was durable when that began;
+//! - in place, the homes of the pages in the journal that the checkpoint does not vouch for: the last batches;
+//! - copy-on-write, the page table (the images that it names were flushed before it was written).
+//!
+//! Cost: after a clean close two superblock blocks and, copy-on-write, the table, 8 bytes for each page name in use; otherwise also the
+//! log blocks of one flush and, in place, at most the pages of two batches. One flush.
+//!
+//! # Redo
 //!
 //! Redo is page-wise and idempotent: a record is applied to a page exactly if the page's LSN is smaller. Pages that redo
 //! changes may be evicted and written while it runs, so a crash during recovery only means that the next one finds some

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
+use crate::mutation;
 use crate::options::{Durability, Options, PageStoreKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable};
@@ -66,8 +67,6 @@ impl Store {
     ) -> Result<Store> {
         options.check()?;
         let volume = Arc::new(Volume::new(device));
-        // What a killed process had written may still be in the drive's cache: recovery must not build on what may yet vanish.
-        volume.flush()?;
         let found = Superblock::load(&volume)?;
         match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
@@ -133,13 +132,22 @@ impl Store {
         )?;
         let table = PageTable::load(&volume, &layout)?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
-        let repaired = pages.repair(&chain, superblock.redo_start)?;
         let index =
             Index::from_sorted(entries).expect("the snapshot's fences ascend from the empty one");
 
-        // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
+        // What is read here need not be durable: a killed process may have left it in the drive's cache, and a flush that failed may
+        // have forgotten it, so that no flush helps. What recovery builds on is written again; see `recovery`.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
-        let end = Log::scan_end(&volume, region(&layout), known_epoch, from)?;
+        let end = Log::scan_end(&volume, region(&layout), known_epoch, from, |_, record| {
+            record.pages().for_each(|page| pages.named_in_log(page));
+            Ok(())
+        })?;
+        let repaired = pages.repair(&chain, from)?;
+        if !mutation::on("restart-trusts-superblock") {
+            Superblock::rewrite(&volume)?;
+        }
+        volume.flush()?;
+        // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
         let epoch = known_epoch + 1;
         let log = Log::create(
             Arc::clone(&volume),

@@ -171,7 +171,7 @@ impl Machine {
         self.device = Arc::new(CrashDevice::from_image(self.device.crash_seeded(seed)));
         let volume = volume(&self.device);
         let (start_epoch, from) = (self.known.start_epoch, self.known.redo_start);
-        let end = Log::scan_end(&volume, REGION, start_epoch, from).unwrap();
+        let end = Log::scan_end(&volume, REGION, start_epoch, from, |_, _| Ok(())).unwrap();
         let (found, again) = read_back(&volume, start_epoch, from).unwrap();
         assert_eq!(end, again);
         assert!(end.epoch <= self.known.epoch);
@@ -258,7 +258,7 @@ fn records_behind_a_torn_tail_do_not_come_back() {
         if block == 4 { 0 } else { n - 1 }
     });
     let device = Arc::new(CrashDevice::from_image(image));
-    let end = Log::scan_end(&volume(&device), REGION, 1, Lsn(0)).unwrap();
+    let end = Log::scan_end(&volume(&device), REGION, 1, Lsn(0), |_, _| Ok(())).unwrap();
     let (found, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
     assert!(found.len() == 3 || found.len() == 2, "{found:?}");
     // Epoch 2 fills exactly what was missing.

@@ -12,7 +12,10 @@
 //! [`TablePersist::Checkpoint`] changed blocks are written at checkpoints; until then the place that the *persisted*
 //! table names is held, and places taken since then but left again are free at once: nobody can find them.
 //!
-//! A table newer than the checkpoint is harmless: redo skips what a page's LSN says it already has.
+//! A table newer than the checkpoint is harmless: redo skips what a page's LSN says it already has. A table that is read back but not
+//! durable is not: a flush that failed has forgotten it, the slots of its older form look free, and when the next crash brings that back it
+//! names what others have by then. So recovery writes all blocks again that ever were written, and those of the pages that the log names (the
+//! first write of a block may have failed), before any slot has a new tenant.
 
 use super::{Found, PageImage, PageStore, PageTable, SlotMap};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
@@ -22,6 +25,9 @@ use crate::mutation;
 use crate::options::TablePersist;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+
+/// Table blocks that recovery writes at once.
+const REWRITE_BLOCKS: usize = 64;
 
 /// See the module's story.
 pub(crate) struct CowStore {
@@ -354,7 +360,29 @@ impl PageStore for CowStore {
         self.write_table()
     }
 
+    fn named_in_log(&self, page: PageId) {
+        let mut state = self.state.lock();
+        if page.0 < state.table.len() && !mutation::on("restart-trusts-table") {
+            state.table.mark_dirty(PageTable::block_of(page));
+        }
+    }
+
     fn repair(&self, _snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
+        // The images are durable, for each was flushed before the table that names it was written.
+        let mut state = self.state.lock();
+        let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * REWRITE_BLOCKS);
+        for blocks in state.table.dirty_blocks().chunks(REWRITE_BLOCKS) {
+            let mut writes = Vec::with_capacity(blocks.len());
+            for (block, bytes) in blocks.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
+                state.table.encode_block(*block, bytes);
+                writes.push(BlockWrite {
+                    lba: self.layout.table_block(*block),
+                    bytes,
+                    class: IoClass::Extra,
+                });
+            }
+            self.volume.write_batch(&writes)?;
+        }
         Ok(0)
     }
 

@@ -79,7 +79,11 @@ pub(crate) trait PageStore: Send + Sync {
     /// Writes whatever recovery needs beside the pages themselves (the page table), durably, as part of a checkpoint.
     fn persist_table(&self) -> Result<()>;
 
-    /// Repairs what a crash may have left half-written, before anything is read: the journal's work. `snapshot` slots hold no
+    /// Recovery says which pages the log names, before [`PageStore::repair`].
+    fn named_in_log(&self, page: PageId);
+
+    /// Makes good what a crash may have left half-written (the journal's work) and writes again what may be read now and yet not be
+    /// durable, so that after the next good flush it is; before any page is read. `snapshot` slots hold no
     /// pages and are left alone, whatever an old journal image says. Returns the number of pages repaired.
     /// Images up to `redo_start` are left alone too: their homes were durable when that checkpoint was, so a bad one is damage and
     /// not a torn write.

@@ -13,6 +13,7 @@
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot, TABLE_ENTRIES};
+use crate::mutation;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
 
 const MAGIC: [u8; 4] = *b"PTAB";
@@ -32,7 +33,8 @@ impl PageTable {
         }
     }
 
-    /// Reads the table; every entry is inside the page space and no slot is named twice.
+    /// Reads the table; every entry is inside the page space and no slot is named twice. All blocks ever written count as dirty: that they
+    /// can be read does not mean that they are durable.
     pub(crate) fn load(volume: &Volume, layout: &Layout) -> Result<PageTable> {
         let mut table = PageTable::new(layout);
         let mut buf = AlignedBuf::zeroed(BLOCK_SIZE);
@@ -74,6 +76,7 @@ impl PageTable {
             }
             self.entries[(block * TABLE_ENTRIES + i) as usize] = entry;
         }
+        self.dirty[block as usize] = !mutation::on("restart-trusts-table");
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::block::{B, behind, block_of};
 use super::buffer::Buffer;
 use super::record::{MAX_RECORD_BYTES, Record};
 use super::{LogEnd, LogRegion};
-use crate::device::{BlockWrite, Volume};
+use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Options;
@@ -102,14 +102,25 @@ impl Log {
         })
     }
 
-    /// Where the durable log that begins at `from`, in epoch `epoch`, ends. Flushes the device first: what a killed process had written but not
-    /// flushed is read back here, and pages may be written under it, so it must not vanish afterwards.
+    /// Where the log that begins at `from`, in epoch `epoch`, ends. `visit` sees every record.
+    ///
+    /// The last flush may have failed, and what it forgot is still read back here but made durable by no later flush (BUGS D5). So its
+    /// blocks are written again: after the next good flush of the device the log is durable up to its end.
     ///
     /// # Errors
     /// As [`super::replay()`].
-    pub fn scan_end(volume: &Volume, region: LogRegion, epoch: u32, from: Lsn) -> Result<LogEnd> {
-        volume.flush()?;
-        super::replay::walk(volume, region, epoch, from, &mut |_, _| Ok(()))
+    pub fn scan_end(
+        volume: &Volume,
+        region: LogRegion,
+        epoch: u32,
+        from: Lsn,
+        visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
+    ) -> Result<LogEnd> {
+        let end = super::replay(volume, region, epoch, from, visit)?;
+        if !mutation::on("restart-trusts-log") {
+            rewrite(volume, region, end.doubtful, end.next_start)?;
+        }
+        Ok(end)
     }
 
     /// Appends a record; it is durable once `flush_to` of the returned LSN has returned. If the buffer is full it is flushed first.
@@ -323,6 +334,17 @@ impl Log {
             redo_start: self.redo_start(),
         }
     }
+}
+
+/// Writes the blocks from `from` up to `to` again as they are.
+fn rewrite(volume: &Volume, region: LogRegion, from: Lsn, to: Lsn) -> Result<()> {
+    let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+    for index in block_of(from.0)..block_of(to.0) {
+        let lba = region.lba(index);
+        volume.read(lba, &mut block, IoClass::Log)?;
+        volume.write(lba, &block, IoClass::Log)?;
+    }
+    Ok(())
 }
 
 fn check_poison(state: &State) -> Result<()> {

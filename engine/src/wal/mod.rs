@@ -74,6 +74,9 @@ pub struct LogEnd {
     pub end: Lsn,
     /// Where the next epoch begins: the first block boundary from `end` on.
     pub next_start: Lsn,
+    /// Where the doubtful part begins: the blocks of the last flush, of which nothing proves that it succeeded. What lies before was
+    /// durable when that flush began.
+    pub doubtful: Lsn,
     /// Epoch of the last block read, or the one reading began with. Never greater than the superblock's.
     pub epoch: u32,
     /// Number of records.

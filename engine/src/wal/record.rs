@@ -170,6 +170,17 @@ impl<'a> Record<'a> {
         .framed()
     }
 
+    /// The pages it changes.
+    pub fn pages(&self) -> impl Iterator<Item = PageId> + use<> {
+        let (first, second) = match *self {
+            Record::Put { page, .. } | Record::Delete { page, .. } => (page, None),
+            Record::Split { left, right, .. } | Record::Merge { left, right, .. } => {
+                (left, Some(right))
+            }
+        };
+        std::iter::once(first).chain(second)
+    }
+
     /// Bytes this record takes in the log, framing included, block headers not.
     pub fn encoded_len(&self) -> usize {
         self.encode().len()

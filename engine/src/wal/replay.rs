@@ -113,6 +113,8 @@ struct Walk<'v> {
     epoch: u32,
     /// The last block taken, if any, is full.
     full: bool,
+    /// The first block of the flush that wrote the last block taken.
+    last_flush: u64,
     carry: Carry,
     end: Lsn,
     records: u64,
@@ -134,6 +136,7 @@ pub(super) fn walk(
         visit,
         epoch,
         full: true,
+        last_flush: block_of(from.0.next_multiple_of(B)),
         carry: Carry::None,
         end: from,
         records: 0,
@@ -156,9 +159,11 @@ pub(super) fn walk(
     };
     walk.check_start(index)?;
     walk.look_ahead(&mut blocks, index)?;
+    let next_start = walk.end.0.next_multiple_of(B);
     Ok(LogEnd {
         end: walk.end,
-        next_start: Lsn(walk.end.0.next_multiple_of(B)),
+        next_start: Lsn(next_start),
+        doubtful: Lsn((walk.last_flush * B).min(next_start)),
         epoch: walk.epoch,
         records: walk.records,
         reason,
@@ -185,6 +190,14 @@ impl Walk<'_> {
     fn take(&mut self, block: &[u8], header: &Header) -> Result<()> {
         let used = &block[..header.used];
         self.full = header.used == BLOCK_SIZE;
+        let with_it = match header.unforced {
+            u16::MAX => u64::MAX,
+            n => u64::from(n),
+        };
+        self.last_flush = header
+            .index
+            .saturating_sub(with_it)
+            .max(block_of(self.from.0));
         let base = header.index * B;
         let mut at = BLOCK_HEADER;
         if header.index == block_of(self.from.0) {

@@ -10,11 +10,17 @@ use super::{cpu, explorer};
 use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
+use crate::mirror::mini_page::MiniPage;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 3] = [DurableMap::SPEC, CircularBuffer::SPEC, WalRecovery::SPEC];
+pub const SPECS: [&str; 4] = [
+    DurableMap::SPEC,
+    CircularBuffer::SPEC,
+    MiniPage::SPEC,
+    WalRecovery::SPEC,
+];
 
 /// What a mirror's run found.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +118,7 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
     match spec {
         DurableMap::SPEC => typed::<DurableMap>(config),
+        MiniPage::SPEC => typed::<MiniPage>(config),
         CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         _ => Err(config.wrong(spec, "has no mirror")),

@@ -5,6 +5,7 @@
 
 pub mod circular_buffer;
 pub mod durable_map;
+pub mod mini_page;
 pub mod wal_recovery;
 
 use std::fmt::Debug;

@@ -1,0 +1,259 @@
+//! The story of a crash that no power cut begins:
+//!
+//! 1. A key is put and acknowledged: its record is durable.
+//! 2. A checkpoint writes its page; the flush behind that fails. The store stops, as it must. The device has forgotten the write, but
+//!    reads it from its cache still.
+//! 3. The process is started again, and the power never went. Recovery reads a page that is newer than the record, so there is
+//!    nothing to redo; its own flush succeeds, for there is nothing to flush; its checkpoint gives up the log before it.
+//! 4. Now the power goes. The page reverts to what it was, and the record that could restore it is not read any more.
+//!
+//! So recovery must not trust what it reads. Here every flush and every write of a small program fails in turn, the store is opened again on
+//! the same device, and the power goes at some request of that recovery or behind it, and takes back as much as it may.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use treering_engine::device::{BlockDevice, CrashDevice};
+use treering_engine::{
+    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, verify,
+};
+
+const EACH_FLUSH: PageStoreKind = PageStoreKind::CopyOnWrite {
+    table: TablePersist::EachFlush,
+};
+const LAZY: PageStoreKind = PageStoreKind::CopyOnWrite {
+    table: TablePersist::Checkpoint,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    Flush(u64),
+    Write(u64),
+}
+
+/// What a power cut leaves of each block.
+#[derive(Clone, Copy, Debug)]
+enum Keeps {
+    Oldest,
+    Newest,
+    Seeded(u64),
+}
+
+fn options(store: PageStoreKind, page_size: usize) -> Options {
+    let log_bytes = 64 * page_size as u64;
+    Options {
+        store,
+        page_size,
+        cache_bytes: 16 * page_size as u64,
+        durability: Durability::PerCommit,
+        log_bytes,
+        checkpoint_log_bytes: log_bytes / 4,
+        log_buffer_bytes: log_bytes / 16,
+        write_batch_pages: 2,
+        ..Options::default()
+    }
+}
+
+fn new_device(page_size: usize) -> Arc<CrashDevice> {
+    Arc::new(CrashDevice::new(200 * page_size as u64 / 4096))
+}
+
+fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result<Store> {
+    let device: Arc<dyn BlockDevice> = device.clone();
+    Store::open(device, Arc::new(SystemClock::new()), options)
+}
+
+fn lose_power(device: &CrashDevice, keeps: Keeps) -> Arc<CrashDevice> {
+    let image = match keeps {
+        Keeps::Oldest => device.crash(&mut |_| 0),
+        Keeps::Newest => device.crash(&mut |n| n - 1),
+        Keeps::Seeded(seed) => device.crash_seeded(seed),
+    };
+    Arc::new(CrashDevice::from_image(image))
+}
+
+fn contents(store: &Store) -> treering_engine::Result<Map> {
+    let mut map = Map::new();
+    store.scan(b"", &mut |k, v| {
+        map.insert(k.to_vec(), v.to_vec());
+        ControlFlow::Continue(())
+    })?;
+    Ok(map)
+}
+
+/// An acknowledged key, a checkpoint whose `n`-th flush fails, a restart, a power cut.
+fn an_acknowledged_key_outlives(kind: PageStoreKind) {
+    for n in 0..4 {
+        for keeps in [Keeps::Oldest, Keeps::Newest] {
+            let options = options(kind, 4096);
+            let device = new_device(4096);
+            let store = open(&device, &options).expect("formats");
+            store.put(b"key", b"value").expect("is acknowledged");
+            device.fail_flush_in(n);
+            let failed = store.checkpoint().is_err();
+            drop(store);
+            if !failed {
+                continue;
+            }
+            let story = format!("{kind:?}, flush {n} of a checkpoint failed");
+            let store = open(&device, &options).unwrap_or_else(|e| panic!("{story}: {e}"));
+            let mut value = Vec::new();
+            assert!(store.get(b"key", &mut value).unwrap(), "{story}");
+            drop(store);
+            let device = lose_power(&device, keeps);
+            let store = open(&device, &options)
+                .unwrap_or_else(|e| panic!("{story}, the power went and left the {keeps:?}: {e}"));
+            assert!(
+                store.get(b"key", &mut value).unwrap() && value == b"value",
+                "{story}, the power went and left the {keeps:?}: the key is lost"
+            );
+        }
+    }
+}
+
+#[test]
+fn in_place_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+    an_acknowledged_key_outlives(PageStoreKind::InPlace);
+}
+
+#[test]
+fn copy_on_write_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+    an_acknowledged_key_outlives(EACH_FLUSH);
+}
+
+#[test]
+fn with_a_lazy_table_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+    an_acknowledged_key_outlives(LAZY);
+}
+
+/// Operation `i` of the program: growth, then shrinking, then growth again, so that leaves split, merge, and their places are used anew.
+fn operate(store: &Store, i: u64, page_size: usize, map: &mut Map) -> treering_engine::Result<()> {
+    let key = format!("{:03}", i * 7 % 30).into_bytes();
+    if i % 60 < 30 {
+        let mut value = i.to_be_bytes().to_vec();
+        value.resize(page_size / 9, b'v');
+        map.insert(key.clone(), value.clone());
+        store.put(&key, &value)?;
+    } else {
+        map.remove(&key);
+        store.delete(&key)?;
+    }
+    if i % 16 == 11 {
+        store.checkpoint()?;
+    }
+    Ok(())
+}
+
+const PROGRAM: u64 = 100;
+
+/// Runs the program until something fails. What may be in the store: with and without the last operation. `None` if nothing failed.
+fn run(
+    device: &Arc<CrashDevice>,
+    options: &Options,
+    failure: Failure,
+) -> Option<(Arc<CrashDevice>, [Map; 2])> {
+    let store = open(device, options).expect("formats");
+    match failure {
+        Failure::Flush(n) => device.fail_flush_in(n),
+        Failure::Write(n) => device.fail_write_in(n),
+    }
+    let mut before = Map::new();
+    for i in 0..PROGRAM {
+        let mut after = before.clone();
+        if operate(&store, i, options.page_size, &mut after).is_err() {
+            return Some((device.clone(), [before, after]));
+        }
+        before = after;
+    }
+    None
+}
+
+/// The failure, a restart that the power cut interrupts after `cut` requests (or, if it never does, more operations), and what is left.
+/// Says whether there was a failure.
+fn fail_restart_and_lose_power(
+    options: &Options,
+    failure: Failure,
+    cut: u64,
+    keeps: Keeps,
+) -> bool {
+    let story = format!(
+        "{:?}, {} B pages, {failure:?} failed, power cut after {cut} more requests left {keeps:?}",
+        options.store, options.page_size
+    );
+    let Some((device, mut allowed)) = run(&new_device(options.page_size), options, failure) else {
+        return false;
+    };
+    device.cut_power_in(cut);
+    match open(&device, options).and_then(|store| Ok((contents(&store)?, store))) {
+        Ok((mut found, store)) => {
+            assert!(allowed.contains(&found), "{story}: after the restart");
+            for i in PROGRAM..PROGRAM + 12 {
+                let mut after = found.clone();
+                let done = operate(&store, i, options.page_size, &mut after);
+                allowed = [found, after.clone()];
+                if done.is_err() {
+                    break;
+                }
+                found = after;
+            }
+        }
+        Err(e) => assert!(device.power_is_cut(), "{story}: the restart: {e}"),
+    }
+    let device = lose_power(&device, keeps);
+    let store = open(&device, options).unwrap_or_else(|e| panic!("{story}: {e}"));
+    let found = contents(&store).unwrap_or_else(|e| panic!("{story}: {e}"));
+    assert!(allowed.contains(&found), "{story}");
+    let report = verify(device).expect("verifies");
+    assert_eq!(report.damage, Vec::<String>::new(), "{story}");
+    true
+}
+
+/// As many power cuts for each failure as there are seeds: half of them during the restart or soon after it.
+fn every_failure(kind: PageStoreKind, page_size: usize) {
+    let seeds: u64 = std::env::var("TREERING_CRASH_SEEDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(2);
+    let options = options(kind, page_size);
+    let mut round = 0;
+    for failure in [Failure::Flush as fn(u64) -> Failure, Failure::Write] {
+        let mut n = 0;
+        'next: loop {
+            for seed in 0..seeds {
+                round += 1;
+                let keeps = [Keeps::Oldest, Keeps::Newest, Keeps::Seeded(round)];
+                let cut = if seed % 2 == 0 {
+                    round * 37 % 120
+                } else {
+                    100_000
+                };
+                let keeps = keeps[(round / 2 % 3) as usize];
+                if !fail_restart_and_lose_power(&options, failure(n), cut, keeps) {
+                    break 'next;
+                }
+            }
+            n += 1;
+        }
+    }
+}
+
+#[test]
+fn in_place_survives_every_failure_a_restart_and_a_power_cut() {
+    every_failure(PageStoreKind::InPlace, 4096);
+    every_failure(PageStoreKind::InPlace, 8192);
+}
+
+#[test]
+fn copy_on_write_survives_every_failure_a_restart_and_a_power_cut() {
+    every_failure(EACH_FLUSH, 4096);
+    every_failure(EACH_FLUSH, 8192);
+}
+
+#[test]
+fn copy_on_write_with_a_lazy_table_survives_every_failure_a_restart_and_a_power_cut() {
+    every_failure(LAZY, 4096);
+    every_failure(LAZY, 8192);
+}

@@ -1,0 +1,460 @@
+//! `specs/mini_page/MiniPage.tla`: mini-pages over leaf pages, and the tree around them (Bf-Tree §3, §5).
+//!
+//! - [`records`]: `MiniRecords`, functions of values.
+//! - `steps`: the actions of `MiniTree` and `MiniPage`, in their order.
+//! - `invariants`: what holds.
+//! - `values`: configurations, and states as TLA+ values.
+//! - this file: the state, which steps may be worth a try.
+//!
+//! Keys and page ids are numbered from 1 as in the spec, clients from 0.
+
+mod invariants;
+
+pub mod records;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::hash::{Hash, Hasher};
+
+use stateright::{Model, Property};
+
+use self::invariants::Invariant;
+use self::records::{ABSENT, Content, Image, KEYS, Page, Sizes};
+use super::Mirror;
+use crate::{Config, ConfigError, Value};
+
+/// Room in a state; a configuration that needs more is refused.
+const PAGES: usize = KEYS;
+const CLIENTS: usize = 3;
+/// A scan returns each key once; a scan with a bug, one page twice.
+const ROWS: usize = 2 * KEYS;
+
+const NOBODY: u8 = 0xff;
+const NO_PAGE: u8 = 0;
+
+/// A seeded bug; the names are those of the constant `Bug`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Bug {
+    None,
+    MergeDropsTombstone,
+    ColdDirtyDropped,
+    HotInsertNotMerged,
+    HotTombstoneNotMerged,
+    TombstoneReadThrough,
+    MirrorBypassed,
+    UpgradeAmongReaders,
+    ScanReadsLeaf,
+    ScanFromLowFence,
+    ScanTrustsNeighbour,
+    SplitLosesRightRecords,
+    SplitKeepsRightRecords,
+    SeparatorFirst,
+    StaleHighFence,
+    InnerBeforeRight,
+    JoinDropsDirty,
+    JoinLeavesSeparator,
+    JoinKeepsVersion,
+    PublishedEarlyValidation,
+    PublishedColdMirror,
+    PublishedInsertAfterMerge,
+    PublishedOneSplit,
+    PublishedLatePromotion,
+}
+
+/// What a scan has returned: key in the low half of a byte, value in the high one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    // invariant: 0 from `len` on, so that equal rows are equal bytes.
+    rows: [u8; ROWS],
+    len: u8,
+}
+
+impl Rows {
+    const NONE: Self = Self {
+        rows: [0; ROWS],
+        len: 0,
+    };
+
+    fn push(&mut self, key: u8, value: Content) -> Option<()> {
+        *self.rows.get_mut(usize::from(self.len))? = key | value << 4;
+        self.len += 1;
+        Some(())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u8, Content)> {
+        let rows = &self.rows[..usize::from(self.len)];
+        rows.iter().map(|row| (row & 0xf, row >> 4))
+    }
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Nothing.
+    Idle,
+    /// `GetCall`.
+    Get {
+        /// Which key.
+        key: u8,
+        /// What was read.
+        got: Content,
+    },
+    /// `WriteCall`.
+    Write {
+        /// Which key.
+        key: u8,
+        /// What to write there.
+        value: Content,
+    },
+    /// `ScanCall`.
+    Scan {
+        /// The next key.
+        cursor: u8,
+        /// What has been returned.
+        rows: Rows,
+    },
+}
+
+impl Call {
+    /// `Target`; of no call, no key.
+    fn target(&self) -> u8 {
+        match *self {
+            Self::Idle => 0,
+            Self::Get { key, .. } | Self::Write { key, .. } => key,
+            Self::Scan { cursor, .. } => cursor,
+        }
+    }
+}
+
+/// How far a client has come: the strings of `Steps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+#[repr(u8)]
+pub enum Step {
+    Idle,
+    Descend,
+    Version,
+    Child,
+    Answered,
+    Get,
+    Loaded,
+    Promote,
+    Write,
+    Scan,
+    Full,
+    Split,
+    Divided,
+    Shortened,
+    Left,
+    Both,
+    InnerFirst,
+    Join,
+    Joined,
+}
+
+/// A client: `call`, `step`, `at` and `right`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    call: Call,
+    step: Step,
+    at: u8,
+    right: u8,
+}
+
+impl Hash for Client {
+    // One word, two for a scan.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let (op, a, b) = match self.call {
+            Call::Idle => (0, 0, 0),
+            Call::Get { key, got } => (1, key, got),
+            Call::Write { key, value } => (2, key, value),
+            Call::Scan { cursor, rows } => {
+                hasher.write_u64(u64::from_le_bytes(rows.rows));
+                (3, cursor, rows.len)
+            }
+        };
+        let (step, at, right) = (self.step as u8, self.at, self.right);
+        hasher.write_u64(u64::from_le_bytes([op, a, b, step, at, right, 0, 0]));
+    }
+}
+
+/// The variables of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    page: [Page; PAGES],
+    client: [Client; CLIENTS],
+    inner: [u8; KEYS],
+    store: Image,
+    inner_lock: u8,
+    outdated: u8,
+    honest: bool,
+}
+
+impl State {
+    fn page(&self, p: u8) -> &Page {
+        &self.page[usize::from(p) - 1]
+    }
+
+    fn page_mut(&mut self, p: u8) -> &mut Page {
+        &mut self.page[usize::from(p) - 1]
+    }
+
+    fn client(&self, c: u8) -> &Client {
+        &self.client[usize::from(c)]
+    }
+
+    fn client_mut(&mut self, c: u8) -> &mut Client {
+        &mut self.client[usize::from(c)]
+    }
+
+    /// The page that a client goes to or holds.
+    fn page_of(&self, c: u8) -> &Page {
+        self.page(self.client(c).at)
+    }
+
+    /// `Child`.
+    fn child(&self, key: u8) -> u8 {
+        let begin = self.inner[..usize::from(key)].iter().rev();
+        begin.copied().find(|p| *p != NO_PAGE).unwrap_or(NO_PAGE)
+    }
+
+    fn holds(&self, key: u8) -> Content {
+        self.store[usize::from(key) - 1]
+    }
+}
+
+/// A step: the actions of the module, with client, page and whatever else is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Action {
+    Call(u8, Call),
+    Return(u8),
+    ReadVersion(u8),
+    ReadChild(u8),
+    LockPage(u8),
+    Restart(u8),
+    ReadMini(u8),
+    ReadLeaf(u8),
+    Decline(u8),
+    Upgrade(u8),
+    Promote(u8),
+    WriteRecord(u8),
+    Grow(u8),
+    MergeToMirror(u8),
+    EvictMirror(u8),
+    ScanPage(u8),
+    GrowToMirror(u8),
+    LockInner(u8),
+    /// Client and split key.
+    AllocateRight(u8, u8),
+    ShortenLeft(u8),
+    InsertSeparator(u8),
+    LockLeft(u8, u8),
+    LockRight(u8),
+    LockInnerToJoin(u8),
+    GiveUpJoin(u8),
+    MoveRecords(u8),
+    RemoveSeparator(u8),
+    FindLeafFull(u8, u8),
+    EvictMini(u8),
+    CopyToTail(u8),
+}
+
+/// The module with its constants.
+#[derive(Clone, Debug)]
+pub struct MiniPage {
+    clients: Vec<Value>,
+    values: Vec<Value>,
+    absent: Value,
+    pending: Value,
+    keys: u8,
+    pages: u8,
+    sizes: Sizes,
+    capacity: u8,
+    bug: Bug,
+    /// The calls that the wrapper allows each client.
+    requests: Vec<Vec<Call>>,
+    /// The clients that look after the tree, a bit each.
+    keepers: u8,
+    invariants: Vec<&'static (&'static str, Invariant)>,
+}
+
+impl MiniPage {
+    fn all_pages(&self) -> std::ops::RangeInclusive<u8> {
+        1..=self.pages
+    }
+
+    fn all_keys(&self) -> std::ops::RangeInclusive<u8> {
+        1..=self.keys
+    }
+
+    fn all_clients(&self) -> std::ops::Range<u8> {
+        0..self.clients.len() as u8
+    }
+
+    /// What the client may try; `next_state` decides.
+    fn client_actions(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
+        match state.client(c).step {
+            Step::Idle => {
+                let requests = self.requests[usize::from(c)].iter();
+                actions.extend(requests.map(|call| Action::Call(c, *call)));
+                if self.keepers >> c & 1 == 1 {
+                    actions.extend(self.all_pages().map(|p| Action::LockLeft(c, p)));
+                    actions.extend(self.all_pages().map(|p| Action::FindLeafFull(c, p)));
+                }
+            }
+            Step::Descend => actions.push(Action::ReadVersion(c)),
+            Step::Version => {
+                actions.push(Action::ReadChild(c));
+                actions.push(Action::Restart(c));
+            }
+            Step::Child => {
+                actions.push(Action::LockPage(c));
+                actions.push(Action::Restart(c));
+            }
+            Step::Answered => actions.push(Action::Return(c)),
+            Step::Get => {
+                actions.push(Action::ReadMini(c));
+                actions.push(Action::ReadLeaf(c));
+            }
+            Step::Loaded => {
+                actions.push(Action::Decline(c));
+                actions.push(Action::Upgrade(c));
+            }
+            Step::Promote => {
+                actions.push(Action::Promote(c));
+                actions.push(Action::Grow(c));
+            }
+            Step::Write => {
+                actions.push(Action::WriteRecord(c));
+                actions.push(Action::Grow(c));
+                actions.push(Action::MergeToMirror(c));
+                actions.push(Action::EvictMirror(c));
+                actions.push(Action::LockInner(c));
+            }
+            Step::Scan => {
+                actions.push(Action::ScanPage(c));
+                actions.push(Action::GrowToMirror(c));
+            }
+            Step::Full => actions.push(Action::LockInner(c)),
+            Step::Split => {
+                let page = state.page_of(c);
+                let splits = page.low + 1..page.high;
+                actions.extend(splits.map(|s| Action::AllocateRight(c, s)));
+            }
+            Step::Divided => actions.push(Action::ShortenLeft(c)),
+            Step::Shortened => actions.push(Action::InsertSeparator(c)),
+            Step::Left => {
+                actions.push(Action::LockRight(c));
+                actions.push(Action::LockInnerToJoin(c));
+            }
+            Step::Both => {
+                actions.push(Action::LockInnerToJoin(c));
+                actions.push(Action::GiveUpJoin(c));
+            }
+            Step::InnerFirst => actions.push(Action::LockRight(c)),
+            Step::Join => actions.push(Action::MoveRecords(c)),
+            Step::Joined => actions.push(Action::RemoveSeparator(c)),
+        }
+    }
+}
+
+impl Model for MiniPage {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let mut page = [Page::UNUSED; PAGES];
+        page[0].low = 1;
+        page[0].high = self.keys + 1;
+        let mut inner = [NO_PAGE; KEYS];
+        inner[0] = 1;
+        let client = Client {
+            call: Call::Idle,
+            step: Step::Idle,
+            at: NO_PAGE,
+            right: NO_PAGE,
+        };
+        vec![State {
+            page,
+            client: [client; CLIENTS],
+            inner,
+            store: [ABSENT; KEYS],
+            inner_lock: NOBODY,
+            outdated: 0,
+            honest: true,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        for c in self.all_clients() {
+            self.client_actions(state, c, actions);
+        }
+        actions.extend(self.all_pages().map(Action::EvictMini));
+        actions.extend(self.all_pages().map(Action::CopyToTail));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        self.step(state, action)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let listed = self.invariants.iter();
+        listed
+            .map(|(name, condition)| Property::always(name, *condition))
+            .collect()
+    }
+}
+
+impl Mirror for MiniPage {
+    const SPEC: &'static str = "MiniPage";
+
+    fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        values::model(config)
+    }
+
+    fn label(action: &Action) -> &'static str {
+        match action {
+            Action::Call(_, Call::Get { .. }) => "CallGet",
+            Action::Call(_, Call::Write { value: ABSENT, .. }) => "CallDelete",
+            Action::Call(_, Call::Write { .. }) => "CallPut",
+            Action::Call(..) => "CallScan",
+            Action::Return(..) => "Return",
+            Action::ReadVersion(..) => "ReadVersion",
+            Action::ReadChild(..) => "ReadChild",
+            Action::LockPage(..) => "LockPage",
+            Action::Restart(..) => "Restart",
+            Action::ReadMini(..) => "ReadMini",
+            Action::ReadLeaf(..) => "ReadLeaf",
+            Action::Decline(..) => "Decline",
+            Action::Upgrade(..) => "Upgrade",
+            Action::Promote(..) => "Promote",
+            Action::WriteRecord(..) => "WriteRecord",
+            Action::Grow(..) => "Grow",
+            Action::MergeToMirror(..) => "MergeToMirror",
+            Action::EvictMirror(..) => "EvictMirror",
+            Action::ScanPage(..) => "ScanPage",
+            Action::GrowToMirror(..) => "GrowToMirror",
+            Action::LockInner(..) => "LockInner",
+            Action::AllocateRight(..) => "AllocateRight",
+            Action::ShortenLeft(..) => "ShortenLeft",
+            Action::InsertSeparator(..) => "InsertSeparator",
+            Action::LockLeft(..) => "LockLeft",
+            Action::LockRight(..) => "LockRight",
+            Action::LockInnerToJoin(..) => "LockInnerToJoin",
+            Action::GiveUpJoin(..) => "GiveUpJoin",
+            Action::MoveRecords(..) => "MoveRecords",
+            Action::RemoveSeparator(..) => "RemoveSeparator",
+            Action::FindLeafFull(..) => "FindLeafFull",
+            Action::EvictMini(..) => "EvictMini",
+            Action::CopyToTail(..) => "CopyToTail",
+        }
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        self.tla(state)
+    }
+}

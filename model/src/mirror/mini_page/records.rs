@@ -1,0 +1,408 @@
+//! `specs/mini_page/MiniRecords.tla`: what a mini-page and a leaf page hold, and how the one is merged into the other.
+
+use std::hash::{Hash, Hasher};
+
+use super::Bug;
+
+/// Room in a state; a configuration that needs more is refused.
+pub const KEYS: usize = 4;
+
+/// What a key holds: `ABSENT`, or the number of one of `Values`, from 1.
+pub type Content = u8;
+/// `Absent`.
+pub const ABSENT: Content = 0;
+/// `Pending`.
+pub const PENDING: Content = 0xf;
+
+/// A leaf page; keys are numbered from 1 and lie one place lower.
+pub type Image = [Content; KEYS];
+
+/// Table 1, and "none".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// No record.
+    None,
+    /// Dirty, and the key exists.
+    Insert,
+    /// Clean, and the key exists.
+    Cache,
+    /// Dirty, and the key does not exist.
+    Tombstone,
+    /// Clean, and the key does not exist.
+    Phantom,
+}
+
+/// A record of a mini-page: kind in the low three bits, then the reference bit, then the value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record(u8);
+
+const HOT: u8 = 1 << 3;
+
+impl Record {
+    /// `NoRecord`.
+    pub const NONE: Self = Self(0);
+
+    /// `Record`.
+    #[must_use]
+    pub fn new(kind: Kind, value: Content, hot: bool) -> Self {
+        Self(kind as u8 | if hot { HOT } else { 0 } | value << 4)
+    }
+
+    /// `Written`.
+    #[must_use]
+    pub fn written(value: Content, hot: bool) -> Self {
+        let kind = if value == ABSENT {
+            Kind::Tombstone
+        } else {
+            Kind::Insert
+        };
+        Self::new(kind, value, hot)
+    }
+
+    /// `Cached`.
+    #[must_use]
+    pub fn cached(value: Content, hot: bool) -> Self {
+        let kind = if value == ABSENT {
+            Kind::Phantom
+        } else {
+            Kind::Cache
+        };
+        Self::new(kind, value, hot)
+    }
+
+    /// Which of Table 1.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self.0 & 7 {
+            0 => Kind::None,
+            1 => Kind::Insert,
+            2 => Kind::Cache,
+            3 => Kind::Tombstone,
+            _ => Kind::Phantom,
+        }
+    }
+
+    /// Whether there is one.
+    #[must_use]
+    pub fn is_some(self) -> bool {
+        self.0 != 0
+    }
+
+    /// The reference bit.
+    #[must_use]
+    pub fn hot(self) -> bool {
+        self.0 & HOT != 0
+    }
+
+    /// The value; that of a tombstone, a phantom and of no record is `ABSENT`.
+    #[must_use]
+    pub fn value(self) -> Content {
+        self.0 >> 4
+    }
+
+    /// `IsDirty`.
+    #[must_use]
+    pub fn is_dirty(self) -> bool {
+        // Insert is 1, tombstone 3: the odd kinds.
+        self.0 & 1 != 0
+    }
+
+    /// With the reference bit set, if there is a record.
+    #[must_use]
+    pub fn touched(self) -> Self {
+        if self.is_some() {
+            Self(self.0 | HOT)
+        } else {
+            self
+        }
+    }
+
+    /// `Cooled`.
+    #[must_use]
+    pub fn cooled(self) -> Self {
+        Self(self.0 & !HOT)
+    }
+
+    /// `Cleaned`.
+    #[must_use]
+    pub fn cleaned(self) -> Self {
+        if self.is_dirty() {
+            Self::cached(self.value(), self.hot())
+        } else {
+            self
+        }
+    }
+}
+
+/// The records of a mini-page.
+pub type Records = [Record; KEYS];
+
+/// A mini-page; of size 0 it does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mini {
+    /// Room for so many records.
+    pub size: u8,
+    /// Whether a key without a record is known to be absent.
+    pub mirror: bool,
+    /// The record of each key.
+    pub rec: Records,
+}
+
+impl Mini {
+    /// `NoMini`.
+    pub const NONE: Self = Self {
+        size: 0,
+        mirror: false,
+        rec: [Record::NONE; KEYS],
+    };
+
+    /// The record of a key.
+    #[must_use]
+    pub fn record(&self, key: u8) -> Record {
+        self.rec[usize::from(key) - 1]
+    }
+
+    /// `Used`.
+    #[must_use]
+    pub fn used(&self) -> u8 {
+        count(&self.rec)
+    }
+
+    /// `HasRoom`.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.used() < self.size
+    }
+
+    /// `Hits`.
+    #[must_use]
+    pub fn hits(&self, key: u8) -> bool {
+        self.mirror || self.record(key).is_some()
+    }
+
+    /// Sets the reference bits of the keys from `from` up to, not including, `to`.
+    pub fn touch(&mut self, from: u8, to: u8) {
+        for record in &mut self.rec[usize::from(from) - 1..usize::from(to) - 1] {
+            *record = record.touched();
+        }
+    }
+
+    fn cold_dirty(&self) -> bool {
+        let mut records = self.rec.iter();
+        records.any(|r| r.is_dirty() && !r.hot())
+    }
+}
+
+fn count(rec: &Records) -> u8 {
+    rec.iter().map(|r| u8::from(r.is_some())).sum()
+}
+
+/// A leaf page and its mini-page, with the fences and the lock that they share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The first key that may lie here; 0 in a page that is not used.
+    pub low: u8,
+    /// The first key beyond it; 0 in a page that is not used.
+    pub high: u8,
+    /// The client that holds the lock for writing, or `NOBODY`.
+    pub writer: u8,
+    /// The clients that hold it for reading, a bit each.
+    pub readers: u8,
+    /// What lies on disk.
+    pub leaf: Image,
+    /// What lies in memory.
+    pub mini: Mini,
+}
+
+impl Hash for Page {
+    // Two words for a hasher instead of two dozen bytes.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let m = &self.mini;
+        hasher.write_u64(u64::from_le_bytes([
+            self.low,
+            self.high,
+            self.writer,
+            self.readers,
+            m.size,
+            u8::from(m.mirror),
+            0,
+            0,
+        ]));
+        let [a, b, c, d] = self.leaf;
+        let [e, f, g, h] = m.rec.map(|r| r.0);
+        hasher.write_u64(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+    }
+}
+
+impl Page {
+    /// A page that is not used.
+    pub const UNUSED: Self = Self {
+        low: 0,
+        high: 0,
+        writer: super::NOBODY,
+        readers: 0,
+        leaf: [ABSENT; KEYS],
+        mini: Mini::NONE,
+    };
+
+    /// `Free`.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.writer == super::NOBODY && self.readers == 0
+    }
+
+    /// `Covers`.
+    #[must_use]
+    pub fn covers(&self, key: u8) -> bool {
+        self.low <= key && key < self.high
+    }
+
+    /// What the leaf holds.
+    #[must_use]
+    pub fn in_leaf(&self, key: u8) -> Content {
+        self.leaf[usize::from(key) - 1]
+    }
+
+    /// `Says`.
+    #[must_use]
+    pub fn says(&self, key: u8) -> Content {
+        if self.mini.hits(key) {
+            self.mini.record(key).value()
+        } else {
+            self.in_leaf(key)
+        }
+    }
+
+    /// `Together`, how many of them.
+    #[must_use]
+    pub fn count_together(&self) -> u8 {
+        let keys = 1..=KEYS as u8;
+        keys.map(|k| u8::from(self.says(k) != ABSENT)).sum()
+    }
+
+    /// `Merged`.
+    #[must_use]
+    pub fn merged(&self, bug: Bug) -> Image {
+        let mut image = self.leaf;
+        for (content, record) in image.iter_mut().zip(self.mini.rec) {
+            match record.kind() {
+                Kind::Insert => *content = record.value(),
+                Kind::Tombstone if bug != Bug::MergeDropsTombstone => *content = ABSENT,
+                _ => {}
+            }
+        }
+        image
+    }
+
+    /// `Fits`.
+    #[must_use]
+    pub fn fits(&self, capacity: u8, bug: Bug) -> bool {
+        present(&self.merged(bug)) <= capacity
+    }
+
+    /// Merges the mini-page and makes it a mirror (`MirrorOf`).
+    pub fn become_mirror(&mut self, capacity: u8, bug: Bug) {
+        self.leaf = self.merged(bug);
+        let mut rec = [Record::NONE; KEYS];
+        for ((new, old), content) in rec.iter_mut().zip(self.mini.rec).zip(self.leaf) {
+            if content != ABSENT {
+                *new = Record::cached(content, old.hot());
+            }
+        }
+        self.mini = Mini {
+            size: capacity,
+            mirror: true,
+            rec,
+        };
+    }
+
+    /// `MustMerge`.
+    #[must_use]
+    pub fn must_merge(&self, bug: Bug) -> bool {
+        bug != Bug::ColdDirtyDropped && self.mini.cold_dirty()
+    }
+
+    /// Evicts the cold records (`ImageAfterCooling`, `MiniAfterCooling`).
+    pub fn cool(&mut self, sizes: &Sizes, bug: Bug) {
+        let merge = self.must_merge(bug);
+        if merge {
+            let old = self.leaf;
+            self.leaf = self.merged(bug);
+            for (i, record) in self.mini.rec.iter().enumerate() {
+                let forgotten = match record.kind() {
+                    Kind::Insert => bug == Bug::HotInsertNotMerged,
+                    Kind::Tombstone => bug == Bug::HotTombstoneNotMerged,
+                    _ => false,
+                };
+                if forgotten && record.hot() {
+                    self.leaf[i] = old[i];
+                }
+            }
+        }
+        let all = self.mini.rec;
+        let keep = |r: Record| if merge { r.cleaned() } else { r }.cooled();
+        let hot_only = all.map(|r| if r.hot() { keep(r) } else { Record::NONE });
+        let hot = count(&hot_only);
+        if !self.mini.mirror {
+            self.mini = sizes.shrunk(hot_only);
+        } else if bug == Bug::PublishedColdMirror {
+            self.mini.rec = hot_only;
+        } else if hot == count(&all) || hot > sizes.largest() {
+            self.mini.rec = all.map(keep);
+        } else {
+            self.mini = sizes.shrunk(hot_only);
+        }
+    }
+}
+
+/// How many keys an image holds.
+#[must_use]
+pub fn present(image: &Image) -> u8 {
+    image.iter().map(|c| u8::from(*c != ABSENT)).sum()
+}
+
+/// `Below` (`upper` false) or `NotBelow` (true).
+#[must_use]
+pub fn half<T: Copy>(all: &[T; KEYS], split: u8, upper: bool, none: T) -> [T; KEYS] {
+    let mut half = [none; KEYS];
+    let at = usize::from(split) - 1;
+    if upper {
+        half[at..].copy_from_slice(&all[at..]);
+    } else {
+        half[..at].copy_from_slice(&all[..at]);
+    }
+    half
+}
+
+/// The constant `Sizes`, in order.
+#[derive(Clone, Debug)]
+pub struct Sizes(pub Vec<u8>);
+
+impl Sizes {
+    /// `NextSize`, if `CanGrow`.
+    #[must_use]
+    pub fn next(&self, mini: &Mini) -> Option<u8> {
+        let mut larger = self.0.iter().filter(|n| !mini.mirror && **n > mini.size);
+        larger.next().copied()
+    }
+
+    fn largest(&self) -> u8 {
+        self.0.last().copied().unwrap_or(0)
+    }
+
+    /// `Shrunk`; of the largest size if none is large enough, which the protocol does not ask for.
+    #[must_use]
+    pub fn shrunk(&self, rec: Records) -> Mini {
+        let used = count(&rec);
+        if used == 0 {
+            return Mini::NONE;
+        }
+        let mut fitting = self.0.iter().filter(|n| **n >= used);
+        Mini {
+            size: fitting.next().copied().unwrap_or(self.largest()),
+            mirror: false,
+            rec,
+        }
+    }
+}
