@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use treering_engine::device::{BlockDevice, FileDevice};
@@ -141,7 +141,6 @@ fn kill_rounds(store_kind: &str, seed: u64) {
             String::from_utf8_lossy(&output.stderr)
         );
         let (ops, highest, done) = candidates(&std::fs::read_to_string(&ack).expect("read"));
-        await_release(&path);
         let verified = support_verify(&path);
         let found = survivors(&path).unwrap_or_default();
         check(round, &baseline, &ops, &found);
@@ -158,21 +157,6 @@ fn kill_rounds(store_kind: &str, seed: u64) {
         "{acknowledged} acknowledged writes survived {} kills ({store_kind})",
         rounds()
     );
-}
-
-/// The kernel finishes a dead process's io_uring requests in its own time; until then they hold the file and its lock.
-fn await_release(path: &Path) {
-    let Ok(file) = std::fs::File::open(path) else {
-        return;
-    };
-    let began = Instant::now();
-    while file.try_lock().is_err() {
-        assert!(
-            began.elapsed() < Duration::from_secs(30),
-            "the killed writer still holds the store"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// `treering verify` before anything is repaired; a store that never came to be is not damaged.

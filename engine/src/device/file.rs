@@ -10,6 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 // A plain atomic: a capability of the file, learnt once.
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -22,6 +23,9 @@ use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
 const B: u64 = BLOCK_SIZE as u64;
+
+/// How long the lock of a process that is no more may outlive it.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A regular file as a block device.
 pub struct FileDevice {
@@ -38,7 +42,8 @@ impl FileDevice {
     /// Opens an existing file; its length says how many blocks it has.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use.
+    /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use
+    /// for five seconds more.
     pub fn open(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
@@ -52,11 +57,9 @@ impl FileDevice {
             );
             return Err(open_error(path, why));
         }
-        let device = FileDevice::with_file(path, OpenOptions::new().read(true).write(true))?;
-        Ok(FileDevice {
-            blocks: meta.len() / B,
-            ..device
-        })
+        let mut device = FileDevice::with_file(path, OpenOptions::new().read(true).write(true))?;
+        device.blocks = meta.len() / B;
+        Ok(device)
     }
 
     /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can.
@@ -71,7 +74,7 @@ impl FileDevice {
                 format!("cannot be made with {blocks} blocks"),
             ));
         };
-        let device = FileDevice::with_file(
+        let mut device = FileDevice::with_file(
             path,
             OpenOptions::new().read(true).write(true).create_new(true),
         )?;
@@ -84,7 +87,8 @@ impl FileDevice {
             let _ = std::fs::remove_file(path);
             return Err(refused(path, "cannot be made that long", &e));
         }
-        Ok(FileDevice { blocks, ..device })
+        device.blocks = blocks;
+        Ok(device)
     }
 
     fn with_file(path: &Path, options: &mut OpenOptions) -> Result<FileDevice, DeviceError> {
@@ -107,13 +111,7 @@ impl FileDevice {
                 true,
             ),
         };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(open_error(path, "is in use by another process".into()));
-            }
-            Err(TryLockError::Error(e)) => return Err(refused(path, "cannot be locked", &e)),
-        }
+        lock(&file, path)?;
         Ok(FileDevice {
             file,
             path: path.to_owned(),
@@ -203,6 +201,22 @@ impl FileDevice {
     }
 }
 
+/// Locks the file, which has one user at a time. The kernel finishes a dead process's io_uring requests in its own time, and until then they
+/// hold the lock: whoever starts anew at once after a kill must wait for that, and for no longer than that takes.
+fn lock(file: &File, path: &Path) -> Result<(), DeviceError> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(e)) => return Err(refused(path, "cannot be locked", &e)),
+            Err(TryLockError::WouldBlock) if began.elapsed() > LOCK_PATIENCE => {
+                return Err(open_error(path, "is in use by another process".into()));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PATIENCE / 100),
+        }
+    }
+}
+
 /// Errors that say nothing about the medium.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn retryable(errno: i32) -> bool {
@@ -220,6 +234,14 @@ fn open_error(path: &Path, why: String) -> DeviceError {
 
 fn refused(path: &Path, what: &str, e: &std::io::Error) -> DeviceError {
     open_error(path, format!("{what}: {e}"))
+}
+
+impl Drop for FileDevice {
+    fn drop(&mut self) {
+        // No request is under way. Closing alone would leave the lock to whatever of the ring the kernel still has to take down; an error
+        // only means that it does.
+        let _ = self.file.unlock();
+    }
 }
 
 impl BlockDevice for FileDevice {
