@@ -241,7 +241,7 @@ Pad(c) ==
     /\ UNCHANGED <<word, disk, call, phase, work, open, written>>
 
 (* "The circular buffer returns an error.  The caller will then call       *)
-(* eviction."  It must give its page back before (see FINDINGS): the block *)
+(* eviction."  It must give its page back before (FINDINGS.md): the block  *)
 (* at the head may be of this very page, or of the page of another thread  *)
 (* that waits for this one.  The call then begins anew.                    *)
 Full(c) ==

@@ -4,6 +4,7 @@
 //! model is small its whole labelled state graph must be TLC's.
 
 pub mod configs;
+mod coverage;
 pub mod cpu;
 mod explorer;
 pub mod manifest;

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 
 use super::configs::{BoundedModel, Lane, SpecsError, discover};
+use super::coverage;
 use super::manifest::{Manifest, ManifestError};
-use super::mirrors::{self, AnyMirror, SPECS};
+use super::mirrors::{AnyMirror, SPECS};
 use super::run::{self, Checker, Extras, Outcome, Verdict};
 use super::tools::{self, Missing, Tlc};
 use crate::ConfigError;
@@ -161,7 +162,9 @@ pub fn check(request: &Request, say: &(dyn Fn(&str) + Sync)) -> Result<Report, S
     if request.lanes.contains(&Lane::Full) && request.checkers.contains(&Checker::Mirror) {
         let all = discover(&request.specs, &SPECS)?;
         for full in models.iter().filter(|m| m.lane == Lane::Full) {
-            report.never_taken.extend(lost_actions(&all, full)?);
+            report
+                .never_taken
+                .extend(coverage::lost_actions(&all, full)?);
         }
     }
     if request.record {
@@ -375,7 +378,7 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
         let never = outcome
             .never_taken
             .iter()
-            .filter(|place| !is_seeded(model, place));
+            .filter(|place| !coverage::is_seeded(model, place));
         report.never_taken.extend(never.map(|action| NeverTaken {
             spec: outcome.spec.clone(),
             model: outcome.model.clone(),
@@ -397,44 +400,6 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
         complaints.extend(forgotten(manifest, request));
     }
     report.complaints = complaints;
-}
-
-/// Whether a place that was never reached ("Action, line 7 of module M") stands behind the switch of a seeded bug.
-fn is_seeded(model: &BoundedModel, place: &str) -> bool {
-    let parts = place
-        .split_once(", line ")
-        .and_then(|(_, rest)| rest.split_once(" of module "));
-    let Some((line, module)) = parts else {
-        return false;
-    };
-    let folder = model.module.parent().unwrap_or(Path::new("."));
-    let text = std::fs::read_to_string(folder.join(format!("{module}.tla"))).unwrap_or_default();
-    let line: usize = line.parse().unwrap_or(0);
-    // The condition may stand on the lines before its branch.
-    (text.lines().take(line).skip(line.saturating_sub(3))).any(|text| text.contains("Bug"))
-}
-
-/// The actions that the smoke model takes and the full one does not, by the mirrors, which are equal to TLC's graphs.
-fn lost_actions(
-    models: &[BoundedModel],
-    full: &BoundedModel,
-) -> Result<Vec<NeverTaken>, ConfigError> {
-    let smoke = models
-        .iter()
-        .find(|m| m.spec == full.spec && m.name == "smoke");
-    let Some(smoke) = smoke else {
-        return Ok(Vec::new());
-    };
-    let labels = |model: &BoundedModel| {
-        mirrors::open(&model.spec, &model.config).map(|mirror| mirror.labels())
-    };
-    let (small, large) = (labels(smoke)?, labels(full)?);
-    let lost = small.difference(&large).map(|action| NeverTaken {
-        spec: full.spec.clone(),
-        model: full.name.clone(),
-        action: (*action).to_owned(),
-    });
-    Ok(lost.collect())
 }
 
 /// What the configuration's own first line promises; a temporal property is TLC's to judge.

@@ -14,6 +14,7 @@ pub mod records;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod values;
 
 use std::hash::{Hash, Hasher};

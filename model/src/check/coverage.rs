@@ -1,0 +1,123 @@
+//! What a run never reached.
+//!
+//! TLC's coverage names places in the text of the spec. Those behind the switch of a seeded bug are meant not to be reached; of the others a whole
+//! action is a fault of the model, a line perhaps a matter of its bounds.
+
+use std::fs;
+use std::path::Path;
+
+use super::configs::BoundedModel;
+use super::mirrors;
+use super::suite::NeverTaken;
+use crate::ConfigError;
+
+/// Lines between the switch of a seeded bug and the end of its branch.
+const BRANCH: usize = 3;
+
+/// Whether a place that was never reached ("Action, line 7 of module M") stands behind the switch of a seeded bug: it or, if it is in
+/// another definition, every mention of that in the action.
+pub(super) fn is_seeded(model: &BoundedModel, place: &str) -> bool {
+    let folder = model.module.parent().unwrap_or(Path::new("."));
+    let parse = || {
+        let (action, rest) = place.split_once(", line ")?;
+        let (line, module) = rest.split_once(" of module ")?;
+        Some((action, line.parse().ok()?, module))
+    };
+    let Some((action, line, module)) = parse() else {
+        return false;
+    };
+    let text = fs::read_to_string(folder.join(format!("{module}.tla"))).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    if is_switched(&lines, line) {
+        return true;
+    }
+    let Some(helper) = definition_at(&lines, line).filter(|name| *name != action) else {
+        return false;
+    };
+    let modules = fs::read_dir(folder).into_iter().flatten().flatten();
+    let bodies = modules.filter_map(|module| {
+        let text = fs::read_to_string(module.path()).ok()?;
+        mentions(&text.lines().collect::<Vec<_>>(), action, helper)
+    });
+    bodies.min().unwrap_or(false)
+}
+
+/// Whether `Bug` is looked at in the line, counted from 1, or in those that its branch may follow.
+fn is_switched(lines: &[&str], line: usize) -> bool {
+    let (from, to) = (line.saturating_sub(BRANCH), line.min(lines.len()));
+    lines[from.min(to)..to]
+        .iter()
+        .any(|text| text.contains("Bug"))
+}
+
+/// The name that a line of a module defines, if it begins a definition.
+fn defined(line: &str) -> Option<&str> {
+    let (left, _) = line.split_once("==")?;
+    let name = left.split(['(', ' ']).next()?;
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    starts.then_some(name)
+}
+
+/// The definition that a line, counted from 1, belongs to.
+fn definition_at<'t>(lines: &[&'t str], line: usize) -> Option<&'t str> {
+    let before = &lines[..line.min(lines.len())];
+    before.iter().rev().find_map(|text| defined(text))
+}
+
+/// Whether all mentions of `helper` in the definition of `action` are switched by a bug; `None` if there are none.
+fn mentions(lines: &[&str], action: &str, helper: &str) -> Option<bool> {
+    let begin = lines
+        .iter()
+        .position(|text| defined(text) == Some(action))?;
+    let rest = &lines[begin + 1..];
+    let len = rest
+        .iter()
+        .position(|text| defined(text).is_some())
+        .unwrap_or(rest.len());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (begin..=begin + len)
+        .filter(|at| lines[*at].split(|c| !is_name(c)).any(|word| word == helper))
+        .map(|at| is_switched(lines, at + 1))
+        .min()
+}
+
+/// The actions that the smoke model takes and the full one does not, by the mirrors, which are equal to TLC's graphs.
+pub(super) fn lost_actions(
+    models: &[BoundedModel],
+    full: &BoundedModel,
+) -> Result<Vec<NeverTaken>, ConfigError> {
+    let smoke = models
+        .iter()
+        .find(|m| m.spec == full.spec && m.name == "smoke");
+    let Some(smoke) = smoke else {
+        return Ok(Vec::new());
+    };
+    let labels = |model: &BoundedModel| {
+        mirrors::open(&model.spec, &model.config).map(|mirror| mirror.labels())
+    };
+    let (small, large) = (labels(smoke)?, labels(full)?);
+    let lost = small.difference(&large).map(|action| NeverTaken {
+        spec: full.spec.clone(),
+        model: full.name.clone(),
+        action: (*action).to_owned(),
+    });
+    Ok(lost.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACTION: &str = "Helper(c) ==\n    word' = c\n\nAct(c) ==\n    /\\ IF Bug = \"x\"\n       THEN Helper(c)\n       ELSE Other(c)\n\nNext == Act(1)\n";
+
+    #[test]
+    fn a_helper_that_only_a_seeded_bug_calls_is_told_from_one_that_others_call() {
+        let lines: Vec<&str> = ACTION.lines().collect();
+        assert_eq!(definition_at(&lines, 2), Some("Helper"));
+        assert_eq!(mentions(&lines, "Act", "Helper"), Some(true));
+        assert_eq!(mentions(&lines, "Act", "Nobody"), None);
+        let unswitched = ACTION.replace("Bug", "size");
+        let lines: Vec<&str> = unswitched.lines().collect();
+        assert_eq!(mentions(&lines, "Act", "Helper"), Some(false));
+    }
+}
