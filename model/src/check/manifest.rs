@@ -1,5 +1,7 @@
 //! `specs/manifest.json`: what every model is known to give, so that nothing drifts and nothing is green by accident.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -97,7 +99,10 @@ impl Manifest {
     pub fn write(&self, specs: &Path) -> Result<(), ManifestError> {
         let path = specs.join("manifest.json");
         let write = || -> std::io::Result<()> {
-            let beside = tempfile::NamedTempFile::new_in(specs)?;
+            // As readable as any file: `NamedTempFile::new_in` would keep it to its owner.
+            let beside = tempfile::Builder::new()
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(specs)?;
             let mut text = serde_json::to_string_pretty(self)?;
             text.push('\n');
             std::fs::write(beside.path(), text)?;
