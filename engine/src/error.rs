@@ -98,4 +98,12 @@ pub enum Error {
         /// The page.
         page: PageId,
     },
+    /// Another engine behind [`crate::Kv`] reports a failure in its own words.
+    #[error("{engine}: {why}")]
+    Foreign {
+        /// Its name.
+        engine: &'static str,
+        /// What it says.
+        why: String,
+    },
 }

@@ -48,12 +48,25 @@ pub trait Kv: Send + Sync {
     fn sync(&self, lsn: Lsn) -> Result<()>;
 
     /// Writes all that recovery would otherwise have to redo, and frees the log before it. Returns the position
-    /// from which recovery would now start.
+    /// from which recovery would now start. An engine without checkpoints does nothing.
     ///
     /// # Errors
     /// A device failure.
-    fn checkpoint(&self) -> Result<Lsn>;
+    fn checkpoint(&self) -> Result<Lsn> {
+        Ok(Lsn(0))
+    }
 
-    /// Counters since the store was opened.
-    fn stats(&self) -> crate::stats::Stats;
+    /// Does one bounded step of background work, if any is due; says whether there may be more. An engine that has its own
+    /// threads for that does nothing.
+    ///
+    /// # Errors
+    /// A device failure; the store then refuses further writes.
+    fn pump_due(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Counters since the store was opened; an engine that keeps none has zeros.
+    fn stats(&self) -> crate::stats::Stats {
+        crate::stats::Stats::default()
+    }
 }

@@ -424,6 +424,14 @@ impl Kv for Store {
         self.checkpointer.run(&self.tree)
     }
 
+    fn pump_due(&self) -> Result<bool> {
+        let Some(task) = self.due() else {
+            return Ok(false);
+        };
+        self.pump(task)?;
+        Ok(true)
+    }
+
     fn stats(&self) -> Stats {
         let pager = &*self.tree.pager;
         let (cache_hits, cache_misses) = pager.cache.hits_and_misses();

@@ -16,6 +16,7 @@ pub mod check;
 pub mod config;
 pub mod graph;
 pub mod mirror;
+pub mod oracle;
 pub mod value;
 
 pub use config::{Config, ConfigError};

@@ -1,0 +1,103 @@
+//! What the oracle needs to know of an engine: how to open it, what it promises, and what it refuses.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use treering_engine::device::BlockDevice;
+use treering_engine::{Kv, Result};
+
+/// Where a store lies.
+#[derive(Clone)]
+pub enum Disk {
+    /// On a device of 4 KiB blocks, which may be one that crashes.
+    Blocks(Arc<dyn BlockDevice>),
+    /// In a folder of the file system, where nothing can be made to crash.
+    Folder(PathBuf),
+}
+
+/// The kind of [`Disk`] that an engine asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskKind {
+    /// A device of so many blocks.
+    Blocks(u64),
+    /// An empty folder.
+    Folder,
+}
+
+/// When an engine promises that a write outlives a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// When the write has returned.
+    OnReturn,
+    /// When a later `sync` has returned.
+    OnSync,
+}
+
+/// What an engine takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest key in bytes.
+    pub max_key: usize,
+    /// Longest key and value together, in bytes.
+    pub max_record: usize,
+    /// Whether the empty key is a key.
+    pub empty_key: bool,
+}
+
+/// An engine under judgement. An adapter implements this and [`Kv`], nothing else; see `model/README.md`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::{Options, Store, SystemClock};
+/// use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+///
+/// struct Mine;
+///
+/// impl Engine for Mine {
+///     fn name(&self) -> String {
+///         "mine".into()
+///     }
+///     fn disk(&self) -> DiskKind {
+///         DiskKind::Blocks(4096)
+///     }
+///     fn promise(&self) -> Promise {
+///         Promise::OnSync
+///     }
+///     fn limits(&self) -> Limits {
+///         Limits { max_key: 100, max_record: 1000, empty_key: true }
+///     }
+///     fn open(&self, disk: &Disk) -> treering_engine::Result<Arc<dyn treering_engine::Kv>> {
+///         let Disk::Blocks(device) = disk else { unreachable!("asked for blocks") };
+///         let options = Options { log_bytes: 1 << 20, checkpoint_log_bytes: 1 << 19, ..Options::default() };
+///         Ok(Arc::new(Store::open(device.clone(), Arc::new(SystemClock::new()), &options)?))
+///     }
+/// }
+/// ```
+pub trait Engine: Send + Sync {
+    /// What it is called in reports.
+    fn name(&self) -> String;
+
+    /// Where its stores lie.
+    fn disk(&self) -> DiskKind;
+
+    /// What it promises.
+    fn promise(&self) -> Promise;
+
+    /// What it takes; programs stay within.
+    fn limits(&self) -> Limits;
+
+    /// Opens the store that is on `disk`, recovering it if need be, or makes one. The store that was open before has been dropped.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>>;
+
+    /// Checks the structure of a store that nobody has open: one sentence for each damage found. An engine that cannot says
+    /// nothing.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn damage(&self, _disk: &Disk) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}

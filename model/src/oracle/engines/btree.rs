@@ -1,0 +1,129 @@
+//! Treering's own B-tree on either page store.
+
+use std::sync::Arc;
+
+use treering_engine::{
+    Durability, Kv, Options, PageStoreKind, Result, Store, SystemClock, TablePersist, node, verify,
+};
+
+use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+/// How large everything is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Geometry {
+    /// Fewest frames, a log of 64 pages, a device of 200: everything that can fill up or wrap does within two hundred
+    /// operations.
+    Tiny,
+    /// A cache of 64 pages and a device of 16,384.
+    Small,
+}
+
+/// [`Store`] under judgement.
+#[derive(Clone, Debug)]
+pub struct BTree {
+    store: PageStoreKind,
+    options: Options,
+    blocks: u64,
+}
+
+impl BTree {
+    /// The names of all variants.
+    pub const NAMES: [&str; 3] = ["btree:in-place", "btree:cow", "btree:cow-lazy"];
+
+    /// A variant by name.
+    #[must_use]
+    pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
+        let store = match name {
+            "btree:in-place" => PageStoreKind::InPlace,
+            "btree:cow" => PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            },
+            "btree:cow-lazy" => PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            },
+            _ => return None,
+        };
+        Some(BTree::new(store, 4096, geometry))
+    }
+
+    /// A variant with pages of `page_size` bytes.
+    #[must_use]
+    pub fn new(store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
+        let page = page_size as u64;
+        let (frames, pages) = match geometry {
+            Geometry::Tiny => (16, 200),
+            Geometry::Small => (64, 16_384),
+        };
+        let log_bytes = 64 * page;
+        let options = Options {
+            store,
+            page_size,
+            cache_bytes: frames * page,
+            durability: Durability::Deferred,
+            log_bytes,
+            checkpoint_log_bytes: log_bytes / 4,
+            log_buffer_bytes: log_bytes / 16,
+            write_batch_pages: 3,
+            ..Options::default()
+        };
+        BTree {
+            store,
+            options,
+            blocks: pages * page / treering_engine::BLOCK_SIZE as u64,
+        }
+    }
+}
+
+impl Engine for BTree {
+    fn name(&self) -> String {
+        let store = match self.store {
+            PageStoreKind::InPlace => "in-place",
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            } => "cow",
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            } => "cow-lazy",
+        };
+        format!("btree:{store}")
+    }
+
+    fn disk(&self) -> DiskKind {
+        DiskKind::Blocks(self.blocks)
+    }
+
+    fn promise(&self) -> Promise {
+        match self.options.durability {
+            Durability::PerCommit => Promise::OnReturn,
+            Durability::Deferred | Durability::Grouped(_) => Promise::OnSync,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let limits = node::limits(self.options.page_size);
+        Limits {
+            max_key: limits.max_key,
+            max_record: limits.max_record,
+            empty_key: true,
+        }
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        let Disk::Blocks(device) = disk else {
+            unreachable!("the oracle gives the kind of disk that was asked for");
+        };
+        let clock = Arc::new(SystemClock::new());
+        Ok(Arc::new(Store::open(
+            Arc::clone(device),
+            clock,
+            &self.options,
+        )?))
+    }
+
+    fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
+        let Disk::Blocks(device) = disk else {
+            unreachable!("the oracle gives the kind of disk that was asked for");
+        };
+        Ok(verify(Arc::clone(device))?.damage)
+    }
+}

@@ -1,0 +1,13 @@
+//! A test oracle for key-value engines: it runs programs against any [`treering_engine::Kv`] and judges every answer.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`engine`] | how an engine is opened and what it promises |
+//! | [`value`] | values that say which write they come from |
+//! | [`engines`] | our own engines |
+
+pub mod engine;
+pub mod engines;
+pub mod value;
+
+pub use engine::{Disk, DiskKind, Engine, Limits, Promise};
