@@ -8,6 +8,12 @@
 
 pub mod engine;
 pub mod engines;
+pub mod finding;
+pub mod program;
+pub mod reference;
 pub mod value;
 
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise};
+pub use finding::{Check, Finding};
+pub use program::{CrashPoint, Keep, KeyNo, Op, Program};
+pub use reference::Reference;
