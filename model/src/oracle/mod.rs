@@ -6,14 +6,19 @@
 //! | [`value`] | values that say which write they come from |
 //! | [`engines`] | our own engines |
 
+pub mod differential;
 pub mod engine;
 pub mod engines;
 pub mod finding;
+pub mod generate;
+pub mod panics;
 pub mod program;
 pub mod reference;
+pub mod session;
 pub mod value;
 
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise};
 pub use finding::{Check, Finding};
 pub use program::{CrashPoint, Keep, KeyNo, Op, Program};
 pub use reference::Reference;
+pub use session::{Tally, execute};

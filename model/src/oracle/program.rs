@@ -141,6 +141,15 @@ impl Program {
         &self.keys[key.0 as usize]
     }
 
+    /// Leaves out the keys that no operation names.
+    pub fn forget_unused_keys(&mut self) {
+        let Ok(saved) = Program::parse(&self.save("", None)) else {
+            unreachable!("what was saved can be read");
+        };
+        self.keys = saved.program.keys;
+        self.ops = saved.program.ops;
+    }
+
     /// The file that replays it.
     #[must_use]
     pub fn save(&self, engine: &str, found: Option<&str>) -> String {
