@@ -47,7 +47,7 @@ mod replay;
 pub use block::{BLOCK_HEADER, BLOCK_PAYLOAD};
 pub use log::Log;
 pub use record::{Frame, MAX_RECORD_BYTES, Record, RecordDamage, next_frame};
-pub use replay::replay;
+pub use replay::{replay, replay_to};
 
 use crate::types::{Lba, Lsn};
 

@@ -312,3 +312,12 @@ pub fn runner(seed: u64) -> TestRunner {
     let rng = TestRng::from_seed(RngAlgorithm::XorShift, &bytes);
     TestRunner::new_with_rng(config, rng)
 }
+
+/// The program of `operations` operations that `seed` makes for an engine.
+#[must_use]
+pub fn program(engine: &dyn Engine, seed: u64, operations: usize) -> Program {
+    let strategy = Programs::sequential_strategy(operations..=operations);
+    let tree = strategy.new_tree(&mut runner(seed));
+    let (shape, steps, _) = tree.expect("nothing is ever rejected").current();
+    shape.program(&steps, engine)
+}

@@ -6,6 +6,7 @@
 //! | [`value`] | values that say which write they come from |
 //! | [`engines`] | our own engines |
 
+pub mod crash;
 pub mod differential;
 pub mod engine;
 pub mod engines;

@@ -178,6 +178,46 @@ impl<'e> Session<'e> {
             expected: "a folder".into(),
             found: e.to_string(),
         })?;
+        Session::on(engine, program, place).map_err(|why| Finding {
+            check: Check::Error,
+            operation: None,
+            what: "open a new store".into(),
+            expected: "a store".into(),
+            found: why,
+        })
+    }
+
+    /// As [`Session::start`], on a device that records what reaches it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn start_recorded(
+        engine: &'e dyn Engine,
+        program: &'e Program,
+    ) -> Result<Session<'e>, Finding> {
+        let DiskKind::Blocks(blocks) = engine.disk() else {
+            return Session::start(engine, program);
+        };
+        let device = CrashDevice::new(blocks);
+        device.record();
+        Session::on(engine, program, Place::on(device)).map_err(|why| Finding {
+            check: Check::Error,
+            operation: None,
+            what: "open a new store".into(),
+            expected: "a store".into(),
+            found: why,
+        })
+    }
+
+    /// Opens what is at a place. The reference is empty until [`Session::settle`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub(super) fn on(
+        engine: &'e dyn Engine,
+        program: &'e Program,
+        place: Place,
+    ) -> Result<Session<'e>, String> {
         let mut session = Session {
             engine,
             program,
@@ -189,14 +229,36 @@ impl<'e> Session<'e> {
             tally: Tally::default(),
             buffer: Vec::new(),
         };
-        session.store = Some(session.open().map_err(|why| Finding {
-            check: Check::Error,
-            operation: None,
-            what: "open a new store".into(),
-            expected: "a store".into(),
-            found: why,
-        })?);
+        session.store = Some(session.open()?);
         Ok(session)
+    }
+
+    /// What was found is what the store holds.
+    pub(super) fn settle(&mut self, found: Vec<Content>) {
+        self.reference.settle(found);
+    }
+
+    /// What a crash may leave while the write with index `at` is under way: with it or without.
+    pub(super) fn anticipate(&self, at: usize, reference: &mut Reference) {
+        match &self.program.ops[at] {
+            Op::Put(key, len) => reference.wrote(*key, Some(Written::new(at as u64 + 1, *len))),
+            Op::Delete(key) => reference.wrote(*key, None),
+            _ => {}
+        }
+    }
+
+    /// All writes so far become durable.
+    ///
+    /// # Errors
+    /// The engine says that they do not.
+    pub(super) fn make_durable(&mut self) -> Result<(), Finding> {
+        self.sync(self.program.ops.len().saturating_sub(1))
+    }
+
+    /// What was done, when no more is wanted.
+    pub(super) fn end(mut self) -> Tally {
+        self.note_and_drop();
+        self.tally
     }
 
     fn open(&self) -> Result<Arc<dyn Kv>, String> {
