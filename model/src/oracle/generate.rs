@@ -45,12 +45,13 @@ pub struct Shape {
     /// The longest value, in 255ths of what fits.
     longest: u8,
     faults: Faults,
-    /// Operations so far: phases of growth alternate with phases of shrinking.
+    /// Phases of growth alternate with phases of shrinking: operations of one.
+    phase: u8,
+    /// How many of 64 operations are syncs.
+    syncs: u8,
+    /// Operations so far.
     step: u32,
 }
-
-/// Operations of one phase.
-const PHASE: u32 = 150;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -78,11 +79,10 @@ pub struct Step {
 }
 
 /// Of 1,000 operations, how many are of each kind; the rest are puts and deletes.
-const OFTEN: [(Kind, u32); 11] = [
-    (Kind::Get, 170),
+const OFTEN: [(Kind, u32); 10] = [
+    (Kind::Get, 150),
     (Kind::Scan, 30),
     (Kind::ScanBounded, 30),
-    (Kind::Sync, 40),
     (Kind::Pump, 100),
     (Kind::Checkpoint, 4),
     (Kind::Reopen, 2),
@@ -96,18 +96,25 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
     let word = runner.rng().next_u64();
     let (a, b) = (word as u16, (word >> 16) as u16);
     let mut lot = (word >> 32) as u32 % 1_000;
+    if (word >> 58) < u64::from(shape.syncs) {
+        return Step {
+            kind: Kind::Sync,
+            a,
+            b,
+        };
+    }
     for (kind, often) in OFTEN {
         if lot < often {
             return Step { kind, a, b };
         }
         lot -= often;
     }
-    let puts = if (shape.step / PHASE).is_multiple_of(2) {
+    let puts = if (shape.step / u32::from(shape.phase)).is_multiple_of(2) {
         80
     } else {
         25
     };
-    let kind = if (word >> 52) as u32 % 100 < puts {
+    let kind = if (word >> 44) as u32 % 100 < puts {
         Kind::Put
     } else {
         Kind::Delete
@@ -179,12 +186,16 @@ impl ReferenceStateMachine for Programs {
             Just(Vocabulary::Long)
         ];
         let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
-        (vocabulary, 2u16..160, any::<u8>(), faults)
-            .prop_map(|(vocabulary, keys, longest, faults)| Shape {
+        // Half of the programs have values as long as they may be: few to a page, so that pages are many.
+        let longest = prop_oneof![any::<u8>(), Just(255u8)];
+        (vocabulary, 2u16..160, longest, faults, 25u8..150, 1u8..16)
+            .prop_map(|(vocabulary, keys, longest, faults, phase, syncs)| Shape {
                 vocabulary,
                 keys,
                 longest,
                 faults,
+                phase,
+                syncs,
                 step: 0,
             })
             .boxed()

@@ -6,6 +6,7 @@
 //! | [`value`] | values that say which write they come from |
 //! | [`engines`] | our own engines |
 
+pub mod campaign;
 pub mod crash;
 pub mod differential;
 pub mod engine;
@@ -16,6 +17,7 @@ pub mod panics;
 pub mod program;
 pub mod reference;
 pub mod session;
+pub mod shrink;
 pub mod value;
 
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise};
