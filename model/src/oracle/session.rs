@@ -540,8 +540,12 @@ impl<'e> Session<'e> {
 
     /// Lets go of the store, cuts the power if that is asked for, and opens what is there.
     fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
-        self.note_and_drop();
         let mut keep = cut;
+        if let Some(keep) = keep.take() {
+            // Before the store is let go of: or an engine that writes on the way out would not crash but close.
+            self.lose_power(keep);
+        }
+        self.note_and_drop();
         let mut why = String::new();
         // What was told to fail may strike while the store is opened, each kind once.
         for _ in 0..4 {
