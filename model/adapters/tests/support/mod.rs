@@ -1,5 +1,8 @@
 //! A seeded differential run of an engine against an ordered map.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,6 +82,7 @@ pub(crate) struct Differential<'e> {
     rng: SmallRng,
     map: Map,
     version: u64,
+    reopens: bool,
 }
 
 impl<'e> Differential<'e> {
@@ -91,7 +95,14 @@ impl<'e> Differential<'e> {
             rng: SmallRng::seed_from_u64(seed),
             map: Map::new(),
             version: 0,
+            reopens: true,
         }
+    }
+
+    /// Stays in one life.
+    pub(crate) fn without_reopening(mut self) -> Differential<'e> {
+        self.reopens = false;
+        self
     }
 
     pub(crate) fn open(&self) -> Arc<dyn Kv> {
@@ -166,6 +177,7 @@ impl<'e> Differential<'e> {
                 980..998 => store
                     .sync(Lsn(u64::MAX))
                     .unwrap_or_else(|error| panic!("op {op}: sync: {error}")),
+                _ if !self.reopens => {}
                 _ => {
                     drop(store);
                     store = self.open();
@@ -174,8 +186,10 @@ impl<'e> Differential<'e> {
                 }
             }
         }
-        drop(store);
-        let store = self.open();
+        if self.reopens {
+            drop(store);
+            store = self.open();
+        }
         compare(
             "at the end",
             &scan(&*store, &[], usize::MAX),
