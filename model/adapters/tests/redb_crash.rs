@@ -130,6 +130,46 @@ fn what_was_synced_survives_when_the_power_goes_within_a_call() {
 }
 
 #[test]
+fn what_was_synced_survives_a_second_crash_during_recovery() {
+    let (redb, blocks) = redb();
+    for seed in 0..4 {
+        let mut run = Run::new(&*redb, blocks, seed);
+        run.write(60);
+        let image = run.device.crash_seeded(seed);
+        for requests in 0.. {
+            let device = Arc::new(CrashDevice::from_image(image.clone()));
+            device.cut_power_in(requests);
+            let opened = redb.open(&Disk::Blocks(device.clone()));
+            drop(opened);
+            let again = device.crash_seeded(requests);
+            run.survivors(&*redb, again, &format!("seed {seed}, power {requests}"));
+            if !device.power_is_cut() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn thousands_of_crashes() {
+    let (redb, blocks) = redb();
+    let (mut states, mut cut) = (0, 0);
+    for seed in 0..400 {
+        let mut run = Run::new(&*redb, blocks, seed);
+        run.device.cut_power_in(3 + 11 * seed);
+        run.write(1000);
+        cut += usize::from(run.device.power_is_cut());
+        for crash in 0..20 {
+            let image = run.device.crash_seeded(seed * 100 + crash);
+            run.survivors(&*redb, image, &format!("seed {seed}, crash {crash}"));
+            states += 1;
+        }
+    }
+    eprintln!("{states} crash states of 400 programs, {cut} of them cut within a call");
+}
+
+#[test]
 fn after_a_failed_flush_a_sync_says_so() {
     let (redb, blocks) = redb();
     let mut run = Run::new(&*redb, blocks, 1);
