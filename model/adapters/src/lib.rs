@@ -2,8 +2,7 @@
 //!
 //! Each adapter is one file behind a cargo feature of its name: it opens the engine in the way its documentation recommends, maps
 //! [`treering_engine::Kv`] on the engine's own calls, and says in [`Limits`](treering_model::oracle::Limits) what the engine refuses
-//! and in [`judged`] what cannot be judged. An adapter adds no cache, no retry and no repair of its own, so that an answer is the
-//! engine's.
+//! and in [`judged`] what cannot be judged. An adapter adds no cache and no repair of its own, so that an answer is the engine's.
 //!
 //! | feature | engine | disk | a write is durable | an LSN is |
 //! |---|---|---|---|---|

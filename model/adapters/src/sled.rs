@@ -4,9 +4,14 @@
 //! off; a write is durable by `flush` (`Tree::insert`: not durable before), which is `sync`.
 //!
 //! It documents no limit for keys and values, empty ones included.
+//!
+//! A dropped store keeps its lock on the file until its last page is reclaimed, on a thread of its own; an `open` that comes too
+//! early fails (spacejam/sled#1234). It is tried again until then.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use ::sled::{Config, Db};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
@@ -25,6 +30,10 @@ pub(crate) const ADAPTER: Adapter = Adapter {
 
 /// An eighth of the default; records of [`LARGE_RECORD`] still fit.
 const SEGMENT_BYTES: usize = 64 << 10;
+
+/// How long the store before may take to let go of its lock, and how often to look.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 struct Sled;
 
@@ -50,13 +59,19 @@ impl Engine for Sled {
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        let db = Config::new()
+        let config = Config::new()
             .path(folder(NAME, disk)?)
             .segment_size(SEGMENT_BYTES)
             .cache_capacity(1 << 20)
-            .flush_every_ms(None)
-            .open()
-            .map_err(told)?;
+            .flush_every_ms(None);
+        let patience = Instant::now() + LOCK_PATIENCE;
+        let db = loop {
+            match config.open() {
+                Ok(db) => break db,
+                Err(error) if is_lock(&error) && Instant::now() < patience => sleep(LOCK_PAUSE),
+                Err(error) => return Err(told(error)),
+            }
+        };
         Ok(Arc::new(Store {
             db,
             writes: Writes::default(),
@@ -66,6 +81,11 @@ impl Engine for Sled {
 
 fn told(error: ::sled::Error) -> Error {
     foreign(NAME, error)
+}
+
+/// Whether it is the lock that is in the way; sled has no variant for that.
+fn is_lock(error: &::sled::Error) -> bool {
+    matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }
 
 struct Store {
