@@ -24,6 +24,8 @@ mod bf_tree;
     feature = "redb",
     feature = "sled"
 ))]
+// Each engine uses a part of it.
+#[cfg_attr(not(feature = "all"), allow(dead_code))]
 mod common;
 #[cfg(feature = "fjall")]
 mod fjall;

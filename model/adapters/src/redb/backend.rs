@@ -166,8 +166,7 @@ impl DeviceFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        // Held to the end: a block that another thread has read and not yet written again would still be whole, but a range
-        // of several blocks must not be read half before and half after `set_len`.
+        // Held to the end, lest the file grow shorter under the read.
         let inode = self.inode.lock();
         Self::check(&inode, "read", offset, out.len())?;
         let mut blocks = Blocks::around(offset, out.len());

@@ -19,7 +19,7 @@ use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, device, foreign};
 use backend::DeviceFile;
 
 const NAME: &str = "redb";
@@ -64,25 +64,18 @@ impl Engine for Redb {
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
         Ok(Arc::new(Store {
-            database: open(device(disk)?)?,
+            database: open(device(NAME, disk)?)?,
             writes: Writes::default(),
         }))
     }
 
     fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
-        let mut database = open(device(disk)?)?;
+        let mut database = open(device(NAME, disk)?)?;
         Ok(match database.check_integrity() {
             Ok(true) => Vec::new(),
             Ok(false) => vec!["its integrity check found damage that it could repair".into()],
             Err(error) => vec![format!("its integrity check failed: {error}")],
         })
-    }
-}
-
-fn device(disk: &Disk) -> Result<Arc<dyn BlockDevice>> {
-    match disk {
-        Disk::Blocks(device) => Ok(device.clone()),
-        Disk::Folder(_) => Err(foreign(NAME, "wants a device of blocks, got a folder")),
     }
 }
 
