@@ -1,7 +1,7 @@
 //! sled 0.34: a Bw-tree-like index on a log-structured page store.
 //!
 //! Segments and cache are kept small, so that pages are written out, fetched and moved between segments. Its background flush is
-//! off; a write is durable by `flush` (`Tree::insert`: not durable before), which is `sync`.
+//! off; `sync` is `flush`, after which "all previous writes will be recovered if the system crashes".
 //!
 //! It documents no limit for keys and values, empty ones included.
 //!
