@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use support::{Map, scan};
 use treering_adapters::engine;
 use treering_engine::Lsn;
-use treering_engine::device::CrashDevice;
+use treering_engine::device::{CrashDevice, Image};
 use treering_model::oracle::value::value;
 use treering_model::oracle::{Disk, DiskKind, Engine};
 
@@ -80,7 +80,7 @@ impl Run {
     }
 
     /// The number of writes of which a crash that leaves `image` keeps the effect.
-    fn survivors(&self, redb: &dyn Engine, image: Vec<u8>, story: &str) -> usize {
+    fn survivors(&self, redb: &dyn Engine, image: Image, story: &str) -> usize {
         let disk = Disk::Blocks(Arc::new(CrashDevice::from_image(image)));
         let store = redb
             .open(&disk)
