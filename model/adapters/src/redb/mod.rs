@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
-use treering_engine::device::BlockDevice;
+use treering_engine::device::{BlockDevice, OverlayDevice};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
@@ -70,12 +70,17 @@ impl Engine for Redb {
     }
 
     fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
-        let mut database = open(device(NAME, disk)?)?;
-        Ok(match database.check_integrity() {
-            Ok(true) => Vec::new(),
-            Ok(false) => vec!["its integrity check found damage that it could repair".into()],
-            Err(error) => vec![format!("its integrity check failed: {error}")],
-        })
+        // Opening repairs and checking commits; neither is to change what is looked at.
+        let overlay = Arc::new(OverlayDevice::new(device(NAME, disk)?));
+        let checked = open(overlay)?.check_integrity();
+        match checked.map_err(::redb::Error::from) {
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) => Ok(vec![
+                "its integrity check found damage that it could repair".into(),
+            ]),
+            Err(::redb::Error::Corrupted(what)) => Ok(vec![what]),
+            Err(error) => Err(told(error)),
+        }
     }
 }
 
