@@ -287,7 +287,11 @@ impl Store {
             self.last_log_flush
                 .store(self.clock.now().0, Ordering::Relaxed);
         }
-        self.tree.pager.flush_log(lsn)
+        self.tree.pager.flush_log(lsn)?;
+        if mutation::on("harmless-second-flush") {
+            self.tree.pager.volume.flush()?;
+        }
+        Ok(())
     }
 
     /// Runs checkpoint steps until the log has room again.
@@ -418,6 +422,9 @@ impl Kv for Store {
     }
 
     fn sync(&self, lsn: Lsn) -> Result<()> {
+        if mutation::on("harmless-checkpoint") {
+            self.checkpointer.run(&self.tree)?;
+        }
         self.flush_log(lsn)
     }
 

@@ -568,7 +568,16 @@ impl<'e> Session<'e> {
             }
         }
         let expected = "a store that opens".to_owned();
-        Err(self.finding(Check::Crash, at, expected, why))
+        Err(self.finding(self.reopening(cut.is_some()), at, expected, why))
+    }
+
+    /// Which check a store fails that was opened again and is not right.
+    fn reopening(&self, cut: bool) -> Check {
+        match (cut, self.armed) {
+            (true, _) => Check::Crash,
+            (false, true) => Check::InjectedFailure,
+            (false, false) => Check::Reference,
+        }
     }
 
     fn note_and_drop(&mut self) {
@@ -591,11 +600,7 @@ impl<'e> Session<'e> {
     }
 
     fn judge_reopened(&mut self, at: usize, cut: bool) -> Result<(), Finding> {
-        let check = match (cut, self.armed) {
-            (true, _) => Check::Crash,
-            (false, true) => Check::InjectedFailure,
-            (false, false) => Check::Reference,
-        };
+        let check = self.reopening(cut);
         let found = match self.contents() {
             Ok(found) => found,
             // What was armed may strike a read, too; nothing is known then.
