@@ -170,7 +170,7 @@ pub const TABLE: &[Mutation] = &[
         "log-acks-before-flush",
         "D5 turso#2091",
         Check::Crash,
-        Mode::Crash,
+        Mode::Differential,
         IN_PLACE,
     ),
     mutation(
@@ -211,7 +211,7 @@ pub const TABLE: &[Mutation] = &[
     mutation(
         "failed-write-stays-clean",
         "D4 redb 511b0f86",
-        Check::Reference,
+        Check::Scan,
         Mode::Differential,
         IN_PLACE,
     ),
