@@ -137,13 +137,13 @@ impl<'e> Explorer<'e> {
         })
     }
 
-    /// One crash state. `crashes` says, if this fails, which power cut it took.
+    /// One crash state.
     fn try_state(
         &mut self,
         image: Image,
         promise: usize,
         permitted: &Reference,
-        crashes: &mut Vec<CrashPoint>,
+        crash: &CrashPoint,
     ) -> Result<(), Finding> {
         let fingerprint = image.fingerprint();
         if !self.judged.insert((fingerprint, promise)) {
@@ -158,7 +158,7 @@ impl<'e> Explorer<'e> {
             self.later.push(Later {
                 image,
                 promise,
-                crash: crashes[0].clone(),
+                crash: crash.clone(),
                 again,
                 go_on,
             });
@@ -272,7 +272,7 @@ impl<'e> Explorer<'e> {
                     after_request: after as u64,
                     keep,
                 }];
-                self.try_state(image, promise, permitted, crashes)?;
+                self.try_state(image, promise, permitted, &crashes[0])?;
             }
         }
         self.follow_up(run, crashes)?;
