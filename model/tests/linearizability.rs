@@ -177,10 +177,15 @@ fn corrupt(draft: &mut Draft, random: &mut Random, versions: u64) {
     }
 }
 
+enum Step {
+    Invoke(RegisterOp<u64>),
+    Return(RegisterRet<u64>),
+}
+
 /// The verdict of stateright on the operations of one key.
 fn stateright_says(history: &History, key: KeyId) -> bool {
     type Tester = LinearizabilityTester<u32, Register<u64>>;
-    let mut steps: Vec<(u64, u32, Option<RegisterOp<u64>>, Option<RegisterRet<u64>>)> = Vec::new();
+    let mut steps: Vec<(u64, u32, Step)> = Vec::new();
     for (number, call) in history.calls().iter().enumerate() {
         let returned = call.outcome == Outcome::Returned;
         let (op, ret) = match call.action {
@@ -211,19 +216,17 @@ fn stateright_says(history: &History, key: KeyId) -> bool {
         } else {
             100 + number as u32
         };
-        steps.push((call.invoke, thread, Some(op), None));
+        steps.push((call.invoke, thread, Step::Invoke(op)));
         if returned {
-            steps.push((call.end, thread, None, Some(ret)));
+            steps.push((call.end, thread, Step::Return(ret)));
         }
     }
     steps.sort_by_key(|step| step.0);
     let mut tester = Tester::new(Register(0));
-    for (_, thread, op, ret) in steps {
-        if let Some(op) = op {
-            tester.on_invoke(thread, op).unwrap();
-        }
-        if let Some(ret) = ret {
-            tester.on_return(thread, ret).unwrap();
+    for (_, thread, step) in steps {
+        match step {
+            Step::Invoke(op) => tester.on_invoke(thread, op).map(drop).unwrap(),
+            Step::Return(ret) => tester.on_return(thread, ret).map(drop).unwrap(),
         }
     }
     tester.is_consistent()

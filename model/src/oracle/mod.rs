@@ -10,6 +10,7 @@
 //! | [`concurrent`] | runs of real threads on one store |
 //! | [`random`] | seeded chance |
 
+pub mod concurrent;
 pub mod engine;
 pub mod engines;
 pub mod history;
