@@ -142,7 +142,7 @@ fn make((calls, clients, keys): (u64, u64, u64), uniform: bool, scans: u64) -> H
     let recorder = |client| Recorder::new(client as u32, table.clone());
     let mut recorders: Vec<Recorder> = (0..clients).map(recorder).collect();
     let ticks = Ticks::default();
-    let mut map = BTreeMap::new();
+    let mut map: BTreeMap<KeyId, Version> = BTreeMap::new();
     let mut answers: Vec<Option<Version>> = vec![None; clients as usize];
     let mut made = 0;
     while made < calls {
