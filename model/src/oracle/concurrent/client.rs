@@ -177,6 +177,18 @@ impl Client {
         answer
     }
 
+    /// Writes every key, so that there is something to read.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub fn fill(&mut self, kv: &dyn Kv) -> Result<()> {
+        let keys = self.session.work.keys().len() as u32;
+        (0..keys).try_for_each(|key| {
+            self.calls += 1;
+            self.make(kv, Step::Put(KeyId(key)))
+        })
+    }
+
     /// Reads everything that is there: one scan of all, and a get of each key.
     ///
     /// # Errors

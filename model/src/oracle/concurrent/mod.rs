@@ -263,6 +263,14 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
     let stats = kv.stats();
     if findings.is_empty() {
         findings = audit(engine, &disk, kv, plan, seed, &session)?;
+    } else if findings.iter().all(|f| matches!(f, Finding::Failed { .. })) {
+        // A store that refuses writes can still be read, and may show why it did.
+        let auditor = Client::new(Arc::clone(&session), plan.clients, seed);
+        let more = threads::watched(plan, &session, &kv, auditor, None)?;
+        findings.extend(
+            more.into_iter()
+                .filter(|f| !matches!(f, Finding::Failed { .. })),
+        );
     }
     let history = History::merge(session.recorded());
     report.count(&stats, &history);
@@ -275,17 +283,10 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
         Err(violation) => findings.insert(0, Finding::Violation(violation)),
     }
     report.checking += checking.elapsed();
-    if let Some(Finding::NoProgress { stuck, .. }) = findings
-        .iter_mut()
-        .find(|finding| matches!(finding, Finding::NoProgress { .. }))
-    {
-        let pending = history
-            .calls()
-            .iter()
-            .filter(|call| call.outcome == Outcome::Pending);
-        stuck.extend(
-            pending.map(|call| format!("client {} at {}", call.client, history.describe(call))),
-        );
+    for finding in &mut findings {
+        if let Finding::NoProgress { stuck, .. } = finding {
+            say_where(stuck, &history);
+        }
     }
     if !findings.is_empty() {
         report.wrong = Some(Wrong {
@@ -296,6 +297,21 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
         });
     }
     Ok(())
+}
+
+/// Says of clients that are stuck in which call.
+fn say_where(stuck: &mut [String], history: &History) {
+    for who in stuck {
+        let Some(number) = who.strip_prefix("client ") else {
+            continue;
+        };
+        let pending = history.calls().iter().find(|call| {
+            call.outcome == Outcome::Pending && number == call.client.to_string().as_str()
+        });
+        *who += &pending.map_or(" at sync".into(), |call| {
+            format!(" at {}", history.describe(call))
+        });
+    }
 }
 
 /// Reads everything, opens the store again, reads everything again.

@@ -96,10 +96,16 @@ impl Workload {
             Shape::Hot => 60,
             Shape::Prefixes | Shape::Wide => 2 * keys.len() as u64 / clients.max(1) + 1,
         };
+        Workload::on(keys, longest.min(fits), phase)
+    }
+
+    /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases of so many calls a client.
+    #[must_use]
+    pub fn on(keys: Vec<Key>, longest: usize, phase: u64) -> Workload {
         Workload {
-            longest: longest.min(fits).max(VERSION_BYTES),
             keys: keys.into(),
-            phase,
+            longest: longest.max(VERSION_BYTES),
+            phase: phase.max(1),
         }
     }
 
