@@ -97,7 +97,9 @@ fn explore(
     config.failure_persistence = FailurePersistence::None;
     let into = Arc::clone(&seen);
     Runner::new(scheduler, config).run(move || {
-        let (history, stats) = play(&engine, seed);
+        // Each schedule has a program of its own.
+        let done = into.lock().expect("no schedule panics here").0.len() as u64;
+        let (history, stats) = play(&engine, (seed << 32) + done);
         let mut saved = Vec::new();
         history.save(&mut saved).expect("memory has room");
         let saved = String::from_utf8(saved).expect("JSON is text");
