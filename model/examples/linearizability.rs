@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p treering-model --example linearizability -- made 1000000 4 10000
-//! cargo run --release -p treering-model --example linearizability -- engine btree:in-place 1000000 4 [SEED]
+//! cargo run --release -p treering-model --example linearizability -- engine btree:in-place 1000000 4 [SEED [tiny]]
 //! cargo run --release -p treering-model --example linearizability -- file HISTORY.jsonl
 //! ```
 //!
@@ -35,9 +35,15 @@ fn main() -> ExitCode {
             _ => Err("expected three numbers".into()),
         },
         ["engine", name, calls, clients, rest @ ..] => {
+            let geometry = match rest.get(1) {
+                Some(&"tiny") => Geometry::Tiny,
+                _ => Geometry::Small,
+            };
             let seed = rest.first().map_or(Ok(0), |seed| number(seed));
             match (number(calls), clients.parse(), seed) {
-                (Ok(calls), Ok(clients), Ok(seed)) => engine(name, calls, clients, seed),
+                (Ok(calls), Ok(clients), Ok(seed)) => {
+                    engine(name, (calls, clients, seed), geometry)
+                }
                 _ => Err("expected numbers".into()),
             }
         }
@@ -83,8 +89,12 @@ fn file(path: &str) -> Result<bool, Failure> {
     Ok(judge(path, &History::load(path, &mut input)?))
 }
 
-fn engine(name: &str, calls: u64, clients: u32, seed: u64) -> Result<bool, Failure> {
-    let engine = BTree::named(name, Geometry::Small)
+fn engine(
+    name: &str,
+    (calls, clients, seed): (u64, u32, u64),
+    geometry: Geometry,
+) -> Result<bool, Failure> {
+    let engine = BTree::named(name, geometry)
         .ok_or_else(|| format!("no engine {name}; expected one of {:?}", BTree::NAMES))?;
     let plan = Plan {
         seed,

@@ -115,7 +115,7 @@ fn explore(
 }
 
 fn schedules() -> usize {
-    number("TREERING_SCHEDULES", 60) as usize
+    number("TREERING_SCHEDULES", 150) as usize
 }
 
 /// Every schedule is linearizable; many differ; and all together split, merge, evict and checkpoint.

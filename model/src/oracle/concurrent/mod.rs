@@ -14,6 +14,7 @@
 //! begins or ends for [`Plan::patience`], the threads are left behind (nothing can end them) and the calls on their way reported.
 
 mod client;
+mod slow;
 mod threads;
 mod workload;
 
@@ -25,13 +26,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use treering_engine::device::MemDevice;
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::engine::{Disk, DiskKind, Engine};
 use super::history::{History, Outcome};
 use super::linear::{self, Violation};
 use super::random::Random;
+use slow::SlowDevice;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,7 +247,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
     );
     let folder;
     let disk = match engine.disk() {
-        DiskKind::Blocks(blocks) => Disk::Blocks(Arc::new(MemDevice::new(blocks))),
+        DiskKind::Blocks(blocks) => Disk::Blocks(Arc::new(SlowDevice::new(blocks))),
         DiskKind::Folder => {
             folder = tempfile::tempdir()?;
             Disk::Folder(folder.path().to_owned())
