@@ -340,11 +340,11 @@ fn ours(geometry: Geometry, clients: u32, calls: u64) {
 
 #[test]
 fn our_engine_passes_with_a_small_cache() {
-    ours(Geometry::Small, 4, 30_000);
+    ours(Geometry::Small, 4, 12_000);
 }
 
 /// With so few frames the hand of write-back comes round to pages that it has picked and not yet written; it once evicted them.
 #[test]
 fn our_engine_passes_with_more_clients_than_frames_allow() {
-    ours(Geometry::Tiny, 8, 30_000);
+    ours(Geometry::Tiny, 8, 12_000);
 }
