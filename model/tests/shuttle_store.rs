@@ -26,9 +26,12 @@ use treering_model::oracle::linear;
 use treering_model::oracle::{Disk, DiskKind, Engine};
 
 const CLIENTS: u32 = 3;
-/// Twice the pages of the smallest cache, if pages are three quarters full.
-const KEYS: u32 = 60;
-const CALLS: u32 = 14;
+/// Each third is there from the beginning: about as many pages as the smallest cache has, and they split while clients run.
+const KEYS: u32 = 120;
+const FILLED: usize = 3;
+const CALLS: u32 = 36;
+/// Calls of a client until it shrinks what it has grown.
+const PHASE: u64 = 18;
 
 fn number(name: &str, default: u64) -> u64 {
     let given = std::env::var(name).ok();
@@ -42,11 +45,11 @@ fn play(engine: &BTree, seed: u64) -> (History, Stats) {
     };
     let disk = Disk::Blocks(Arc::new(MemDevice::new(blocks)));
     let kv = engine.open(&disk).expect("an empty store opens");
-    let keys = (0..KEYS).map(|n| Key::from(format!("key{n:02}").into_bytes()));
-    let work = Workload::on(keys.collect(), 1_300, 7);
+    let keys = (0..KEYS).map(|n| Key::from(format!("key{n:03}").into_bytes()));
+    let work = Workload::on(keys.collect(), 1_300, PHASE);
     let session = Arc::new(Session::new(work, CLIENTS + 1));
     let mut auditor = Client::new(Arc::clone(&session), CLIENTS, seed);
-    auditor.fill(&*kv).expect("filling");
+    auditor.fill(&*kv, FILLED).expect("filling");
     let mut threads: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (kv, session) = (Arc::clone(&kv), Arc::clone(&session));

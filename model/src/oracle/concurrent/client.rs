@@ -177,13 +177,13 @@ impl Client {
         answer
     }
 
-    /// Writes every key, so that there is something to read.
+    /// Writes every `step`-th key, so that there is something to read, and room between to grow.
     ///
     /// # Errors
     /// The engine's own.
-    pub fn fill(&mut self, kv: &dyn Kv) -> Result<()> {
+    pub fn fill(&mut self, kv: &dyn Kv, step: usize) -> Result<()> {
         let keys = self.session.work.keys().len() as u32;
-        (0..keys).try_for_each(|key| {
+        (0..keys).step_by(step).try_for_each(|key| {
             self.calls += 1;
             self.make(kv, Step::Put(KeyId(key)))
         })
