@@ -59,7 +59,7 @@ impl Recorder {
         self.calls.is_empty()
     }
 
-    /// A call begins, at tick `now`. For a get the version is what [`Recorder::found`] will say.
+    /// A call begins, at tick `now`. What a get found is said when it has returned.
     pub fn invoke(&mut self, now: u64, action: Action) {
         self.calls.push(Call {
             client: self.client,
