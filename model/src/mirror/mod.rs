@@ -7,6 +7,8 @@ pub mod circular_buffer;
 pub mod durable_map;
 pub mod mini_page;
 pub mod wal_recovery;
+mod wal_recovery_room;
+pub mod wide;
 
 use std::fmt::Debug;
 use std::hash::Hash;
