@@ -15,6 +15,7 @@ use super::{Pager, Progress};
 use crate::cache::FrameData;
 use crate::device::AlignedBuf;
 use crate::error::Result;
+use crate::events::Event;
 use crate::mutation;
 use crate::node::{ChangeMap, PageMut, PageRef};
 use crate::pages::PageImage;
@@ -153,6 +154,7 @@ impl Pager {
             "{page}: first dirtied at {rec_lsn}, but at {lsn} now"
         );
         frame.set_clean();
+        self.volume.tell(|| Event::PageCopied { page, lsn });
         sweep.picked.push(Picked {
             frame: at,
             page,
@@ -192,6 +194,10 @@ impl Pager {
                     .iter()
                     .all(|i| PageRef::new(i.bytes).page_id() == i.page)
             );
+            for p in &sweep.picked {
+                let (page, lsn) = (p.page, p.lsn);
+                self.volume.tell(|| Event::PageWriting { page, lsn });
+            }
             self.pages.write_batch(&images)
         });
         if let Err(e) = &written {

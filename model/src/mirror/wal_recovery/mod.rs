@@ -25,8 +25,8 @@ pub use self::state::{
 };
 use super::wal_recovery_room as room;
 use super::{Mirror, listed};
-use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 use crate::{Config, ConfigError, Value};
+use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,9 @@
 //! [`WalRecovery::enabled`] holds the guards, [`WalRecovery::take`] the effects; an action is only taken where it is enabled.
 
 use super::room::{N, Set};
-use super::state::{At, Block, Call, Checkpoint, Content, Image, Lost, Medium, PENDING, Phase, Record};
+use super::state::{
+    At, Block, Call, Checkpoint, Content, Image, Lost, Medium, PENDING, Phase, Record,
+};
 use super::state::{State, Superblock};
 use super::{Action, Bug, Reads, WalRecovery};
 

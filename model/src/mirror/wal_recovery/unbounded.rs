@@ -135,7 +135,8 @@ impl WalRecovery {
     #[must_use]
     pub fn broken(&self, s: &State) -> Option<&'static str> {
         let mut all = INVARIANTS.iter();
-        all.find(|(_, holds)| !holds(self, s)).map(|(name, _)| *name)
+        all.find(|(_, holds)| !holds(self, s))
+            .map(|(name, _)| *name)
     }
 
     /// The end of the log, the buffer included.
@@ -174,14 +175,16 @@ impl State {
     /// The clients that wait for a flush and may lead one.
     pub fn waiting(&self) -> impl Iterator<Item = u8> + '_ {
         let durable = self.it.durable;
-        (0u8..).zip(&self.call).filter_map(move |(c, call)| match call {
-            Call::Write {
-                at: At::Waiting,
-                lsn,
-                ..
-            } if durable < *lsn => Some(c),
-            _ => None,
-        })
+        (0u8..)
+            .zip(&self.call)
+            .filter_map(move |(c, call)| match call {
+                Call::Write {
+                    at: At::Waiting,
+                    lsn,
+                    ..
+                } if durable < *lsn => Some(c),
+                _ => None,
+            })
     }
 
     /// The clients between their record and their page's change, with their LSNs.

@@ -85,7 +85,10 @@ impl WalRecovery {
     fn lost(&self, s: &State) -> Value {
         let lost = s.it.lost;
         Value::record([
-            ("log", members(lost.log, (0..i64::from(self.ring_blocks)).map(Value::Int))),
+            (
+                "log",
+                members(lost.log, (0..i64::from(self.ring_blocks)).map(Value::Int)),
+            ),
             ("pages", members(lost.pages, self.keys.iter().cloned())),
             ("super", lost.superblock.into()),
         ])
