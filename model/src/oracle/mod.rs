@@ -5,9 +5,11 @@
 //! | [`engine`] | how an engine is opened and what it promises |
 //! | [`value`] | values that say which write they come from |
 //! | [`engines`] | our own engines |
+//! | [`events`] | whether what our engine does is what its spec allows |
 
 pub mod engine;
 pub mod engines;
+pub mod events;
 pub mod value;
 
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise};

@@ -81,6 +81,34 @@ pub enum Action {
     FinishRecovery,
 }
 
+/// The names of all actions.
+pub const LABELS: [&str; 24] = [
+    "CallGet",
+    "CallWrite",
+    "ReadPage",
+    "AnswerGet",
+    "AppendLog",
+    "ChangePage",
+    "Acknowledge",
+    "ReportFailure",
+    "FlushLog",
+    "CompleteFlush",
+    "FailFlush",
+    "WriteBack",
+    "Reload",
+    "BeginCheckpoint",
+    "FlushPages",
+    "WriteSuperblock",
+    "FlushSuperblock",
+    "TruncateLog",
+    "Crash",
+    "Restart",
+    "LoadSuperblock",
+    "RedoRecord",
+    "FinishRedo",
+    "FinishRecovery",
+];
+
 /// The seeded bugs; see the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {

@@ -4,7 +4,8 @@
 
 use super::invariants::INVARIANTS;
 use super::room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, VALUES};
-use super::state::{ABSENT, At, Block, Call, Checkpoint, Image, Medium, Phase, State, Superblock};
+use super::state::Superblock;
+use super::state::{ABSENT, At, Block, Call, Checkpoint, Image, Medium, PENDING, Phase, State};
 use super::steps::call_write;
 use super::{Action, Bug, Reads, Verdict, WalRecovery};
 use crate::Value;
@@ -170,6 +171,15 @@ impl State {
     #[must_use]
     pub fn call(&self, c: u8) -> Call {
         self.call[usize::from(c)]
+    }
+
+    /// What a client's get has read; 0 is `Absent`.
+    #[must_use]
+    pub fn got(&self, c: u8) -> Option<u64> {
+        match self.call(c) {
+            Call::Get { got, .. } if got != PENDING => Some(got.into()),
+            _ => None,
+        }
     }
 
     /// The clients that wait for a flush and may lead one.
