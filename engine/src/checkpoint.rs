@@ -113,6 +113,7 @@ impl Checkpointer {
         let begin = run.begin;
         let finished = self.finish(&mut state, tree, begin);
         if let Err(e) = &finished {
+            pager.volume.tell(|| Event::CheckpointFailed);
             pager.poison(e);
         }
         finished?;

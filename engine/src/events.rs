@@ -98,8 +98,10 @@ pub enum Event {
         /// What the caller asked for.
         lsn: Lsn,
     },
-    /// A write or flush failed: the store is poisoned.
+    /// A write or flush of the page store failed, or another one of those below: the store is poisoned.
     Failed,
+    /// A write or flush of the checkpoint's end failed; `Failed` follows.
+    CheckpointFailed,
     /// A checkpoint begins: redo will start at the log's end of now.
     CheckpointBegins {
         /// That end.

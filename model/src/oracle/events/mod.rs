@@ -18,7 +18,7 @@
 //! | `CallGet` .. `AnswerGet` | `get`; `ReadPage` under the page's latch |
 //! | `AppendLog`, `ChangePage` | `LogAppended`, `PageChanged` |
 //! | `FlushLog`, `CompleteFlush` | `LogFlushBegins`, `LogFlushed`; the leader is the thread's client if that waits, else one that does |
-//! | `FailFlush` | `LogFlushFailed`, or `Failed` while a checkpoint sweeps or has written |
+//! | `FailFlush` | `LogFlushFailed`, `CheckpointFailed` |
 //! | `Acknowledge`, `ReportFailure` | `Acknowledged`; an error of `put` or `sync` |
 //! | `WriteBack`, `Reload` | `PageWriting`, `PageLoaded` |
 //! | `BeginCheckpoint` .. `TruncateLog` | `CheckpointBegins`, `PagesFlushed`, `SuperblockWriting`, `SuperblockFlushed`, `LogTruncated` |
@@ -32,7 +32,8 @@
 //!
 //! - device flushes of the page store (journal, table) and of recovery's beginning: the mirror goes on believing that a crash may take
 //!   back what it cannot;
-//! - failures of those, and of page writes outside a checkpoint: the engine stops, the mirror merely may not go on (it is not told);
+//! - failures of those, and of page writes: the engine stops, the mirror merely may not go on (it is not told); what is under way may still
+//!   append to the buffer;
 //!   an error that a client gets then is no answer in the spec, whose client waits until the crash; nor is one for a write that is durable;
 //! - the checkpoint of a log that has not grown; snapshot, page table, trims; the log write's end; a pump's acknowledgement;
 //! - redo page by page: the mirror redoes a record when it is read, the engine later, before anything can tell.

@@ -34,7 +34,7 @@ pub enum Heard {
 
 impl Heard {
     /// All kinds, in the order of a write's life.
-    pub const KINDS: [&'static str; 29] = [
+    pub const KINDS: [&'static str; 30] = [
         "CallGet",
         "CallWrite",
         "Answered",
@@ -53,6 +53,7 @@ impl Heard {
         "PageRead",
         "Acknowledged",
         "Failed",
+        "CheckpointFailed",
         "CheckpointBegins",
         "PagesFlushed",
         "SuperblockWriting",
@@ -97,6 +98,7 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::PageRead { .. } => "PageRead",
         Event::Acknowledged { .. } => "Acknowledged",
         Event::Failed => "Failed",
+        Event::CheckpointFailed => "CheckpointFailed",
         Event::CheckpointBegins { .. } => "CheckpointBegins",
         Event::PagesFlushed { .. } => "PagesFlushed",
         Event::SuperblockWriting { .. } => "SuperblockWriting",
