@@ -51,7 +51,7 @@ pub struct Episode<'a> {
     device: Arc<CrashDevice>,
     recorder: Arc<Recorder>,
     clients: [Client; CLIENTS as usize],
-    /// The device's power will go at some request.
+    /// This device sees no restart, its power goes.
     doomed: bool,
     bytes: Vec<u8>,
     found: Vec<u8>,
@@ -120,7 +120,7 @@ impl<'a> Episode<'a> {
         let seed = self.rng.next();
         match self.rng.below(8) {
             0 => self.device.fail_flush_in(self.rng.below(30)),
-            1 => self.device.fail_write_in(self.rng.below(60)),
+            1 => self.fail_write(60),
             2 => self.cut_power(150),
             3..=5 => {
                 let events = self.rng.below(1200);
@@ -128,6 +128,12 @@ impl<'a> Episode<'a> {
             }
             _ => {}
         }
+    }
+
+    /// What a failed write was to write is not read back and may yet be there after the next power cut: so that comes next.
+    fn fail_write(&mut self, writes: u64) {
+        self.device.fail_write_in(self.rng.below(writes));
+        self.doomed = true;
     }
 
     fn cut_power(&mut self, requests: u64) {
@@ -166,7 +172,7 @@ impl<'a> Episode<'a> {
         let seed = self.rng.next();
         match self.rng.below(12) {
             0 => self.device.fail_flush_in(self.rng.below(8)),
-            1 => self.device.fail_write_in(self.rng.below(20)),
+            1 => self.fail_write(20),
             2 => self.cut_power(60),
             3..=5 => {
                 let events = self.rng.below(150);

@@ -56,6 +56,7 @@ pub mod rng;
 pub mod scale;
 pub mod setup;
 mod steps;
+pub mod threads;
 
 use std::time::{Duration, Instant};
 
@@ -115,11 +116,32 @@ impl Report {
     }
 }
 
-/// Runs episodes until the budget is used up or something is refused. All but those with threads follow from the seed alone.
+/// Who acts in an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// One thread for all: everything follows from the seed.
+    OneThread,
+    /// A thread for each client and one that pumps.
+    Threads,
+    /// One episode in so many with threads.
+    Mixed(u64),
+}
+
+impl Cast {
+    fn has_threads(self, episode: u64) -> bool {
+        match self {
+            Cast::OneThread => false,
+            Cast::Threads => true,
+            Cast::Mixed(n) => episode.is_multiple_of(n),
+        }
+    }
+}
+
+/// Runs episodes until the budget is used up or something is refused.
 ///
 /// # Errors
 /// The engine's own, where a store is built or a device looked at.
-pub fn run(variant: Variant, seed: u64, budget: Budget) -> Result<Report> {
+pub fn run(variant: Variant, cast: Cast, seed: u64, budget: Budget) -> Result<Report> {
     let began = Instant::now();
     let setups = [Setup::new(variant, 4)?, Setup::new(variant, 8)?];
     let mut seeds = Rng(seed);
@@ -136,26 +158,27 @@ pub fn run(variant: Variant, seed: u64, budget: Budget) -> Result<Report> {
         let seed = seeds.next();
         let setup = &setups[(report.episodes % 2) as usize];
         report.episodes += 1;
-        let (tally, refusal) = one(setup, seed)?;
+        let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed)?;
         report.tally.add(&tally);
         report.refusal = refusal.map(|refusal| (seed, refusal));
     }
 }
 
-/// One episode on one thread.
-///
-/// # Errors
-/// As [`run`].
-pub fn one(setup: &Setup, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
+fn one(setup: &Setup, threads: bool, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
     let mut judge = Judge::new(
         usize::from(episode::CLIENTS),
         setup.pages.clone(),
         setup.scale,
     );
     let mut refusal = None;
-    Episode::new(setup, seed).run(&mut |entries| {
+    let mut hear = |entries| {
         refusal = judge.hear(entries).err();
         refusal.is_none()
-    })?;
+    };
+    if threads {
+        threads::run(setup, seed, &mut hear)?;
+    } else {
+        Episode::new(setup, seed).run(&mut hear)?;
+    }
     Ok((judge.tally().clone(), refusal))
 }
