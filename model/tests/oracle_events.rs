@@ -24,7 +24,6 @@ fn episodes_are_accepted_event_by_event() {
 fn threads_are_accepted_too() {
     for variant in Variant::ALL {
         let report = accepted(variant, Cast::Threads, 6);
-        println!("{report:#?}");
         assert!(report.accepted() > 10_000, "{}", report.accepted());
     }
 }
@@ -33,4 +32,86 @@ fn threads_are_accepted_too() {
 fn the_same_seed_is_the_same_episode() {
     let once = accepted(Variant::Cow, Cast::OneThread, 10);
     assert_eq!(accepted(Variant::Cow, Cast::OneThread, 10), once);
+}
+
+/// With `RUSTFLAGS="--cfg treering_mutations"`: seeded bugs of the engine, and the event at which the judge must refuse each.
+#[cfg(treering_mutations)]
+mod mutations {
+    use super::*;
+    use std::process::Command;
+
+    /// The bug, and the refusals that name it: the kind of the event, and a part of the reason.
+    const BUGS: [(&str, &[(&str, &str)]); 7] = [
+        ("page-before-log", &[("PageWriting", "WriteBack")]),
+        (
+            "truncate-before-superblock",
+            &[("LogTruncated", "TruncateLog")],
+        ),
+        // The flush that failed is believed by a client, or by write-back.
+        (
+            "log-acks-before-flush",
+            &[
+                ("Acknowledged", "Acknowledge"),
+                ("Acknowledged", "called durable"),
+                ("PageWriting", "WriteBack"),
+            ],
+        ),
+        (
+            "log-retries-failed-flush",
+            &[
+                ("LogAppended", "AppendLog"),
+                ("LogFlushBegins", "FlushLog"),
+                ("Acknowledged", "Acknowledge"),
+            ],
+        ),
+        // Read again, or to be durable by the checkpoint's end.
+        (
+            "clean-without-write",
+            &[("PageLoaded", "Reload"), ("PagesFlushed", "FlushPages")],
+        ),
+        (
+            "redo-ignores-page-lsn",
+            &[("PageRedone", "the record to be redone")],
+        ),
+        ("log-keeps-epoch", &[("Crashed", "log place")]),
+    ];
+
+    #[test]
+    fn every_seeded_bug_is_refused_for_what_it_is() {
+        for (bug, expected) in BUGS {
+            let output = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "mutations::judge", "--ignored", "--nocapture"])
+                .env("TREERING_MUTATION", bug)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            let verdict = said.lines().find(|line| line.starts_with("verdict"));
+            let verdict = verdict.unwrap_or_else(|| panic!("{bug}: no verdict: {said}"));
+            println!("{bug}: {verdict}");
+            assert!(
+                expected.iter().any(|(kind, why)| {
+                    verdict.contains(&format!("at {kind}:")) && verdict.contains(why)
+                }),
+                "{bug}: expected one of {expected:?}, found {verdict}"
+            );
+        }
+    }
+
+    /// The body of a process that has one bug; not a test of its own.
+    #[test]
+    #[ignore = "run by every_seeded_bug_is_refused_for_what_it_is, in a process for each bug"]
+    fn judge() {
+        for variant in Variant::ALL {
+            let report = run(variant, Cast::OneThread, 1, Budget::Episodes(200)).unwrap();
+            if let Some((_, refusal)) = report.refusal {
+                let kind = refusal.entry.heard.kind();
+                println!(
+                    "\nverdict after {} episodes at {kind}: {}",
+                    report.episodes, refusal.why
+                );
+                return;
+            }
+        }
+        println!("\nverdict: accepted");
+    }
 }

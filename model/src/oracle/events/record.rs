@@ -2,8 +2,11 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use treering_engine::Survey;
+
+use super::rng::Rng;
 use treering_engine::device::CrashDevice;
 use treering_engine::events::{Event, Observer};
 use treering_engine::sync::Mutex;
@@ -149,6 +152,8 @@ struct State {
     trap: Option<Trap>,
     /// What the trap's crash left; nothing is heard any more.
     image: Option<Vec<u8>>,
+    /// Where whoever is heard waits a little, for others to come in between; none: nobody does.
+    dawdle: Option<Rng>,
 }
 
 /// Hears an engine. The order of entries is the order in which things happened.
@@ -161,6 +166,11 @@ impl Recorder {
     /// Hears something that the engine cannot tell.
     pub fn hear(&self, client: Option<u8>, heard: Heard) {
         self.state.lock().hear(client, heard);
+    }
+
+    /// From now on whoever is heard sometimes waits a little, under whatever latch it holds: threads then meet in more ways.
+    pub fn dawdle(&self, seed: u64) {
+        self.state.lock().dawdle = Some(Rng(seed));
     }
 
     /// A client asks for a write; returns the number of the write, which is its version.
@@ -216,6 +226,14 @@ impl State {
 
 impl Observer for Recorder {
     fn event(&self, event: Event) {
-        self.hear(CLIENT.get(), Heard::Engine(event));
+        let mut state = self.state.lock();
+        state.hear(CLIENT.get(), Heard::Engine(event));
+        let choice = state.dawdle.as_mut().map(|rng| rng.below(40));
+        drop(state);
+        match choice {
+            Some(0) => std::thread::sleep(Duration::from_micros(30)),
+            Some(1..=8) => std::thread::yield_now(),
+            _ => {}
+        }
     }
 }

@@ -190,6 +190,7 @@ impl Judge {
         let (c, lsn) = logged.ok_or("nobody waits for a flush")?;
         self.change_page(c)?;
         self.promised[usize::from(c)] = Some(lsn);
+        self.stutter("a flush with nobody waiting: the writer changes its page first")?;
         Ok(c)
     }
 

@@ -29,6 +29,7 @@ pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) 
     let mut device = setup.device();
     let recorder: Arc<Recorder> = Arc::default();
     let mut store = setup.begin(&device, &recorder)?;
+    recorder.dawdle(rng.next());
     for _ in 0..LIVES {
         live(setup, &store, &recorder, &mut rng)?;
         drop(store);
