@@ -142,8 +142,24 @@ impl Cast {
 /// # Errors
 /// The engine's own, where a store is built or a device looked at.
 pub fn run(variant: Variant, cast: Cast, seed: u64, budget: Budget) -> Result<Report> {
+    run_on(&setups(variant)?, cast, seed, budget)
+}
+
+/// The stores that episodes of a variant begin with.
+///
+/// # Errors
+/// The engine's own.
+pub fn setups(variant: Variant) -> Result<Vec<Setup>> {
+    let per_block = [4, 8].into_iter();
+    per_block.map(|n| Setup::new(variant, n)).collect()
+}
+
+/// As [`run`], with stores that were built before.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result<Report> {
     let began = Instant::now();
-    let setups = [Setup::new(variant, 4)?, Setup::new(variant, 8)?];
     let mut seeds = Rng(seed);
     let mut report = Report::default();
     loop {
@@ -156,7 +172,7 @@ pub fn run(variant: Variant, cast: Cast, seed: u64, budget: Budget) -> Result<Re
             return Ok(report);
         }
         let seed = seeds.next();
-        let setup = &setups[(report.episodes % 2) as usize];
+        let setup = &setups[report.episodes as usize % setups.len()];
         report.episodes += 1;
         let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed)?;
         report.tally.add(&tally);

@@ -1,6 +1,7 @@
 //! A store whose tree is built: one key for each leaf, every record as long as a slot, nothing in the log.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, CrashDevice};
@@ -42,6 +43,20 @@ impl Variant {
         Self::ALL.into_iter().find(|variant| variant.name() == name)
     }
 
+    fn options(self) -> Options {
+        Options {
+            store: self.kind(),
+            page_size: BLOCK_SIZE,
+            cache_bytes: FRAMES * BLOCK_SIZE as u64,
+            durability: Durability::Deferred,
+            log_bytes: (WalRecovery::RING_BLOCKS * BLOCK_SIZE) as u64,
+            checkpoint_log_bytes: (WalRecovery::RING_BLOCKS * BLOCK_SIZE / 2) as u64,
+            log_buffer_bytes: (WalRecovery::RING_BLOCKS * BLOCK_SIZE / 8) as u64,
+            write_batch_pages: 3,
+            ..Options::default()
+        }
+    }
+
     fn kind(self) -> PageStoreKind {
         match self {
             Variant::InPlace => PageStoreKind::InPlace,
@@ -58,8 +73,9 @@ const FRAMES: u64 = 16;
 const KEY_BYTES: usize = 5;
 
 /// A store on a device, at rest, and how to speak of it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    options: Options,
+    variant: Variant,
     image: Vec<u8>,
     /// The key of each leaf, in order.
     pub keys: Vec<Vec<u8>>,
@@ -68,6 +84,9 @@ pub struct Setup {
     /// The spec's zeros.
     pub scale: Scale,
 }
+
+/// The first line of a file: variant, keys, pages and whose they are, the scale.
+type Head = (String, Vec<String>, Vec<u64>, Vec<u8>, (u64, u64, u32));
 
 fn key(n: usize) -> Vec<u8> {
     format!("k{n:04}").into_bytes()
@@ -79,17 +98,7 @@ impl Setup {
     /// # Errors
     /// The engine's own; there should be none.
     pub fn new(variant: Variant, per_block: u64) -> Result<Setup> {
-        let options = Options {
-            store: variant.kind(),
-            page_size: BLOCK_SIZE,
-            cache_bytes: FRAMES * BLOCK_SIZE as u64,
-            durability: Durability::Deferred,
-            log_bytes: (WalRecovery::RING_BLOCKS * BLOCK_SIZE) as u64,
-            checkpoint_log_bytes: (WalRecovery::RING_BLOCKS * BLOCK_SIZE / 2) as u64,
-            log_buffer_bytes: (WalRecovery::RING_BLOCKS * BLOCK_SIZE / 8) as u64,
-            write_batch_pages: 3,
-            ..Options::default()
-        };
+        let options = variant.options();
         let device: Arc<CrashDevice> = Arc::new(CrashDevice::new(required_blocks(
             &options,
             2 * LEAVES as u64,
@@ -115,7 +124,7 @@ impl Setup {
         drop(open(&device, &options, None)?);
         let found = survey(device.clone())?;
         let setup = Setup {
-            options,
+            variant,
             image: contents(&device)?,
             keys,
             pages,
@@ -131,6 +140,46 @@ impl Setup {
             "one byte in a record"
         );
         Ok(setup)
+    }
+
+    /// Writes it to a file: for a process whose engine has a bug that would not let it build a tree.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> std::io::Result<()> {
+        let pages: Vec<u64> = self.pages.keys().map(|page| page.0).collect();
+        let keys: Vec<u8> = self.pages.values().copied().collect();
+        let names: Vec<_> = (self.keys.iter())
+            .map(|key| String::from_utf8_lossy(key))
+            .collect();
+        let scale = self.scale;
+        let numbers = (scale.per_block, scale.first_block, scale.first_epoch);
+        let head = serde_json::to_vec(&(self.variant.name(), names, pages, keys, numbers))?;
+        std::fs::write(path, [&head[..], b"\n", &self.image].concat())
+    }
+
+    /// Reads what [`Setup::write`] wrote; nothing else is expected in the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else.
+    pub fn read(path: &Path) -> std::io::Result<Setup> {
+        let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidData);
+        let bytes = std::fs::read(path)?;
+        let end = bytes.iter().position(|b| *b == b'\n').ok_or_else(invalid)?;
+        let (head, image) = (&bytes[..end], &bytes[end + 1..]);
+        let (name, names, pages, keys, numbers): Head = serde_json::from_slice(head)?;
+        let (per_block, first_block, first_epoch) = numbers;
+        Ok(Setup {
+            variant: Variant::named(&name).ok_or_else(invalid)?,
+            image: image.to_vec(),
+            keys: names.into_iter().map(String::into_bytes).collect(),
+            pages: pages.into_iter().map(PageId).zip(keys).collect(),
+            scale: Scale {
+                per_block,
+                first_block,
+                first_epoch,
+            },
+        })
     }
 
     /// A device that holds the store durably.
@@ -154,7 +203,7 @@ impl Setup {
     /// # Errors
     /// The engine's own.
     pub fn open(&self, device: &Arc<CrashDevice>, recorder: &Arc<Recorder>) -> Result<Store> {
-        open(device, &self.options, Some(recorder.clone()))
+        open(device, &self.variant.options(), Some(recorder.clone()))
     }
 
     /// The bytes of version `version`, so many that its record fills a slot.
