@@ -163,6 +163,9 @@ impl Checkpointer {
         pager
             .volume
             .write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
+        pager
+            .volume
+            .tell(|| Event::SuperblockWritten { redo_start: begin });
         pager.volume.flush()?;
         pager
             .volume

@@ -4,7 +4,7 @@
 //! append   LogAppended ─▶ PageChanged              under the log's mutex; under the page's latch
 //! flush    LogFlushBegins ─▶ LogWritten ─▶ LogFlushed | LogFlushFailed       first and last under the log's mutex
 //! pages    PageCopied ─▶ PageWriting      PageLoaded   PageRead              under the page's latch, PageWriting under the sweep lock
-//! check-   CheckpointBegins ─▶ PagesFlushed ─▶ SuperblockWriting ─▶ SuperblockFlushed ─▶ LogTruncated
+//! check-   CheckpointBegins ─▶ PagesFlushed ─▶ SuperblockWriting ─▶ SuperblockWritten ─▶ SuperblockFlushed ─▶ LogTruncated
 //! point                                            under the checkpointer's lock; the first under the log's mutex, too
 //! recovery RecoveryBegins ─▶ RecordRead.. ─▶ PageRedone.. ─▶ RedoEnds ─▶ (a checkpoint) ─▶ Opened
 //! ```
@@ -116,6 +116,11 @@ pub enum Event {
     SuperblockWriting {
         /// The epoch in it.
         epoch: u32,
+        /// The redo start in it.
+        redo_start: Lsn,
+    },
+    /// It is written, but not flushed.
+    SuperblockWritten {
         /// The redo start in it.
         redo_start: Lsn,
     },

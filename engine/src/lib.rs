@@ -37,6 +37,6 @@ pub use pager::Progress;
 pub use recovery::RecoveryReport;
 pub use stats::{ClassBytes, Stats};
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
-pub use survey::{LogBlock, Survey, survey};
+pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};
 pub use verify::{VerifyReport, verify};

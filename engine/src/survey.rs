@@ -25,6 +25,42 @@ pub struct LogBlock {
     pub used: usize,
 }
 
+impl LogBlock {
+    /// What a block says of itself, if it is a block of a log.
+    #[must_use]
+    pub fn read(block: &[u8]) -> Option<LogBlock> {
+        BlockHeader::read_any(block).map(|header| LogBlock {
+            epoch: header.epoch,
+            index: header.index,
+            used: header.used,
+        })
+    }
+}
+
+/// What a superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SuperblockFound {
+    /// The greater one is believed.
+    pub sequence: u64,
+    /// The log's epoch.
+    pub epoch: u32,
+    /// Where redo begins.
+    pub redo_start: Lsn,
+}
+
+impl SuperblockFound {
+    /// What a block says, if it is a superblock of a device of so many blocks.
+    #[must_use]
+    pub fn read(block: &[u8], device_blocks: u64) -> Option<SuperblockFound> {
+        let superblock = Superblock::decode(block, Lba(0), device_blocks).ok()?;
+        Some(SuperblockFound {
+            sequence: superblock.sequence,
+            epoch: superblock.epoch,
+            redo_start: superblock.redo_start,
+        })
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
@@ -32,10 +68,12 @@ pub struct Survey {
     pub epoch: u32,
     /// Where redo begins by it.
     pub redo_start: Lsn,
+    /// First block of the log.
+    pub log_start: Lba,
     /// The places of the log, in order of address; `None`: zeros, or torn.
     pub log: Vec<Option<LogBlock>>,
-    /// The LSN of every page that passes its check.
-    pub pages: BTreeMap<PageId, Lsn>,
+    /// Every page that passes its check: its LSN, and where it lies.
+    pub pages: BTreeMap<PageId, (Lsn, Lba)>,
 }
 
 /// Looks at all of a device that holds a store.
@@ -47,6 +85,7 @@ pub fn survey(device: Arc<dyn BlockDevice>) -> Result<Survey> {
     let superblock = Superblock::load(&volume)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
     let layout = superblock.layout;
     Ok(Survey {
+        log_start: layout.log_start(),
         epoch: superblock.epoch,
         redo_start: superblock.redo_start,
         log: log(&volume, &layout)?,
@@ -63,17 +102,13 @@ fn log(volume: &Volume, layout: &Layout) -> Result<Vec<Option<LogBlock>>> {
     let mut found = Vec::with_capacity(region.blocks as usize);
     for place in 0..region.blocks {
         volume.read(region.lba(place), &mut block, IoClass::Log)?;
-        let header = BlockHeader::read_any(&block).filter(|h| h.index % region.blocks == place);
-        found.push(header.map(|h| LogBlock {
-            epoch: h.epoch,
-            index: h.index,
-            used: h.used,
-        }));
+        let log_block = LogBlock::read(&block);
+        found.push(log_block.filter(|b| b.index % region.blocks == place));
     }
     Ok(found)
 }
 
-fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, Lsn>> {
+fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, (Lsn, Lba)>> {
     let places: Vec<(PageId, Slot)> = match layout.store {
         PageStoreKind::InPlace => (0..layout.slots).map(|n| (PageId(n), Slot(n))).collect(),
         PageStoreKind::CopyOnWrite { .. } => PageTable::load(volume, layout)?.iter().collect(),
@@ -83,7 +118,8 @@ fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, Lsn>> {
     for (page, slot) in places {
         volume.read(layout.slot_lba(slot), &mut page_bytes, IoClass::Page)?;
         if node::check(&page_bytes, page).is_ok() {
-            found.insert(page, PageRef::new(&page_bytes).lsn());
+            let lsn = PageRef::new(&page_bytes).lsn();
+            found.insert(page, (lsn, layout.slot_lba(slot)));
         }
     }
     Ok(found)

@@ -1,6 +1,10 @@
 //! What the engine does is what `WalRecovery` allows, and what a broken one does is not.
 
-use treering_model::oracle::events::{Budget, Cast, Report, Variant, run};
+use std::time::Duration;
+
+use treering_model::mirror::wal_recovery::WalRecovery;
+use treering_model::oracle::events::{Budget, Cast, Report, Variant, cover, run};
+use treering_model::{Config, Mirror};
 
 fn accepted(variant: Variant, cast: Cast, episodes: u64) -> Report {
     let report = run(variant, cast, 1, Budget::Episodes(episodes)).unwrap();
@@ -128,4 +132,22 @@ mod mutations {
         }
         println!("\nverdict: accepted");
     }
+}
+
+#[test]
+fn walks_over_the_mirror_lead_the_engine() {
+    let specs = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/wal_recovery");
+    let config = Config::read(&specs.join("MCWalRecovery_smoke.cfg")).unwrap();
+    let mirror = WalRecovery::from_config(&config).unwrap();
+    let limit = std::env::var("TREERING_COVER_SECONDS").map_or(4, |s| s.parse().unwrap());
+    let cover = cover::run(&mirror, Duration::from_secs(limit)).unwrap();
+    if let Some(mismatch) = &cover.mismatch {
+        panic!(
+            "{}\nafter {}\nin\n{}",
+            mismatch.why,
+            mismatch.walk.join(", "),
+            mismatch.state
+        );
+    }
+    println!("{cover:#?} {}", cover.taken_in_all());
 }

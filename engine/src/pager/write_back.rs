@@ -130,6 +130,36 @@ impl Pager {
         Ok(at)
     }
 
+    /// Writes one page back, if it is here, dirty and not latched; says whether it did.
+    pub(crate) fn write_back_one(&self, page: PageId) -> Result<bool> {
+        let mut sweep = self.sweep.lock();
+        let Some(mut guard) = self.cache.try_resident(page) else {
+            return Ok(false);
+        };
+        if !guard.frame.is_dirty() {
+            return Ok(false);
+        }
+        let at = guard.index;
+        self.pick(&mut sweep, at, &mut guard.data);
+        drop(guard);
+        let written = self.write_picked(&mut sweep);
+        sweep.picked.clear();
+        written.map(|()| true)
+    }
+
+    /// Takes one page out of the cache, if it is here, clean and not latched; says whether it did.
+    pub(crate) fn evict_one(&self, page: PageId) -> bool {
+        let _no_write_back = self.sweep.lock();
+        let Some(guard) = self.cache.try_resident(page) else {
+            return false;
+        };
+        let clean = !guard.frame.is_dirty();
+        if clean {
+            self.cache.evict(guard.data, guard.index);
+        }
+        clean
+    }
+
     /// Waits until every operation that was changing a page when this was called has finished.
     pub(crate) fn quiesce(&self) {
         for at in 0..self.cache.len() {

@@ -48,6 +48,7 @@
 //! Not judged: splits and merges (an episode that makes one is refused); pages larger than a block; `btree:cow-lazy`, whose pages reach the
 //! device for good only with the table at a checkpoint, and which is therefore no instance of the spec's `WriteBack`.
 
+pub mod cover;
 pub mod episode;
 pub mod judge;
 mod power;

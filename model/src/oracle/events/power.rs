@@ -102,7 +102,7 @@ impl Judge {
         for (page, key) in &self.keys {
             let lsn = survey.pages.get(page);
             let lsn = lsn.ok_or_else(|| format!("{page} is not on the device"))?;
-            let lsn = self.scale.page_lsn(*lsn)?;
+            let lsn = self.scale.page_lsn(lsn.0)?;
             let versions: Vec<u64> = self.state.page_versions(*key).collect();
             let at = versions.iter().rposition(|version| *version == lsn);
             left[usize::from(*key)] = at.ok_or_else(|| {

@@ -37,7 +37,7 @@ pub enum Heard {
 
 impl Heard {
     /// All kinds, in the order of a write's life.
-    pub const KINDS: [&'static str; 30] = [
+    pub const KINDS: [&'static str; 31] = [
         "CallGet",
         "CallWrite",
         "Answered",
@@ -60,6 +60,7 @@ impl Heard {
         "CheckpointBegins",
         "PagesFlushed",
         "SuperblockWriting",
+        "SuperblockWritten",
         "SuperblockFlushed",
         "LogTruncated",
         "RecoveryBegins",
@@ -105,6 +106,7 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::CheckpointBegins { .. } => "CheckpointBegins",
         Event::PagesFlushed { .. } => "PagesFlushed",
         Event::SuperblockWriting { .. } => "SuperblockWriting",
+        Event::SuperblockWritten { .. } => "SuperblockWritten",
         Event::SuperblockFlushed { .. } => "SuperblockFlushed",
         Event::LogTruncated { .. } => "LogTruncated",
         Event::RecoveryBegins { .. } => "RecoveryBegins",

@@ -76,6 +76,7 @@ const KEY_BYTES: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     variant: Variant,
+    options: Options,
     image: Vec<u8>,
     /// The key of each leaf, in order.
     pub keys: Vec<Vec<u8>>,
@@ -98,15 +99,38 @@ impl Setup {
     /// # Errors
     /// The engine's own; there should be none.
     pub fn new(variant: Variant, per_block: u64) -> Result<Setup> {
-        let options = variant.options();
+        Setup::with(variant, variant.options(), LEAVES, per_block)
+    }
+
+    /// A tree of two leaves and log blocks of two records, as in the small models: pages of two blocks, so that such a record
+    /// fits.
+    ///
+    /// # Errors
+    /// As [`Setup::new`].
+    pub fn smoke() -> Result<Setup> {
+        let page_size = 2 * BLOCK_SIZE;
+        let log_bytes = 64 * page_size as u64;
+        let options = Options {
+            page_size,
+            cache_bytes: FRAMES * page_size as u64,
+            log_bytes,
+            checkpoint_log_bytes: log_bytes / 2,
+            log_buffer_bytes: log_bytes / 8,
+            write_batch_pages: 1,
+            ..Variant::InPlace.options()
+        };
+        Setup::with(Variant::InPlace, options, 2, 2)
+    }
+
+    fn with(variant: Variant, options: Options, leaves: usize, per_block: u64) -> Result<Setup> {
         let device: Arc<CrashDevice> = Arc::new(CrashDevice::new(required_blocks(
             &options,
-            2 * LEAVES as u64,
+            2 * leaves as u64,
         )));
         let store = open(&device, &options, None)?;
         let mut bytes = Vec::new();
         for n in 0.. {
-            if store.stats().leaf_pages as usize == LEAVES {
+            if store.stats().leaf_pages as usize == leaves {
                 break;
             }
             fill(&mut bytes, per_block, 0);
@@ -125,6 +149,7 @@ impl Setup {
         let found = survey(device.clone())?;
         let setup = Setup {
             variant,
+            options,
             image: contents(&device)?,
             keys,
             pages,
@@ -169,8 +194,10 @@ impl Setup {
         let (head, image) = (&bytes[..end], &bytes[end + 1..]);
         let (name, names, pages, keys, numbers): Head = serde_json::from_slice(head)?;
         let (per_block, first_block, first_epoch) = numbers;
+        let variant = Variant::named(&name).ok_or_else(invalid)?;
         Ok(Setup {
-            variant: Variant::named(&name).ok_or_else(invalid)?,
+            variant,
+            options: variant.options(),
             image: image.to_vec(),
             keys: names.into_iter().map(String::into_bytes).collect(),
             pages: pages.into_iter().map(PageId).zip(keys).collect(),
@@ -203,7 +230,19 @@ impl Setup {
     /// # Errors
     /// The engine's own.
     pub fn open(&self, device: &Arc<CrashDevice>, recorder: &Arc<Recorder>) -> Result<Store> {
-        open(device, &self.variant.options(), Some(recorder.clone()))
+        open(device, &self.options, Some(recorder.clone()))
+    }
+
+    /// The options that the store is opened with.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What the device holds.
+    #[must_use]
+    pub fn image(&self) -> &[u8] {
+        &self.image
     }
 
     /// The bytes of version `version`, so many that its record fills a slot.

@@ -71,7 +71,9 @@ impl Judge {
             }
             Event::PageChanged { page, lsn } => self.page_changed(client, page, lsn),
             Event::LogFlushBegins { from, to } => self.log_flush_begins(client, from, to),
-            Event::LogWritten { .. } => self.stutter("FlushLog writes; the write's end is no step"),
+            Event::LogWritten { .. } | Event::SuperblockWritten { .. } => {
+                self.stutter("the end of a write is no step")
+            }
             Event::LogFlushed { to } => {
                 same(
                     "the end of the flush",

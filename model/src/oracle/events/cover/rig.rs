@@ -1,0 +1,597 @@
+//! One walk's engine: every step of the spec, taken by the real thing.
+//!
+//! ```text
+//! AppendLog(c)      client c puts, and stops with its record appended and its page latched       at PageChanged
+//! ChangePage(c)     it goes on; if it is durable, or a flush on its way will make it so, it syncs
+//! FlushLog(c)       client c syncs, and stops with the blocks written                            at LogWritten
+//! CompleteFlush     it goes on, and all who slept
+//! FailFlush         as the one who flushes goes on, the device fails
+//! WriteBack(k)      Store::write_back_page        Reload(k)   Store::reload_page       ReadPage   Store::get
+//! BeginCheckpoint   the keeper pumps one step     FlushPages  it pumps on                        at PagesFlushed
+//! WriteSuperblock, FlushSuperblock, TruncateLog   it goes on                  at SuperblockWritten, SuperblockFlushed
+//! Crash, Restart    the device dies under the process; another goes on from what is chosen
+//! LoadSuperblock    the opener opens                                                             at RecoveryBegins
+//! RedoRecord        it reads on                                                                  at RecordRead
+//! FinishRedo        it redoes all                                                                at CheckpointBegins
+//! ```
+
+use std::sync::Arc;
+
+use treering_engine::events::Event;
+use treering_engine::{Kv, Lsn, Options, Result, Store, SystemClock, Task};
+
+use super::actors::{Actor, Cut, Gate, NOWHERE, Outcome, Said, Stops};
+use super::compare::Atlas;
+use super::device::StepDevice;
+use crate::mirror::wal_recovery::{Action, Call, Checkpoint, Phase, State};
+use crate::oracle::events::setup::Setup;
+use crate::oracle::value;
+
+/// Why a step was not taken.
+pub(super) enum Not {
+    /// The engine cannot take it as a step of its own.
+    Able(&'static str),
+    /// It did something else.
+    Same(String),
+}
+
+type Step<T = ()> = std::result::Result<T, Not>;
+
+fn differs<T>(why: impl Into<String>) -> Step<T> {
+    Err(Not::Same(why.into()))
+}
+
+/// A client, beyond what its thread does.
+#[derive(Default)]
+struct Client {
+    lsn: Lsn,
+    /// What its sync has come to, if it has been called and has returned.
+    synced: Option<bool>,
+    got: u64,
+}
+
+/// How far an opening's sweep is.
+#[derive(Clone, Copy, PartialEq)]
+enum Sweep {
+    /// It has begun.
+    Begun,
+    /// A page has been copied, and is not written.
+    Copied,
+    /// All is written; the flush comes next.
+    Written,
+}
+
+/// The engine, stopped somewhere.
+pub(super) struct Rig<'a> {
+    setup: &'a Setup,
+    atlas: &'a Atlas,
+    device: Arc<StepDevice>,
+    store: Option<Arc<Store>>,
+    actors: [Actor; 2],
+    clients: [Client; 2],
+    keeper: Actor,
+    opener: Actor,
+    /// Who leads the flush in flight.
+    leader: Option<usize>,
+    sweep: Sweep,
+    bytes: Vec<u8>,
+}
+
+fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store> {
+    let clock = Arc::new(SystemClock::new());
+    Store::open_observed(device.clone(), clock, options, Some(Arc::new(Gate)))
+}
+
+impl<'a> Rig<'a> {
+    /// Threads without a store; [`Rig::begin`] gives them one.
+    pub(super) fn new(setup: &'a Setup, atlas: &'a Atlas, blank: &StepDevice) -> Rig<'a> {
+        Rig {
+            setup,
+            atlas,
+            device: Arc::new(blank.copy()),
+            store: None,
+            actors: [Actor::new(), Actor::new()],
+            clients: Default::default(),
+            keeper: Actor::new(),
+            opener: Actor::new(),
+            leader: None,
+            sweep: Sweep::Begun,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The spec's initial state.
+    pub(super) fn begin(&mut self, blank: &StepDevice) -> Result<()> {
+        self.end_process();
+        self.device = Arc::new(blank.copy());
+        self.store = Some(Arc::new(open(&self.device, self.setup.options())?));
+        Ok(())
+    }
+
+    fn store(&self) -> Step<&Arc<Store>> {
+        self.store
+            .as_ref()
+            .ok_or_else(|| Not::Same("no store is open".into()))
+    }
+
+    /// Takes the step that leads from `from` to `to`, and looks at the device.
+    pub(super) fn take(&mut self, action: Action, from: &State, to: &State) -> Step {
+        self.step(action, from, to)?;
+        // Until recovery begins a restarted process reads what may yet vanish.
+        if matches!(action, Action::Restart) {
+            return Ok(());
+        }
+        self.atlas.compare(&self.device, to).map_err(Not::Same)
+    }
+
+    fn step(&mut self, action: Action, from: &State, to: &State) -> Step {
+        match action {
+            Action::CallGet(..) | Action::CallWrite(..) => Ok(()),
+            Action::ReadPage(c) => self.read_page(c.into(), from, to),
+            Action::AnswerGet(c) => {
+                same("the answer", self.clients[usize::from(c)].got, from.got(c))
+            }
+            Action::AppendLog(c) => self.append_log(c.into(), from, to),
+            Action::ChangePage(c) => self.change_page(c.into(), from),
+            Action::FlushLog(c) => self.flush_log(c.into(), from),
+            Action::CompleteFlush => self.end_flush(true),
+            Action::FailFlush => self.fail_flush(from),
+            Action::Acknowledge(c) => match self.answer_write(c.into(), true) {
+                Err(_) if from.poisoned() => Err(Not::Able(
+                    "a poisoned store acknowledges nothing, not even what is durable",
+                )),
+                answered => answered,
+            },
+            Action::ReportFailure(c) => self.report_failure(c.into(), from),
+            Action::WriteBack(k) => self.write_back(k, from),
+            Action::Reload(k) => self.reload(k),
+            Action::BeginCheckpoint => self.begin_checkpoint(from),
+            Action::FlushPages => self.flush_pages(from),
+            Action::WriteSuperblock => self.checkpoint_goes_on(from, |point| {
+                matches!(point, Some(Event::SuperblockWritten { .. }))
+            }),
+            Action::FlushSuperblock => self.checkpoint_goes_on(from, |point| {
+                matches!(point, Some(Event::SuperblockFlushed { .. }))
+            }),
+            Action::TruncateLog => self.truncate_log(),
+            Action::Crash(_) => {
+                let left = self
+                    .atlas
+                    .crash(&self.device, from, to)
+                    .map_err(Not::Same)?;
+                self.end_process();
+                self.device = Arc::new(left);
+                Ok(())
+            }
+            Action::Restart => {
+                let left = self.device.copy();
+                self.end_process();
+                self.device = Arc::new(left);
+                Ok(())
+            }
+            Action::LoadSuperblock => self.load_superblock(),
+            Action::RedoRecord => self.opening_stops(
+                |point| matches!(point, Some(Event::RecordRead { .. } | Event::RedoEnds)),
+                |point| matches!(point, Some(Event::RecordRead { .. })),
+            ),
+            Action::FinishRedo => {
+                self.sweep = Sweep::Begun;
+                self.opening_stops(
+                    |point| {
+                        matches!(
+                            point,
+                            Some(Event::RecordRead { .. } | Event::CheckpointBegins { .. })
+                        )
+                    },
+                    |point| matches!(point, Some(Event::CheckpointBegins { .. })),
+                )
+            }
+            Action::FinishRecovery => self.finish_recovery(),
+        }
+    }
+
+    fn key(&self, k: u8) -> &[u8] {
+        &self.setup.keys[usize::from(k)]
+    }
+
+    fn page(&self, k: u8) -> treering_engine::PageId {
+        let mut pages = self.setup.pages.iter();
+        *pages
+            .find(|(_, key)| **key == k)
+            .expect("a page for each key")
+            .0
+    }
+
+    fn read_page(&mut self, c: usize, from: &State, to: &State) -> Step {
+        let Call::Get { key, .. } = from.call(c as u8) else {
+            return differs("no get");
+        };
+        let mut found = Vec::new();
+        let got = self.store()?.get(self.key(key), &mut found);
+        let version = value::version(&found).unwrap_or(u64::MAX);
+        self.clients[c].got = version;
+        if !matches!(got, Ok(true)) {
+            return differs(format!("get says {got:?}"));
+        }
+        same("what is read", version, to.got(c as u8))
+    }
+
+    fn append_log(&mut self, c: usize, from: &State, to: &State) -> Step {
+        let Call::Write { key, value, .. } = from.call(c as u8) else {
+            return differs("no write");
+        };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.setup.fill(&mut bytes, value.into());
+        let (store, key) = (self.store()?.clone(), self.key(key).to_vec());
+        self.clients[c] = Client::default();
+        self.actors[c].begin(
+            |point| matches!(point, Some(Event::PageChanged { .. })),
+            move || Outcome::Put(store.put(&key, &bytes)),
+        );
+        let Said::Stopped(Some(Event::PageChanged { lsn, .. })) = self.actors[c].wait() else {
+            return differs("the put did not change its page");
+        };
+        let wanted = to.logged().find(|(client, _)| usize::from(*client) == c);
+        let lsn = self.setup.scale.position(lsn).map_err(Not::Same)?;
+        same("the LSN", lsn, wanted.map(|(_, lsn)| lsn))
+    }
+
+    fn change_page(&mut self, c: usize, from: &State) -> Step {
+        self.actors[c].go_on(NOWHERE);
+        let Said::Finished(Outcome::Put(Ok(lsn))) = self.actors[c].wait() else {
+            return differs("the put failed");
+        };
+        self.clients[c].lsn = lsn;
+        let n = self.setup.scale.position(lsn).map_err(Not::Same)?;
+        if n <= from.durable() {
+            let synced = self.store()?.sync(lsn).is_ok();
+            self.clients[c].synced = Some(synced);
+        } else if n <= from.flushing() {
+            self.sleep(c)?;
+        }
+        Ok(())
+    }
+
+    /// The client waits for the flush in flight.
+    fn sleep(&mut self, c: usize) -> Step {
+        let (store, lsn) = (self.store()?.clone(), self.clients[c].lsn);
+        self.actors[c].begin(NOWHERE, move || Outcome::Done(store.sync(lsn)));
+        Ok(())
+    }
+
+    fn flush_log(&mut self, c: usize, from: &State) -> Step {
+        let (store, lsn) = (self.store()?.clone(), self.clients[c].lsn);
+        self.actors[c].begin(
+            |point| matches!(point, Some(Event::LogWritten { .. })),
+            move || Outcome::Done(store.sync(lsn)),
+        );
+        let Said::Stopped(_) = self.actors[c].wait() else {
+            return differs("the sync did not write the log");
+        };
+        self.leader = Some(c);
+        for other in from.waiting().map(usize::from).filter(|other| *other != c) {
+            self.sleep(other)?;
+        }
+        Ok(())
+    }
+
+    /// The leader goes on, and whoever slept wakes.
+    fn end_flush(&mut self, well: bool) -> Step {
+        let Some(leader) = self.leader.take() else {
+            return differs("nobody leads a flush");
+        };
+        self.actors[leader].go_on(NOWHERE);
+        for c in 0..2 {
+            // Those that stand in the middle of a put slept for nothing.
+            if !self.actors[c].is_busy() || self.actors[c].is_stopped() {
+                continue;
+            }
+            let Said::Finished(Outcome::Done(synced)) = self.actors[c].wait() else {
+                return differs("no sync");
+            };
+            if synced.is_ok() != well {
+                return differs(format!("client c{} hears {synced:?}", c + 1));
+            }
+            self.clients[c].synced = Some(well);
+        }
+        Ok(())
+    }
+
+    fn fail_flush(&mut self, from: &State) -> Step {
+        if self.leader.is_some() {
+            self.device.fail_next_flush();
+            return self.end_flush(false);
+        }
+        let opening = from.phase() == Phase::Opening;
+        match from.checkpoint().0 {
+            Checkpoint::Written => {
+                let actor = if opening {
+                    &mut self.opener
+                } else {
+                    &mut self.keeper
+                };
+                self.device.fail_next_flush();
+                actor.go_on(NOWHERE);
+                fails(actor.wait())
+            }
+            _ if opening => {
+                if self.sweep == Sweep::Begun {
+                    self.to_flush_of_opening()?;
+                }
+                if self.sweep != Sweep::Written {
+                    return Err(Not::Able("the checkpoint flushes when it has swept"));
+                }
+                self.device.fail_next_flush();
+                self.opener.go_on(NOWHERE);
+                fails(self.opener.wait())
+            }
+            _ => {
+                self.keeper_is_free()?;
+                self.device.fail_next_flush();
+                self.pump_to_the_end(NOWHERE)?;
+                fails(self.keeper.wait())
+            }
+        }
+    }
+
+    fn answer_write(&mut self, c: usize, well: bool) -> Step {
+        let synced = match self.clients[c].synced {
+            Some(synced) => synced,
+            None => self.store()?.sync(self.clients[c].lsn).is_ok(),
+        };
+        self.clients[c].synced = Some(synced);
+        same("whether it is acknowledged", synced, Some(well))
+    }
+
+    fn report_failure(&mut self, c: usize, from: &State) -> Step {
+        let Call::Write { key, lsn, .. } = from.call(c as u8) else {
+            return differs("no write");
+        };
+        if lsn != 0 {
+            return self.answer_write(c, false);
+        }
+        let put = self.store()?.put(self.key(key), b"");
+        same("whether the put is refused", put.is_err(), Some(true))
+    }
+
+    fn write_back(&mut self, k: u8, from: &State) -> Step {
+        if from.phase() == Phase::Opening {
+            return self.write_back_of_opening(k);
+        }
+        let page = self.page(k);
+        let written = self.store()?.write_back_page(page);
+        StepDevice::ignore_none();
+        match written {
+            Ok(true) => Ok(()),
+            other => differs(format!("write-back says {other:?}")),
+        }
+    }
+
+    fn reload(&mut self, k: u8) -> Step {
+        let page = self.page(k);
+        let store = self.store()?;
+        // Not here means that it will be read when it is next asked for.
+        let reloaded = store.reload_page(page);
+        match reloaded {
+            Ok(_) => Ok(()),
+            Err(e) => differs(format!("reading it again: {e}")),
+        }
+    }
+
+    fn begin_checkpoint(&mut self, from: &State) -> Step {
+        let store = self.store()?.clone();
+        self.keeper.begin(
+            |point| matches!(point, Some(Event::CheckpointBegins { .. })),
+            move || Outcome::Done(store.pump(Task::Checkpoint).map(drop)),
+        );
+        let Said::Stopped(_) = self.keeper.wait() else {
+            return differs("no checkpoint began");
+        };
+        self.keeper.go_on(NOWHERE);
+        // It waits for whoever holds a page's latch.
+        if from.logged().next().is_some() {
+            return Ok(());
+        }
+        match self.keeper.wait() {
+            Said::Finished(Outcome::Done(Ok(()))) => Ok(()),
+            _ => differs("the checkpoint did not begin"),
+        }
+    }
+
+    /// The checkpoint's beginning may still wait for latches.
+    fn keeper_is_free(&mut self) -> Step {
+        if !self.keeper.is_busy() {
+            return Ok(());
+        }
+        // Nobody who held a latch when it began does now, so it is on its way, unless a later one is in its way.
+        let later = self.actors.iter().any(|actor| actor.is_stopped());
+        let said = if later {
+            self.keeper.look()
+        } else {
+            Some(self.keeper.wait())
+        };
+        match said {
+            Some(Said::Finished(Outcome::Done(Ok(())))) => Ok(()),
+            Some(_) => differs("the checkpoint did not begin"),
+            None => Err(Not::Able(
+                "a checkpoint waits for writers that came after its begin, too",
+            )),
+        }
+    }
+
+    fn pump_to_the_end(&mut self, stops: Stops) -> Step {
+        let store = self.store()?.clone();
+        self.keeper.begin(stops, move || {
+            Outcome::Done(loop {
+                match store.pump(Task::Checkpoint) {
+                    Ok(treering_engine::Progress::More) => {}
+                    Ok(treering_engine::Progress::Idle) => break Ok(()),
+                    Err(e) => break Err(e),
+                }
+            })
+        });
+        Ok(())
+    }
+
+    fn flush_pages(&mut self, from: &State) -> Step {
+        let stops: Stops = |point| matches!(point, Some(Event::PagesFlushed { .. }));
+        if from.phase() == Phase::Opening {
+            if self.sweep != Sweep::Written {
+                self.to_flush_of_opening()?;
+            }
+            return self.opening_stops(stops, stops);
+        }
+        self.keeper_is_free()?;
+        self.pump_to_the_end(stops)?;
+        match self.keeper.wait() {
+            Said::Stopped(_) => Ok(()),
+            _ => differs("the checkpoint did not flush its pages"),
+        }
+    }
+
+    fn checkpoint_goes_on(&mut self, from: &State, stops: Stops) -> Step {
+        let opening = from.phase() == Phase::Opening;
+        let actor = if opening {
+            &mut self.opener
+        } else {
+            &mut self.keeper
+        };
+        actor.go_on(stops);
+        match actor.wait() {
+            Said::Stopped(_) => Ok(()),
+            _ => differs("the checkpoint did not go on"),
+        }
+    }
+
+    fn truncate_log(&mut self) -> Step {
+        self.keeper.go_on(NOWHERE);
+        match self.keeper.wait() {
+            Said::Finished(Outcome::Done(Ok(()))) => Ok(()),
+            _ => differs("the checkpoint did not end"),
+        }
+    }
+
+    fn load_superblock(&mut self) -> Step {
+        let (device, options) = (self.device.clone(), self.setup.options().clone());
+        self.opener.begin(
+            |point| matches!(point, Some(Event::RecoveryBegins { .. })),
+            move || Outcome::Opened(open(&device, &options)),
+        );
+        match self.opener.wait() {
+            Said::Stopped(_) => Ok(()),
+            _ => differs("recovery did not begin"),
+        }
+    }
+
+    fn opening_stops(&mut self, stops: Stops, wanted: Stops) -> Step {
+        self.opener.go_on(stops);
+        match self.opener.wait() {
+            Said::Stopped(point) if wanted(&point) => Ok(()),
+            Said::Stopped(point) => differs(format!("recovery stands at {point:?}")),
+            Said::Finished(_) => differs("opening has ended"),
+        }
+    }
+
+    /// The sweep of an opening goes on to the next page, or to its end.
+    fn sweep_on(&mut self) -> Step {
+        self.opener
+            .go_on(|point| matches!(point, None | Some(Event::PageCopied { .. })));
+        self.sweep = match self.opener.wait() {
+            Said::Stopped(None) => Sweep::Written,
+            Said::Stopped(Some(_)) => Sweep::Copied,
+            Said::Finished(_) => return differs("opening has ended"),
+        };
+        Ok(())
+    }
+
+    fn write_back_of_opening(&mut self, _k: u8) -> Step {
+        if self.sweep == Sweep::Begun {
+            self.sweep_on()?;
+        }
+        if self.sweep != Sweep::Copied {
+            return differs("the sweep found no page to write");
+        }
+        self.sweep_on()
+    }
+
+    fn to_flush_of_opening(&mut self) -> Step {
+        self.sweep_on()?;
+        if self.sweep != Sweep::Written {
+            return differs("the sweep found a page to write");
+        }
+        Ok(())
+    }
+
+    fn finish_recovery(&mut self) -> Step {
+        self.opener.go_on(NOWHERE);
+        match self.opener.wait() {
+            Said::Finished(Outcome::Opened(Ok(store))) => {
+                self.store = Some(Arc::new(store));
+                self.clients = Default::default();
+                Ok(())
+            }
+            _ => differs("opening failed"),
+        }
+    }
+
+    /// The process ends, wherever its threads are; the device keeps what it has.
+    pub(super) fn end_process(&mut self) {
+        self.device.kill();
+        let [a, b] = &mut self.actors;
+        let all = [a, b, &mut self.keeper, &mut self.opener];
+        for actor in all {
+            // Those that are stopped first: others may wait for them.
+            if actor.is_stopped() {
+                actor.go_on(NOWHERE);
+            }
+        }
+        let [a, b] = &mut self.actors;
+        for actor in [a, b, &mut self.keeper, &mut self.opener] {
+            while actor.is_busy() {
+                if let Said::Stopped(_) = actor.wait() {
+                    actor.go_on(NOWHERE);
+                }
+            }
+        }
+        self.store = None;
+        self.leader = None;
+        self.sweep = Sweep::Begun;
+    }
+
+    /// Whether a crash here can leave what `to` has: the outcome is made, and looked at.
+    pub(super) fn try_crash(&self, from: &State, to: &State) -> Step {
+        let left = self
+            .atlas
+            .crash(&self.device, from, to)
+            .map_err(Not::Same)?;
+        self.atlas.compare(&left, to).map_err(Not::Same)
+    }
+
+    /// Whether a process that is started again here builds on what `to` has: another one is, on a copy, and goes on until recovery
+    /// begins.
+    pub(super) fn try_restart(&self, to: &State) -> Step {
+        let copy = Arc::new(self.device.copy());
+        let clock = Arc::new(SystemClock::new());
+        let cut = Arc::new(Cut(copy.clone()));
+        let opened = Store::open_observed(copy.clone(), clock, self.setup.options(), Some(cut));
+        if opened.is_ok() {
+            return differs("recovery did without the device");
+        }
+        self.atlas.compare(&copy, to).map_err(Not::Same)
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, spec: Option<T>) -> Step {
+    if spec.as_ref() == Some(&engine) {
+        return Ok(());
+    }
+    differs(format!("{what} is {engine:?}, and in the spec {spec:?}"))
+}
+
+fn fails(said: Said) -> Step {
+    match said {
+        Said::Finished(Outcome::Done(Err(_)) | Outcome::Opened(Err(_))) => Ok(()),
+        Said::Finished(_) => differs("the flush failed, and nobody said so"),
+        Said::Stopped(point) => differs(format!("it stands at {point:?}")),
+    }
+}
