@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use treering_engine::events::{Event, Observer};
 use treering_engine::{Lsn, Result, Store};
@@ -128,9 +129,9 @@ impl Actor {
         said
     }
 
-    /// What it has said meanwhile, if anything.
-    pub(super) fn look(&mut self) -> Option<Said> {
-        let said = self.said.try_recv().ok();
+    /// Waits as long as this.
+    pub(super) fn wait_for(&mut self, limit: Duration) -> Option<Said> {
+        let said = self.said.recv_timeout(limit).ok();
         said.inspect(|said| self.note(said))
     }
 
