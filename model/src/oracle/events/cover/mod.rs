@@ -193,7 +193,7 @@ impl Walker<'_> {
                 &self.map.states[edge.to as usize],
             );
             self.walk.push(format!("{:?}", edge.action));
-            rig.take(edge.action, from, to)
+            rig.take(self.mirror, edge.action, from, to)
         };
         let judged = self.judge(taken, from, edge);
         if judged == Some(false) {

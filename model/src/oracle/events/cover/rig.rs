@@ -5,7 +5,7 @@
 //! ChangePage(c)     it goes on; if it is durable, or a flush on its way will make it so, it syncs
 //! FlushLog(c)       client c syncs, and stops with the blocks written                            at LogWritten
 //! CompleteFlush     it goes on, and all who slept
-//! FailFlush         as the one who flushes goes on, the device fails
+//! FailFlush         as the one who flushes goes on, the device fails; in a sweep the page store's flush fails
 //! WriteBack(k)      Store::write_back_page        Reload(k)   Store::reload_page       ReadPage   Store::get
 //! BeginCheckpoint   the keeper pumps one step     FlushPages  it pumps on                        at PagesFlushed
 //! WriteSuperblock, FlushSuperblock, TruncateLog   it goes on                  at SuperblockWritten, SuperblockFlushed
@@ -24,7 +24,8 @@ use treering_engine::{Kv, Lsn, Options, Result, Store, SystemClock, Task};
 use super::actors::{Actor, Cut, Gate, NOWHERE, Outcome, Said, Stops};
 use super::compare::Atlas;
 use super::device::StepDevice;
-use crate::mirror::wal_recovery::{Action, Call, Checkpoint, Phase, State};
+use super::graph;
+use crate::mirror::wal_recovery::{Action, Call, Checkpoint, Phase, State, WalRecovery};
 use crate::oracle::events::setup::Setup;
 use crate::oracle::value;
 
@@ -119,8 +120,14 @@ impl<'a> Rig<'a> {
     }
 
     /// Takes the step that leads from `from` to `to`, and looks at the device.
-    pub(super) fn take(&mut self, action: Action, from: &State, to: &State) -> Step {
-        self.step(action, from, to)?;
+    pub(super) fn take(
+        &mut self,
+        mirror: &WalRecovery,
+        action: Action,
+        from: &State,
+        to: &State,
+    ) -> Step {
+        self.step(mirror, action, from, to)?;
         // Until recovery begins a restarted process reads what may yet vanish.
         if matches!(action, Action::Restart) {
             return Ok(());
@@ -128,7 +135,7 @@ impl<'a> Rig<'a> {
         self.atlas.compare(&self.device, to).map_err(Not::Same)
     }
 
-    fn step(&mut self, action: Action, from: &State, to: &State) -> Step {
+    fn step(&mut self, mirror: &WalRecovery, action: Action, from: &State, to: &State) -> Step {
         match action {
             Action::CallGet(..) | Action::CallWrite(..) => Ok(()),
             Action::ReadPage(c) => self.read_page(c.into(), from, to),
@@ -139,7 +146,7 @@ impl<'a> Rig<'a> {
             Action::ChangePage(c) => self.change_page(c.into(), from),
             Action::FlushLog(c) => self.flush_log(c.into(), from),
             Action::CompleteFlush => self.end_flush(true),
-            Action::FailFlush => self.fail_flush(from),
+            Action::FailFlush => self.fail_flush(mirror, from),
             Action::Acknowledge(c) => match self.answer_write(c.into(), true) {
                 Err(_) if from.poisoned() => Err(Not::Able(
                     "a poisoned store acknowledges nothing, not even what is durable",
@@ -305,7 +312,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    fn fail_flush(&mut self, from: &State) -> Step {
+    fn fail_flush(&mut self, mirror: &WalRecovery, from: &State) -> Step {
         if self.leader.is_some() {
             self.device.fail_next_flush();
             return self.end_flush(false);
@@ -323,22 +330,28 @@ impl<'a> Rig<'a> {
                 fails(actor.wait())
             }
             _ if opening => {
+                // Its sweep's next page, or its own flush.
                 if self.sweep == Sweep::Begun {
-                    self.to_flush_of_opening()?;
-                }
-                if self.sweep != Sweep::Written {
-                    return Err(Not::Able("the checkpoint flushes when it has swept"));
+                    self.sweep_on()?;
                 }
                 self.device.fail_next_flush();
                 self.opener.go_on(NOWHERE);
                 fails(self.opener.wait())
             }
-            _ => {
-                self.keeper_is_free()?;
-                self.device.fail_next_flush();
-                self.pump_to_the_end(NOWHERE)?;
-                fails(self.keeper.wait())
-            }
+            _ => match graph::page_to_write(mirror, from) {
+                Some(key) => {
+                    self.device.fail_next_flush();
+                    let page = self.page(key);
+                    let written = self.store()?.write_back_page(page);
+                    same("whether write-back fails", written.is_err(), Some(true))
+                }
+                None => {
+                    self.keeper_is_free()?;
+                    self.device.fail_next_flush();
+                    self.pump_to_the_end(NOWHERE)?;
+                    fails(self.keeper.wait())
+                }
+            },
         }
     }
 
