@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use treering_model::check::tools;
 use treering_model::mirror::wal_recovery::WalRecovery;
-use treering_model::oracle::events::{Budget, Cast, Report, Variant, cover, run};
+use treering_model::oracle::events::{Budget, Cast, Length, Report, Setup, Variant};
+use treering_model::oracle::events::{cover, run, tla, traced};
 use treering_model::{Config, Mirror};
 
 fn accepted(variant: Variant, cast: Cast, episodes: u64) -> Report {
@@ -43,7 +45,7 @@ fn the_same_seed_is_the_same_episode() {
 mod mutations {
     use super::*;
     use std::process::Command;
-    use treering_model::oracle::events::{Setup, run_on, setups};
+    use treering_model::oracle::events::{run_on, setups};
 
     /// The bug, and the refusals that name it: the kind of the event, and a part of the reason.
     const BUGS: [(&str, &[(&str, &str)]); 7] = [
@@ -134,13 +136,10 @@ mod mutations {
     }
 }
 
-#[test]
-fn walks_over_the_mirror_lead_the_engine() {
+fn walks(limit: Duration) -> cover::Cover {
     let specs = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/wal_recovery");
     let config = Config::read(&specs.join("MCWalRecovery_smoke.cfg")).unwrap();
-    let mirror = WalRecovery::from_config(&config).unwrap();
-    let limit = std::env::var("TREERING_COVER_SECONDS").map_or(4, |s| s.parse().unwrap());
-    let cover = cover::run(&mirror, Duration::from_secs(limit)).unwrap();
+    let cover = cover::run(&WalRecovery::from_config(&config).unwrap(), limit).unwrap();
     if let Some(mismatch) = &cover.mismatch {
         panic!(
             "{}\nafter {}\nin\n{}",
@@ -149,5 +148,105 @@ fn walks_over_the_mirror_lead_the_engine() {
             mismatch.state
         );
     }
-    println!("{cover:#?} {}", cover.taken_in_all());
+    cover
+}
+
+#[test]
+fn walks_over_the_mirror_lead_the_engine() {
+    let cover = walks(Duration::from_secs(3));
+    assert_eq!((cover.states, cover.edges), (65_219, 300_969));
+    assert!(cover.taken_in_all() > 5_000, "{}", cover.taken_in_all());
+    assert_eq!(cover.taken.len(), 24, "{:?}", cover.taken);
+}
+
+#[test]
+#[ignore = "minutes; in release: cargo test --release -p treering-model --test oracle_events -- --ignored --nocapture"]
+fn every_edge_that_the_engine_can_take_is_taken() {
+    let cover = walks(Duration::from_secs(900));
+    println!("{cover:#?}\n{} edges taken", cover.taken_in_all());
+    assert_eq!(cover.left.values().sum::<usize>(), 0);
+}
+
+#[test]
+#[ignore = "for release: cargo test --release -p treering-model --test oracle_events -- --ignored --nocapture"]
+fn a_million_events_are_accepted() {
+    for variant in Variant::ALL {
+        let began = std::time::Instant::now();
+        let report = run(variant, Cast::Mixed(25), 7, Budget::Events(1_000_000)).unwrap();
+        if let Some((seed, refusal)) = &report.refusal {
+            panic!("{variant:?}, episode of seed {seed}: {refusal}");
+        }
+        println!(
+            "{variant:?} in {:?}: {} of {report:#?}",
+            began.elapsed(),
+            report.accepted()
+        );
+    }
+}
+
+#[test]
+fn tlc_accepts_a_recording_and_refuses_a_forged_one() {
+    let specs = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    let Some(tlc) = tlc(&specs) else { return };
+    let setup = Setup::new(Variant::InPlace, 4).unwrap();
+    let length = Length {
+        lives: 3,
+        steps: 40,
+    };
+    let mut episodes = (1..).map(|seed| {
+        let (judge, refusal) = traced(&setup, seed, length).unwrap();
+        assert_eq!(refusal, None);
+        judge
+    });
+    // One in which everything happens that is to be told apart.
+    let judge = episodes
+        .find(|judge| {
+            let actions = tla::actions(judge);
+            [
+                "Crash",
+                "Restart",
+                "RedoRecord",
+                "FinishRecovery",
+                "TruncateLog",
+            ]
+            .iter()
+            .all(|wanted| actions.contains(wanted))
+        })
+        .unwrap();
+    let module = tla::module(&judge).unwrap();
+    println!("{} events, {:?}", module.events, tla::actions(&judge));
+    assert_eq!(
+        tla::check(&module, &tlc, &specs).unwrap(),
+        tla::Verdict::Accepted
+    );
+    // The end of a flush that was none.
+    let forged = tla::Module {
+        tla: module
+            .tla
+            .replacen("do |-> \"CompleteFlush\"", "do |-> \"Reload\", k |-> k1", 1),
+        ..module
+    };
+    assert_eq!(
+        tla::check(&forged, &tlc, &specs).unwrap(),
+        tla::Verdict::Refused
+    );
+}
+
+/// TLC, if it is here without fetching anything.
+fn tlc(specs: &std::path::Path) -> Option<tools::Tlc> {
+    let here = specs.join("target/dependency").is_dir() || std::env::var_os("TLC_JAR").is_some();
+    let found = here.then(|| tools::tlc(specs, &mut |_| {}));
+    match found {
+        Some(Ok(tlc)) => Some(tlc),
+        Some(Err(missing)) => {
+            eprintln!("NOT RUN: {missing}");
+            None
+        }
+        None => {
+            eprintln!(
+                "NOT RUN: TLC is not here; `treering check` fetches it, or name it in TLC_JAR"
+            );
+            None
+        }
+    }
 }

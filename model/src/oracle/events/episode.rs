@@ -15,10 +15,23 @@ use crate::oracle::value;
 
 /// Clients of an episode.
 pub const CLIENTS: u8 = 4;
-/// Steps of a life, from an opening to the next end.
-const STEPS: u64 = 220;
-/// Lives of an episode.
-const LIVES: u64 = 4;
+/// How long an episode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// Openings.
+    pub lives: u64,
+    /// Steps between an opening and the next end.
+    pub steps: u64,
+}
+
+impl Default for Length {
+    fn default() -> Self {
+        Length {
+            lives: 4,
+            steps: 220,
+        }
+    }
+}
 
 /// What a client does.
 #[derive(Clone, Copy, PartialEq)]
@@ -47,6 +60,7 @@ enum Opened {
 /// A store and its clients.
 pub struct Episode<'a> {
     setup: &'a Setup,
+    length: Length,
     rng: Rng,
     device: Arc<CrashDevice>,
     recorder: Arc<Recorder>,
@@ -60,9 +74,10 @@ pub struct Episode<'a> {
 impl<'a> Episode<'a> {
     /// An episode by seed.
     #[must_use]
-    pub fn new(setup: &'a Setup, seed: u64) -> Episode<'a> {
+    pub fn new(setup: &'a Setup, seed: u64, length: Length) -> Episode<'a> {
         Episode {
             setup,
+            length,
             rng: Rng(seed),
             device: setup.device(),
             recorder: Arc::default(),
@@ -79,7 +94,7 @@ impl<'a> Episode<'a> {
     /// The engine's own, where none is to be expected: the first opening, and looking at a device.
     pub fn run(mut self, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
         let mut opened = Opened::Up(self.setup.begin(&self.device, &self.recorder)?);
-        for _ in 0..LIVES {
+        for _ in 0..self.length.lives {
             let end = match opened {
                 Opened::Up(store) => self.live(&store),
                 Opened::Not(end) => end,
@@ -102,7 +117,7 @@ impl<'a> Episode<'a> {
     fn live(&mut self, store: &Store) -> End {
         self.read_all(store);
         self.set_fate();
-        for _ in 0..STEPS {
+        for _ in 0..self.length.steps {
             let failed = self.step(store).is_err();
             if let Some(image) = self.recorder.sprung() {
                 return End::Power(image);

@@ -58,12 +58,14 @@ pub mod scale;
 pub mod setup;
 mod steps;
 pub mod threads;
+pub mod tla;
 
 use std::time::{Duration, Instant};
 
 use treering_engine::Result;
 
 use self::episode::Episode;
+pub use self::episode::Length;
 pub use self::judge::{Judge, Refusal, Tally};
 pub use self::record::{Entry, Heard, Recorder};
 use self::rng::Rng;
@@ -181,6 +183,25 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
     }
 }
 
+/// The judge of one short episode on one thread, with every step kept: for [`tla`].
+///
+/// # Errors
+/// As [`run`].
+pub fn traced(setup: &Setup, seed: u64, length: Length) -> Result<(Judge, Option<Box<Refusal>>)> {
+    let mut judge = Judge::new(
+        usize::from(episode::CLIENTS),
+        setup.pages.clone(),
+        setup.scale,
+    );
+    judge.keep_trace();
+    let mut refusal = None;
+    Episode::new(setup, seed, length).run(&mut |entries| {
+        refusal = judge.hear(entries).err();
+        refusal.is_none()
+    })?;
+    Ok((judge, refusal))
+}
+
 fn one(setup: &Setup, threads: bool, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
     let mut judge = Judge::new(
         usize::from(episode::CLIENTS),
@@ -195,7 +216,7 @@ fn one(setup: &Setup, threads: bool, seed: u64) -> Result<(Tally, Option<Box<Ref
     if threads {
         threads::run(setup, seed, &mut hear)?;
     } else {
-        Episode::new(setup, seed).run(&mut hear)?;
+        Episode::new(setup, seed, Length::default()).run(&mut hear)?;
     }
     Ok((judge.tally().clone(), refusal))
 }
