@@ -22,6 +22,7 @@ mod pages;
 mod recovery;
 mod snapshot;
 mod stats;
+mod steps;
 mod store;
 mod survey;
 mod trees;

@@ -45,7 +45,7 @@ pub enum Task {
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
 pub struct Store {
-    tree: BTree,
+    pub(crate) tree: BTree,
     checkpointer: Checkpointer,
     clock: Arc<dyn Clock>,
     options: Options,
@@ -275,29 +275,6 @@ impl Store {
             Task::WriteBack => self.tree.pager.write_back(),
             Task::Checkpoint => self.checkpointer.step(&self.tree),
         }
-    }
-
-    /// Write-back of one page of the caller's choice: for tests that lead the engine step by step. Says whether it was dirty, and is
-    /// written now.
-    ///
-    /// # Errors
-    /// As [`Store::pump`].
-    pub fn write_back_page(&self, page: PageId) -> Result<bool> {
-        self.tree.pager.check_poison()?;
-        self.tree.pager.write_back_one(page)
-    }
-
-    /// Eviction of one page of the caller's choice, and reading it again: for tests that lead the engine step by step. Says whether it was
-    /// here, clean, and has been read.
-    ///
-    /// # Errors
-    /// A device failure or damage.
-    pub fn reload_page(&self, page: PageId) -> Result<bool> {
-        let evicted = self.tree.pager.evict_one(page);
-        if evicted {
-            drop(self.tree.pager.read(page)?);
-        }
-        Ok(evicted)
     }
 
     /// Pumps whatever is due until `stop` is set: the body of a background thread on a real device.

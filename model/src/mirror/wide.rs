@@ -7,6 +7,7 @@
 
 use super::{Mirror, listed};
 
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "wal_recovery/mod.rs"]
 pub mod wal_recovery;
 mod wal_recovery_room;

@@ -313,7 +313,7 @@ impl Mirror for WalRecovery {
             odd_keys: subset(config, "OddKeys", &keys)?,
             readers: subset(config, "Readers", &clients)?,
             read_keys: subset(config, "ReadKeys", &keys)?,
-            max_crashes: config.int("MaxCrashes", u8::MAX)?.into(),
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
             flushes_fail: config.bool("FlushesFail")?,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
             clients,

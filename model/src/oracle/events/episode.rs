@@ -53,7 +53,7 @@ enum End {
 
 /// What an opening led to.
 enum Opened {
-    Up(Store),
+    Up(Box<Store>),
     Not(End),
 }
 
@@ -93,7 +93,7 @@ impl<'a> Episode<'a> {
     /// # Errors
     /// The engine's own, where none is to be expected: the first opening, and looking at a device.
     pub fn run(mut self, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
-        let mut opened = Opened::Up(self.setup.begin(&self.device, &self.recorder)?);
+        let mut opened = Opened::Up(Box::new(self.setup.begin(&self.device, &self.recorder)?));
         for _ in 0..self.length.lives {
             let end = match opened {
                 Opened::Up(store) => self.live(&store),
@@ -132,7 +132,7 @@ impl<'a> Episode<'a> {
 
     /// What will go wrong in this life, if anything.
     fn set_fate(&mut self) {
-        let seed = self.rng.next();
+        let seed = self.rng.number();
         match self.rng.below(8) {
             0 => self.device.fail_flush_in(self.rng.below(30)),
             1 => self.fail_write(60),
@@ -158,7 +158,7 @@ impl<'a> Episode<'a> {
 
     fn end(&mut self) -> End {
         if self.doomed || self.rng.one_in(2) {
-            return End::Power(self.device.crash_seeded(self.rng.next()));
+            return End::Power(self.device.crash_seeded(self.rng.number()));
         }
         End::Process
     }
@@ -184,7 +184,7 @@ impl<'a> Episode<'a> {
 
     /// Opens the store; it may fail, or the power go on the way.
     fn reopen(&mut self) -> Opened {
-        let seed = self.rng.next();
+        let seed = self.rng.number();
         match self.rng.below(12) {
             0 => self.device.fail_flush_in(self.rng.below(8)),
             1 => self.fail_write(20),
@@ -200,7 +200,10 @@ impl<'a> Episode<'a> {
             return Opened::Not(End::Power(image));
         }
         self.recorder.clear_trap();
-        opened.map_or_else(|_| Opened::Not(self.end()), Opened::Up)
+        match opened {
+            Ok(store) => Opened::Up(Box::new(store)),
+            Err(_) => Opened::Not(self.end()),
+        }
     }
 
     /// One thing that happens.

@@ -174,7 +174,7 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
         if over || report.refusal.is_some() {
             return Ok(report);
         }
-        let seed = seeds.next();
+        let seed = seeds.number();
         let setup = &setups[report.episodes as usize % setups.len()];
         report.episodes += 1;
         let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed)?;

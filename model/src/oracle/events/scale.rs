@@ -45,7 +45,7 @@ impl Scale {
             .ok_or_else(|| format!("{lsn} lies before the recording"))?;
         let slot = Self::slot_bytes(self.per_block);
         let payload = offset.saturating_sub(BLOCK_HEADER as u64);
-        if payload % slot != 0 {
+        if !payload.is_multiple_of(slot) {
             return Err(format!("{lsn} lies inside a slot of {slot} bytes"));
         }
         Ok(block * self.per_block + payload / slot)
@@ -79,7 +79,7 @@ impl Scale {
         }
         let slot = Self::slot_bytes(self.per_block) as usize;
         let payload = block.used - BLOCK_HEADER;
-        if payload % slot != 0 {
+        if !payload.is_multiple_of(slot) {
             return Err(format!("log block {} ends inside a slot", block.index));
         }
         let index = block.index.checked_sub(self.first_block);

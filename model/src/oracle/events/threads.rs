@@ -29,14 +29,14 @@ pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) 
     let mut device = setup.device();
     let recorder: Arc<Recorder> = Arc::default();
     let mut store = setup.begin(&device, &recorder)?;
-    recorder.dawdle(rng.next());
+    recorder.dawdle(rng.number());
     for _ in 0..LIVES {
         live(setup, &store, &recorder, &mut rng)?;
         drop(store);
         let heard = if rng.one_in(3) {
             Heard::Restarted(Arc::new(survey(device.clone())?))
         } else {
-            device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.next())));
+            device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.number())));
             Heard::Crashed(Arc::new(survey(device.clone())?))
         };
         recorder.hear(None, heard);
@@ -54,11 +54,11 @@ pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) 
 fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Rng) -> Result<()> {
     let done = &AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let pump_rng = Rng(rng.next());
+        let pump_rng = Rng(rng.number());
         let pump = scope.spawn(move || pump(store, pump_rng, done));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|c| {
-                let rng = Rng(rng.next());
+                let rng = Rng(rng.number());
                 scope.spawn(move || client(setup, store, recorder, c, rng))
             })
             .collect();

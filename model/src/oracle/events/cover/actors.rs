@@ -30,7 +30,7 @@ pub(super) enum Outcome {
     /// A sync, or a checkpoint's step.
     Done(Result<()>),
     /// An opening.
-    Opened(Result<Store>),
+    Opened(Result<Box<Store>>),
 }
 
 /// What an actor says.

@@ -1,7 +1,7 @@
 //! The other direction: walks over the mirror's graph lead the real engine, so that together they take every labelled edge.
 //!
 //! The graph is that of the `WalRecovery` smoke model, and the mirror is the one that is equal to TLC's. For each step of a walk the engine
-//! is made to do just that, on threads that stop in the middle of operations ([`actors`], [`rig`]), and then looked at: what a
+//! is made to do just that, on threads that stop in the middle of operations ([`actors`], [`rig`], [`keeper`]), and then looked at: what a
 //! call returns, and for every place of the log, every page and the superblock, which versions the device holds, the durable one and those
 //! that a flush would make so ([`compare`]). An edge counts as taken if all of that is what the mirror says.
 //!
@@ -19,6 +19,7 @@ mod actors;
 mod compare;
 mod device;
 mod graph;
+mod keeper;
 mod rig;
 
 use std::collections::BTreeMap;

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use treering_engine::events::Event;
-use treering_engine::{Kv, Lsn, Options, Result, Store, SystemClock, Task};
+use treering_engine::{Kv, Lsn, Options, Result, Store, SystemClock};
 
-use super::actors::{Actor, Cut, Gate, NOWHERE, Outcome, Said, Stops};
+use super::actors::{Actor, Cut, Gate, NOWHERE, Outcome, Said};
 use super::compare::Atlas;
 use super::device::StepDevice;
 use super::graph;
@@ -30,7 +30,7 @@ use crate::oracle::events::setup::Setup;
 use crate::oracle::value;
 
 /// Long enough for a thread to come to the next latch.
-const LATCH_WAIT: Duration = Duration::from_millis(3);
+pub(super) const LATCH_WAIT: Duration = Duration::from_millis(3);
 
 /// Why a step was not taken.
 pub(super) enum Not {
@@ -40,15 +40,15 @@ pub(super) enum Not {
     Same(String),
 }
 
-type Step<T = ()> = std::result::Result<T, Not>;
+pub(super) type Step<T = ()> = std::result::Result<T, Not>;
 
-fn differs<T>(why: impl Into<String>) -> Step<T> {
+pub(super) fn differs<T>(why: impl Into<String>) -> Step<T> {
     Err(Not::Same(why.into()))
 }
 
 /// A client, beyond what its thread does.
 #[derive(Default)]
-struct Client {
+pub(super) struct Client {
     lsn: Lsn,
     /// What its sync has come to, if it has been called and has returned.
     synced: Option<bool>,
@@ -57,7 +57,7 @@ struct Client {
 
 /// How far an opening's sweep is.
 #[derive(Clone, Copy, PartialEq)]
-enum Sweep {
+pub(super) enum Sweep {
     /// It has begun.
     Begun,
     /// A page has been copied, and is not written.
@@ -68,21 +68,21 @@ enum Sweep {
 
 /// The engine, stopped somewhere.
 pub(super) struct Rig<'a> {
-    setup: &'a Setup,
-    atlas: &'a Atlas,
-    device: Arc<StepDevice>,
-    store: Option<Arc<Store>>,
-    actors: [Actor; 2],
-    clients: [Client; 2],
-    keeper: Actor,
-    opener: Actor,
+    pub(super) setup: &'a Setup,
+    pub(super) atlas: &'a Atlas,
+    pub(super) device: Arc<StepDevice>,
+    pub(super) store: Option<Arc<Store>>,
+    pub(super) actors: [Actor; 2],
+    pub(super) clients: [Client; 2],
+    pub(super) keeper: Actor,
+    pub(super) opener: Actor,
     /// Who leads the flush in flight.
     leader: Option<usize>,
-    sweep: Sweep,
+    pub(super) sweep: Sweep,
     bytes: Vec<u8>,
 }
 
-fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store> {
+pub(super) fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store> {
     let clock = Arc::new(SystemClock::new());
     Store::open_observed(device.clone(), clock, options, Some(Arc::new(Gate)))
 }
@@ -113,7 +113,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    fn store(&self) -> Step<&Arc<Store>> {
+    pub(super) fn store(&self) -> Step<&Arc<Store>> {
         self.store
             .as_ref()
             .ok_or_else(|| Not::Same("no store is open".into()))
@@ -396,165 +396,6 @@ impl<'a> Rig<'a> {
         match reloaded {
             Ok(_) => Ok(()),
             Err(e) => differs(format!("reading it again: {e}")),
-        }
-    }
-
-    fn begin_checkpoint(&mut self, from: &State) -> Step {
-        let store = self.store()?.clone();
-        self.keeper.begin(
-            |point| matches!(point, Some(Event::CheckpointBegins { .. })),
-            move || Outcome::Done(store.pump(Task::Checkpoint).map(drop)),
-        );
-        let Said::Stopped(_) = self.keeper.wait() else {
-            return differs("no checkpoint began");
-        };
-        self.keeper.go_on(NOWHERE);
-        // It waits for whoever holds a page's latch.
-        if from.logged().next().is_some() {
-            return Ok(());
-        }
-        match self.keeper.wait() {
-            Said::Finished(Outcome::Done(Ok(()))) => Ok(()),
-            _ => differs("the checkpoint did not begin"),
-        }
-    }
-
-    /// The checkpoint's beginning may still wait for latches.
-    fn keeper_is_free(&mut self) -> Step {
-        if self.keeper.is_busy() {
-            return Err(Not::Able(
-                "a checkpoint waits for writers that came after its begin, too",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Waits until the checkpoint's beginning is over, or waits for a latch again.
-    fn settle_keeper(&mut self) -> Step {
-        let others = self.actors.iter().any(Actor::is_stopped);
-        let said = if others {
-            self.keeper.wait_for(LATCH_WAIT)
-        } else {
-            Some(self.keeper.wait())
-        };
-        match said {
-            None | Some(Said::Finished(Outcome::Done(Ok(())))) => Ok(()),
-            Some(_) => differs("the checkpoint did not begin"),
-        }
-    }
-
-    fn pump_to_the_end(&mut self, stops: Stops) -> Step {
-        let store = self.store()?.clone();
-        self.keeper.begin(stops, move || {
-            Outcome::Done(loop {
-                match store.pump(Task::Checkpoint) {
-                    Ok(treering_engine::Progress::More) => {}
-                    Ok(treering_engine::Progress::Idle) => break Ok(()),
-                    Err(e) => break Err(e),
-                }
-            })
-        });
-        Ok(())
-    }
-
-    fn flush_pages(&mut self, from: &State) -> Step {
-        let stops: Stops = |point| matches!(point, Some(Event::PagesFlushed { .. }));
-        if from.phase() == Phase::Opening {
-            if self.sweep != Sweep::Written {
-                self.to_flush_of_opening()?;
-            }
-            return self.opening_stops(stops, stops);
-        }
-        self.keeper_is_free()?;
-        self.pump_to_the_end(stops)?;
-        match self.keeper.wait() {
-            Said::Stopped(_) => Ok(()),
-            _ => differs("the checkpoint did not flush its pages"),
-        }
-    }
-
-    fn checkpoint_goes_on(&mut self, from: &State, stops: Stops) -> Step {
-        let opening = from.phase() == Phase::Opening;
-        let actor = if opening {
-            &mut self.opener
-        } else {
-            &mut self.keeper
-        };
-        actor.go_on(stops);
-        match actor.wait() {
-            Said::Stopped(_) => Ok(()),
-            _ => differs("the checkpoint did not go on"),
-        }
-    }
-
-    fn truncate_log(&mut self) -> Step {
-        self.keeper.go_on(NOWHERE);
-        match self.keeper.wait() {
-            Said::Finished(Outcome::Done(Ok(()))) => Ok(()),
-            _ => differs("the checkpoint did not end"),
-        }
-    }
-
-    fn load_superblock(&mut self) -> Step {
-        let (device, options) = (self.device.clone(), self.setup.options().clone());
-        self.opener.begin(
-            |point| matches!(point, Some(Event::RecoveryBegins { .. })),
-            move || Outcome::Opened(open(&device, &options)),
-        );
-        match self.opener.wait() {
-            Said::Stopped(_) => Ok(()),
-            _ => differs("recovery did not begin"),
-        }
-    }
-
-    fn opening_stops(&mut self, stops: Stops, wanted: Stops) -> Step {
-        self.opener.go_on(stops);
-        match self.opener.wait() {
-            Said::Stopped(point) if wanted(&point) => Ok(()),
-            Said::Stopped(point) => differs(format!("recovery stands at {point:?}")),
-            Said::Finished(_) => differs("opening has ended"),
-        }
-    }
-
-    /// The sweep of an opening goes on to the next page, or to its end.
-    fn sweep_on(&mut self) -> Step {
-        self.opener
-            .go_on(|point| matches!(point, None | Some(Event::PageCopied { .. })));
-        self.sweep = match self.opener.wait() {
-            Said::Stopped(None) => Sweep::Written,
-            Said::Stopped(Some(_)) => Sweep::Copied,
-            Said::Finished(_) => return differs("opening has ended"),
-        };
-        Ok(())
-    }
-
-    fn write_back_of_opening(&mut self, _k: u8) -> Step {
-        if self.sweep == Sweep::Begun {
-            self.sweep_on()?;
-        }
-        if self.sweep != Sweep::Copied {
-            return differs("the sweep found no page to write");
-        }
-        self.sweep_on()
-    }
-
-    fn to_flush_of_opening(&mut self) -> Step {
-        self.sweep_on()?;
-        if self.sweep != Sweep::Written {
-            return differs("the sweep found a page to write");
-        }
-        Ok(())
-    }
-
-    fn finish_recovery(&mut self) -> Step {
-        self.opener.go_on(NOWHERE);
-        match self.opener.wait() {
-            Said::Finished(Outcome::Opened(Ok(store))) => {
-                self.store = Some(Arc::new(store));
-                self.clients = Default::default();
-                Ok(())
-            }
-            _ => differs("opening failed"),
         }
     }
 
