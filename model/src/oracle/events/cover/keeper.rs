@@ -33,6 +33,9 @@ impl Rig<'_> {
     /// The checkpoint's beginning may still wait for latches.
     pub(super) fn keeper_is_free(&mut self) -> Step {
         if self.keeper.is_busy() {
+            self.settle_keeper()?;
+        }
+        if self.keeper.is_busy() {
             return Err(Not::Able(
                 "a checkpoint waits for writers that came after its begin, too",
             ));
