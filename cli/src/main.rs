@@ -17,6 +17,7 @@ mod failure;
 mod gen_cmd;
 mod import_cmd;
 mod info_cmd;
+mod oracle_cmd;
 mod output;
 mod progress;
 mod replay_cmd;
@@ -66,6 +67,7 @@ fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Devices(args)) => devices_cmd::run(&args),
         Some(Command::Check(args)) => check_cmd::run(&args),
         Some(Command::Explore(args)) => check_cmd::explore(&args),
+        Some(Command::Oracle(args)) => oracle_cmd::run(&args),
         Some(Command::Completions(args)) => completions(&args),
         Some(Command::CrashWriter(args)) => crash_writer_cmd::run(&args),
     }

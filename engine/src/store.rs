@@ -178,11 +178,12 @@ impl Store {
         });
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index, &chain);
-        crate::wal::replay(
+        crate::wal::replay_to(
             &volume,
             region(&layout),
             known_epoch,
             from,
+            &end,
             |lsn, record| redo.take(lsn, &record),
         )?;
         redo.report.pages_repaired = repaired;

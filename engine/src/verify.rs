@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::layout::Superblock;
 use crate::node;
 use crate::options::Options;
-use crate::store::Store;
+use crate::store::{MIN_CACHE_PAGES, Store};
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};
 
@@ -130,10 +130,15 @@ impl Options {
         let superblock = Superblock::load(&volume)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
         let log_bytes = superblock.layout.log_blocks * BLOCK_SIZE as u64;
         let defaults = Options::default();
+        let page_bytes = superblock.layout.page_size as u64;
+        let least = MIN_CACHE_PAGES * page_bytes;
         Ok(Options {
             page_size: superblock.layout.page_size,
             store: superblock.layout.store,
             log_bytes,
+            // No more frames than there can be pages: a small store is looked at in little memory.
+            cache_bytes: (superblock.layout.slots * page_bytes)
+                .clamp(least, defaults.cache_bytes.max(least)),
             checkpoint_log_bytes: log_bytes / 2,
             log_buffer_bytes: defaults.log_buffer_bytes.min(log_bytes / 4),
             create: false,

@@ -39,6 +39,8 @@ enum Failure {
 enum Keeps {
     Oldest,
     Newest,
+    /// The first block in doubt, a superblock if one is, reverts to the oldest; the others hold the newest.
+    FirstOldest,
     Seeded(u64),
 }
 
@@ -70,6 +72,10 @@ fn lose_power(device: &CrashDevice, keeps: Keeps) -> Arc<CrashDevice> {
     let image = match keeps {
         Keeps::Oldest => device.crash(&mut |_| 0),
         Keeps::Newest => device.crash(&mut |n| n - 1),
+        Keeps::FirstOldest => {
+            let mut first = true;
+            device.crash(&mut |n| if std::mem::take(&mut first) { 0 } else { n - 1 })
+        }
         Keeps::Seeded(seed) => device.crash_seeded(seed),
     };
     Arc::new(CrashDevice::from_image(image))
@@ -127,6 +133,47 @@ fn copy_on_write_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut
 #[test]
 fn with_a_lazy_table_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
     an_acknowledged_key_outlives(LAZY);
+}
+
+/// Some keys, good checkpoints, and one whose `n`-th flush fails; then a restart that a power cut interrupts anywhere. The last good checkpoint is that
+/// of an opening, so that its snapshot lies where the restart will put its own.
+#[test]
+fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
+    for kind in [PageStoreKind::InPlace, EACH_FLUSH, LAZY] {
+        let mut reached = 0;
+        for (n, cut) in (0..8).flat_map(|n| (0..90).map(move |cut| (n, cut))) {
+            let options = options(kind, 4096);
+            let device = new_device(4096);
+            let mut store = open(&device, &options).expect("formats");
+            let mut expected = Map::new();
+            for round in 0..3u8 {
+                for i in 0..12u8 {
+                    let (key, value) = (vec![round, i], vec![i; 400]);
+                    store.put(&key, &value).expect("is acknowledged");
+                    expected.insert(key, value);
+                }
+                if round < 2 {
+                    store.checkpoint().expect("nothing fails yet");
+                    drop(store);
+                    store = open(&device, &options).expect("nothing fails yet");
+                }
+            }
+            device.fail_flush_in(n);
+            let failed = store.checkpoint().is_err();
+            drop(store);
+            device.cut_power_in(cut);
+            drop(open(&device, &options));
+            if !failed || !device.power_is_cut() {
+                continue;
+            }
+            reached += 1;
+            let story = format!("{kind:?}, flush {n} failed, cut after {cut} more requests");
+            let device = lose_power(&device, Keeps::FirstOldest);
+            let store = open(&device, &options).unwrap_or_else(|e| panic!("{story}: {e}"));
+            assert!(contents(&store).unwrap() == expected, "{story}");
+        }
+        assert!(reached > 50, "{kind:?}: only {reached} cuts met a restart");
+    }
 }
 
 /// Operation `i` of the program: growth, then shrinking, then growth again, so that leaves split, merge, and their places are used anew.

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
     treering check                                   every spec, small models, all three checkers\n  \
     treering check WalRecovery --graph --mutations   its state graphs, and that its seeded bugs are caught\n  \
     treering check --model full                      the large models: minutes\n  \
-    treering check WalRecovery --only published_read_is_durable --checker mirror   tell a counterexample\n\n\
+    treering check WalRecovery --only published_free-reads --checker mirror   tell a counterexample\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; TLC_JAR and TLA_MC name your own.\n\
     Exit codes: 0 all as expected, 1 a counterexample or a difference, 2 usage or a spec at fault, 3 Java, Maven or a tool is missing.")]
 pub(crate) struct CheckArgs {

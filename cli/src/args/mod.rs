@@ -2,6 +2,7 @@
 
 mod check;
 mod r#gen;
+mod oracle;
 mod replay;
 mod small;
 
@@ -9,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use r#gen::GenArgs;
+pub(crate) use oracle::{ModeArg, OracleArgs};
 pub(crate) use replay::{Before, OversizeArg, ReplayArgs, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, VerifyArgs,
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Explore a spec's mirror in the browser (Stateright Explorer).
     Explore(ExploreArgs),
+    /// Judge an engine: programs beside a reference map, power cuts, threads. Exit status 1 on a violation.
+    Oracle(Box<OracleArgs>),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
     /// Write until killed (for the crash test).

@@ -10,24 +10,58 @@
 //!
 //! A trim is a version of zeros. Which version survives is the caller's choice block by block, so a seed, a model
 //! checker or an exhaustive loop can drive it. Failures are injected at the n-th write or flush from now.
+//!
+//! It can record its requests. Applied to another device one by one they lead through every state that the first one was
+//! in, so a program need be run once only, however many crashes are to be tried.
 
 use std::collections::BTreeMap;
 
+use super::image::{Block, Image};
 use super::{BlockDevice, DeviceError, check_range, check_request};
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
+/// A request that changed something or ordered changes.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// A write.
+    Write {
+        /// First block.
+        lba: Lba,
+        /// What was written.
+        blocks: Vec<Block>,
+        /// What for.
+        class: IoClass,
+        /// Whether it failed, half-way.
+        failed: bool,
+    },
+    /// A trim.
+    Trim {
+        /// First block.
+        lba: Lba,
+        /// How many.
+        blocks: u64,
+    },
+    /// A flush.
+    Flush {
+        /// Whether it failed.
+        failed: bool,
+    },
+}
+
 /// What may be on the medium in place of the durable bytes; `None` is a trimmed block.
 struct Version {
-    bytes: Option<Box<[u8]>>,
+    block: Option<Block>,
     /// Written before a flush that failed, or by a write that failed.
     forgotten: bool,
 }
 
 struct State {
-    durable: Vec<u8>,
-    current: Vec<u8>,
+    durable: Image,
+    current: Image,
     versions: BTreeMap<u64, Vec<Version>>,
+    recording: Option<Vec<Request>>,
+    requests: u64,
     writes: u64,
     flushes: u64,
     fail_write: Option<u64>,
@@ -45,43 +79,52 @@ pub struct CrashDevice {
 impl CrashDevice {
     /// A device of `blocks` zero blocks, all durable.
     pub fn new(blocks: u64) -> CrashDevice {
-        CrashDevice::from_image(vec![0; blocks as usize * BLOCK_SIZE])
+        CrashDevice::from_image(Image::zeroed(blocks))
     }
 
     /// A device that holds `image` durably, for instance what [`CrashDevice::crash`] left.
-    pub fn from_image(image: Vec<u8>) -> CrashDevice {
+    pub fn from_image(image: impl Into<Image>) -> CrashDevice {
+        let durable = image.into();
         let state = State {
-            current: image.clone(),
-            durable: image,
+            current: durable.clone(),
             versions: BTreeMap::new(),
+            recording: None,
+            requests: 0,
             writes: 0,
             flushes: 0,
             fail_write: None,
             fail_flush: None,
             power: None,
+            durable,
         };
         CrashDevice {
-            blocks: (state.durable.len() / BLOCK_SIZE) as u64,
+            blocks: state.durable.blocks(),
             state: Mutex::new(state),
         }
     }
 
     /// What the medium holds if power fails now. For each block with unflushed versions, in order of address, `choose(n)`
     /// picks one of `n` outcomes: 0 is the durable bytes, `i` the i-th version since, oldest first.
-    pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Vec<u8> {
+    pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Image {
         let state = self.state.lock();
         let mut image = state.durable.clone();
         for (block, versions) in &state.versions {
             let pick = choose(versions.len() + 1);
             if let Some(version) = pick.checked_sub(1).and_then(|i| versions.get(i)) {
-                put_block(&mut image, *block, version.bytes.as_deref());
+                image.set(Lba(*block), version.block.clone());
             }
         }
         image
     }
 
+    /// For each block that a crash may leave in several ways, in order of address, in how many.
+    pub fn outcomes(&self) -> Vec<usize> {
+        let state = self.state.lock();
+        state.versions.values().map(|v| v.len() + 1).collect()
+    }
+
     /// As [`CrashDevice::crash`], choosing by a seed (splitmix64).
-    pub fn crash_seeded(&self, seed: u64) -> Vec<u8> {
+    pub fn crash_seeded(&self, seed: u64) -> Image {
         let mut x = seed;
         self.crash(&mut |n| {
             x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -90,6 +133,31 @@ impl CrashDevice {
             z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             ((z ^ (z >> 31)) % n as u64) as usize
         })
+    }
+
+    /// From now on every request is recorded.
+    pub fn record(&self) {
+        self.state.lock().recording = Some(Vec::new());
+    }
+
+    /// What was recorded; the recording goes on, empty.
+    pub fn take_recording(&self) -> Vec<Request> {
+        let mut state = self.state.lock();
+        state
+            .recording
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Writes, trims and flushes so far: the place of the next one in a recording that began at once.
+    pub fn requests(&self) -> u64 {
+        self.state.lock().requests
+    }
+
+    /// Does what another device did. The request must fit this one.
+    pub fn apply(&self, request: &Request) {
+        self.state.lock().apply(request);
     }
 
     /// The `n`-th write request from now fails (0: the next one), leaving its first half of blocks written.
@@ -125,15 +193,6 @@ impl CrashDevice {
     }
 }
 
-fn put_block(image: &mut [u8], block: u64, bytes: Option<&[u8]>) {
-    let at = block as usize * BLOCK_SIZE;
-    let place = &mut image[at..at + BLOCK_SIZE];
-    match bytes {
-        Some(bytes) => place.copy_from_slice(bytes),
-        None => place.fill(0),
-    }
-}
-
 fn injected(what: &'static str, lba: Lba) -> DeviceError {
     DeviceError::Io {
         what,
@@ -155,9 +214,65 @@ impl State {
         }
     }
 
-    fn add(&mut self, block: u64, bytes: Option<&[u8]>, forgotten: bool) {
+    /// Does a request and, if that is wanted, remembers it.
+    fn take(&mut self, request: Request) {
+        self.apply(&request);
+        if let Some(recording) = &mut self.recording {
+            recording.push(request);
+        }
+    }
+
+    fn apply(&mut self, request: &Request) {
+        self.requests += 1;
+        match request {
+            Request::Write {
+                lba,
+                blocks,
+                failed,
+                ..
+            } => self.write(*lba, blocks, *failed),
+            Request::Trim { lba, blocks } => {
+                for block in lba.0..lba.0 + blocks {
+                    self.add(block, None, false);
+                    self.current.set(Lba(block), None);
+                }
+            }
+            Request::Flush { failed } => self.flush(*failed),
+        }
+    }
+
+    fn write(&mut self, lba: Lba, blocks: &[Block], failed: bool) {
+        self.writes += 1;
+        for (i, block) in blocks.iter().enumerate() {
+            let at = lba.0 + i as u64;
+            self.add(at, Some(block.clone()), failed);
+            if !failed || i < blocks.len() / 2 {
+                self.current.set(Lba(at), Some(block.clone()));
+            }
+        }
+    }
+
+    fn flush(&mut self, failed: bool) {
+        self.flushes += 1;
+        if failed {
+            let all = self.versions.values_mut().flatten();
+            all.for_each(|version| version.forgotten = true);
+            return;
+        }
+        let durable = &mut self.durable;
+        self.versions
+            .retain(|block, versions| match versions.last() {
+                Some(last) if !last.forgotten => {
+                    durable.set(Lba(*block), last.block.clone());
+                    false
+                }
+                _ => true,
+            });
+    }
+
+    fn add(&mut self, block: u64, bytes: Option<Block>, forgotten: bool) {
         let version = Version {
-            bytes: bytes.map(Box::from),
+            block: bytes,
             forgotten,
         };
         self.versions.entry(block).or_default().push(version);
@@ -171,26 +286,24 @@ impl BlockDevice for CrashDevice {
 
     fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {
         check_request("read", lba, buf.len(), self.blocks)?;
-        let at = lba.0 as usize * BLOCK_SIZE;
         let state = &mut *self.state.lock();
         state.draw_power("read", lba)?;
-        buf.copy_from_slice(&state.current[at..at + buf.len()]);
+        state.current.read(lba, buf);
         Ok(())
     }
 
-    fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
-        let blocks = check_request("write", lba, bytes.len(), self.blocks)?;
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        check_request("write", lba, bytes.len(), self.blocks)?;
         let state = &mut *self.state.lock();
         state.draw_power("write", lba)?;
-        let fails = state.fail_write.is_some_and(|n| n == state.writes);
-        state.writes += 1;
-        for (i, block) in bytes.chunks_exact(BLOCK_SIZE).enumerate() {
-            state.add(lba.0 + i as u64, Some(block), fails);
-            if !fails || (i as u64) < blocks / 2 {
-                put_block(&mut state.current, lba.0 + i as u64, Some(block));
-            }
-        }
-        if fails {
+        let failed = state.fail_write.is_some_and(|n| n == state.writes);
+        state.take(Request::Write {
+            lba,
+            blocks: bytes.chunks_exact(BLOCK_SIZE).map(Block::new).collect(),
+            class,
+            failed,
+        });
+        if failed {
             Err(injected("write", lba))
         } else {
             Ok(())
@@ -201,36 +314,19 @@ impl BlockDevice for CrashDevice {
         check_range("trim", lba, blocks, self.blocks)?;
         let state = &mut *self.state.lock();
         state.draw_power("trim", lba)?;
-        for block in lba.0..lba.0 + blocks {
-            state.add(block, None, false);
-            put_block(&mut state.current, block, None);
-        }
+        state.take(Request::Trim { lba, blocks });
         Ok(())
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
         let state = &mut *self.state.lock();
         state.draw_power("flush", Lba(0))?;
-        let fails = state.fail_flush.is_some_and(|n| n == state.flushes);
-        state.flushes += 1;
-        if fails {
-            state
-                .versions
-                .values_mut()
-                .flatten()
-                .for_each(|v| v.forgotten = true);
-            return Err(injected("flush", Lba(0)));
+        let failed = state.fail_flush.is_some_and(|n| n == state.flushes);
+        state.take(Request::Flush { failed });
+        if failed {
+            Err(injected("flush", Lba(0)))
+        } else {
+            Ok(())
         }
-        let durable = &mut state.durable;
-        state
-            .versions
-            .retain(|block, versions| match versions.last() {
-                Some(last) if !last.forgotten => {
-                    put_block(durable, *block, last.bytes.as_deref());
-                    false
-                }
-                _ => true,
-            });
-        Ok(())
     }
 }

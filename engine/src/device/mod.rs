@@ -15,6 +15,7 @@
 mod aligned;
 mod crash;
 mod file;
+mod image;
 mod mem;
 mod overlay;
 mod pm;
@@ -23,8 +24,9 @@ mod uring;
 mod volume;
 
 pub use aligned::AlignedBuf;
-pub use crash::CrashDevice;
+pub use crash::{CrashDevice, Request};
 pub use file::FileDevice;
+pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
 pub use pm::{LINE_SIZE, MemPm, PmDevice};

@@ -48,7 +48,7 @@ pub(crate) use block::Header as BlockHeader;
 pub use block::{BLOCK_HEADER, BLOCK_PAYLOAD};
 pub use log::Log;
 pub use record::{Frame, MAX_RECORD_BYTES, Record, RecordDamage, next_frame};
-pub use replay::replay;
+pub use replay::{replay, replay_to};
 
 use crate::types::{Lba, Lsn};
 

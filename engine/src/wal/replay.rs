@@ -36,13 +36,48 @@ pub fn replay(
     region: LogRegion,
     epoch: u32,
     from: Lsn,
-    mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
+    visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> Result<LogEnd> {
-    walk(volume, region, epoch, from, &mut |lsn, body| {
+    let blocks = Blocks::new(volume, region, from, region.blocks);
+    let end = walk(
+        blocks,
+        epoch,
+        from,
+        End::ToFind,
+        &mut decoded(region, visit),
+    )?;
+    Ok(end)
+}
+
+/// As [`replay`], of a log whose end is known from an earlier pass: reads no block behind it.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_to(
+    volume: &Volume,
+    region: LogRegion,
+    epoch: u32,
+    from: Lsn,
+    end: &LogEnd,
+    visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
+) -> Result<()> {
+    let blocks = block_of(end.next_start.0) - block_of(from.0);
+    if blocks > 0 {
+        let blocks = Blocks::new(volume, region, from, blocks);
+        walk(blocks, epoch, from, End::Known, &mut decoded(region, visit))?;
+    }
+    Ok(())
+}
+
+fn decoded(
+    region: LogRegion,
+    mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
+) -> impl FnMut(Lsn, &[u8]) -> Result<()> {
+    move |lsn, body| {
         let record =
             Record::decode(body).map_err(|damage| damaged(region, block_of(lsn.0 - 1), &damage))?;
         visit(lsn, record)
-    })
+    }
 }
 
 fn damaged(region: LogRegion, index: u64, damage: &RecordDamage) -> Error {
@@ -61,19 +96,21 @@ struct Blocks<'a> {
     buf: AlignedBuf,
     first: u64,
     loaded: u64,
-    /// One lap behind the start: no block from here on is of this log.
+    /// At the latest one lap behind the start: no block from here on is of this log.
     limit: u64,
 }
 
 impl<'a> Blocks<'a> {
-    fn new(volume: &'a Volume, region: LogRegion, from: u64) -> Blocks<'a> {
+    /// At most `blocks` blocks, from the one with position `from` in it.
+    fn new(volume: &'a Volume, region: LogRegion, from: Lsn, blocks: u64) -> Blocks<'a> {
+        let first = block_of(from.0);
         Blocks {
             volume,
             region,
-            buf: AlignedBuf::zeroed(CHUNK as usize * BLOCK_SIZE),
-            first: from,
+            buf: AlignedBuf::zeroed(CHUNK.min(blocks) as usize * BLOCK_SIZE),
+            first,
             loaded: 0,
-            limit: from + region.blocks,
+            limit: first + blocks,
         }
     }
 
@@ -84,7 +121,8 @@ impl<'a> Blocks<'a> {
         }
         if !(self.first..self.first + self.loaded).contains(&index) {
             let to_wrap = self.region.blocks - index % self.region.blocks;
-            let n = CHUNK.min(to_wrap).min(self.limit - index);
+            let room = (self.buf.len() / BLOCK_SIZE) as u64;
+            let n = room.min(to_wrap).min(self.limit - index);
             let buf = &mut self.buf[..n as usize * BLOCK_SIZE];
             self.volume
                 .read(self.region.lba(index), buf, IoClass::Log)?;
@@ -121,17 +159,23 @@ struct Walk<'v> {
 }
 
 /// [`replay`] without decoding: `visit` gets the bodies.
-pub(super) fn walk(
-    volume: &Volume,
-    region: LogRegion,
+/// Whether the end of the log is to be found, and proved to be one, or was in an earlier pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    ToFind,
+    Known,
+}
+
+fn walk(
+    mut blocks: Blocks<'_>,
     epoch: u32,
     from: Lsn,
+    end: End,
     visit: Visit<'_>,
 ) -> Result<LogEnd> {
     let start = block_of(from.0);
-    let mut blocks = Blocks::new(volume, region, start);
     let mut walk = Walk {
-        region,
+        region: blocks.region,
         from,
         visit,
         epoch,
@@ -158,7 +202,9 @@ pub(super) fn walk(
         index += 1;
     };
     walk.check_start(index)?;
-    walk.look_ahead(&mut blocks, index)?;
+    if end == End::ToFind {
+        walk.look_ahead(&mut blocks, index)?;
+    }
     let next_start = walk.end.0.next_multiple_of(B);
     Ok(LogEnd {
         end: walk.end,

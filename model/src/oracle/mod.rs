@@ -7,9 +7,23 @@
 //! | [`engines`] | our own engines |
 //! | [`events`] | whether what our engine does is what its spec allows |
 
+pub mod campaign;
+pub mod crash;
+pub mod differential;
 pub mod engine;
 pub mod engines;
 pub mod events;
+pub mod finding;
+pub mod generate;
+pub mod panics;
+pub mod program;
+pub mod reference;
+pub mod session;
+pub mod shrink;
 pub mod value;
 
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise};
+pub use finding::{Check, Finding};
+pub use program::{CrashPoint, Keep, KeyNo, Op, Program};
+pub use reference::Reference;
+pub use session::{Tally, execute};

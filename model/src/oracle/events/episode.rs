@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::CrashDevice;
+use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{Kv, Lsn, Result, Store, Survey, Task, survey};
 
 use super::record::{Entry, Heard, Recorder, on_behalf_of};
@@ -46,7 +46,7 @@ enum Client {
 /// How a life ends.
 enum End {
     /// The power goes; the device keeps this.
-    Power(Vec<u8>),
+    Power(Image),
     /// The process ends.
     Process,
 }

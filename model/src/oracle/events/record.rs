@@ -7,7 +7,7 @@ use std::time::Duration;
 use treering_engine::Survey;
 
 use super::rng::Rng;
-use treering_engine::device::CrashDevice;
+use treering_engine::device::{CrashDevice, Image};
 use treering_engine::events::{Event, Observer};
 use treering_engine::sync::Mutex;
 
@@ -153,7 +153,7 @@ struct State {
     writes: u64,
     trap: Option<Trap>,
     /// What the trap's crash left; nothing is heard any more.
-    image: Option<Vec<u8>>,
+    image: Option<Image>,
     /// Where whoever is heard waits a little, for others to come in between; none: nobody does.
     dawdle: Option<Rng>,
 }
@@ -196,7 +196,7 @@ impl Recorder {
     }
 
     /// What the trap caught, if it has sprung; sets it no more and listens again.
-    pub fn sprung(&self) -> Option<Vec<u8>> {
+    pub fn sprung(&self) -> Option<Image> {
         let mut state = self.state.lock();
         state.image.take().inspect(|_| state.trap = None)
     }

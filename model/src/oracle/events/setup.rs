@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use treering_engine::device::{BlockDevice, CrashDevice};
+use treering_engine::device::{BlockDevice, CrashDevice, Image};
 use treering_engine::{
     BLOCK_SIZE, Durability, Kv, Options, PageId, PageStoreKind, Result, Store, SystemClock,
     TablePersist, required_blocks, survey,
@@ -73,11 +73,13 @@ const FRAMES: u64 = 16;
 const KEY_BYTES: usize = 5;
 
 /// A store on a device, at rest, and how to speak of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Setup {
     variant: Variant,
     options: Options,
     image: Vec<u8>,
+    /// The same, in blocks that devices share.
+    disk: Image,
     /// The key of each leaf, in order.
     pub keys: Vec<Vec<u8>>,
     /// Which page holds which key.
@@ -147,10 +149,12 @@ impl Setup {
         store.close()?;
         drop(open(&device, &options, None)?);
         let found = survey(device.clone())?;
+        let image = contents(&device)?;
         let setup = Setup {
             variant,
             options,
-            image: contents(&device)?,
+            disk: Image::from(image.clone()),
+            image,
             keys,
             pages,
             scale: Scale {
@@ -199,6 +203,7 @@ impl Setup {
             variant,
             options: variant.options(),
             image: image.to_vec(),
+            disk: Image::from(image.to_vec()),
             keys: names.into_iter().map(String::into_bytes).collect(),
             pages: pages.into_iter().map(PageId).zip(keys).collect(),
             scale: Scale {
@@ -212,7 +217,7 @@ impl Setup {
     /// A device that holds the store durably.
     #[must_use]
     pub fn device(&self) -> Arc<CrashDevice> {
-        Arc::new(CrashDevice::from_image(self.image.clone()))
+        Arc::new(CrashDevice::from_image(self.disk.clone()))
     }
 
     /// Opens the store on `device`, as the spec finds it at its beginning: what opening does is not heard.

@@ -1,0 +1,77 @@
+//! Flags of `treering oracle`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::units;
+
+/// Flags of `treering oracle`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering oracle                                       every mode on every variant of our B-tree: a minute\n  \
+    treering oracle --mode crash --budget 10m             ten minutes of power cuts\n  \
+    treering oracle --engine btree:cow --mode differential --ops 5000 --runs 1000\n  \
+    treering oracle --replay found.program                what was found, again\n  \
+    cargo run --release --features redb -- oracle --engine redb\n\n\
+    Modes: differential (random programs beside a reference map), crash (every way, or a sample of the ways, in which a power cut could have \
+    ended a program, and recovery from it), concurrent (threads, judged for linearizability), events (the engine's protocol steps, judged by the \
+    mirror of WalRecovery).\n\
+    The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
+    Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]
+pub(crate) struct OracleArgs {
+    /// All variants of one of our trees: btree
+    #[arg(long, value_name = "TREE", conflicts_with = "engine")]
+    pub(crate) tree: Option<String>,
+    /// One engine: btree:in-place, btree:cow, btree:cow-lazy, or another that is in this build
+    #[arg(long, value_name = "NAME")]
+    pub(crate) engine: Option<String>,
+    /// How it is judged
+    #[arg(long, value_name = "MODE", default_value = "all")]
+    pub(crate) mode: ModeArg,
+    /// Operations of a program [default: 1,000; crash 200]
+    #[arg(long, value_name = "N", value_parser = units::small_count)]
+    pub(crate) ops: Option<u32>,
+    /// Programs for each mode and engine [default: 500; crash 60; without end if there is a budget]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) runs: Option<u64>,
+    /// Threads [default: as many as there are processors]
+    #[arg(long, value_name = "N", value_parser = units::small_count)]
+    pub(crate) threads: Option<u32>,
+    /// How long in all; every mode and engine gets the same share of it
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub(crate) budget: Option<u64>,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Run a saved program instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "mode", "ops", "runs", "threads", "budget", "seed"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Switch every seeded bug of our engine on, one at a time: each must be caught by the check that is named for it
+    #[arg(long, conflicts_with_all = ["tree", "engine", "mode", "ops", "replay"])]
+    pub(crate) mutations: bool,
+    /// Only the mutations of these names
+    #[arg(long, value_name = "NAME", requires = "mutations")]
+    pub(crate) only: Vec<String>,
+    /// Where the program goes that shows what was found [default: oracle-ENGINE-SEED.program, here]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Write it as JSON; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// How an engine is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Random programs beside a reference map
+    Differential,
+    /// Power cuts
+    Crash,
+    /// Threads
+    Concurrent,
+    /// Protocol events
+    Events,
+    /// All of these
+    All,
+}

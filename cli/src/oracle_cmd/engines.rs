@@ -1,0 +1,63 @@
+//! Engines by name: ours, and those that this build was asked to have.
+
+use treering_model::oracle::Engine;
+use treering_model::oracle::engines::{BTree, Geometry};
+
+use crate::failure::Failure;
+
+/// Those of other people that could be in a build.
+const FOREIGN: [&str; 5] = ["bf-tree", "fjall", "heed", "redb", "sled"];
+
+#[cfg(any(
+    feature = "bf-tree",
+    feature = "fjall",
+    feature = "heed",
+    feature = "redb",
+    feature = "sled"
+))]
+fn foreign(name: &str) -> Option<Box<dyn Engine>> {
+    treering_adapters::engine(name)
+}
+
+#[cfg(not(any(
+    feature = "bf-tree",
+    feature = "fjall",
+    feature = "heed",
+    feature = "redb",
+    feature = "sled"
+)))]
+fn foreign(_: &str) -> Option<Box<dyn Engine>> {
+    None
+}
+
+/// The engine of that name.
+pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
+    if let Some(ours) = BTree::named(name, Geometry::Tiny) {
+        return Ok(Box::new(ours));
+    }
+    if let Some(theirs) = foreign(name) {
+        return Ok(theirs);
+    }
+    if FOREIGN.contains(&name) {
+        return Err(Failure::cannot_run(format!(
+            "engine {name} is not in this build: `cargo run --release --features {name} -- oracle …` builds it in"
+        )));
+    }
+    let known: Vec<&str> = BTree::NAMES.into_iter().chain(FOREIGN).collect();
+    Err(Failure::usage(format!(
+        "--engine {name}: expected one of {}",
+        known.join(", ")
+    )))
+}
+
+/// What `--tree` and `--engine` select.
+pub(super) fn selected(
+    tree: Option<&str>,
+    engine: Option<&str>,
+) -> Result<Vec<Box<dyn Engine>>, Failure> {
+    match (tree, engine) {
+        (_, Some(name)) => Ok(vec![named(name)?]),
+        (None | Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
+        (Some(other), None) => Err(Failure::usage(format!("--tree {other}: expected btree"))),
+    }
+}

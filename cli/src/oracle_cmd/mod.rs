@@ -1,0 +1,150 @@
+//! `treering oracle`: breaks key-value engines.
+//!
+//! | room | what |
+//! |---|---|
+//! | [`engines`] | engines by name |
+//! | [`runs`] | one mode on one engine |
+//! | [`report`] | what is printed, and the JSON |
+
+mod engines;
+mod report;
+mod runs;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use treering_model::oracle::campaign::Plan;
+use treering_model::oracle::differential::Failure as Found;
+use treering_model::oracle::{Engine, Finding, Program, crash, execute, session};
+
+use crate::args::{ModeArg, OracleArgs};
+use crate::failure::Failure;
+use crate::output::{Output, say};
+use report::{Report, Row};
+
+/// Runs the command.
+pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
+    let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
+    let save = (args.save.as_deref().map(|path| Output::new("--save", path))).transpose()?;
+    if let Some(file) = &args.replay {
+        return replay(file, args.engine.as_deref(), json.as_ref());
+    }
+    let engines = engines::selected(args.tree.as_deref(), args.engine.as_deref())?;
+    let modes = match args.mode {
+        ModeArg::All => runs::Mode::ALL.to_vec(),
+        ModeArg::Differential => vec![runs::Mode::Differential],
+        ModeArg::Crash => vec![runs::Mode::Crash],
+        ModeArg::Concurrent => vec![runs::Mode::Concurrent],
+        ModeArg::Events => vec![runs::Mode::Events],
+    };
+    let mut jobs = Vec::new();
+    for engine in &engines {
+        for mode in &modes {
+            match mode.judges(engine.as_ref()) {
+                Ok(()) => jobs.push((engine.as_ref(), *mode)),
+                Err(why) if args.mode == ModeArg::All => say_skipped(engine.as_ref(), *mode, why)?,
+                Err(why) => return Err(Failure::usage(format!("{}: {why}", engine.name()))),
+            }
+        }
+    }
+    let mut report = Report::default();
+    for (engine, mode) in &jobs {
+        let plan = plan(args, *mode, jobs.len());
+        let row = runs::run(*engine, *mode, &plan);
+        say(row.line().as_bytes())?;
+        if let Some((seed, found)) = &row.failure {
+            let file = keep(*engine, *seed, found, save.as_ref())?;
+            say(report::story(&found.program, &found.finding, &file).as_bytes())?;
+        }
+        report.rows.push(row);
+    }
+    if let Some(json) = &json {
+        json.write(&report.json())?;
+    }
+    verdict(&report)
+}
+
+fn say_skipped(engine: &dyn Engine, mode: runs::Mode, why: &str) -> Result<(), Failure> {
+    say(format!("{} {}: not judged, as {why}\n", engine.name(), mode.name()).as_bytes())
+}
+
+fn plan(args: &OracleArgs, mode: runs::Mode, jobs: usize) -> Plan {
+    let budget = (args.budget).map(|ns| Duration::from_nanos(ns / jobs.max(1) as u64));
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let (runs, operations) = mode.defaults();
+    Plan {
+        seed: args.seed,
+        runs: args
+            .runs
+            .unwrap_or(if budget.is_some() { u64::MAX } else { runs }),
+        budget,
+        operations: args.ops.map_or(operations, |n| n as usize),
+        threads: args.threads.map_or(processors, |n| n as usize),
+    }
+}
+
+/// Saves the program that shows a violation.
+fn keep(
+    engine: &dyn Engine,
+    seed: u64,
+    found: &Found,
+    save: Option<&Output>,
+) -> Result<String, Failure> {
+    let text = (found.program).save(&engine.name(), Some(&found.finding.to_string()));
+    let default = format!("oracle-{}-{seed}.program", engine.name().replace(':', "-"));
+    let (target, name) = match save {
+        Some(Output::File(path)) => (Output::File(path.clone()), path.display().to_string()),
+        Some(Output::Stdout) => (Output::Stdout, "-".into()),
+        None => (Output::File(PathBuf::from(&default)), default),
+    };
+    target.write(text.as_bytes())?;
+    Ok(name)
+}
+
+fn verdict(report: &Report) -> Result<(), Failure> {
+    let rows = &report.rows;
+    if let Some(row) = rows.iter().find(|row| row.finding.is_some()) {
+        let (engine, mode) = (&row.engine, row.mode.name());
+        let finding = row.finding.as_ref().map(Finding::to_string);
+        let said = finding.unwrap_or_default();
+        return Err(Failure::found(format!("{engine} {mode}: {said}")));
+    }
+    let missing: Vec<String> = (rows.iter().filter(|row| !row.never.is_empty()))
+        .map(|row| {
+            let (engine, mode, never) = (&row.engine, row.mode.name(), row.never.join(", "));
+            format!("{engine} {mode}: never reached: {never}")
+        })
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::not_reached(missing.join("; ")))
+}
+
+/// Runs a saved program on the engine that it was found on, or on another.
+fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(), Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::file(&name, &e))?;
+    let saved = Program::parse(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
+    let engine = engines::named(other.unwrap_or(&saved.engine))?;
+    let program = &saved.program;
+    session::fits(engine.as_ref(), program).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
+    let result = if program.crashes.is_empty() {
+        execute(engine.as_ref(), program).map(drop)
+    } else {
+        runs::Mode::Crash
+            .judges(engine.as_ref())
+            .map_err(|why| Failure::usage(format!("{name}: {}: {why}", engine.name())))?;
+        crash::replay(engine.as_ref(), program)
+    };
+    let row = Row::replayed(engine.name(), program, result.err());
+    say(row.line().as_bytes())?;
+    let report = Report { rows: vec![row] };
+    if let Some(json) = json {
+        json.write(&report.json())?;
+    }
+    if let Some(finding) = &report.rows[0].finding {
+        say(report::story(program, finding, &name).as_bytes())?;
+    }
+    verdict(&report)
+}

@@ -1,0 +1,221 @@
+//! What `treering oracle` says: a line for each run, a story for each violation, and `treering.oracle/1`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use treering_model::oracle::crash::{Phase, Point};
+use treering_model::oracle::differential::Failure as Found;
+use treering_model::oracle::{Finding, Program, Tally};
+
+use super::runs::Mode;
+
+/// One mode on one engine.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) engine: String,
+    pub(super) mode: Mode,
+    /// Programs.
+    pub(super) runs: u64,
+    pub(super) elapsed: Duration,
+    pub(super) tally: Tally,
+    /// Distinct ones.
+    pub(super) crash_states: u64,
+    /// Times that a store was opened after a crash and judged.
+    pub(super) recoveries: u64,
+    pub(super) points: BTreeMap<(Phase, Point), u64>,
+    /// What was to be exercised and never was.
+    pub(super) never: Vec<String>,
+    pub(super) finding: Option<Finding>,
+    /// The seed of the program that failed, and the smallest program that does.
+    pub(super) failure: Option<(u64, Box<Found>)>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) rows: Vec<Row>,
+}
+
+impl Row {
+    pub(super) fn new(engine: String, mode: Mode) -> Row {
+        Row {
+            engine,
+            mode,
+            runs: 0,
+            elapsed: Duration::ZERO,
+            tally: Tally::default(),
+            crash_states: 0,
+            recoveries: 0,
+            points: BTreeMap::new(),
+            never: Vec::new(),
+            finding: None,
+            failure: None,
+        }
+    }
+
+    /// A program that was run again.
+    pub(super) fn replayed(engine: String, program: &Program, finding: Option<Finding>) -> Row {
+        let mode = if program.crashes.is_empty() {
+            Mode::Differential
+        } else {
+            Mode::Crash
+        };
+        let mut row = Row::new(engine, mode);
+        row.runs = 1;
+        row.tally.operations = program.ops.len() as u64;
+        row.finding = finding;
+        row
+    }
+
+    pub(super) fn note(
+        &mut self,
+        runs: u64,
+        elapsed: Duration,
+        failure: Option<(u64, Box<Found>)>,
+    ) {
+        self.runs = runs;
+        self.elapsed = elapsed;
+        self.finding = failure.as_ref().map(|(_, found)| found.finding.clone());
+        self.failure = failure;
+    }
+
+    fn verdict(&self) -> &'static str {
+        match (&self.finding, self.never.is_empty()) {
+            (Some(_), _) => "violated",
+            (None, false) => "not-exercised",
+            (None, true) => "holds",
+        }
+    }
+
+    /// As it is printed.
+    pub(super) fn line(&self) -> String {
+        let mut line = format!(
+            "{:<16} {:<13} {:<13}",
+            self.engine,
+            self.mode.name(),
+            self.verdict()
+        );
+        let _ = write!(
+            line,
+            " {} programs, {} operations",
+            self.runs, self.tally.operations
+        );
+        let per_second = |n: u64| n as f64 / self.elapsed.as_secs_f64().max(1e-9);
+        if self.recoveries > 0 {
+            let _ = write!(
+                line,
+                ", {} crash states, {} recoveries ({:.0}/s)",
+                self.crash_states,
+                self.recoveries,
+                per_second(self.recoveries)
+            );
+        } else if !self.elapsed.is_zero() {
+            let _ = write!(line, " ({:.0}/s)", per_second(self.tally.operations));
+        }
+        let tally = &self.tally;
+        if tally.splits + tally.merges + tally.evictions + tally.checkpoints > 0 {
+            let _ = write!(
+                line,
+                ", {} splits, {} merges, {} evictions, {} checkpoints",
+                tally.splits, tally.merges, tally.evictions, tally.checkpoints
+            );
+        }
+        if !self.elapsed.is_zero() {
+            let _ = write!(line, ", {:.1} s", self.elapsed.as_secs_f64());
+        }
+        line.push('\n');
+        for ((phase, point), n) in &self.points {
+            let what = format!("cut in {} at a {}", phase.name(), point.name());
+            let _ = writeln!(line, "  {what:<34} {n:>10}");
+        }
+        line
+    }
+
+    fn json(&self) -> Value {
+        let tally = &self.tally;
+        let points: Vec<Value> = (self.points.iter())
+            .map(|((phase, point), n)| json!({"phase": phase, "point": point, "crashes": n}))
+            .collect();
+        json!({
+            "engine": self.engine,
+            "mode": self.mode.name(),
+            "verdict": self.verdict(),
+            "programs": self.runs,
+            "operations": tally.operations,
+            "crash_states": self.crash_states,
+            "recoveries": self.recoveries,
+            "crash_points": points,
+            "histories": 0,
+            "failed_operations": tally.failed,
+            "power_cuts": tally.crashes,
+            "splits": tally.splits,
+            "merges": tally.merges,
+            "evictions": tally.evictions,
+            "checkpoints": tally.checkpoints,
+            "never_reached": self.never,
+            "seconds": self.elapsed.as_secs_f64(),
+            "finding": self.finding.as_ref().map(|finding| json!({
+                "check": finding.check,
+                "operation": finding.operation,
+                "what": finding.what,
+                "expected": finding.expected,
+                "found": finding.found,
+            })),
+            "seed": self.failure.as_ref().map(|(seed, _)| seed),
+        })
+    }
+}
+
+impl Report {
+    pub(super) fn json(&self) -> Vec<u8> {
+        let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
+        let document = json!({
+            "schema": "treering.oracle/1",
+            "complete": true,
+            "runs": rows,
+            "mutations": [],
+        });
+        let mut text = serde_json::to_vec_pretty(&document).expect("numbers and strings are JSON");
+        text.push(b'\n');
+        text
+    }
+}
+
+/// Operations of a story that are printed.
+const MOST: usize = 40;
+
+/// A violation: the program, what was expected and what was found, and how to see it again.
+pub(super) fn story(program: &Program, finding: &Finding, file: &str) -> String {
+    let mut text = String::new();
+    let skipped = program.ops.len().saturating_sub(MOST);
+    if skipped > 0 {
+        let _ = writeln!(
+            text,
+            "     … {skipped} operations before these, in the file"
+        );
+    }
+    for (i, op) in program.ops.iter().enumerate().skip(skipped) {
+        let mark = if finding.operation == Some(i + 1) {
+            ">"
+        } else {
+            " "
+        };
+        let _ = writeln!(text, "{mark}{:>4}  {}", i + 1, program.line(op));
+    }
+    for (i, crash) in program.crashes.iter().enumerate() {
+        let place = if i == 0 { "the run" } else { "recovery" };
+        let _ = writeln!(
+            text,
+            "      the power goes after device request {} of {place}",
+            crash.after_request
+        );
+    }
+    let _ = writeln!(text, "  check     {}", finding.check);
+    let _ = writeln!(text, "  at        {}", finding.what);
+    let _ = writeln!(text, "  expected  {}", finding.expected);
+    let _ = writeln!(text, "  found     {}", finding.found);
+    let _ = writeln!(text, "  again     treering oracle --replay {file}");
+    text
+}

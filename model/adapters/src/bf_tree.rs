@@ -1,0 +1,218 @@
+//! Bf-Tree as its authors publish it: mini-pages in a circular buffer over 4 KiB leaf pages in a file.
+//!
+//! What the crate documents as complete is used, nothing else. Its log is "incomplete, internal use only", so a store outlives
+//! its process by snapshots alone: `sync` takes one, `open` recovers the last one, and so does a store that is dropped. Recovery
+//! goes on writing to the file that it recovered from, hence the copy:
+//!
+//! ```text
+//! snapshot   what the last sync left; written beside and renamed by the engine
+//! pages      the leaf pages of the open tree; made anew at every open
+//! ```
+//!
+//! Refused by the engine: empty keys, empty values, and records under two bytes. Every value carries one byte in front here, so
+//! that empty values can be judged. An iterator holds a page lock until it is dropped, so a scan reads in batches and calls back
+//! between them.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField};
+use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+use crate::Adapter;
+use crate::common::{Writes, folder, foreign};
+
+const NAME: &str = "bf-tree";
+
+pub(crate) const ADAPTER: Adapter = Adapter {
+    name: NAME,
+    judged: "differential and concurrent runs, reopening from snapshots; no crash runs, because it opens files itself and its \
+             log is unfinished; no empty keys, which it refuses",
+    engine: || Box::new(Bf),
+};
+
+const MAX_KEY: usize = 128;
+const MAX_RECORD: usize = 1600;
+
+/// The byte in front of every value.
+const MARK: u8 = b'=';
+
+/// Small enough that mini-pages are evicted, sixteen leaf pages large.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Records a batch of a scan.
+const BATCH: usize = 64;
+
+struct Bf;
+
+impl Engine for Bf {
+    fn name(&self) -> String {
+        NAME.into()
+    }
+
+    fn disk(&self) -> DiskKind {
+        DiskKind::Folder
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::OnSync
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_key: MAX_KEY,
+            max_record: MAX_RECORD,
+            empty_key: false,
+        }
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        let folder = folder(NAME, disk)?;
+        let (snapshot, pages) = (folder.join("snapshot"), folder.join("pages"));
+        let tree = if snapshot.exists() {
+            std::fs::copy(&snapshot, &pages).map_err(told)?;
+            BfTree::new_from_cpr_snapshot(&pages, true, None, None, None)
+        } else {
+            if pages.exists() {
+                std::fs::remove_file(&pages).map_err(told)?;
+            }
+            BfTree::with_config(config(&pages), None)
+        };
+        let tree = tree.map_err(|error| foreign(NAME, format!("{error:?}")))?;
+        Ok(Arc::new(Store {
+            tree,
+            snapshot,
+            one_snapshot: Mutex::new(()),
+            writes: Writes::default(),
+        }))
+    }
+}
+
+fn config(pages: &Path) -> Config {
+    let mut config = Config::new(pages, BUFFER_BYTES);
+    config
+        .use_snapshot(true)
+        .cb_min_record_size(2)
+        .cb_max_record_size(MAX_RECORD + 1)
+        // One more than a key has: a scan goes on from the last key with a zero behind.
+        .cb_max_key_len(MAX_KEY + 1);
+    config
+}
+
+fn told(error: std::io::Error) -> Error {
+    foreign(NAME, error)
+}
+
+struct Store {
+    tree: BfTree,
+    snapshot: PathBuf,
+    /// The engine skips a snapshot that is asked for during another, which would be a sync that did nothing.
+    one_snapshot: Mutex<()>,
+    writes: Writes,
+}
+
+impl Store {
+    /// Reads up to [`BATCH`] records from `from` on. The locks of the iterator are gone when it returns.
+    fn batch(&self, from: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let fields = ScanReturnField::KeyAndValue;
+        let mut records = Vec::new();
+        let mut buffer = [0; MAX_KEY + 1 + MAX_RECORD + 1];
+        let mut iter = self
+            .tree
+            .scan_with_count(from, BATCH, fields)
+            .map_err(|error| foreign(NAME, format!("{error:?}")))?;
+        while let Some((key_len, value_len)) = iter.next(&mut buffer) {
+            let (key, rest) = buffer.split_at(key_len);
+            records.push((key.to_vec(), unmark(&rest[..value_len])?.to_vec()));
+        }
+        Ok(records)
+    }
+
+    fn take_snapshot(&self) {
+        let _one = self
+            .one_snapshot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.tree.cpr_snapshot(&self.snapshot);
+    }
+}
+
+fn unmark(value: &[u8]) -> Result<&[u8]> {
+    match value {
+        [MARK, value @ ..] => Ok(value),
+        _ => Err(foreign(
+            NAME,
+            format!("gave back {value:02x?}, which was never written"),
+        )),
+    }
+}
+
+impl Kv for Store {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let mut buffer = [0; MAX_RECORD + 1];
+        match self.tree.read(key, &mut buffer) {
+            LeafReadResult::Found(len) => {
+                value.extend_from_slice(unmark(&buffer[..len as usize])?);
+                Ok(true)
+            }
+            LeafReadResult::Deleted | LeafReadResult::NotFound => Ok(false),
+            LeafReadResult::InvalidKey => Err(foreign(NAME, "the key is not valid")),
+        }
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        let mut marked = Vec::with_capacity(value.len() + 1);
+        marked.push(MARK);
+        marked.extend_from_slice(value);
+        match self.tree.insert(key, &marked) {
+            LeafInsertResult::Success => Ok(self.writes.next()),
+            LeafInsertResult::InvalidKV(why) => Err(foreign(NAME, why)),
+        }
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        self.tree.delete(key);
+        Ok(self.writes.next())
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        // The empty key cannot be looked for; the least key that can be there is a single zero.
+        let mut from = if from.is_empty() {
+            vec![0]
+        } else {
+            from.to_vec()
+        };
+        loop {
+            let records = self.batch(&from)?;
+            for (key, value) in &records {
+                if visit(key, value) == ControlFlow::Break(()) {
+                    return Ok(());
+                }
+            }
+            match records.last() {
+                Some((last, _)) if records.len() == BATCH => {
+                    from.clone_from(last);
+                    from.push(0);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn sync(&self, _lsn: Lsn) -> Result<()> {
+        self.take_snapshot();
+        Ok(())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // After a panic of the engine its locks may never come free again.
+        if !std::thread::panicking() {
+            self.take_snapshot();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What adapters need: the disk they asked for, errors in the engine's own words, write numbers.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use treering_engine::device::BlockDevice;
+use treering_engine::{Error, Lsn};
+use treering_model::oracle::Disk;
+
+/// Longest key for engines that take far longer ones: a quarter of a page, so that an inner node holds few.
+pub(crate) const LONG_KEY: usize = 1024;
+
+/// Largest record for engines that take far larger ones: it spans four pages, so that overflow pages and blobs are met.
+pub(crate) const LARGE_RECORD: usize = 16 << 10;
+
+/// A failure in the engine's own words.
+pub(crate) fn foreign(engine: &'static str, why: impl Display) -> Error {
+    Error::Foreign {
+        engine,
+        why: why.to_string(),
+    }
+}
+
+/// The folder that an engine asked for.
+pub(crate) fn folder<'d>(engine: &'static str, disk: &'d Disk) -> Result<&'d Path, Error> {
+    match disk {
+        Disk::Folder(path) => Ok(path),
+        Disk::Blocks(_) => Err(foreign(engine, "wants a folder, got a device of blocks")),
+    }
+}
+
+/// The device that an engine asked for.
+pub(crate) fn device(engine: &'static str, disk: &Disk) -> Result<Arc<dyn BlockDevice>, Error> {
+    match disk {
+        Disk::Blocks(device) => Ok(device.clone()),
+        Disk::Folder(_) => Err(foreign(engine, "wants a device of blocks, got a folder")),
+    }
+}
+
+/// Numbers the writes of an engine that has no LSN to show. A number is drawn when the write has returned, so whatever makes
+/// all finished writes durable makes those up to any number drawn so far durable.
+#[derive(Default)]
+pub(crate) struct Writes(AtomicU64);
+
+impl Writes {
+    pub(crate) fn next(&self) -> Lsn {
+        Lsn(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}

@@ -1,0 +1,112 @@
+//! fjall: a log-structured merge tree, behind a journal.
+//!
+//! The memtable is kept small, so that programs of a few thousand operations see flushes and compactions. A write goes to the
+//! operating system before it returns, and to the disk by `persist` (README, "Durability"): that is `sync`.
+//!
+//! Refused by the engine: empty keys (it panics) and keys over 65,535 bytes. Values may be empty.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+use crate::Adapter;
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, folder, foreign};
+
+const NAME: &str = "fjall";
+
+pub(crate) const ADAPTER: Adapter = Adapter {
+    name: NAME,
+    judged: "differential and concurrent runs; no crash runs, because it opens files itself; no empty keys, which it refuses",
+    engine: || Box::new(Fjall),
+};
+
+/// Small enough that a few hundred writes flush it.
+const MEMTABLE_BYTES: u64 = 64 << 10;
+
+struct Fjall;
+
+impl Engine for Fjall {
+    fn name(&self) -> String {
+        NAME.into()
+    }
+
+    fn disk(&self) -> DiskKind {
+        DiskKind::Folder
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::OnSync
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_key: LONG_KEY,
+            max_record: LARGE_RECORD,
+            empty_key: false,
+        }
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        let database = Database::builder(folder(NAME, disk)?)
+            .cache_size(1 << 20)
+            .open()
+            .map_err(told)?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+        let records = database.keyspace("records", options).map_err(told)?;
+        Ok(Arc::new(Store {
+            records,
+            database,
+            writes: Writes::default(),
+        }))
+    }
+}
+
+fn told(error: ::fjall::Error) -> Error {
+    foreign(NAME, error)
+}
+
+struct Store {
+    /// Before the database, so that it is dropped first.
+    records: Keyspace,
+    database: Database,
+    writes: Writes,
+}
+
+impl Kv for Store {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.records.get(key).map_err(told)?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        self.records.insert(key, value).map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        self.records.remove(key).map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        let range = (Bound::Included(from), Bound::Unbounded);
+        for record in self.records.range::<&[u8], _>(range) {
+            let (key, value) = record.into_inner().map_err(told)?;
+            if visit(&key, &value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, _lsn: Lsn) -> Result<()> {
+        self.database.persist(PersistMode::SyncAll).map_err(told)
+    }
+}

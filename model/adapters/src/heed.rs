@@ -1,0 +1,139 @@
+//! LMDB, through heed: a copy-on-write B+-tree in a memory map.
+//!
+//! Each call is a transaction of its own. By default LMDB makes every commit durable with two `fsync`s; it is opened with
+//! `MDB_NOSYNC` here, so that `mdb_env_sync` is what makes writes durable and differential runs are not runs of `fsync`. No crash
+//! can be judged either way: the kernel writes the map.
+//!
+//! Refused by the engine: empty keys and keys longer than `mdb_env_get_maxkeysize`, 511 bytes as heed builds it. Values may be
+//! empty.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use ::heed::types::Bytes;
+use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+use crate::Adapter;
+use crate::common::{LARGE_RECORD, Writes, folder, foreign};
+
+const NAME: &str = "heed";
+
+pub(crate) const ADAPTER: Adapter = Adapter {
+    name: NAME,
+    judged: "differential and concurrent runs; no crash runs, because it writes through a memory map; no empty keys, which it refuses",
+    engine: || Box::new(Heed),
+};
+
+/// LMDB's own limit, held against `Env::max_key_size` when a store is opened.
+const MAX_KEY: usize = 511;
+
+/// Address space, not memory; the file grows as pages are used.
+const MAP_BYTES: usize = 4 << 30;
+
+struct Heed;
+
+impl Engine for Heed {
+    fn name(&self) -> String {
+        NAME.into()
+    }
+
+    fn disk(&self) -> DiskKind {
+        DiskKind::Folder
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::OnSync
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_key: MAX_KEY,
+            max_record: LARGE_RECORD,
+            empty_key: false,
+        }
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        // Without TLS: a scan may call back into the store on its own thread.
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size(MAP_BYTES);
+        // SAFETY: NO_SYNC puts only durability at stake, and only in a crash of the machine, until `sync`.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+        // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a local file system.
+        let env = unsafe { options.open(folder(NAME, disk)?) }.map_err(told)?;
+        if env.max_key_size() < MAX_KEY {
+            let why = format!("its longest key is {} bytes", env.max_key_size());
+            return Err(foreign(NAME, why));
+        }
+        let records = {
+            let txn = env.write_txn().map_err(told)?;
+            let made = env.create_databases_and_commit(txn, |opener, txn| {
+                let records = opener.create_database::<Bytes, Bytes>(txn, None)?;
+                Ok::<_, ::heed::Error>(CommitOrAbort::<_, ()>::Commit(records))
+            });
+            made.map_err(told)?.unwrap_commit()
+        };
+        Ok(Arc::new(Store {
+            env,
+            records,
+            writes: Writes::default(),
+        }))
+    }
+}
+
+fn told(error: ::heed::Error) -> Error {
+    foreign(NAME, error)
+}
+
+struct Store {
+    env: Env<WithoutTls>,
+    records: Database<'static, Bytes, Bytes>,
+    writes: Writes,
+}
+
+impl Kv for Store {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let txn = self.env.read_txn().map_err(told)?;
+        let found = self.records.get(&txn, key).map_err(told)?;
+        value.extend_from_slice(found.unwrap_or_default());
+        Ok(found.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        let mut txn = self.env.write_txn().map_err(told)?;
+        self.records.put(&mut txn, key, value).map_err(told)?;
+        txn.commit().map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        let mut txn = self.env.write_txn().map_err(told)?;
+        self.records.delete(&mut txn, key).map_err(told)?;
+        txn.commit().map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        let start = match from {
+            // LMDB cannot look for the empty key; before it and after it are the same place.
+            [] => Bound::Unbounded,
+            _ => Bound::Included(from),
+        };
+        let txn = self.env.read_txn().map_err(told)?;
+        let range = (start, Bound::<&[u8]>::Unbounded);
+        for record in self.records.range(&txn, &range).map_err(told)? {
+            let (key, value) = record.map_err(told)?;
+            if visit(key, value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, _lsn: Lsn) -> Result<()> {
+        self.env.force_sync().map_err(told)
+    }
+}

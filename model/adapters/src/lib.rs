@@ -1,0 +1,88 @@
+//! Other people's engines, for the oracle to judge.
+//!
+//! Each adapter is one file behind a cargo feature of its name: it opens the engine in the way its documentation recommends, maps
+//! [`treering_engine::Kv`] on the engine's own calls, and says in [`Limits`](treering_model::oracle::Limits) what the engine refuses
+//! and in [`judged`] what cannot be judged. An adapter adds no cache and no repair of its own, so that an answer is the engine's.
+//!
+//! | feature | engine | disk | a write is durable | an LSN is |
+//! |---|---|---|---|---|
+//! | `redb` | redb | blocks | after `sync` | the number of writes so far |
+//! | `fjall` | fjall | folder | after `sync` | the same |
+//! | `sled` | sled | folder | after `sync` | the same |
+//! | `heed` | LMDB | folder | after `sync` | the same |
+//! | `bf-tree` | Microsoft's Bf-Tree | folder | after `sync` | the same |
+//!
+//! All of them sync everything or nothing, so an LSN need only order a write before a later `sync`. A store that is dropped is
+//! closed in the way the engine means it to be closed, and keeps what it holds.
+
+#[cfg(feature = "bf-tree")]
+mod bf_tree;
+#[cfg(any(
+    feature = "bf-tree",
+    feature = "fjall",
+    feature = "heed",
+    feature = "redb",
+    feature = "sled"
+))]
+// Each engine uses a part of it.
+#[cfg_attr(not(feature = "all"), allow(dead_code))]
+mod common;
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "heed")]
+mod heed;
+#[cfg(feature = "redb")]
+mod redb;
+#[cfg(feature = "sled")]
+mod sled;
+
+use treering_model::oracle::Engine;
+
+/// One engine of this build.
+struct Adapter {
+    name: &'static str,
+    judged: &'static str,
+    engine: fn() -> Box<dyn Engine>,
+}
+
+const ADAPTERS: &[Adapter] = &[
+    #[cfg(feature = "bf-tree")]
+    bf_tree::ADAPTER,
+    #[cfg(feature = "fjall")]
+    fjall::ADAPTER,
+    #[cfg(feature = "heed")]
+    heed::ADAPTER,
+    #[cfg(feature = "redb")]
+    redb::ADAPTER,
+    #[cfg(feature = "sled")]
+    sled::ADAPTER,
+];
+
+/// The engines of this build, in alphabetical order.
+pub const NAMES: &[&str] = &names();
+
+const fn names() -> [&'static str; ADAPTERS.len()] {
+    let mut names = [""; ADAPTERS.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = ADAPTERS[i].name;
+        i += 1;
+    }
+    names
+}
+
+fn find(name: &str) -> Option<&'static Adapter> {
+    ADAPTERS.iter().find(|adapter| adapter.name == name)
+}
+
+/// The engine of that name, if it is in this build.
+#[must_use]
+pub fn engine(name: &str) -> Option<Box<dyn Engine>> {
+    find(name).map(|adapter| (adapter.engine)())
+}
+
+/// What of that engine can be judged and what cannot, in one line of plain words.
+#[must_use]
+pub fn judged(name: &str) -> &'static str {
+    find(name).map_or("nothing: it is not in this build", |adapter| adapter.judged)
+}

@@ -1,0 +1,166 @@
+//! redb: a copy-on-write B+-tree in one file, here on a device of blocks, so that crashes can be judged.
+//!
+//! Each write is a transaction of its own with `Durability::None`, which redb promises to keep "if followed by a commit with
+//! `Durability::Immediate`"; `sync` is that commit, empty. This is chosen over a durable commit a write because it leaves many
+//! writes unflushed at once, hence more to lose, and because it goes through both kinds of commit and the way from one to the
+//! other. A crash may then drop what came after the last `sync`, as a suffix: commits follow each other in one order.
+//!
+//! redb has its own checksums and its own lock on the file; locking is left out (`StorageBackend` allows that), because a device
+//! is opened once at a time.
+
+mod backend;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
+use treering_engine::device::{BlockDevice, OverlayDevice};
+use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+use crate::Adapter;
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, device, foreign};
+use backend::DeviceFile;
+
+const NAME: &str = "redb";
+
+pub(crate) const ADAPTER: Adapter = Adapter {
+    name: NAME,
+    judged: "differential, concurrent and crash runs, on a recording backend; writes torn within 4 KiB are not judged, nor is a \
+             crash while the file is first made",
+    engine: || Box::new(Redb),
+};
+
+/// A new file takes 1 MiB and a bit, and doubles when it grows: room for growing twice.
+const BLOCKS: u64 = 2048;
+
+/// Small enough that pages are read again; the default is 1 GiB.
+const CACHE_BYTES: usize = 256 << 10;
+
+const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
+
+struct Redb;
+
+impl Engine for Redb {
+    fn name(&self) -> String {
+        NAME.into()
+    }
+
+    fn disk(&self) -> DiskKind {
+        DiskKind::Blocks(BLOCKS)
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::OnSync
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_key: LONG_KEY,
+            max_record: LARGE_RECORD,
+            empty_key: true,
+        }
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        Ok(Arc::new(Store {
+            database: open(device(NAME, disk)?)?,
+            writes: Writes::default(),
+        }))
+    }
+
+    fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
+        // Opening repairs and checking commits; neither is to change what is looked at.
+        let overlay = Arc::new(OverlayDevice::new(device(NAME, disk)?));
+        let checked = open(overlay)?.check_integrity();
+        match checked.map_err(::redb::Error::from) {
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) => Ok(vec![
+                "its integrity check found damage that it could repair".into(),
+            ]),
+            Err(::redb::Error::Corrupted(what)) => Ok(vec![what]),
+            Err(error) => Err(told(error)),
+        }
+    }
+}
+
+/// Opens the database on `device`, or makes one with its table.
+fn open(device: Arc<dyn BlockDevice>) -> Result<Database> {
+    let file = Arc::new(DeviceFile::open(device)?);
+    let database = Builder::new()
+        .set_cache_size(CACHE_BYTES)
+        .create_with_backend(backend::Shared(file.clone()))
+        .map_err(told)?;
+    if !file.is_made() {
+        let txn = database.begin_write().map_err(told)?;
+        txn.open_table(RECORDS).map_err(told)?;
+        txn.commit().map_err(told)?;
+        file.made()?;
+    }
+    Ok(database)
+}
+
+fn told(error: impl Into<::redb::Error>) -> Error {
+    foreign(NAME, error.into())
+}
+
+struct Store {
+    database: Database,
+    writes: Writes,
+}
+
+impl Store {
+    /// A transaction of one change, not yet durable.
+    fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
+        let mut txn = self.database.begin_write().map_err(told)?;
+        txn.set_durability(Durability::None).map_err(told)?;
+        {
+            let mut records = txn.open_table(RECORDS).map_err(told)?;
+            match value {
+                Some(value) => records.insert(key, value).map_err(told)?,
+                None => records.remove(key).map_err(told)?,
+            };
+        }
+        txn.commit().map_err(told)?;
+        Ok(self.writes.next())
+    }
+}
+
+impl Kv for Store {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let txn = self.database.begin_read().map_err(told)?;
+        let records = txn.open_table(RECORDS).map_err(told)?;
+        let found = records.get(key).map_err(told)?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found.value());
+        }
+        Ok(found.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        self.change(key, Some(value))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        self.change(key, None)
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        let txn = self.database.begin_read().map_err(told)?;
+        let records = txn.open_table(RECORDS).map_err(told)?;
+        for record in records.range(from..).map_err(told)? {
+            let (key, value) = record.map_err(told)?;
+            if visit(key.value(), value.value()) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, _lsn: Lsn) -> Result<()> {
+        let mut txn = self.database.begin_write().map_err(told)?;
+        txn.set_durability(Durability::Immediate).map_err(told)?;
+        txn.commit().map_err(told)
+    }
+}

@@ -1,0 +1,130 @@
+//! sled 0.34: a Bw-tree-like index on a log-structured page store.
+//!
+//! Segments and cache are kept small, so that pages are written out, fetched and moved between segments. Its background flush is
+//! off; `sync` is `flush`, after which "all previous writes will be recovered if the system crashes".
+//!
+//! It documents no limit for keys and values, empty ones included.
+//!
+//! A dropped store keeps its lock on the file until its last page is reclaimed, on a thread of its own; an `open` that comes too
+//! early fails (spacejam/sled#1234). It is tried again until then.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use ::sled::{Config, Db};
+use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+use crate::Adapter;
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, folder, foreign};
+
+const NAME: &str = "sled";
+
+pub(crate) const ADAPTER: Adapter = Adapter {
+    name: NAME,
+    judged: "differential and concurrent runs; no crash runs, because it opens files itself",
+    engine: || Box::new(Sled),
+};
+
+/// An eighth of the default; records of [`LARGE_RECORD`] still fit.
+const SEGMENT_BYTES: usize = 64 << 10;
+
+/// How long the store before may take to let go of its lock, and how often to look.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+struct Sled;
+
+impl Engine for Sled {
+    fn name(&self) -> String {
+        NAME.into()
+    }
+
+    fn disk(&self) -> DiskKind {
+        DiskKind::Folder
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::OnSync
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_key: LONG_KEY,
+            max_record: LARGE_RECORD,
+            empty_key: true,
+        }
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        let config = Config::new()
+            .path(folder(NAME, disk)?)
+            .segment_size(SEGMENT_BYTES)
+            .cache_capacity(1 << 20)
+            .flush_every_ms(None);
+        let patience = Instant::now() + LOCK_PATIENCE;
+        let db = loop {
+            match config.open() {
+                Ok(db) => break db,
+                Err(error) if is_lock(&error) && Instant::now() < patience => sleep(LOCK_PAUSE),
+                Err(error) => return Err(told(error)),
+            }
+        };
+        Ok(Arc::new(Store {
+            db,
+            writes: Writes::default(),
+        }))
+    }
+}
+
+fn told(error: ::sled::Error) -> Error {
+    foreign(NAME, error)
+}
+
+/// Whether it is the lock that is in the way; sled has no variant for that.
+fn is_lock(error: &::sled::Error) -> bool {
+    matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
+}
+
+struct Store {
+    db: Db,
+    writes: Writes,
+}
+
+impl Kv for Store {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.db.get(key).map_err(told)?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        self.db.insert(key, value).map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        self.db.remove(key).map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        for record in self.db.range(from..) {
+            let (key, value) = record.map_err(told)?;
+            if visit(&key, &value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, _lsn: Lsn) -> Result<()> {
+        self.db.flush().map_err(told)?;
+        Ok(())
+    }
+}

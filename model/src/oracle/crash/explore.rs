@@ -1,0 +1,321 @@
+//! The states that crashes leave, one after the other.
+
+use std::collections::HashSet;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::device::{CrashDevice, Image, Request};
+
+use super::record::{Recorded, record};
+use super::{Coverage, Effort, Phase, Point};
+use crate::oracle::differential::Failure;
+use crate::oracle::finding::{Check, Finding};
+use crate::oracle::program::{CrashPoint, Program};
+use crate::oracle::reference::Reference;
+use crate::oracle::session::{Place, Session};
+use crate::oracle::{Engine, panics};
+
+struct Explorer<'e> {
+    engine: &'e dyn Engine,
+    program: &'e Program,
+    effort: Effort,
+    rng: SmallRng,
+    seen: HashSet<u64>,
+    /// By fingerprint and number of the promise.
+    judged: HashSet<(u64, usize)>,
+    coverage: Coverage,
+}
+
+/// A store that was opened after a crash: the requests that this took, and what it promises from then on.
+struct Recovered {
+    requests: Vec<Request>,
+    promise: Reference,
+}
+
+/// A version for each block in doubt; `pick` is told the block's place among them and how many versions there are.
+fn choose(outcomes: &[usize], mut pick: impl FnMut(usize, usize) -> usize) -> Vec<usize> {
+    let blocks = outcomes.iter().enumerate();
+    blocks.map(|(i, n)| pick(i, *n)).collect()
+}
+
+/// What the device holds if these versions survive.
+fn left(device: &CrashDevice, keep: &[usize]) -> Image {
+    let mut picks = keep.iter();
+    device.crash(&mut |n| picks.next().map_or(0, |pick| (*pick).min(n - 1)))
+}
+
+impl<'e> Explorer<'e> {
+    fn new(engine: &'e dyn Engine, program: &'e Program, effort: Effort, seed: u64) -> Self {
+        Explorer {
+            engine,
+            program,
+            effort,
+            rng: SmallRng::seed_from_u64(seed),
+            seen: HashSet::new(),
+            judged: HashSet::new(),
+            coverage: Coverage::default(),
+        }
+    }
+
+    /// The choices to try where a crash leaves `outcomes`.
+    fn choices(&mut self, outcomes: &[usize]) -> Vec<Vec<usize>> {
+        let product = (outcomes.iter()).try_fold(1usize, |product, n| {
+            let product = product.checked_mul(*n);
+            product.filter(|product| *product <= self.effort.exhaustive)
+        });
+        if let Some(all) = product {
+            let nth = |mut number: usize| {
+                choose(outcomes, |_, n| {
+                    let pick = number % n;
+                    number /= n;
+                    pick
+                })
+            };
+            return (0..all).map(nth).collect();
+        }
+        let rng = &mut self.rng;
+        let mut tried = vec![choose(outcomes, |_, _| 0), choose(outcomes, |_, n| n - 1)];
+        while tried.len() < self.effort.sample {
+            let one = rng.random_range(0..outcomes.len());
+            tried.push(match rng.random_range(0..4u8) {
+                // All but one, only one, all up to one, any.
+                0 => choose(outcomes, |i, n| if i == one { 0 } else { n - 1 }),
+                1 => choose(outcomes, |i, n| if i == one { n - 1 } else { 0 }),
+                2 => choose(outcomes, |i, n| if i <= one { n - 1 } else { 0 }),
+                _ => choose(outcomes, |_, n| rng.random_range(0..n)),
+            });
+        }
+        tried
+    }
+
+    fn finding(check: Check, expected: String, found: String) -> Finding {
+        Finding {
+            check,
+            operation: None,
+            what: "open what the power cut left".into(),
+            expected,
+            found,
+        }
+    }
+
+    /// Opens what a crash left and compares it with what is permitted.
+    fn recover(
+        &mut self,
+        image: Image,
+        permitted: &Reference,
+        check: Check,
+    ) -> Result<Recovered, Finding> {
+        let device = CrashDevice::from_image(image);
+        device.record();
+        let mut session = Session::on(self.engine, self.program, Place::on(device))
+            .map_err(|why| Self::finding(check, "a store that opens".into(), why))?;
+        self.coverage.judged += 1;
+        let found = session
+            .contents()
+            .map_err(|why| Self::finding(check, "a store that can be read".into(), why))?;
+        if !permitted.permits(&found) {
+            let (expected, found) = permitted.explain(self.program, &found, 4);
+            return Err(Self::finding(check, expected, found));
+        }
+        let requests = session.device().map(|d| d.take_recording());
+        session.settle(found);
+        Ok(Recovered {
+            requests: requests.unwrap_or_default(),
+            promise: session.reference().clone(),
+        })
+    }
+
+    /// One crash state, and what may follow it. `crashes` says, if this fails, which power cuts it took.
+    fn try_state(
+        &mut self,
+        image: Image,
+        promise: usize,
+        permitted: &Reference,
+        crashes: &mut Vec<CrashPoint>,
+    ) -> Result<(), Finding> {
+        let fingerprint = image.fingerprint();
+        if !self.judged.insert((fingerprint, promise)) {
+            return Ok(());
+        }
+        self.coverage.states += u64::from(self.seen.insert(fingerprint));
+        let recovered = self.recover(image.clone(), permitted, Check::Crash)?;
+        let n = self.coverage.judged;
+        let every = |period: u64| period > 0 && n.is_multiple_of(period);
+        if every(self.effort.again) {
+            self.cut_recovery(&image, &recovered, permitted, crashes)?;
+        }
+        if every(self.effort.go_on) {
+            self.go_on(image)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts the power at some request of a recovery; and once more when it is over, where nothing may change any more.
+    fn cut_recovery(
+        &mut self,
+        image: &Image,
+        recovered: &Recovered,
+        permitted: &Reference,
+        crashes: &mut Vec<CrashPoint>,
+    ) -> Result<(), Finding> {
+        let total = recovered.requests.len();
+        if total == 0 {
+            return Ok(());
+        }
+        let twin = CrashDevice::from_image(image.clone());
+        let stop = self.rng.random_range(1..=total);
+        for (i, request) in recovered.requests.iter().enumerate() {
+            twin.apply(request);
+            let done = i + 1;
+            if done != stop && done != total {
+                continue;
+            }
+            self.coverage.note(Phase::Recovery, Point::of(request));
+            let choices = self.choices(&twin.outcomes());
+            let keep = choices[self.rng.random_range(0..choices.len())].clone();
+            let again = left(&twin, &keep);
+            self.coverage.states += u64::from(self.seen.insert(again.fingerprint()));
+            crashes.truncate(1);
+            crashes.push(CrashPoint {
+                after_request: done as u64,
+                keep,
+            });
+            // The store was open in the end, and whoever read it may have acted on it.
+            let permitted = if done == total {
+                &recovered.promise
+            } else {
+                permitted
+            };
+            self.recover(again, permitted, Check::CrashInRecovery)?;
+        }
+        crashes.truncate(1);
+        Ok(())
+    }
+
+    /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged after a crash must last as well.
+    fn go_on(&mut self, image: Image) -> Result<(), Finding> {
+        let place = Place::on(CrashDevice::from_image(image));
+        let error = |why: String| Self::finding(Check::CrashInRecovery, "a store".into(), why);
+        let mut session = Session::on(self.engine, self.program, place).map_err(error)?;
+        let found = session.contents().map_err(error)?;
+        session.settle(found);
+        let writes = self.program.ops.iter().enumerate();
+        for (at, _) in writes.filter(|(_, op)| op.is_write()).take(3) {
+            session.step(at)?;
+        }
+        session.make_durable()?;
+        let promise = session.reference().clone();
+        let newest = self.rng.random_range(0..2) == 1;
+        let Some(device) = session.device().cloned() else {
+            return Ok(());
+        };
+        drop(session);
+        let image = device.crash(&mut |n| if newest { n - 1 } else { 0 });
+        self.recover(image, &promise, Check::CrashInRecovery)?;
+        Ok(())
+    }
+
+    fn all(&mut self, run: &Recorded, crashes: &mut Vec<CrashPoint>) -> Result<(), Finding> {
+        let twin = CrashDevice::new(run.blocks);
+        let mut promise = 0;
+        for after in 0..=run.requests.len() {
+            let point = match after.checked_sub(1).map(|i| &run.requests[i]) {
+                None => Point::Nothing,
+                Some(request) => {
+                    twin.apply(request);
+                    Point::of(request)
+                }
+            };
+            while (run.promises.get(promise + 1)).is_some_and(|next| next.from <= after) {
+                promise += 1;
+            }
+            let permitted = &run.promises[promise].reference;
+            for keep in self.choices(&twin.outcomes()) {
+                let torn = keep.contains(&0) && keep.iter().any(|version| *version > 0);
+                let point = if torn { Point::Torn } else { point };
+                self.coverage.note(Phase::Run, point);
+                let image = left(&twin, &keep);
+                *crashes = vec![CrashPoint {
+                    after_request: after as u64,
+                    keep,
+                }];
+                self.try_state(image, promise, permitted, crashes)?;
+            }
+        }
+        crashes.clear();
+        Ok(())
+    }
+}
+
+fn panicked(said: String) -> Finding {
+    Finding {
+        check: Check::Panic,
+        operation: None,
+        what: "open what the power cut left".into(),
+        expected: "an answer".into(),
+        found: said,
+    }
+}
+
+/// Runs the program once and crashes it in as many ways as `effort` says. The same seed tries the same ways.
+///
+/// # Errors
+/// What was found, with the program and the power cuts that show it.
+pub fn explore(
+    engine: &dyn Engine,
+    program: &Program,
+    effort: Effort,
+    seed: u64,
+) -> Result<Coverage, Box<Failure>> {
+    let mut crashes = Vec::new();
+    let outcome = panics::catch(|| {
+        let (recorded, tally) = record(engine, program)?;
+        let mut explorer = Explorer::new(engine, program, effort, seed);
+        explorer.coverage.tally = tally;
+        explorer.all(&recorded, &mut crashes)?;
+        Ok(explorer.coverage)
+    });
+    let finding = match outcome {
+        Ok(Ok(coverage)) => return Ok(coverage),
+        Ok(Err(finding)) => finding,
+        Err(said) => panicked(said),
+    };
+    let program = Program {
+        crashes,
+        ..program.clone()
+    };
+    Err(Box::new(Failure { program, finding }))
+}
+
+/// Runs the one power cut, or the cuts one after the other, that a program ends with, and writes to what is left.
+///
+/// # Errors
+/// What that shows.
+pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
+    let run = || {
+        let (recorded, _) = record(engine, program)?;
+        let Some((first, later)) = program.crashes.split_first() else {
+            return Ok(());
+        };
+        let at_most = |n: u64, requests: &[Request]| (n as usize).min(requests.len());
+        let after = at_most(first.after_request, &recorded.requests);
+        let twin = CrashDevice::new(recorded.blocks);
+        (recorded.requests[..after].iter()).for_each(|request| twin.apply(request));
+        let permitted = recorded.promise(after);
+        let mut explorer = Explorer::new(engine, program, Effort::default(), 0);
+        let mut image = left(&twin, &first.keep);
+        let mut recovered = explorer.recover(image.clone(), permitted, Check::Crash)?;
+        for crash in later {
+            let total = recovered.requests.len();
+            let after = at_most(crash.after_request, &recovered.requests);
+            let twin = CrashDevice::from_image(image);
+            (recovered.requests[..after].iter()).for_each(|request| twin.apply(request));
+            let promise = recovered.promise;
+            let permitted = if after == total { &promise } else { permitted };
+            image = left(&twin, &crash.keep);
+            recovered = explorer.recover(image.clone(), permitted, Check::CrashInRecovery)?;
+        }
+        explorer.go_on(image)
+    };
+    panics::catch(run).unwrap_or_else(|said| Err(panicked(said)))
+}

@@ -1,0 +1,82 @@
+//! The run that is crashed afterwards: what reached the device, and what was promised when.
+
+use treering_engine::device::Request;
+
+use crate::oracle::finding::{Check, Finding};
+use crate::oracle::program::{Op, Program};
+use crate::oracle::reference::Reference;
+use crate::oracle::session::{Session, Tally};
+use crate::oracle::{DiskKind, Engine};
+
+pub(super) struct Recorded {
+    pub(super) requests: Vec<Request>,
+    /// By `from`, rising: from so many requests on this is what a crash may leave.
+    pub(super) promises: Vec<Promised>,
+    pub(super) blocks: u64,
+}
+
+pub(super) struct Promised {
+    pub(super) from: usize,
+    pub(super) reference: Reference,
+}
+
+impl Recorded {
+    /// The promise in force after so many requests.
+    pub(super) fn promise(&self, after: usize) -> &Reference {
+        let in_force = self.promises.iter().rev().find(|p| p.from <= after);
+        &in_force.unwrap_or(&self.promises[0]).reference
+    }
+}
+
+/// Runs the program on a recording device. Its own crashes and failures are left out: all power cuts are tried anyway.
+pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded, Tally), Finding> {
+    let DiskKind::Blocks(blocks) = engine.disk() else {
+        return Err(Finding {
+            check: Check::Error,
+            operation: None,
+            what: "record a run".into(),
+            expected: "an engine on blocks".into(),
+            found: "one that keeps its files itself".into(),
+        });
+    };
+    let mut session = Session::start_recorded(engine, program)?;
+    let done = |session: &Session<'_>| session.device().map_or(0, |d| d.requests()) as usize;
+    let mut promises = vec![Promised {
+        from: 0,
+        reference: session.reference().clone(),
+    }];
+    for (at, op) in program.ops.iter().enumerate() {
+        if matches!(
+            op,
+            Op::Crash(_) | Op::CutPower(_) | Op::FailWrite(_) | Op::FailFlush(_)
+        ) {
+            continue;
+        }
+        let before = done(&session);
+        if op.is_write() {
+            // From its first request on the write may be there, acknowledged or not.
+            let mut with = session.reference().clone();
+            session.anticipate(at, &mut with);
+            promises.push(Promised {
+                from: before + 1,
+                reference: with,
+            });
+        }
+        session.step(at)?;
+        if op.is_write() || matches!(op, Op::Sync | Op::Reopen) {
+            // A write that made no request yet reaches the device with a later one.
+            let least = before + usize::from(op.is_write());
+            promises.push(Promised {
+                from: done(&session).max(least),
+                reference: session.reference().clone(),
+            });
+        }
+    }
+    let recording = session.device().map(|device| device.take_recording());
+    let recorded = Recorded {
+        requests: recording.unwrap_or_default(),
+        promises,
+        blocks,
+    };
+    Ok((recorded, session.end()))
+}

@@ -1,0 +1,67 @@
+//! Differential runs: a random program on an engine and on the reference map, side by side; if they part, the shortest program on which they do.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+use proptest::test_runner::{TestCaseError, TestError};
+use proptest_state_machine::ReferenceStateMachine;
+
+use super::Engine;
+use super::finding::Finding;
+use super::generate::{Generated, Programs, runner};
+use super::program::Program;
+use super::session::{Tally, execute};
+
+/// A program, and what is wrong with the engine that it was run on.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The program.
+    pub program: Program,
+    /// What it shows.
+    pub finding: Finding,
+}
+
+/// Runs the program of about `operations` operations that `seed` makes; the same seed makes the same program.
+///
+/// # Errors
+/// What was found, with the smallest program that shows it.
+pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, Box<Failure>> {
+    let strategy = Programs::sequential_strategy(operations..=operations);
+    let seen: RefCell<Option<Finding>> = RefCell::new(None);
+    let tally: RefCell<Tally> = RefCell::new(Tally::default());
+    let judge = |(shape, steps, counter): Generated| {
+        let program = shape.program(&steps, engine);
+        let finding = match execute(engine, &program) {
+            Ok(done) => {
+                *tally.borrow_mut() = done;
+                return Ok(());
+            }
+            Err(finding) => finding,
+        };
+        let mut seen = seen.borrow_mut();
+        // A smaller program that shows something else is another story.
+        if seen
+            .as_ref()
+            .is_some_and(|first| first.check != finding.check)
+        {
+            return Ok(());
+        }
+        if let (Some(counter), Some(n)) = (counter, finding.operation) {
+            counter.store(n, Ordering::SeqCst);
+        }
+        let said = finding.to_string();
+        *seen = Some(finding);
+        Err(TestCaseError::fail(said))
+    };
+    match runner(seed).run(&strategy, judge) {
+        Ok(()) => Ok(*tally.borrow()),
+        Err(TestError::Fail(_, (shape, steps, _))) => {
+            let mut program = shape.program(&steps, engine);
+            let found = execute(engine, &program).err().or_else(|| seen.take());
+            let finding = found.expect("a run that failed has found something");
+            program.forget_unused_keys();
+            Err(Box::new(Failure { program, finding }))
+        }
+        Err(TestError::Abort(why)) => unreachable!("nothing is ever rejected: {why}"),
+    }
+}

@@ -1,0 +1,610 @@
+//! Programs: what a client does to a store, operation by operation, in a form that people read and the oracle replays.
+//!
+//! ```text
+//! {"schema":"treering.program/1","engine":"btree:cow"}
+//! put "test" 120
+//! put "teste" 80
+//! delete "test"
+//! scan "a" to "u" limit 5
+//! sync
+//! crash after request 57 keep 0 1 1 0
+//! crash in recovery after request 3 keep 1
+//! ```
+//!
+//! The version of a written value is the number of its line's operation, counted from 1, so a program says all there is to say: no seed is needed to run it
+//! again. Keys are numbers into a sorted table while a program runs, so that comparing keys compares numbers.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "treering.program/1";
+
+/// A key, by its place in [`Program::keys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyNo(pub u32);
+
+/// What power does to the blocks that no flush vouches for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Keep {
+    /// Each reverts to what was last flushed.
+    Oldest,
+    /// Each holds what was last written.
+    Newest,
+    /// Each holds any version, by a seed.
+    Seeded(u64),
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Sets a key to a value of so many bytes.
+    Put(KeyNo, u32),
+    /// Removes a key.
+    Delete(KeyNo),
+    /// Reads a key.
+    Get(KeyNo),
+    /// Reads keys in order.
+    Scan {
+        /// At or after this one.
+        from: KeyNo,
+        /// Before this one.
+        to: Option<KeyNo>,
+        /// At most so many.
+        limit: Option<u32>,
+    },
+    /// Waits until all writes so far are durable.
+    Sync,
+    /// Does what background work is due.
+    Pump,
+    /// Writes all that recovery would have to redo.
+    Checkpoint,
+    /// Lets go of the store and opens it again. The power stays on.
+    Reopen,
+    /// Cuts the power, and opens what is left.
+    Crash(Keep),
+    /// Cuts the power at the n-th device request from here, 0 being the next.
+    CutPower(u64),
+    /// The n-th write request from here fails, 0 being the next.
+    FailWrite(u64),
+    /// The n-th flush from here fails, 0 being the next.
+    FailFlush(u64),
+}
+
+impl Op {
+    /// Whether it changes what the store holds.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(self, Op::Put(..) | Op::Delete(_))
+    }
+}
+
+/// One power cut of a recorded run: the requests that were begun, and for each block in doubt, in order of address, which of its versions survived (0: the
+/// flushed one).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CrashPoint {
+    /// So many requests of the device were done, the last perhaps by half.
+    pub after_request: u64,
+    /// The versions kept.
+    pub keep: Vec<usize>,
+}
+
+/// A program, and the power cuts at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// All keys that it names, in order.
+    pub keys: Vec<Vec<u8>>,
+    /// What it does.
+    pub ops: Vec<Op>,
+    /// The power cut in it, then those in recovery after it.
+    pub crashes: Vec<CrashPoint>,
+}
+
+/// The first line of a program file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    schema: String,
+    engine: String,
+    /// What was found when it was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<String>,
+}
+
+/// A program file that is none.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: expected {expected}, found {found}")]
+pub struct ProgramError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What should be there.
+    pub expected: &'static str,
+    /// What is there.
+    pub found: String,
+}
+
+/// A program as read from its file.
+#[derive(Debug)]
+pub struct Saved {
+    /// The engine that it was run on.
+    pub engine: String,
+    /// What was found, in a sentence.
+    pub found: Option<String>,
+    /// The program.
+    pub program: Program,
+}
+
+impl Program {
+    /// The bytes of a key.
+    #[must_use]
+    pub fn key(&self, key: KeyNo) -> &[u8] {
+        &self.keys[key.0 as usize]
+    }
+
+    /// Leaves out the keys that no operation names.
+    pub fn forget_unused_keys(&mut self) {
+        let Ok(saved) = Program::parse(&self.save("", None)) else {
+            unreachable!("what was saved can be read");
+        };
+        self.keys = saved.program.keys;
+        self.ops = saved.program.ops;
+    }
+
+    /// The file that replays it.
+    #[must_use]
+    pub fn save(&self, engine: &str, found: Option<&str>) -> String {
+        let header = Header {
+            schema: SCHEMA.into(),
+            engine: engine.into(),
+            found: found.map(str::to_owned),
+        };
+        let mut text = serde_json::to_string(&header).expect("three strings are JSON");
+        text.push('\n');
+        for op in &self.ops {
+            text.push_str(&self.line(op));
+            text.push('\n');
+        }
+        for (i, crash) in self.crashes.iter().enumerate() {
+            let place = if i == 0 { "crash" } else { "crash in recovery" };
+            let _ = write!(text, "{place} after request {} keep", crash.after_request);
+            crash.keep.iter().for_each(|n| {
+                let _ = write!(text, " {n}");
+            });
+            text.push('\n');
+        }
+        text
+    }
+
+    /// An operation as its line.
+    #[must_use]
+    pub fn line(&self, op: &Op) -> String {
+        let key = |k: &KeyNo| format!("\"{}\"", self.key(*k).escape_ascii());
+        match op {
+            Op::Put(k, len) => format!("put {} {len}", key(k)),
+            Op::Delete(k) => format!("delete {}", key(k)),
+            Op::Get(k) => format!("get {}", key(k)),
+            Op::Scan { from, to, limit } => {
+                let mut line = format!("scan {}", key(from));
+                if let Some(to) = to {
+                    let _ = write!(line, " to {}", key(to));
+                }
+                if let Some(limit) = limit {
+                    let _ = write!(line, " limit {limit}");
+                }
+                line
+            }
+            Op::Sync => "sync".into(),
+            Op::Pump => "pump".into(),
+            Op::Checkpoint => "checkpoint".into(),
+            Op::Reopen => "reopen".into(),
+            Op::Crash(Keep::Oldest) => "crash keep-oldest".into(),
+            Op::Crash(Keep::Newest) => "crash keep-newest".into(),
+            Op::Crash(Keep::Seeded(seed)) => format!("crash keep-seeded {seed}"),
+            Op::CutPower(n) => format!("cut-power {n}"),
+            Op::FailWrite(n) => format!("fail-write {n}"),
+            Op::FailFlush(n) => format!("fail-flush {n}"),
+        }
+    }
+
+    /// Reads what [`Program::save`] wrote.
+    ///
+    /// # Errors
+    /// The first line that is not one of a program.
+    pub fn parse(text: &str) -> Result<Saved, ProgramError> {
+        parse::program(text)
+    }
+}
+
+mod parse {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    /// A line's words; those in quotes are keys.
+    enum Word {
+        Plain(String),
+        Key(Vec<u8>),
+    }
+
+    impl Word {
+        fn text(&self) -> String {
+            match self {
+                Word::Plain(word) => word.clone(),
+                Word::Key(key) => format!("\"{}\"", key.escape_ascii()),
+            }
+        }
+    }
+
+    struct Line {
+        number: usize,
+        words: std::vec::IntoIter<Word>,
+    }
+
+    impl Line {
+        fn wrong(&self, expected: &'static str, found: impl Into<String>) -> ProgramError {
+            ProgramError {
+                line: self.number,
+                expected,
+                found: found.into(),
+            }
+        }
+
+        fn next(&mut self, expected: &'static str) -> Result<Word, ProgramError> {
+            self.words
+                .next()
+                .ok_or_else(|| self.wrong(expected, "the end of the line"))
+        }
+
+        fn plain(&mut self, expected: &'static str) -> Result<String, ProgramError> {
+            match self.next(expected)? {
+                Word::Plain(word) => Ok(word),
+                key @ Word::Key(_) => Err(self.wrong(expected, key.text())),
+            }
+        }
+
+        fn key(&mut self) -> Result<Vec<u8>, ProgramError> {
+            match self.next("a key in quotes")? {
+                Word::Key(key) => Ok(key),
+                Word::Plain(word) => Err(self.wrong("a key in quotes", word)),
+            }
+        }
+
+        fn number<T: std::str::FromStr>(&mut self) -> Result<T, ProgramError> {
+            let word = self.plain("a number")?;
+            word.parse()
+                .map_err(|_| self.wrong("a number in range", word))
+        }
+
+        fn words(&mut self, wanted: &[&str], all: &'static str) -> Result<(), ProgramError> {
+            for wanted in wanted {
+                let word = self.plain(all)?;
+                if word != *wanted {
+                    return Err(self.wrong(all, word));
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// `\n`, `\t`, `\r`, `\'`, `\"`, `\\` and `\x7f`, as [`slice::escape_ascii`] writes them; then the rest of the line.
+    fn unescape(quoted: &str) -> Option<(Vec<u8>, &str)> {
+        let (mut key, mut chars) = (Vec::new(), quoted.char_indices());
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => return Some((key, &quoted[at + 1..])),
+                '\\' => match chars.next()?.1 {
+                    'n' => key.push(b'\n'),
+                    't' => key.push(b'\t'),
+                    'r' => key.push(b'\r'),
+                    'x' => {
+                        let (high, low) = (chars.next()?.1, chars.next()?.1);
+                        let byte = high.to_digit(16)? * 16 + low.to_digit(16)?;
+                        key.push(byte as u8);
+                    }
+                    c @ ('\'' | '"' | '\\') => key.push(c as u8),
+                    _ => return None,
+                },
+                c => key.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        None
+    }
+
+    fn split(number: usize, text: &str) -> Result<Line, ProgramError> {
+        let (mut words, mut rest) = (Vec::new(), text.trim());
+        while !rest.is_empty() {
+            if let Some(quoted) = rest.strip_prefix('"') {
+                let (key, after) = unescape(quoted).ok_or_else(|| ProgramError {
+                    line: number,
+                    expected: "a key in quotes",
+                    found: rest.to_owned(),
+                })?;
+                words.push(Word::Key(key));
+                rest = after.trim_start();
+            } else {
+                let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                words.push(Word::Plain(word.to_owned()));
+                rest = after.trim_start();
+            }
+        }
+        Ok(Line {
+            number,
+            words: words.into_iter(),
+        })
+    }
+
+    /// An operation whose keys have no numbers yet: `KeyNo`s count its own keys.
+    struct Raw {
+        keys: Vec<Vec<u8>>,
+        op: Op,
+    }
+
+    const OPERATION: &str = "put, delete, get, scan, sync, pump, checkpoint, reopen, crash, cut-power, fail-write or fail-flush";
+
+    fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
+        let mut keys = Vec::new();
+        let zero = KeyNo(0);
+        let op = match first {
+            "put" => {
+                keys.push(line.key()?);
+                Op::Put(zero, line.number()?)
+            }
+            "delete" => {
+                keys.push(line.key()?);
+                Op::Delete(zero)
+            }
+            "get" => {
+                keys.push(line.key()?);
+                Op::Get(zero)
+            }
+            "scan" => {
+                keys.push(line.key()?);
+                let (mut to, mut limit) = (None, None);
+                while let Some(word) = line.words.next() {
+                    match word {
+                        Word::Plain(w) if w == "to" && to.is_none() => {
+                            keys.push(line.key()?);
+                            to = Some(KeyNo(1));
+                        }
+                        Word::Plain(w) if w == "limit" && limit.is_none() => {
+                            limit = Some(line.number()?);
+                        }
+                        other => {
+                            return Err(line.wrong("`to` KEY or `limit` N, once", other.text()));
+                        }
+                    }
+                }
+                Op::Scan {
+                    from: zero,
+                    to,
+                    limit,
+                }
+            }
+            "sync" => Op::Sync,
+            "pump" => Op::Pump,
+            "checkpoint" => Op::Checkpoint,
+            "reopen" => Op::Reopen,
+            "cut-power" => Op::CutPower(line.number()?),
+            "fail-write" => Op::FailWrite(line.number()?),
+            "fail-flush" => Op::FailFlush(line.number()?),
+            other => return Err(line.wrong(OPERATION, other)),
+        };
+        Ok(Raw { keys, op })
+    }
+
+    enum Crash {
+        Operation(Keep),
+        Point {
+            in_recovery: bool,
+            point: CrashPoint,
+        },
+    }
+
+    const CRASH: &str =
+        "crash keep-oldest, keep-newest, keep-seeded N or [in recovery] after request N keep N …";
+
+    fn crash(line: &mut Line) -> Result<Crash, ProgramError> {
+        let keep = match line.plain(CRASH)?.as_str() {
+            "keep-oldest" => Keep::Oldest,
+            "keep-newest" => Keep::Newest,
+            "keep-seeded" => Keep::Seeded(line.number()?),
+            word @ ("in" | "after") => {
+                let in_recovery = word == "in";
+                if in_recovery {
+                    line.words(&["recovery", "after"], CRASH)?;
+                }
+                line.words(&["request"], CRASH)?;
+                let after_request = line.number()?;
+                line.words(&["keep"], CRASH)?;
+                let mut keep = Vec::new();
+                while line.words.len() > 0 {
+                    keep.push(line.number()?);
+                }
+                return Ok(Crash::Point {
+                    in_recovery,
+                    point: CrashPoint {
+                        after_request,
+                        keep,
+                    },
+                });
+            }
+            other => return Err(line.wrong(CRASH, other)),
+        };
+        Ok(Crash::Operation(keep))
+    }
+
+    fn header(text: Option<&str>) -> Result<Header, ProgramError> {
+        let text = text.unwrap_or_default();
+        let expected = "a header {\"schema\":\"treering.program/1\",\"engine\":NAME}";
+        let wrong = |found: &str| ProgramError {
+            line: 1,
+            expected,
+            found: found.chars().take(80).collect(),
+        };
+        let header: Header = serde_json::from_str(text).map_err(|_| wrong(text))?;
+        if header.schema != SCHEMA {
+            return Err(wrong(&header.schema));
+        }
+        Ok(header)
+    }
+
+    pub(super) fn program(text: &str) -> Result<Saved, ProgramError> {
+        let mut lines = text.lines();
+        let header = header(lines.next())?;
+        let (mut raw, mut crashes) = (Vec::new(), Vec::new());
+        for (i, text) in lines.enumerate() {
+            let mut line = split(i + 2, text)?;
+            if line.words.len() == 0 {
+                continue;
+            }
+            let first = line.plain(OPERATION)?;
+            if first == "crash" {
+                match crash(&mut line)? {
+                    Crash::Operation(keep) => raw.push(Raw {
+                        keys: Vec::new(),
+                        op: Op::Crash(keep),
+                    }),
+                    Crash::Point { in_recovery, point } => {
+                        if in_recovery == crashes.is_empty() {
+                            return Err(line.wrong(
+                                "one crash of the program first, then those in recovery",
+                                text,
+                            ));
+                        }
+                        crashes.push(point);
+                        continue;
+                    }
+                }
+            } else {
+                raw.push(operation(&first, &mut line)?);
+            }
+            if !crashes.is_empty() {
+                return Err(line.wrong("nothing but crashes in recovery after a crash", text));
+            }
+            if let Some(word) = line.words.next() {
+                return Err(line.wrong("the end of the line", word.text()));
+            }
+        }
+        let keys: BTreeSet<Vec<u8>> = raw.iter().flat_map(|r| r.keys.iter().cloned()).collect();
+        let keys: Vec<Vec<u8>> = keys.into_iter().collect();
+        let numbers: BTreeMap<&[u8], KeyNo> = (0..)
+            .zip(&keys)
+            .map(|(n, key)| (key.as_slice(), KeyNo(n)))
+            .collect();
+        let ops = raw.iter().map(|raw| {
+            let number = |k: KeyNo| numbers[raw.keys[k.0 as usize].as_slice()];
+            match raw.op.clone() {
+                Op::Put(k, len) => Op::Put(number(k), len),
+                Op::Delete(k) => Op::Delete(number(k)),
+                Op::Get(k) => Op::Get(number(k)),
+                Op::Scan { from, to, limit } => Op::Scan {
+                    from: number(from),
+                    to: to.map(number),
+                    limit,
+                },
+                other => other,
+            }
+        });
+        Ok(Saved {
+            engine: header.engine,
+            found: header.found,
+            program: Program {
+                ops: ops.collect(),
+                keys,
+                crashes,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Program {
+        let keys = vec![
+            b"".to_vec(),
+            b"a\"b".to_vec(),
+            vec![0, 255, b'\n'],
+            b"test".to_vec(),
+        ];
+        let mut keys = keys;
+        keys.sort();
+        let k = KeyNo;
+        Program {
+            ops: vec![
+                Op::Put(k(0), 0),
+                Op::Put(k(3), 120),
+                Op::Delete(k(1)),
+                Op::Get(k(2)),
+                Op::Scan {
+                    from: k(0),
+                    to: Some(k(3)),
+                    limit: Some(5),
+                },
+                Op::Scan {
+                    from: k(1),
+                    to: None,
+                    limit: None,
+                },
+                Op::Sync,
+                Op::Pump,
+                Op::Checkpoint,
+                Op::Reopen,
+                Op::Crash(Keep::Oldest),
+                Op::Crash(Keep::Seeded(7)),
+                Op::CutPower(3),
+                Op::FailWrite(1),
+                Op::FailFlush(0),
+            ],
+            crashes: vec![
+                CrashPoint {
+                    after_request: 57,
+                    keep: vec![0, 1, 2],
+                },
+                CrashPoint {
+                    after_request: 3,
+                    keep: vec![],
+                },
+            ],
+            keys,
+        }
+    }
+
+    #[test]
+    fn a_saved_program_reads_back_as_it_was() {
+        let program = sample();
+        let text = program.save("btree:cow", Some("a key is lost"));
+        let saved = Program::parse(&text).unwrap();
+        assert_eq!(saved.program, program, "{text}");
+        assert_eq!(saved.engine, "btree:cow");
+        assert_eq!(saved.found.as_deref(), Some("a key is lost"));
+    }
+
+    #[test]
+    fn a_damaged_program_is_refused_with_its_line() {
+        let head = "{\"schema\":\"treering.program/1\",\"engine\":\"x\"}\n";
+        for (text, line, expected) in [
+            ("", 1, "a header"),
+            ("{\"schema\":\"other\",\"engine\":\"x\"}", 1, "a header"),
+            ("put test 5", 2, "a key in quotes"),
+            ("put \"test", 2, "a key in quotes"),
+            ("put \"test\"", 2, "a number"),
+            ("put \"test\" -5", 2, "a number"),
+            ("put \"test\" 5 6", 2, "the end of the line"),
+            ("sync\nscan \"a\" limit 5 limit 6", 3, "once"),
+            ("explode", 2, "put, delete"),
+            ("crash in recovery after request 3 keep", 2, "first"),
+            ("crash after request 3 keep\nsync", 3, "nothing but"),
+        ] {
+            let whole = if line == 1 {
+                text.to_owned()
+            } else {
+                format!("{head}{text}\n")
+            };
+            let error = Program::parse(&whole).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.to_string().contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,670 @@
+//! A store under judgement: one client, one operation after the other, every answer compared with the reference map.
+//!
+//! When an injected failure strikes, the operation's outcome is in doubt and the program goes on: reads must be right as before, a `sync` that succeeds is
+//! believed, and the crashes that follow show whether it lied. When the power goes, the store is opened on what that left.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use treering_engine::device::{BlockDevice, CrashDevice};
+use treering_engine::{Kv, Lsn, Stats};
+
+use super::finding::{Check, Finding};
+use super::program::{Keep, KeyNo, Op, Program};
+use super::reference::{Content, MOST_DOUBTFUL, Reference, Written};
+use super::value;
+use super::{Disk, DiskKind, Engine, Promise};
+
+/// How often each thing happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations done.
+    pub operations: u64,
+    /// Of these: operations that returned an error because of an injected failure.
+    pub failed: u64,
+    /// Power cuts.
+    pub crashes: u64,
+    /// Times a store was opened that had been used before.
+    pub reopens: u64,
+    /// Leaf splits.
+    pub splits: u64,
+    /// Leaf merges.
+    pub merges: u64,
+    /// Pages evicted.
+    pub evictions: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Log bytes appended.
+    pub log_bytes: u64,
+}
+
+impl Tally {
+    /// Both together.
+    pub fn add(&mut self, other: &Tally) {
+        self.operations += other.operations;
+        self.failed += other.failed;
+        self.crashes += other.crashes;
+        self.reopens += other.reopens;
+        self.splits += other.splits;
+        self.merges += other.merges;
+        self.evictions += other.evictions;
+        self.checkpoints += other.checkpoints;
+        self.log_bytes += other.log_bytes;
+    }
+
+    pub(super) fn note(&mut self, stats: &Stats) {
+        self.splits += stats.splits;
+        self.merges += stats.merges;
+        self.evictions += stats.evictions;
+        self.checkpoints += stats.checkpoints;
+        self.log_bytes += stats.log_appended_bytes;
+    }
+}
+
+/// The operation of a program that asks for what cannot be: a key or record over the engine's limits, a crash where there is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("operation {operation} ({line}): {why}")]
+pub struct Unfit {
+    /// Counted from 1.
+    pub operation: usize,
+    /// The operation.
+    pub line: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Whether an engine can run a program at all.
+///
+/// # Errors
+/// The first operation that it cannot.
+pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
+    let limits = engine.limits();
+    let on_blocks = matches!(engine.disk(), DiskKind::Blocks(_));
+    for (i, op) in program.ops.iter().enumerate() {
+        let why = match op {
+            Op::Put(key, len) => {
+                let (key, len) = (program.key(*key).len(), *len as usize);
+                if key > limits.max_key {
+                    Some(format!("the key is longer than {} bytes", limits.max_key))
+                } else if key + len > limits.max_record {
+                    Some(format!(
+                        "key and value are longer than {} bytes",
+                        limits.max_record
+                    ))
+                } else if key == 0 && !limits.empty_key {
+                    Some("the engine takes no empty key".to_owned())
+                } else {
+                    None
+                }
+            }
+            Op::Crash(_) | Op::CutPower(_) | Op::FailWrite(_) | Op::FailFlush(_) if !on_blocks => {
+                Some("the engine keeps its files itself, where nothing can be made to fail".into())
+            }
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Err(Unfit {
+                operation: i + 1,
+                line: program.line(op),
+                why,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A new place for a store, and what holds it.
+pub(super) struct Place {
+    pub(super) disk: Disk,
+    device: Option<Arc<CrashDevice>>,
+    // invariant: outlives `disk`, whose folder it is.
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    pub(super) fn new(kind: DiskKind) -> std::io::Result<Place> {
+        Ok(match kind {
+            DiskKind::Blocks(blocks) => Place::on(CrashDevice::new(blocks)),
+            DiskKind::Folder => {
+                let folder = tempfile::tempdir()?;
+                Place {
+                    disk: Disk::Folder(folder.path().to_owned()),
+                    device: None,
+                    _folder: Some(folder),
+                }
+            }
+        })
+    }
+
+    pub(super) fn on(device: CrashDevice) -> Place {
+        let device = Arc::new(device);
+        let blocks: Arc<dyn BlockDevice> = device.clone();
+        Place {
+            disk: Disk::Blocks(blocks),
+            device: Some(device),
+            _folder: None,
+        }
+    }
+
+    pub(super) fn device(&self) -> Option<&Arc<CrashDevice>> {
+        self.device.as_ref()
+    }
+}
+
+/// See the module's story.
+pub struct Session<'e> {
+    engine: &'e dyn Engine,
+    program: &'e Program,
+    place: Place,
+    store: Option<Arc<dyn Kv>>,
+    reference: Reference,
+    newest: Lsn,
+    /// Something was told to fail since the store was opened.
+    armed: bool,
+    tally: Tally,
+    buffer: Vec<u8>,
+}
+
+impl<'e> Session<'e> {
+    /// Makes a new store.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn start(engine: &'e dyn Engine, program: &'e Program) -> Result<Session<'e>, Finding> {
+        let place = Place::new(engine.disk()).map_err(|e| Finding {
+            check: Check::Error,
+            operation: None,
+            what: "make a folder".into(),
+            expected: "a folder".into(),
+            found: e.to_string(),
+        })?;
+        Session::on(engine, program, place).map_err(|why| Finding {
+            check: Check::Error,
+            operation: None,
+            what: "open a new store".into(),
+            expected: "a store".into(),
+            found: why,
+        })
+    }
+
+    /// As [`Session::start`], on a device that records what reaches it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn start_recorded(
+        engine: &'e dyn Engine,
+        program: &'e Program,
+    ) -> Result<Session<'e>, Finding> {
+        let DiskKind::Blocks(blocks) = engine.disk() else {
+            return Session::start(engine, program);
+        };
+        let device = CrashDevice::new(blocks);
+        device.record();
+        Session::on(engine, program, Place::on(device)).map_err(|why| Finding {
+            check: Check::Error,
+            operation: None,
+            what: "open a new store".into(),
+            expected: "a store".into(),
+            found: why,
+        })
+    }
+
+    /// Opens what is at a place. The reference is empty until [`Session::settle`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub(super) fn on(
+        engine: &'e dyn Engine,
+        program: &'e Program,
+        place: Place,
+    ) -> Result<Session<'e>, String> {
+        let mut session = Session {
+            engine,
+            program,
+            place,
+            store: None,
+            reference: Reference::new(program),
+            newest: Lsn(0),
+            armed: false,
+            tally: Tally::default(),
+            buffer: Vec::new(),
+        };
+        session.store = Some(session.open()?);
+        Ok(session)
+    }
+
+    /// What was found is what the store holds.
+    pub(super) fn settle(&mut self, found: Vec<Content>) {
+        self.reference.settle(found);
+    }
+
+    /// What a crash may leave while the write with index `at` is under way: with it or without.
+    pub(super) fn anticipate(&self, at: usize, reference: &mut Reference) {
+        match &self.program.ops[at] {
+            Op::Put(key, len) => reference.wrote(*key, Some(Written::new(at as u64 + 1, *len))),
+            Op::Delete(key) => reference.wrote(*key, None),
+            _ => {}
+        }
+    }
+
+    /// All writes so far become durable.
+    ///
+    /// # Errors
+    /// The engine says that they do not.
+    pub(super) fn make_durable(&mut self) -> Result<(), Finding> {
+        self.sync(self.program.ops.len().saturating_sub(1))
+    }
+
+    /// What was done, when no more is wanted.
+    pub(super) fn end(mut self) -> Tally {
+        self.note_and_drop();
+        self.tally
+    }
+
+    fn open(&self) -> Result<Arc<dyn Kv>, String> {
+        self.engine
+            .open(&self.place.disk)
+            .map_err(|e| e.to_string())
+    }
+
+    fn store(&self) -> &Arc<dyn Kv> {
+        self.store.as_ref().expect("a session has a store")
+    }
+
+    /// The device under the store, if it is one that crashes.
+    pub fn device(&self) -> Option<&Arc<CrashDevice>> {
+        self.place.device()
+    }
+
+    /// What the store must and may hold.
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    fn finding(&self, check: Check, at: usize, expected: String, found: String) -> Finding {
+        Finding {
+            check,
+            operation: Some(at + 1),
+            what: self.program.line(&self.program.ops[at]),
+            expected,
+            found,
+        }
+    }
+
+    /// Does the operation with index `at`.
+    ///
+    /// # Errors
+    /// What it showed.
+    pub fn step(&mut self, at: usize) -> Result<(), Finding> {
+        self.tally.operations += 1;
+        match &self.program.ops[at] {
+            Op::Put(key, len) => self.write(at, *key, Some((at as u64 + 1, *len))),
+            Op::Delete(key) => self.write(at, *key, None),
+            Op::Get(key) => self.get(at, *key),
+            Op::Scan { from, to, limit } => self.scan(at, *from, *to, *limit),
+            Op::Sync => self.sync(at),
+            Op::Pump => {
+                // A failing engine may say "more" for ever.
+                for _ in 0..1_000 {
+                    match self.store().pump_due() {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(e) => return self.failed(at, &e),
+                    }
+                }
+                Ok(())
+            }
+            Op::Checkpoint => match self.store().checkpoint() {
+                Ok(_) => Ok(()),
+                Err(e) => self.failed(at, &e),
+            },
+            Op::Reopen => self.reopen(at, None),
+            Op::Crash(keep) => self.reopen(at, Some(*keep)),
+            Op::CutPower(n) => {
+                self.arm(|device| device.cut_power_in(*n));
+                Ok(())
+            }
+            Op::FailWrite(n) => {
+                self.arm(|device| device.fail_write_in(*n));
+                Ok(())
+            }
+            Op::FailFlush(n) => {
+                self.arm(|device| device.fail_flush_in(*n));
+                Ok(())
+            }
+        }
+    }
+
+    fn arm(&mut self, what: impl FnOnce(&CrashDevice)) {
+        if let Some(device) = self.place.device() {
+            what(device);
+            self.armed = true;
+        }
+    }
+
+    /// An operation returned an error.
+    fn failed(&mut self, at: usize, error: &treering_engine::Error) -> Result<(), Finding> {
+        self.tally.failed += 1;
+        if !self.armed {
+            let expected = "no error, as nothing has failed".to_owned();
+            return Err(self.finding(Check::Error, at, expected, error.to_string()));
+        }
+        let cut = self.place.device().is_some_and(|d| d.power_is_cut());
+        if cut {
+            return self.reopen(at, Some(Keep::Seeded(at as u64)));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: usize, key: KeyNo, to: Option<(u64, u32)>) -> Result<(), Finding> {
+        if self.reference.doubtful() >= MOST_DOUBTFUL {
+            return Ok(());
+        }
+        let store = self.store.as_ref().expect("a session has a store");
+        let bytes = self.program.key(key);
+        let done = match to {
+            Some((version, len)) => {
+                value::fill(&mut self.buffer, version, len as usize);
+                store.put(bytes, &self.buffer)
+            }
+            None => store.delete(bytes),
+        };
+        let to = to.map(|(version, len)| Written::new(version, len));
+        match done {
+            Ok(lsn) => {
+                self.newest = self.newest.max(lsn);
+                self.reference.wrote(key, to);
+                if self.engine.promise() == Promise::OnReturn {
+                    self.reference.acknowledge();
+                }
+                Ok(())
+            }
+            Err(e) => {
+                self.reference.may_have_written(key, to);
+                self.failed(at, &e)
+            }
+        }
+    }
+
+    fn get(&mut self, at: usize, key: KeyNo) -> Result<(), Finding> {
+        let store = self.store.as_ref().expect("a session has a store");
+        let found = match store.get(self.program.key(key), &mut self.buffer) {
+            Ok(found) => found.then_some(self.buffer.as_slice()),
+            Err(e) => return self.failed(at, &e),
+        };
+        let content = found.map(Written::decode);
+        let right = match content {
+            None => self.reference.may_read(key, None),
+            Some(None) => false,
+            Some(written) => self.reference.may_read(key, written),
+        };
+        if right {
+            return Ok(());
+        }
+        let expected = Written::describe(self.reference.get(key));
+        let found = value::describe(found);
+        Err(self.finding(Check::Reference, at, expected, found))
+    }
+
+    /// Reads keys in order, from the very first if there is no `from`, and sees that they are in order, each once, in the range, no more than asked for.
+    fn read_range(
+        &self,
+        from: Option<KeyNo>,
+        to: Option<KeyNo>,
+        limit: Option<u32>,
+    ) -> Result<Result<Vec<(KeyNo, Content)>, String>, treering_engine::Error> {
+        let program = self.program;
+        let end = to.map_or(program.keys.len(), |to| to.0 as usize);
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        let (mut rows, mut wrong, mut over) = (Vec::new(), None, limit == 0);
+        let mut next = from.map_or(0, |from| from.0 as usize);
+        let mut visit = |key: &[u8], bytes: &[u8]| {
+            if over {
+                wrong.get_or_insert_with(|| {
+                    "one row more, after the visitor had said stop".to_owned()
+                });
+                return ControlFlow::Break(());
+            }
+            let text = key.escape_ascii();
+            // In order, so a search from here on; mostly the next key or one soon after.
+            let at = match program.keys.get(next) {
+                Some(k) if k == key => Ok(0),
+                _ => program.keys[next.min(program.keys.len())..]
+                    .binary_search_by(|k| k.as_slice().cmp(key)),
+            };
+            match (at, Written::decode(bytes)) {
+                (Err(_), _) => {
+                    wrong = Some(format!(
+                        "\"{text}\", which is out of order or was never written"
+                    ));
+                }
+                (Ok(_), None) => {
+                    wrong = Some(format!("\"{text}\": {}", value::describe(Some(bytes))));
+                }
+                (Ok(at), written) => {
+                    let at = next + at;
+                    if at >= end {
+                        over = true;
+                        return ControlFlow::Break(());
+                    }
+                    rows.push((KeyNo(at as u32), written));
+                    next = at + 1;
+                }
+            }
+            over = wrong.is_some() || rows.len() >= limit;
+            if over {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        if limit > 0 {
+            let from = from.map_or(&b""[..], |from| program.key(from));
+            self.store().scan(from, &mut visit)?;
+        }
+        Ok(match wrong {
+            Some(wrong) => Err(wrong),
+            None => Ok(rows),
+        })
+    }
+
+    fn scan(
+        &mut self,
+        at: usize,
+        from: KeyNo,
+        to: Option<KeyNo>,
+        limit: Option<u32>,
+    ) -> Result<(), Finding> {
+        let rows = match self.read_range(Some(from), to, limit) {
+            Ok(Ok(rows)) => rows,
+            Ok(Err(wrong)) => {
+                let expected = "rows in order, of written values".to_owned();
+                return Err(self.finding(Check::Scan, at, expected, wrong));
+            }
+            Err(e) => return self.failed(at, &e),
+        };
+        // Up to where the scan speaks for: its bound, or its last row if the limit stopped it.
+        let bound = to.map_or(self.program.keys.len() as u32, |to| to.0);
+        let stopped = limit.is_some_and(|limit| rows.len() >= limit as usize);
+        let end = match (stopped, rows.last()) {
+            (true, Some((last, _))) => last.0 + 1,
+            (true, None) => from.0,
+            (false, _) => bound.max(from.0),
+        };
+        let mut rows = rows.into_iter().peekable();
+        for key in from.0..end {
+            let key = KeyNo(key);
+            let row = rows.next_if(|(k, _)| *k == key);
+            let found = row.and_then(|(_, content)| content);
+            if !self.reference.may_read(key, found) {
+                let name = self.program.key(key).escape_ascii();
+                let expected = Written::describe(self.reference.get(key));
+                return Err(self.finding(
+                    Check::Scan,
+                    at,
+                    format!("\"{name}\": {expected}"),
+                    Written::describe(found),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, at: usize) -> Result<(), Finding> {
+        match self.store().sync(self.newest) {
+            Ok(()) => {
+                self.reference.acknowledge();
+                Ok(())
+            }
+            Err(e) => self.failed(at, &e),
+        }
+    }
+
+    /// All that the store holds.
+    ///
+    /// # Errors
+    /// What is wrong with it by itself, or the engine's error.
+    pub fn contents(&self) -> Result<Vec<Content>, String> {
+        let mut contents = vec![None; self.program.keys.len()];
+        if contents.is_empty() {
+            return Ok(contents);
+        }
+        let rows = self
+            .read_range(None, None, None)
+            .map_err(|e| e.to_string())??;
+        for (key, content) in rows {
+            contents[key.0 as usize] = content;
+        }
+        Ok(contents)
+    }
+
+    /// Lets go of the store, cuts the power if that is asked for, and opens what is there.
+    fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
+        let mut keep = cut;
+        if let Some(keep) = keep.take() {
+            // Before the store is let go of: or an engine that writes on the way out would not crash but close.
+            self.lose_power(keep);
+        }
+        self.note_and_drop();
+        let mut why = String::new();
+        // What was told to fail may strike while the store is opened, each kind once.
+        for _ in 0..4 {
+            if let Some(keep) = keep.take() {
+                self.lose_power(keep);
+            }
+            match self.open() {
+                Ok(store) => {
+                    self.store = Some(store);
+                    self.tally.reopens += 1;
+                    return self.judge_reopened(at, cut.is_some());
+                }
+                Err(e) => why = e,
+            }
+            if !self.armed {
+                break;
+            }
+            if self.place.device().is_some_and(|d| d.power_is_cut()) {
+                keep = Some(Keep::Seeded(at as u64));
+            }
+        }
+        let expected = "a store that opens".to_owned();
+        Err(self.finding(Check::Crash, at, expected, why))
+    }
+
+    fn note_and_drop(&mut self) {
+        if let Some(store) = self.store.take() {
+            self.tally.note(&store.stats());
+        }
+    }
+
+    fn lose_power(&mut self, keep: Keep) {
+        if let Some(device) = self.place.device() {
+            let image = match keep {
+                Keep::Oldest => device.crash(&mut |_| 0),
+                Keep::Newest => device.crash(&mut |n| n - 1),
+                Keep::Seeded(seed) => device.crash_seeded(seed),
+            };
+            self.place = Place::on(CrashDevice::from_image(image));
+            self.armed = false;
+            self.tally.crashes += 1;
+        }
+    }
+
+    fn judge_reopened(&mut self, at: usize, cut: bool) -> Result<(), Finding> {
+        let check = match (cut, self.armed) {
+            (true, _) => Check::Crash,
+            (false, true) => Check::InjectedFailure,
+            (false, false) => Check::Reference,
+        };
+        let found = match self.contents() {
+            Ok(found) => found,
+            // What was armed may strike a read, too; nothing is known then.
+            Err(_) if self.armed => return Ok(()),
+            Err(why) => {
+                let expected = "a store that can be read".to_owned();
+                return Err(self.finding(check, at, expected, why));
+            }
+        };
+        if !self.reference.permits(&found) {
+            let (expected, found) = self.reference.explain(self.program, &found, 4);
+            return Err(self.finding(check, at, expected, found));
+        }
+        self.reference.settle(found);
+        self.newest = Lsn(0);
+        Ok(())
+    }
+
+    /// The end of the program: everything is compared, made durable, opened again, compared again, and the structure is checked.
+    ///
+    /// # Errors
+    /// What that showed.
+    pub fn finish(mut self) -> Result<Tally, Finding> {
+        let last = self.program.ops.len().saturating_sub(1);
+        if self.program.ops.is_empty() {
+            return Ok(self.tally);
+        }
+        self.tally.operations += 1;
+        if !self.armed {
+            self.scan(last, KeyNo(0), None, None)?;
+            self.sync(last)?;
+        }
+        self.reopen(last, None)?;
+        self.note_and_drop();
+        let damage = match self.engine.damage(&self.place.disk) {
+            Ok(damage) => damage,
+            Err(_) if self.armed => Vec::new(),
+            Err(e) => vec![e.to_string()],
+        };
+        if let Some(damage) = damage.first() {
+            let expected = "no damage after the last operation".to_owned();
+            return Err(self.finding(Check::Structure, last, expected, damage.clone()));
+        }
+        Ok(self.tally)
+    }
+}
+
+/// Runs a program to its end, and says what it showed.
+///
+/// # Errors
+/// The first violation.
+pub fn execute(engine: &dyn Engine, program: &Program) -> Result<Tally, Finding> {
+    let mut at = 0;
+    let run = || {
+        let mut session = Session::start(engine, program)?;
+        for i in 0..program.ops.len() {
+            at = i;
+            session.step(i)?;
+        }
+        session.finish()
+    };
+    match super::panics::catch(run) {
+        Ok(result) => result,
+        Err(said) => Err(Finding {
+            check: Check::Panic,
+            operation: Some(at + 1),
+            what: (program.ops.get(at)).map_or_else(|| "open".into(), |op| program.line(op)),
+            expected: "an answer".into(),
+            found: said,
+        }),
+    }
+}
