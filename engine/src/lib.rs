@@ -32,7 +32,9 @@ mod verify;
 pub use error::{Error, Result};
 pub use kv::{Kv, Visitor};
 pub use layout::required_blocks;
-pub use mutation::MUTATIONS;
+#[cfg(any(treering_mutations, feature = "mutations"))]
+pub use mutation::choose as choose_mutation;
+pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{Durability, Options, PageStoreKind, TablePersist, TreeKind};
 pub use pager::Progress;
 pub use recovery::RecoveryReport;

@@ -1,8 +1,8 @@
 //! Seeded bugs that show that the checks have teeth.
 //!
-//! Built with `RUSTFLAGS="--cfg treering_mutations"`, the engine asks here at the places where a known bug of some real engine
-//! could sit, and `TREERING_MUTATION=name` switches that one on. A normal build contains nothing of this: [`on`] is the
-//! constant `false`.
+//! Built with the feature `mutations` (or `RUSTFLAGS="--cfg treering_mutations"`), the engine asks here at the places where a known bug of
+//! some real engine could sit; [`choose`], or `TREERING_MUTATION=name` in the environment, switches one on. A normal build contains nothing of
+//! this: [`on`] is the constant `false`.
 
 /// Every mutation by name, with the check that must fail. `BUGS` ids are the pool they are modelled on.
 pub const MUTATIONS: &[(&str, &str)] = &[
@@ -47,25 +47,86 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("restart-trusts-table", "store_restart"),
     // BUGS L1: the end of a flush wakes nobody.
     ("log-sleeps-through", "loom_wal"),
+    // BUGS S1: keys whose first bytes are equal are taken for equal.
+    ("equal-heads-equal-keys", "store_differential"),
+    // An update of the same length is taken for one that changes nothing.
+    ("same-length-same-value", "store_differential"),
+    // An empty value is taken for none.
+    ("empty-value-is-absent", "store_differential"),
+    // The first record of the right-hand page does not survive a merge.
+    ("merge-drops-first", "store_differential"),
+    // BUGS R2, the other way round: a scan goes on behind the next leaf's first key.
+    ("scan-skips-fence", "store_differential"),
+    // BUGS R2: a scan goes on with the last key that it has seen.
+    ("scan-repeats-last", "store_differential"),
+    // A scan goes on although the visitor has had enough.
+    ("scan-ignores-break", "store_differential"),
+    // BUGS D10: a delete is not logged, so what it deleted is back after a crash.
+    ("delete-not-logged", "store_crash"),
+    // The same from the other end: recovery redoes puts only.
+    ("redo-skips-deletes", "store_crash"),
+    // The log record of a split lacks the record at the separator.
+    ("split-logs-too-little", "store_crash"),
+    // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.
+    ("checkpoint-skips-pages", "store_crash"),
 ];
 
-/// Whether mutation `name` is switched on.
-#[cfg(treering_mutations)]
-pub(crate) fn on(name: &str) -> bool {
-    use std::sync::OnceLock;
-    static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
-    debug_assert!(
-        MUTATIONS.iter().any(|(known, _)| *known == name),
-        "unlisted mutation {name}"
-    );
-    CHOSEN
-        .get_or_init(|| std::env::var("TREERING_MUTATION").ok())
-        .as_deref()
-        == Some(name)
+/// Changes that no check may object to, for they change nothing that was promised.
+pub const HARMLESS: &[&str] = &[
+    // The device is flushed once more than necessary.
+    "harmless-second-flush",
+    // A get looks twice.
+    "harmless-second-look",
+    // Every sync is a checkpoint, too.
+    "harmless-checkpoint",
+];
+
+#[cfg(any(treering_mutations, feature = "mutations"))]
+mod chosen {
+    use super::{HARMLESS, MUTATIONS};
+    use std::sync::Once;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Place of the one that is on, from 1; 0: none. A plain atomic: chosen while no store is open.
+    static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+    static ENVIRONMENT: Once = Once::new();
+
+    fn all() -> impl Iterator<Item = &'static str> {
+        let seeded = MUTATIONS.iter().map(|(name, _)| *name);
+        seeded.chain(HARMLESS.iter().copied())
+    }
+
+    /// Switches mutation `name` on, or with `None` whatever is on off; `false` if there is none of that name. No store may be open.
+    pub fn choose(name: Option<&str>) -> bool {
+        ENVIRONMENT.call_once(|| {});
+        let place = match name {
+            None => Some(0),
+            Some(name) => all().position(|known| known == name).map(|at| at + 1),
+        };
+        CHOSEN.store(place.unwrap_or(0), Ordering::SeqCst);
+        place.is_some()
+    }
+
+    /// Whether mutation `name` is switched on.
+    pub(crate) fn on(name: &str) -> bool {
+        ENVIRONMENT.call_once(|| {
+            let wanted = std::env::var("TREERING_MUTATION").unwrap_or_default();
+            let place = all().position(|known| known == wanted);
+            CHOSEN.store(place.map_or(0, |at| at + 1), Ordering::SeqCst);
+        });
+        debug_assert!(all().any(|known| known == name), "unlisted mutation {name}");
+        let place = CHOSEN.load(Ordering::Relaxed);
+        place > 0 && all().nth(place - 1) == Some(name)
+    }
 }
 
+#[cfg(any(treering_mutations, feature = "mutations"))]
+pub use chosen::choose;
+#[cfg(any(treering_mutations, feature = "mutations"))]
+pub(crate) use chosen::on;
+
 /// Whether mutation `name` is switched on: never, in a normal build.
-#[cfg(not(treering_mutations))]
+#[cfg(not(any(treering_mutations, feature = "mutations")))]
 #[inline(always)]
 pub(crate) const fn on(_name: &str) -> bool {
     false

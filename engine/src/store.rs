@@ -308,6 +308,9 @@ impl Store {
                 .store(self.clock.now().0, Ordering::Relaxed);
         }
         self.tree.pager.flush_log(lsn)?;
+        if mutation::on("harmless-second-flush") {
+            self.tree.pager.volume.flush()?;
+        }
         self.tree.pager.volume.tell(|| Event::Acknowledged { lsn });
         Ok(())
     }
@@ -440,6 +443,9 @@ impl Kv for Store {
     }
 
     fn sync(&self, lsn: Lsn) -> Result<()> {
+        if mutation::on("harmless-checkpoint") {
+            self.checkpointer.run(&self.tree)?;
+        }
         self.flush_log(lsn)
     }
 

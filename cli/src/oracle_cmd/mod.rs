@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`engines`] | engines by name |
 //! | [`runs`] | one mode on one engine |
+//! | [`kills`] | seeded bugs, and what catches them |
 //! | [`report`] | what is printed, and the JSON |
 
 mod engines;
+mod kills;
 mod report;
 mod runs;
 
@@ -28,6 +30,9 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let save = (args.save.as_deref().map(|path| Output::new("--save", path))).transpose()?;
     if let Some(file) = &args.replay {
         return replay(file, args.engine.as_deref(), json.as_ref());
+    }
+    if args.mutations {
+        return kills::run(args, json.as_ref());
     }
     let engines = engines::selected(args.tree.as_deref(), args.engine.as_deref())?;
     let modes = match args.mode {

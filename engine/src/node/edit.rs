@@ -5,6 +5,7 @@ use super::image::{Fences, Image, rewritten};
 use super::layout::{self, SLOT_BYTES, Slot, field, head, is_page_size, slot_at};
 use super::limit::{Refused, limits};
 use super::view::PageRef;
+use crate::mutation;
 use crate::types::{Lsn, PageId};
 
 /// What a put did.
@@ -178,6 +179,9 @@ impl<'a> PageMut<'a> {
         let mut slot = Slot::decode(raw);
         let (old, new) = (slot.payload_len(), suffix.len() + value.len());
         let heap_used = page.heap_used().saturating_sub(old) + new;
+        if new == old && mutation::on("same-length-same-value") {
+            return Ok(Put::Replaced);
+        }
         if new <= old {
             let at = usize::from(slot.offset) + suffix.len();
             let Some(place) = self.bytes.get_mut(at..at + value.len()) else {

@@ -297,7 +297,10 @@ impl Shape {
     /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
     fn length(&self, n: u16, room: usize) -> u32 {
         let longest = (room * usize::from(self.longest) / 255).max(8).min(room);
+        // The largest values only, a few to a page: a few dozen operations then need more pages than the cache has.
+        let large = self.longest == u8::MAX && n % 32 >= 4;
         let len = match n % 32 {
+            _ if large => room - usize::from(n / 32) % 64 * room / 256,
             0 => usize::from(n / 32) % 9,
             1 => room,
             2..=15 => 8 + usize::from(n / 32) % 60,

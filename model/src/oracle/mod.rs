@@ -2,10 +2,15 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`engine`] | how an engine is opened and what it promises |
-//! | [`value`] | values that say which write they come from |
-//! | [`engines`] | our own engines |
-//! | [`events`] | whether what our engine does is what its spec allows |
+//! | [`engine`], [`engines`] | how an engine is opened and what it promises; our own |
+//! | [`program`], [`generate`], [`shrink`] | programs as people read them; at random; as small as they can be |
+//! | [`value`], [`reference`](mod@reference) | values that say which write they come from, and the map that says what must be there |
+//! | [`session`], [`differential`] | a store beside the reference map |
+//! | [`crash`] | every way in which a power cut could have ended a program |
+//! | [`events`] | whether what our engine does is what its spec allows, and the other way round |
+//! | [`campaign`] | many programs on a few threads |
+//! | `mutations` | with the feature of that name: seeded bugs, and which check catches which |
+//! | [`finding`] | what is said when something is wrong |
 
 pub mod campaign;
 pub mod crash;
@@ -15,6 +20,8 @@ pub mod engines;
 pub mod events;
 pub mod finding;
 pub mod generate;
+#[cfg(any(treering_mutations, feature = "mutations"))]
+pub mod mutations;
 pub mod panics;
 pub mod program;
 pub mod reference;

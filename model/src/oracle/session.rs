@@ -538,25 +538,22 @@ impl<'e> Session<'e> {
         Ok(contents)
     }
 
-    /// Lets go of the store, cuts the power if that is asked for, and opens what is there.
+    /// Lets go of the store, cuts the power if that is asked for, opens what is there, and judges it.
     fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
+        let check = self.reopening(cut.is_some());
         let mut keep = cut;
-        if let Some(keep) = keep.take() {
-            // Before the store is let go of: or an engine that writes on the way out would not crash but close.
-            self.lose_power(keep);
-        }
-        self.note_and_drop();
         let mut why = String::new();
-        // What was told to fail may strike while the store is opened, each kind once.
-        for _ in 0..4 {
+        // What was told to fail may strike while the store is opened or read, each kind once.
+        for _ in 0..5 {
             if let Some(keep) = keep.take() {
+                // Before the store is let go of: or an engine that writes on the way out would not crash but close.
                 self.lose_power(keep);
             }
-            match self.open() {
-                Ok(store) => {
-                    self.store = Some(store);
+            self.note_and_drop();
+            match self.open_and_read() {
+                Ok(found) => {
                     self.tally.reopens += 1;
-                    return self.judge_reopened(at, cut.is_some());
+                    return self.judge_reopened(at, check, found);
                 }
                 Err(e) => why = e,
             }
@@ -567,8 +564,22 @@ impl<'e> Session<'e> {
                 keep = Some(Keep::Seeded(at as u64));
             }
         }
-        let expected = "a store that opens".to_owned();
-        Err(self.finding(Check::Crash, at, expected, why))
+        let expected = "a store that opens and can be read".to_owned();
+        Err(self.finding(check, at, expected, why))
+    }
+
+    fn open_and_read(&mut self) -> Result<Vec<Content>, String> {
+        self.store = Some(self.open()?);
+        self.contents()
+    }
+
+    /// Which check a store fails that was opened again and is not right.
+    fn reopening(&self, cut: bool) -> Check {
+        match (cut, self.armed) {
+            (true, _) => Check::Crash,
+            (false, true) => Check::InjectedFailure,
+            (false, false) => Check::Reference,
+        }
     }
 
     fn note_and_drop(&mut self) {
@@ -590,26 +601,18 @@ impl<'e> Session<'e> {
         }
     }
 
-    fn judge_reopened(&mut self, at: usize, cut: bool) -> Result<(), Finding> {
-        let check = match (cut, self.armed) {
-            (true, _) => Check::Crash,
-            (false, true) => Check::InjectedFailure,
-            (false, false) => Check::Reference,
-        };
-        let found = match self.contents() {
-            Ok(found) => found,
-            // What was armed may strike a read, too; nothing is known then.
-            Err(_) if self.armed => return Ok(()),
-            Err(why) => {
-                let expected = "a store that can be read".to_owned();
-                return Err(self.finding(check, at, expected, why));
-            }
-        };
+    fn judge_reopened(
+        &mut self,
+        at: usize,
+        check: Check,
+        found: Vec<Content>,
+    ) -> Result<(), Finding> {
         if !self.reference.permits(&found) {
             let (expected, found) = self.reference.explain(self.program, &found, 4);
             return Err(self.finding(check, at, expected, found));
         }
         self.reference.settle(found);
+        // A number of the store that was open before means nothing to this one.
         self.newest = Lsn(0);
         Ok(())
     }

@@ -181,7 +181,13 @@ impl BTree {
             page: leaf.view().page_id(),
             lsn: leaf.view().lsn(),
         });
-        let found = leaf.view().get(key);
+        let mut found = leaf.view().get(key);
+        if mutation::on("harmless-second-look") {
+            found = leaf.view().get(key);
+        }
+        if mutation::on("empty-value-is-absent") {
+            found = found.filter(|bytes| !bytes.is_empty());
+        }
         if let Some(bytes) = found {
             value.extend_from_slice(bytes);
         }
@@ -215,7 +221,11 @@ impl BTree {
             // The key is absent as of the leaf's last change; that is what the caller may want durable.
             return Ok(Attempt::Done((leaf.view().lsn(), false)));
         }
-        let lsn = self.append(&Record::Delete { page, key })?;
+        let lsn = if mutation::on("delete-not-logged") {
+            self.pager.log.end()
+        } else {
+            self.append(&Record::Delete { page, key })?
+        };
         self.changed(&mut leaf, page, lsn);
         Ok(Attempt::Done((lsn, leaf.view().is_three_quarters_free())))
     }
@@ -242,13 +252,26 @@ impl BTree {
             };
             let mut start = 0;
             for &(key_end, end) in &ends {
-                if visit(&bytes[start..key_end], &bytes[key_end..end]).is_break() {
+                let wanted = visit(&bytes[start..key_end], &bytes[key_end..end]);
+                if wanted.is_break() && !mutation::on("scan-ignores-break") {
                     return Ok(());
                 }
                 start = end;
             }
             match next {
-                Some(fence) => at = fence,
+                Some(mut fence) => {
+                    if mutation::on("scan-skips-fence") {
+                        fence.push(0);
+                    }
+                    if mutation::on("scan-repeats-last") && !ends.is_empty() {
+                        let from = ends.len().checked_sub(2).map_or(0, |i| ends[i].1);
+                        let key_end = ends[ends.len() - 1].0;
+                        if visit(&bytes[from..key_end], &bytes[key_end..]).is_break() {
+                            return Ok(());
+                        }
+                    }
+                    at = fence;
+                }
                 None => return Ok(()),
             }
         }

@@ -9,6 +9,7 @@
 use super::{Attempt, BTree};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
+use crate::mutation;
 use crate::node::records;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
@@ -26,7 +27,8 @@ impl BTree {
                 expected: "two records or more in a full page".into(),
                 found: "fewer".into(),
             })?;
-        let moved = left.view().encode_records(plan.at);
+        let skipped = usize::from(mutation::on("split-logs-too-little"));
+        let moved = left.view().encode_records(plan.at + skipped);
         let upper = left.view().upper_fence().map(<[u8]>::to_vec);
         let fences = plan.separator.len() + upper.as_ref().map_or(0, Vec::len);
         let Some(_room) = self.room(moved.len() + fences) else {
@@ -111,7 +113,8 @@ impl BTree {
         if right.view().lower_fence() != right_lower || !wants_merge(&left, &right) {
             return Ok(false);
         }
-        let moved = right.view().encode_records(0);
+        let skipped = usize::from(mutation::on("merge-drops-first"));
+        let moved = right.view().encode_records(skipped);
         let upper = right.view().upper_fence().map(<[u8]>::to_vec);
         let fences = right_lower.len() + upper.as_ref().map_or(0, Vec::len);
         let Some(_room) = self.room(moved.len() + fences) else {

@@ -24,6 +24,17 @@ struct Explorer<'e> {
     /// By fingerprint and number of the promise.
     judged: HashSet<(u64, usize)>,
     coverage: Coverage,
+    later: Vec<Later>,
+}
+
+/// A crash state that is to be looked at again.
+struct Later {
+    image: Image,
+    /// Number of the promise that holds in it.
+    promise: usize,
+    crash: CrashPoint,
+    again: bool,
+    go_on: bool,
 }
 
 /// A store that was opened after a crash: the requests that this took, and what it promises from then on.
@@ -54,6 +65,7 @@ impl<'e> Explorer<'e> {
             seen: HashSet::new(),
             judged: HashSet::new(),
             coverage: Coverage::default(),
+            later: Vec::new(),
         }
     }
 
@@ -125,27 +137,48 @@ impl<'e> Explorer<'e> {
         })
     }
 
-    /// One crash state, and what may follow it. `crashes` says, if this fails, which power cuts it took.
+    /// One crash state.
     fn try_state(
         &mut self,
         image: Image,
         promise: usize,
         permitted: &Reference,
-        crashes: &mut Vec<CrashPoint>,
+        crash: &CrashPoint,
     ) -> Result<(), Finding> {
         let fingerprint = image.fingerprint();
         if !self.judged.insert((fingerprint, promise)) {
             return Ok(());
         }
         self.coverage.states += u64::from(self.seen.insert(fingerprint));
-        let recovered = self.recover(image.clone(), permitted, Check::Crash)?;
+        self.recover(image.clone(), permitted, Check::Crash)?;
         let n = self.coverage.judged;
         let every = |period: u64| period > 0 && n.is_multiple_of(period);
-        if every(self.effort.again) {
-            self.cut_recovery(&image, &recovered, permitted, crashes)?;
+        let (again, go_on) = (every(self.effort.again), every(self.effort.go_on));
+        if again || go_on {
+            self.later.push(Later {
+                image,
+                promise,
+                crash: crash.clone(),
+                again,
+                go_on,
+            });
         }
-        if every(self.effort.go_on) {
-            self.go_on(image)?;
+        Ok(())
+    }
+
+    /// The states that are to be cut again, or gone on from, after all that need one crash only: so that what one crash shows is not
+    /// blamed on a second.
+    fn follow_up(&mut self, run: &Recorded, crashes: &mut Vec<CrashPoint>) -> Result<(), Finding> {
+        for later in std::mem::take(&mut self.later) {
+            let permitted = &run.promises[later.promise].reference;
+            *crashes = vec![later.crash];
+            if later.again {
+                let recovered = self.recover(later.image.clone(), permitted, Check::Crash)?;
+                self.cut_recovery(&later.image, &recovered, permitted, crashes)?;
+            }
+            if later.go_on {
+                self.go_on(later.image)?;
+            }
         }
         Ok(())
     }
@@ -239,9 +272,10 @@ impl<'e> Explorer<'e> {
                     after_request: after as u64,
                     keep,
                 }];
-                self.try_state(image, promise, permitted, crashes)?;
+                self.try_state(image, promise, permitted, &crashes[0])?;
             }
         }
+        self.follow_up(run, crashes)?;
         crashes.clear();
         Ok(())
     }

@@ -27,14 +27,25 @@ pub struct BTree {
 }
 
 impl BTree {
-    /// The names of all variants.
-    pub const NAMES: [&str; 3] = ["btree:in-place", "btree:cow", "btree:cow-lazy"];
+    /// The names of the variants that the oracle runs.
+    pub const NAMES: [&str; 4] = [
+        "btree:in-place",
+        "btree:in-place-16k",
+        "btree:cow",
+        "btree:cow-lazy",
+    ];
 
     /// A variant by name.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
+        // Pages of several blocks can be torn.
+        let page_size = if name.ends_with("-16k") {
+            16_384
+        } else {
+            4_096
+        };
         let store = match name {
-            "btree:in-place" => PageStoreKind::InPlace,
+            "btree:in-place" | "btree:in-place-16k" => PageStoreKind::InPlace,
             "btree:cow" => PageStoreKind::CopyOnWrite {
                 table: TablePersist::EachFlush,
             },
@@ -43,7 +54,7 @@ impl BTree {
             },
             _ => return None,
         };
-        Some(BTree::new(store, 4096, geometry))
+        Some(BTree::new(store, page_size, geometry))
     }
 
     /// A variant with pages of `page_size` bytes.
@@ -85,7 +96,10 @@ impl Engine for BTree {
                 table: TablePersist::Checkpoint,
             } => "cow-lazy",
         };
-        format!("btree:{store}")
+        match self.options.page_size {
+            4_096 => format!("btree:{store}"),
+            bytes => format!("btree:{store}-{}k", bytes / 1024),
+        }
     }
 
     fn disk(&self) -> DiskKind {

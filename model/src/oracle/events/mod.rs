@@ -157,7 +157,7 @@ pub fn setups(variant: Variant) -> Result<Vec<Setup>> {
     per_block.map(|n| Setup::new(variant, n)).collect()
 }
 
-/// As [`run`], with stores that were built before.
+/// As [`run`], with stores that were built before, by an engine that need not have the bug that this one has.
 ///
 /// # Errors
 /// As [`run`].

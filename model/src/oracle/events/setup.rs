@@ -1,7 +1,6 @@
 //! A store whose tree is built: one key for each leaf, every record as long as a slot, nothing in the log.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, CrashDevice, Image};
@@ -75,7 +74,6 @@ const KEY_BYTES: usize = 5;
 /// A store on a device, at rest, and how to speak of it.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    variant: Variant,
     options: Options,
     image: Vec<u8>,
     /// The same, in blocks that devices share.
@@ -88,9 +86,6 @@ pub struct Setup {
     pub scale: Scale,
 }
 
-/// The first line of a file: variant, keys, pages and whose they are, the scale.
-type Head = (String, Vec<String>, Vec<u64>, Vec<u8>, (u64, u64, u32));
-
 fn key(n: usize) -> Vec<u8> {
     format!("k{n:04}").into_bytes()
 }
@@ -101,7 +96,7 @@ impl Setup {
     /// # Errors
     /// The engine's own; there should be none.
     pub fn new(variant: Variant, per_block: u64) -> Result<Setup> {
-        Setup::with(variant, variant.options(), LEAVES, per_block)
+        Setup::with(variant.options(), LEAVES, per_block)
     }
 
     /// A tree of two leaves and log blocks of two records, as in the small models: pages of two blocks, so that such a record
@@ -121,10 +116,10 @@ impl Setup {
             write_batch_pages: 1,
             ..Variant::InPlace.options()
         };
-        Setup::with(Variant::InPlace, options, 2, 2)
+        Setup::with(options, 2, 2)
     }
 
-    fn with(variant: Variant, options: Options, leaves: usize, per_block: u64) -> Result<Setup> {
+    fn with(options: Options, leaves: usize, per_block: u64) -> Result<Setup> {
         let device: Arc<CrashDevice> = Arc::new(CrashDevice::new(required_blocks(
             &options,
             2 * leaves as u64,
@@ -151,7 +146,6 @@ impl Setup {
         let found = survey(device.clone())?;
         let image = contents(&device)?;
         let setup = Setup {
-            variant,
             options,
             disk: Image::from(image.clone()),
             image,
@@ -169,49 +163,6 @@ impl Setup {
             "one byte in a record"
         );
         Ok(setup)
-    }
-
-    /// Writes it to a file: for a process whose engine has a bug that would not let it build a tree.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn write(&self, path: &Path) -> std::io::Result<()> {
-        let pages: Vec<u64> = self.pages.keys().map(|page| page.0).collect();
-        let keys: Vec<u8> = self.pages.values().copied().collect();
-        let names: Vec<_> = (self.keys.iter())
-            .map(|key| String::from_utf8_lossy(key))
-            .collect();
-        let scale = self.scale;
-        let numbers = (scale.per_block, scale.first_block, scale.first_epoch);
-        let head = serde_json::to_vec(&(self.variant.name(), names, pages, keys, numbers))?;
-        std::fs::write(path, [&head[..], b"\n", &self.image].concat())
-    }
-
-    /// Reads what [`Setup::write`] wrote; nothing else is expected in the file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or holds something else.
-    pub fn read(path: &Path) -> std::io::Result<Setup> {
-        let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidData);
-        let bytes = std::fs::read(path)?;
-        let end = bytes.iter().position(|b| *b == b'\n').ok_or_else(invalid)?;
-        let (head, image) = (&bytes[..end], &bytes[end + 1..]);
-        let (name, names, pages, keys, numbers): Head = serde_json::from_slice(head)?;
-        let (per_block, first_block, first_epoch) = numbers;
-        let variant = Variant::named(&name).ok_or_else(invalid)?;
-        Ok(Setup {
-            variant,
-            options: variant.options(),
-            image: image.to_vec(),
-            disk: Image::from(image.to_vec()),
-            keys: names.into_iter().map(String::into_bytes).collect(),
-            pages: pages.into_iter().map(PageId).zip(keys).collect(),
-            scale: Scale {
-                per_block,
-                first_block,
-                first_epoch,
-            },
-        })
     }
 
     /// A device that holds the store durably.
