@@ -229,13 +229,22 @@ impl Judge {
 
     fn refuse(&self, entry: Entry, why: String) -> Refusal {
         let before = self.before.as_deref().unwrap_or(&self.state);
-        let enabled = self.mirror.steps(before);
+        let mut enabled: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for action in self.mirror.steps(before) {
+            let steps = enabled.entry(WalRecovery::label(&action)).or_default();
+            steps.push(format!("{action:?}"));
+        }
+        // A client that asks for nothing may ask for anything.
+        let brief = |(label, steps): (&str, Vec<String>)| match steps.len() {
+            0..=4 => steps.join(", "),
+            n => format!("{label} in {n} ways"),
+        };
         Refusal {
             number: self.number,
             entry,
             why,
             state: state_text(&self.mirror.variables(before)),
-            enabled: enabled.iter().map(|a| format!("{a:?}")).collect(),
+            enabled: enabled.into_iter().map(brief).collect(),
         }
     }
 

@@ -45,6 +45,12 @@
 //!   (`(WriteBackCopy)` among the steps);
 //! - *a flush with nobody waiting*, for the only record is of a client that still holds its page's latch: see `Judge::leader`.
 //!
+//! Found, and kept out of the episodes: *a failed write is followed by a power cut, never by a restart*. The device reads back what was there
+//! before it and may yet hold what was to be written after the next power cut; the spec's reads back the new. If that is the block behind the
+//! log's end, recovery does not write it again, and a power cut before its checkpoint is recorded may bring back, to the
+//! next recovery, records that this one had cut. Nobody has seen the store in between and what is left is a prefix, so
+//! the contract is kept; `StableInv`, which asks for more, would not be.
+//!
 //! Not judged: splits and merges (an episode that makes one is refused); pages larger than a block; `btree:cow-lazy`, whose pages reach the
 //! device for good only with the table at a checkpoint, and which is therefore no instance of the spec's `WriteBack`.
 
