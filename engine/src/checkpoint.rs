@@ -17,6 +17,7 @@
 //! superblock.
 
 use crate::error::Result;
+use crate::events::Event;
 use crate::layout::{Slot, Superblock};
 use crate::mutation;
 use crate::pager::Progress;
@@ -92,7 +93,7 @@ impl Checkpointer {
             return Ok(Progress::Idle);
         }
         let Some(run) = &mut state.run else {
-            let begin = pager.log.end();
+            let begin = pager.log.begin_checkpoint();
             self.last_begin.store(begin.0, Ordering::Relaxed);
             self.running.store(true, Ordering::Relaxed);
             state.run = Some(Run { begin, cursor: 0 });
@@ -112,6 +113,7 @@ impl Checkpointer {
         let begin = run.begin;
         let finished = self.finish(&mut state, tree, begin);
         if let Err(e) = &finished {
+            pager.volume.tell(|| Event::CheckpointFailed);
             pager.poison(e);
         }
         finished?;
@@ -146,6 +148,7 @@ impl Checkpointer {
         let written = writer.write(&pager.volume, &pager.layout, &*pager.pages)?;
         pager.flush_log(pager.log.end())?;
         pager.volume.flush()?;
+        pager.volume.tell(|| Event::PagesFlushed { begin });
         let superblock = Superblock {
             sequence: state.superblock.sequence + 1,
             redo_start: begin,
@@ -153,10 +156,20 @@ impl Checkpointer {
             snapshot_entries: written.entries,
             ..state.superblock
         };
+        pager.volume.tell(|| Event::SuperblockWriting {
+            epoch: superblock.epoch,
+            redo_start: begin,
+        });
         pager
             .volume
             .write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
+        pager
+            .volume
+            .tell(|| Event::SuperblockWritten { redo_start: begin });
         pager.volume.flush()?;
+        pager
+            .volume
+            .tell(|| Event::SuperblockFlushed { redo_start: begin });
         state.superblock = superblock;
         let old = std::mem::replace(&mut state.snapshot_slots, written.slots);
         old.into_iter()

@@ -4,6 +4,7 @@
 //! [`Clock`] and spawns no thread: background work is [`Task`]s that the owner pumps.
 
 pub mod device;
+pub mod events;
 pub mod index;
 pub mod node;
 pub mod sync;
@@ -21,7 +22,9 @@ mod pages;
 mod recovery;
 mod snapshot;
 mod stats;
+mod steps;
 mod store;
+mod survey;
 mod trees;
 mod types;
 mod verify;
@@ -37,5 +40,6 @@ pub use pager::Progress;
 pub use recovery::RecoveryReport;
 pub use stats::{ClassBytes, Stats};
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
+pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};
 pub use verify::{VerifyReport, verify};

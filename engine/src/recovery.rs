@@ -41,6 +41,7 @@ use std::ops::Range;
 
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::index::Index;
 use crate::layout::Slot;
 use crate::mutation;
@@ -133,6 +134,10 @@ impl<'a> Redo<'a> {
     pub(crate) fn take(&mut self, lsn: Lsn, record: &Record<'_>) -> Result<()> {
         self.report.records_read += 1;
         self.report.log_end = lsn;
+        self.pager.volume.tell(|| Event::RecordRead {
+            lsn,
+            page: record.pages().next().expect("a record names a page"),
+        });
         match *record {
             Record::Put { page, key, value } => {
                 let (key, value) = (self.keep(key), self.keep(value));
@@ -311,6 +316,7 @@ impl<'a> Redo<'a> {
         match change {
             Ok(()) => {
                 leaf.changed(lsn);
+                self.pager.volume.tell(|| Event::PageRedone { page, lsn });
                 self.report.changes_redone += 1;
                 Some(leaf)
             }
@@ -377,6 +383,7 @@ impl<'a> Redo<'a> {
     /// After the last record: every page of the index must be there. Tells cache and page store what is live.
     pub(crate) fn finish(mut self) -> Result<RecoveryReport> {
         self.apply_gathered()?;
+        self.pager.volume.tell(|| Event::RedoEnds);
         let mut live = SlotMap::new(self.pager.pages.page_limit());
         let mut twice = None;
         self.index.for_each(|_, page| {

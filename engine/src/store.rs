@@ -9,6 +9,7 @@ use crate::cache::{Cache, Fix, ReadGuard};
 use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Volume};
 use crate::error::{Error, Result};
+use crate::events::{Event, Observer};
 use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
@@ -44,7 +45,7 @@ pub enum Task {
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
 pub struct Store {
-    tree: BTree,
+    pub(crate) tree: BTree,
     checkpointer: Checkpointer,
     clock: Arc<dyn Clock>,
     options: Options,
@@ -65,8 +66,21 @@ impl Store {
         clock: Arc<dyn Clock>,
         options: &Options,
     ) -> Result<Store> {
+        Store::open_observed(device, clock, options, None)
+    }
+
+    /// As [`Store::open`]; `observer` is told what the store does from recovery on, see [`crate::events`].
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_observed(
+        device: Arc<dyn BlockDevice>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Store> {
         options.check()?;
-        let volume = Arc::new(Volume::new(device));
+        let volume = Arc::new(Volume::observed(device, observer));
         let found = Superblock::load(&volume)?;
         match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
@@ -157,6 +171,11 @@ impl Store {
             options,
         )?;
         log.keep_from(from);
+        volume.tell(|| Event::RecoveryBegins {
+            epoch,
+            redo_start: from,
+            log_start: end.next_start,
+        });
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index, &chain);
         crate::wal::replay_to(
@@ -182,6 +201,7 @@ impl Store {
         );
         // Also makes the new epoch durable, before anything is appended under it.
         store.checkpointer.run(&store.tree)?;
+        store.tree.pager.volume.tell(|| Event::Opened);
         Ok(store)
     }
 
@@ -291,6 +311,7 @@ impl Store {
         if mutation::on("harmless-second-flush") {
             self.tree.pager.volume.flush()?;
         }
+        self.tree.pager.volume.tell(|| Event::Acknowledged { lsn });
         Ok(())
     }
 
@@ -495,7 +516,7 @@ fn new_pager(
     options: &Options,
 ) -> Pager {
     let frames = (options.cache_bytes / layout.page_size as u64) as usize;
-    let cache = Cache::new(frames, layout.page_size, pages.page_limit());
+    let cache = Cache::new(frames, layout.page_size, pages.page_limit(), volume.hook());
     Pager::new(volume, layout, cache, pages, log, options.write_batch_pages)
 }
 

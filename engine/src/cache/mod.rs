@@ -19,7 +19,8 @@ mod frame;
 pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
 
 use crate::error::{Error, Result};
-use crate::node::{self, PageDamage};
+use crate::events::{Event, Hook};
+use crate::node::{self, PageDamage, PageRef};
 use crate::pages::{Found, PageStore};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -53,11 +54,12 @@ pub(crate) struct Cache {
     free_len: AtomicUsize,
     hits: AtomicU64,
     misses: AtomicU64,
+    hook: Hook,
 }
 
 impl Cache {
     /// `frames` empty frames for pages named below `page_limit`, all of them unknown (on the device, if anywhere).
-    pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64) -> Cache {
+    pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64, hook: Hook) -> Cache {
         Cache {
             frames: (0..frames).map(|_| Frame::new(page_size)).collect(),
             map: (0..page_limit).map(|_| AtomicU32::new(ABSENT)).collect(),
@@ -65,6 +67,7 @@ impl Cache {
             free_len: AtomicUsize::new(frames),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            hook,
         }
     }
 
@@ -206,6 +209,10 @@ impl Cache {
                 data.page = Some(page);
                 data.changes.clear();
                 frame.reset();
+                self.hook.tell(|| Event::PageLoaded {
+                    page,
+                    lsn: PageRef::new(&data.bytes).lsn(),
+                });
                 Ok(true)
             }
             Err(e) => {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{BlockDevice, BlockWrite};
 use crate::error::{Error, Result};
+use crate::events::{Event, Hook, Observer};
 use crate::mutation;
 use crate::stats::{ClassBytes, Stats};
 use crate::sync::Mutex;
@@ -40,11 +41,17 @@ pub struct Volume {
     flushes: AtomicU64,
     /// Whether a flush has ever failed.
     flush_failed: Mutex<bool>,
+    hook: Hook,
 }
 
 impl Volume {
     /// Counts from zero what goes to `device` from now on.
     pub fn new(device: Arc<dyn BlockDevice>) -> Volume {
+        Volume::observed(device, None)
+    }
+
+    /// As [`Volume::new`]; whoever works on this volume tells `observer` what it does.
+    pub fn observed(device: Arc<dyn BlockDevice>, observer: Option<Arc<dyn Observer>>) -> Volume {
         Volume {
             device,
             written: PerClass::default(),
@@ -52,7 +59,19 @@ impl Volume {
             trimmed_bytes: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             flush_failed: Mutex::new(false),
+            hook: Hook::new(observer),
         }
+    }
+
+    /// Tells the observer, if there is one.
+    #[inline]
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        self.hook.tell(event);
+    }
+
+    /// For parts that do no I/O of their own.
+    pub(crate) fn hook(&self) -> Hook {
+        self.hook.clone()
     }
 
     /// The device below.

@@ -17,6 +17,7 @@ pub(crate) use write_back::SweepState;
 use crate::cache::{Cache, Fix, ReadGuard, WriteGuard};
 use crate::device::Volume;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::layout::Layout;
 use crate::mutation;
 use crate::pages::PageStore;
@@ -184,6 +185,7 @@ impl Pager {
         let mut why = self.poison.why.lock();
         if why.is_none() {
             *why = Some(cause.to_string());
+            self.volume.tell(|| Event::Failed);
             self.poison.set.store(true, Ordering::Release);
         }
     }

@@ -15,6 +15,7 @@ use super::{Pager, Progress};
 use crate::cache::FrameData;
 use crate::device::AlignedBuf;
 use crate::error::Result;
+use crate::events::Event;
 use crate::mutation;
 use crate::node::{ChangeMap, PageMut, PageRef};
 use crate::pages::PageImage;
@@ -131,6 +132,36 @@ impl Pager {
         Ok(at)
     }
 
+    /// Writes one page back, if it is here, dirty and not latched; says whether it did.
+    pub(crate) fn write_back_one(&self, page: PageId) -> Result<bool> {
+        let mut sweep = self.sweep.lock();
+        let Some(mut guard) = self.cache.try_resident(page) else {
+            return Ok(false);
+        };
+        if !guard.frame.is_dirty() {
+            return Ok(false);
+        }
+        let at = guard.index;
+        self.pick(&mut sweep, at, &mut guard.data);
+        drop(guard);
+        let written = self.write_picked(&mut sweep);
+        sweep.picked.clear();
+        written.map(|()| true)
+    }
+
+    /// Takes one page out of the cache, if it is here, clean and not latched; says whether it did.
+    pub(crate) fn evict_one(&self, page: PageId) -> bool {
+        let _no_write_back = self.sweep.lock();
+        let Some(guard) = self.cache.try_resident(page) else {
+            return false;
+        };
+        let clean = !guard.frame.is_dirty();
+        if clean {
+            self.cache.evict(guard.data, guard.index);
+        }
+        clean
+    }
+
     /// Waits until every operation that was changing a page when this was called has finished.
     pub(crate) fn quiesce(&self) {
         for at in 0..self.cache.len() {
@@ -155,6 +186,7 @@ impl Pager {
             "{page}: first dirtied at {rec_lsn}, but at {lsn} now"
         );
         frame.set_clean();
+        self.volume.tell(|| Event::PageCopied { page, lsn });
         sweep.picked.push(Picked {
             frame: at,
             page,
@@ -194,6 +226,10 @@ impl Pager {
                     .iter()
                     .all(|i| PageRef::new(i.bytes).page_id() == i.page)
             );
+            for p in &sweep.picked {
+                let (page, lsn) = (p.page, p.lsn);
+                self.volume.tell(|| Event::PageWriting { page, lsn });
+            }
             self.pages.write_batch(&images)
         });
         if let Err(e) = &written {

@@ -74,6 +74,12 @@ impl Header {
         block[0..4].copy_from_slice(&crc.to_le_bytes());
     }
 
+    /// Reads the header of whatever block this is, if it is one.
+    pub(crate) fn read_any(block: &[u8]) -> Option<Header> {
+        let index = u64::from_le_bytes(block[8..16].try_into().expect("8 bytes"));
+        Header::read(block, index).ok()
+    }
+
     /// Reads the header of what should be block `index`.
     pub(crate) fn read(block: &[u8], index: u64) -> Result<Header, NotMine> {
         let u16_at = |o: usize| u16::from_le_bytes([block[o], block[o + 1]]);

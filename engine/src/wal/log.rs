@@ -19,6 +19,7 @@ use super::record::{MAX_RECORD_BYTES, Record};
 use super::{LogEnd, LogRegion};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::mutation;
 use crate::options::Options;
 use crate::stats::Stats;
@@ -129,6 +130,7 @@ impl Log {
     /// [`Error::LogFull`] if the region would be overrun, [`Error::RecordTooLarge`] beyond [`MAX_RECORD_BYTES`],
     /// [`Error::Poisoned`], or what the flush reports. Then nothing was appended.
     pub fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+        let entry = record;
         let record = record.encode();
         let len = record.len();
         loop {
@@ -155,6 +157,7 @@ impl Log {
             state.active.push(&record, end);
             state.records += 1;
             state.appended_bytes += len as u64;
+            self.volume.tell(|| appended(entry, Lsn(end)));
             self.end.store(end, Ordering::Release);
             return Ok(Lsn(end));
         }
@@ -182,6 +185,10 @@ impl Log {
             };
             next.continue_after(&state.active);
             let full = std::mem::replace(&mut state.active, next);
+            self.volume.tell(|| Event::LogFlushBegins {
+                from: self.durable(),
+                to: Lsn(full.pos()),
+            });
             drop(state);
             let (full, outcome) = self.write_out(full);
             state = self.state.lock();
@@ -209,7 +216,7 @@ impl Log {
         if mutation::on("log-acks-before-flush") {
             self.durable.store(full.pos(), Ordering::Release);
         }
-        let first = full.first_block();
+        let (first, to) = (full.first_block(), Lsn(full.pos()));
         let bytes = full.seal(self.epoch, self.epoch_start);
         // The region is circular: at most one wrap, for the buffer is no larger than the region.
         let before_wrap = (self.region.blocks - first % self.region.blocks) as usize * BLOCK_SIZE;
@@ -225,24 +232,38 @@ impl Log {
         } else {
             &writes[..]
         };
-        let outcome = self
-            .volume
-            .write_batch(writes)
-            .and_then(|()| self.volume.flush());
+        let outcome = self.volume.write_batch(writes).and_then(|()| {
+            self.volume.tell(|| Event::LogWritten { to });
+            self.volume.flush()
+        });
         (full, outcome)
     }
 
     fn finish(&self, state: &mut State, full: Buffer, outcome: Result<()>) {
+        let to = Lsn(full.pos());
         match outcome {
             Ok(()) => {
                 state.flushes += 1;
+                self.volume.tell(|| Event::LogFlushed { to });
                 self.durable.store(full.pos(), Ordering::Release);
             }
-            // fsyncgate: as if the bytes were safe, so that the next flush "succeeds".
-            Err(_) if mutation::on("log-retries-failed-flush") => {}
-            Err(e) => state.poisoned = Some(format!("writing the log failed: {e}")),
+            Err(e) => {
+                self.volume.tell(|| Event::LogFlushFailed { to });
+                // fsyncgate: as if the bytes were safe, so that the next flush "succeeds".
+                if !mutation::on("log-retries-failed-flush") {
+                    state.poisoned = Some(format!("writing the log failed: {e}"));
+                }
+            }
         }
         state.spare = Some(full);
+    }
+
+    /// The end of the log as the place where redo will begin: no record is appended while the checkpoint's beginning is told.
+    pub(crate) fn begin_checkpoint(&self) -> Lsn {
+        let _no_append = self.state.lock();
+        let begin = self.end();
+        self.volume.tell(|| Event::CheckpointBegins { begin });
+        begin
     }
 
     /// The position behind the last record appended.
@@ -307,6 +328,8 @@ impl Log {
             self.volume.trim(self.region.lba(at), run)?;
             at += run;
         }
+        let redo_start = Lsn(new);
+        self.volume.tell(|| Event::LogTruncated { redo_start });
         self.redo_start.store(new, Ordering::Release);
         Ok(())
     }
@@ -333,6 +356,13 @@ impl Log {
             capacity: self.capacity(),
             redo_start: self.redo_start(),
         }
+    }
+}
+
+fn appended(record: &Record<'_>, lsn: Lsn) -> Event {
+    match *record {
+        Record::Put { page, .. } | Record::Delete { page, .. } => Event::LogAppended { lsn, page },
+        Record::Split { .. } | Record::Merge { .. } => Event::StructureAppended { lsn },
     }
 }
 

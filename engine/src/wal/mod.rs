@@ -44,6 +44,7 @@ mod log;
 mod record;
 mod replay;
 
+pub(crate) use block::Header as BlockHeader;
 pub use block::{BLOCK_HEADER, BLOCK_PAYLOAD};
 pub use log::Log;
 pub use record::{Frame, MAX_RECORD_BYTES, Record, RecordDamage, next_frame};

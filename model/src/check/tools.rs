@@ -24,6 +24,22 @@ pub struct Tlc {
     pub(super) jar: PathBuf,
 }
 
+impl Tlc {
+    /// A call of TLC whose modules are also looked for in `library`; its arguments are the caller's.
+    ///
+    /// # Errors
+    /// A path cannot be made absolute.
+    pub fn command(&self, library: &[PathBuf]) -> std::io::Result<Command> {
+        let library = std::env::join_paths(library).map_err(std::io::Error::other)?;
+        let mut option = std::ffi::OsString::from("-DTLA-Library=");
+        option.push(library);
+        let mut command = Command::new(&self.java);
+        command.arg("-XX:+UseParallelGC").arg(option).arg("-cp");
+        command.arg(std::path::absolute(&self.jar)?).arg("tlc2.TLC");
+        Ok(command)
+    }
+}
+
 fn runs(program: &Path, argument: &str) -> bool {
     let status = (Command::new(program).arg(argument))
         .stdin(Stdio::null())

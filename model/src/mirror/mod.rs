@@ -1,12 +1,14 @@
 //! The mirrors: one module a spec, with constants, actions and invariants of the same names.
 //!
 //! A mirror's state is small and flat, so that a checker copies and hashes it cheaply; what it means in TLA+ is said by
-//! [`Mirror::variables`], and that alone is compared with TLC's states.
+//! [`Mirror::variables`], and that alone is compared with TLC's states. [`wide`] has the same source with room for a real engine.
 
 pub mod circular_buffer;
 pub mod durable_map;
 pub mod mini_page;
 pub mod wal_recovery;
+mod wal_recovery_room;
+pub mod wide;
 
 use std::fmt::Debug;
 use std::hash::Hash;

@@ -8,6 +8,7 @@
 //! | [`session`], [`differential`] | a store beside the reference map |
 //! | [`crash`] | every way in which a power cut could have ended a program |
 //! | [`history`], [`linear`], [`concurrent`] | what threads did and saw; whether one order of it all explains that; runs of real threads |
+//! | [`events`] | whether what our engine does is what its spec allows, and the other way round |
 //! | [`campaign`] | many programs on a few threads |
 //! | `mutations` | with the feature of that name: seeded bugs, and which check catches which |
 //! | [`random`] | seeded chance |
@@ -19,6 +20,7 @@ pub mod crash;
 pub mod differential;
 pub mod engine;
 pub mod engines;
+pub mod events;
 pub mod finding;
 pub mod generate;
 pub mod history;

@@ -20,6 +20,7 @@ mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
@@ -113,6 +114,12 @@ impl BTree {
             .inspect_err(|e| self.pager.poison(e))
     }
 
+    /// The page has the change that the record at `lsn` describes.
+    fn changed(&self, leaf: &mut WriteGuard<'_>, page: PageId, lsn: Lsn) {
+        leaf.changed(lsn);
+        self.pager.volume.tell(|| Event::PageChanged { page, lsn });
+    }
+
     /// The leaf that covers `key`, latched for reading.
     fn leaf(&self, key: &[u8]) -> Result<ReadGuard<'_>> {
         loop {
@@ -170,6 +177,10 @@ impl BTree {
             return Ok(false);
         }
         let leaf = self.leaf(key)?;
+        self.pager.volume.tell(|| Event::PageRead {
+            page: leaf.view().page_id(),
+            lsn: leaf.view().lsn(),
+        });
         let mut found = leaf.view().get(key);
         if mutation::on("harmless-second-look") {
             found = leaf.view().get(key);
@@ -192,7 +203,7 @@ impl BTree {
         match leaf.edit().put(key, value) {
             Ok(_) => {
                 let lsn = self.append(&Record::Put { page, key, value })?;
-                leaf.changed(lsn);
+                self.changed(&mut leaf, page, lsn);
                 Ok(Attempt::Done(lsn))
             }
             Err(Refused::NoSpace) => self.split(page, leaf),
@@ -215,7 +226,7 @@ impl BTree {
         } else {
             self.append(&Record::Delete { page, key })?
         };
-        leaf.changed(lsn);
+        self.changed(&mut leaf, page, lsn);
         Ok(Attempt::Done((lsn, leaf.view().is_three_quarters_free())))
     }
 

@@ -57,8 +57,8 @@ impl BTree {
         left.edit()
             .split_into(&mut right.edit(), right_id, &plan)
             .map_err(|refused| self.impossible(left_id, &refused))?;
-        left.changed(lsn);
-        right.changed(lsn);
+        self.changed(&mut left, left_id, lsn);
+        self.changed(&mut right, right_id, lsn);
         self.index.insert(&plan.separator, right_id);
         self.fence_bytes
             .fetch_add(plan.separator.len() as u64, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl BTree {
                 records::decode(&moved).expect("just encoded"),
             )
             .map_err(|refused| self.impossible(left_id, &refused))?;
-        left.changed(lsn);
+        self.changed(&mut left, left_id, lsn);
         self.index.remove(&right_lower);
         self.fence_bytes
             .fetch_sub(right_lower.len() as u64, Ordering::Relaxed);

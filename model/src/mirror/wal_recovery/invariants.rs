@@ -1,6 +1,7 @@
 //! What must hold in every state, under the names of the spec.
 
 use super::WalRecovery;
+use super::room::N;
 use super::state::{ABSENT, Call, PENDING, Phase, State, Verdict};
 
 type Invariant = fn(&WalRecovery, &State) -> bool;
@@ -24,7 +25,7 @@ impl WalRecovery {
     /// Each value is of the set that its variable ranges over: by construction, but for the contents and the order of two
     /// positions.
     fn type_inv(&self, s: &State) -> bool {
-        let content = |value: u8| value <= self.values;
+        let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
             Call::Idle => true,
             Call::Get { got, .. } => got == PENDING || content(got),
@@ -40,7 +41,7 @@ impl WalRecovery {
     }
 
     fn ack_inv(&self, s: &State) -> bool {
-        let waits = |n: u8| {
+        let waits = |n: N| {
             let mut calls = s.call.iter();
             calls.any(|call| matches!(call, Call::Write { lsn, .. } if *lsn == n))
         };
@@ -54,7 +55,7 @@ impl WalRecovery {
         }
         (self.block_of(oldest)..=self.block_of(durable - 1)).all(|index| {
             s.log_dev[self.place(index)].all().iter().all(|block| {
-                let len = block.records().len() as u8;
+                let len = block.records().len() as N;
                 block.epoch == s.it.epoch
                     && block.index == index
                     && (len == self.per_block || index * self.per_block + len >= durable)
@@ -78,7 +79,7 @@ impl WalRecovery {
         if s.it.phase != Phase::Up {
             return true;
         }
-        let current = self.base_after(s, self.tail(s).len() as u8);
+        let current = self.base_after(s, self.tail(s).len() as N);
         (s.page.iter().zip(current).enumerate())
             .all(|(k, (page, value))| page.value == value || s.latched(k))
     }

@@ -6,12 +6,14 @@
 //! steps.rs       the actions (GroupCommit.tla, WalRecovery.tla)
 //! invariants.rs  what must hold in every state
 //! values.rs      a state as TLA+ values
+//! unbounded.rs   the mirror as the judge of a recording
 //! ```
 
 mod invariants;
 mod reading;
 mod state;
 mod steps;
+pub mod unbounded;
 mod values;
 
 use stateright::{Model, Property};
@@ -21,9 +23,10 @@ pub use self::state::{
     At, Block, Call, Checkpoint, Image, Lost, Phase, Record, Scalars, State, Superblock, Verdict,
     Versions,
 };
-use self::state::{CLIENTS, KEYS, PER_BLOCK, PLACES, VALUES};
+use super::wal_recovery_room as room;
 use super::{Mirror, listed};
 use crate::{Config, ConfigError, Value};
+use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,34 @@ pub enum Action {
     /// The store is up.
     FinishRecovery,
 }
+
+/// The names of all actions.
+pub const LABELS: [&str; 24] = [
+    "CallGet",
+    "CallWrite",
+    "ReadPage",
+    "AnswerGet",
+    "AppendLog",
+    "ChangePage",
+    "Acknowledge",
+    "ReportFailure",
+    "FlushLog",
+    "CompleteFlush",
+    "FailFlush",
+    "WriteBack",
+    "Reload",
+    "BeginCheckpoint",
+    "FlushPages",
+    "WriteSuperblock",
+    "FlushSuperblock",
+    "TruncateLog",
+    "Crash",
+    "Restart",
+    "LoadSuperblock",
+    "RedoRecord",
+    "FinishRedo",
+    "FinishRecovery",
+];
 
 /// The seeded bugs; see the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,19 +211,19 @@ const READS: [(&str, Reads); 3] = [
 pub struct WalRecovery {
     clients: Vec<Value>,
     keys: Vec<Value>,
-    values: u8,
+    values: N,
     absent: Value,
     pending: Value,
-    per_block: u8,
-    ring_blocks: u8,
+    per_block: N,
+    ring_blocks: N,
     reads: Reads,
     bug: Bug,
-    deletes: u8,
-    odd: u8,
-    odd_keys: u8,
-    readers: u8,
-    read_keys: u8,
-    max_crashes: u8,
+    deletes: Set,
+    odd: Set,
+    odd_keys: Set,
+    readers: Set,
+    read_keys: Set,
+    max_crashes: N,
     flushes_fail: bool,
     invariants: Vec<&'static str>,
 }
@@ -234,7 +265,7 @@ fn named<T: Copy>(config: &Config, constant: &str, known: &[(&str, T)]) -> Resul
 }
 
 /// A constant that is a subset of `of`, as a bit set.
-fn subset(config: &Config, constant: &str, of: &[Value]) -> Result<u8, ConfigError> {
+fn subset(config: &Config, constant: &str, of: &[Value]) -> Result<Set, ConfigError> {
     let members = config.members(constant, of.len())?;
     members.iter().try_fold(0, |set, member| {
         let place = of.iter().position(|known| known == member);
@@ -262,15 +293,15 @@ impl Mirror for WalRecovery {
         {
             return Err(config.wrong("Values", "expected 1, 2, ... without a gap"));
         }
-        let per_block = config.int("PerBlock", PER_BLOCK as u8)?;
-        let ring_blocks = config.int("RingBlocks", PLACES as u8)?;
+        let per_block = N::from(config.int("PerBlock", PER_BLOCK as u8)?);
+        let ring_blocks = N::from(config.int("RingBlocks", PLACES as u8)?);
         if per_block == 0 || usize::from(ring_blocks) != PLACES {
             let why = format!("the mirror takes {PLACES} blocks of 1 to {PER_BLOCK} records");
             return Err(config.wrong("RingBlocks", why));
         }
         let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
-            values: values.len() as u8,
+            values: values.len() as N,
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
             per_block,
@@ -282,7 +313,7 @@ impl Mirror for WalRecovery {
             odd_keys: subset(config, "OddKeys", &keys)?,
             readers: subset(config, "Readers", &clients)?,
             read_keys: subset(config, "ReadKeys", &keys)?,
-            max_crashes: config.int("MaxCrashes", u8::MAX)?,
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
             flushes_fail: config.bool("FlushesFail")?,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
             clients,

@@ -1,36 +1,37 @@
 //! What recovery makes of the blocks that a crash has left: `LogBlocks.tla`, and the second half of `WalState.tla`.
 
-use super::state::{ABSENT, Block, Call, Content, Image, KEYS, Medium, PENDING, PLACES, Phase};
+use super::room::{KEYS, N, PLACES};
+use super::state::{ABSENT, Block, Call, Content, Image, Medium, PENDING, Phase};
 use super::state::{Record, Records, State, Verdict};
 use super::{Bug, Reads, WalRecovery};
 
 pub(super) type Map = [Content; KEYS];
 
 impl WalRecovery {
-    pub(super) fn block_of(&self, position: u8) -> u8 {
+    pub(super) fn block_of(&self, position: N) -> N {
         position / self.per_block
     }
 
-    pub(super) fn block_start(&self, position: u8) -> u8 {
+    pub(super) fn block_start(&self, position: N) -> N {
         position - position % self.per_block
     }
 
-    pub(super) fn next_block_start(&self, position: u8) -> u8 {
+    pub(super) fn next_block_start(&self, position: N) -> N {
         self.block_start(position + self.per_block - 1)
     }
 
-    pub(super) fn place(&self, index: u8) -> usize {
+    pub(super) fn place(&self, index: N) -> usize {
         usize::from(index % self.ring_blocks)
     }
 
-    fn continues(&self, block: Block, epoch: u8, index: u8) -> bool {
+    fn continues(&self, block: Block, epoch: N, index: N) -> bool {
         block.epoch == epoch
             && (block.index == index || self.bug == Bug::ReplaysOldLap)
             && !block.records().is_empty()
     }
 
     /// `ReadLog`: the log from position `from` to its end.
-    pub(super) fn read_log(&self, log: &[Block; PLACES], epoch: u8, from: u8) -> Records {
+    pub(super) fn read_log(&self, log: &[Block; PLACES], epoch: N, from: N) -> Records {
         let mut found = Records::default();
         let first = self.block_of(from);
         let mut skip = from % self.per_block;
@@ -62,7 +63,7 @@ impl WalRecovery {
     }
 
     /// `RedoOne`: the record with LSN `n`, done again on its page unless that is newer.
-    pub(super) fn redo_one(&self, pages: &mut [Image; KEYS], record: Record, n: u8) {
+    pub(super) fn redo_one(&self, pages: &mut [Image; KEYS], record: Record, n: N) {
         let page = &mut pages[record.key()];
         if page.lsn < n || self.bug == Bug::PublishedRedoAlways {
             *page = Image {
@@ -79,7 +80,7 @@ impl WalRecovery {
     }
 
     /// `Recovered`, and `LogFoundEnd`.
-    fn recovered(&self, medium: &Medium) -> (Map, u8) {
+    fn recovered(&self, medium: &Medium) -> (Map, N) {
         let found = self.log_found(medium);
         let redo = medium.superblock.redo;
         let mut pages = medium.pages;
@@ -90,12 +91,12 @@ impl WalRecovery {
     }
 
     /// Start of the buffer's first block.
-    pub(super) fn buffer_start(&self, s: &State) -> u8 {
+    pub(super) fn buffer_start(&self, s: &State) -> N {
         self.block_start(s.it.durable)
     }
 
     /// `End`.
-    pub(super) fn end(&self, s: &State) -> u8 {
+    pub(super) fn end(&self, s: &State) -> N {
         self.buffer_start(s) + s.it.buffer_len
     }
 
@@ -106,7 +107,7 @@ impl WalRecovery {
     }
 
     /// The base after the first `n` records of the tail.
-    pub(super) fn base_after(&self, s: &State, n: u8) -> Map {
+    pub(super) fn base_after(&self, s: &State, n: N) -> Map {
         let mut map = s.base;
         for record in &self.tail(s)[..usize::from(n)] {
             map[record.key()] = record.value();
@@ -148,7 +149,7 @@ impl WalRecovery {
     }
 
     /// Whether some client has got a value whose write lies behind `end`.
-    fn takes_back(&self, s: &State, end: u8) -> bool {
+    fn takes_back(&self, s: &State, end: N) -> bool {
         let kept = usize::from(end.saturating_sub(s.it.durable));
         let cut_off = self.tail(s).get(kept..).unwrap_or(&[]);
         s.call.iter().any(|call| match call {
@@ -170,7 +171,8 @@ impl WalRecovery {
 
     /// The value that the next write writes.
     pub(super) fn next_value(&self, s: &State) -> Content {
-        if self.deletes >> s.it.asked & 1 == 1 {
+        let deletes = self.deletes.checked_shr(u32::from(s.it.asked));
+        if deletes.unwrap_or(0) & 1 == 1 {
             ABSENT
         } else {
             s.it.asked + 1

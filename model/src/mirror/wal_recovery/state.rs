@@ -5,45 +5,13 @@
 
 use std::hash::{Hash, Hasher};
 
-/// Room in a state; a configuration that needs more is refused.
-pub(super) const CLIENTS: usize = 2;
-pub(super) const KEYS: usize = 2;
-pub(super) const PLACES: usize = 2;
-pub(super) const PER_BLOCK: usize = 2;
-/// Largest value, and so number of writes.
-pub(super) const VALUES: u8 = 6;
-
-/// Versions of a place that a state has room for. The protocol leaves at most two of a log block and of the superblock; of a page
-/// one more than the log has records, since each may be redone and written.
-const VERSIONS: usize = 5;
-const BUFFER: usize = PLACES * PER_BLOCK;
+pub use super::room::Record;
+use super::room::{self, BUFFER, CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VERSIONS};
 
 /// A value: 0 is `Absent`.
-pub(super) type Content = u8;
+pub(super) type Content = N;
 pub(super) const ABSENT: Content = 0;
-pub(super) const PENDING: Content = 0xff;
-
-/// A log record: key and value. Never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Record(u8);
-
-impl Record {
-    pub(super) fn new(key: u8, value: Content) -> Self {
-        Self(0x80 | key << 4 | value)
-    }
-
-    pub(super) fn key(self) -> usize {
-        usize::from(self.0 >> 4 & 7)
-    }
-
-    pub(super) fn value(self) -> Content {
-        self.0 & 0xf
-    }
-
-    fn is_some(self) -> bool {
-        self.0 != 0
-    }
-}
+pub(super) const PENDING: Content = N::MAX;
 
 /// How far a write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,18 +36,18 @@ pub enum Call {
         /// Which key.
         key: u8,
         /// What was read.
-        got: u8,
+        got: Content,
     },
     /// A put or delete.
     Write {
         /// Which key.
         key: u8,
         /// What to write there.
-        value: u8,
+        value: Content,
         /// How far it is.
         at: At,
         /// LSN of its record, once it has one.
-        lsn: u8,
+        lsn: N,
     },
 }
 
@@ -132,15 +100,14 @@ impl<T: Copy + Default> Versions<T> {
 /// A log block; records that it has no more are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    pub(super) epoch: u8,
-    pub(super) index: u8,
+    pub(super) epoch: N,
+    pub(super) index: N,
     pub(super) records: [Record; PER_BLOCK],
 }
 
 impl Hash for Block {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let [a, b] = self.records;
-        hasher.write_u32(u32::from_le_bytes([self.epoch, self.index, a.0, b.0]));
+        room::hash_block(self.epoch, self.index, &self.records, hasher);
     }
 }
 
@@ -155,25 +122,25 @@ impl Block {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     pub(super) value: Content,
-    pub(super) lsn: u8,
+    pub(super) lsn: N,
 }
 
 impl Hash for Image {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hasher.write_u16(u16::from_le_bytes([self.value, self.lsn]));
+        room::hash_pair([self.value, self.lsn], hasher);
     }
 }
 
 /// The superblock: an epoch, and where redo begins in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Superblock {
-    pub(super) epoch: u8,
-    pub(super) redo: u8,
+    pub(super) epoch: N,
+    pub(super) redo: N,
 }
 
 impl Hash for Superblock {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hasher.write_u16(u16::from_le_bytes([self.epoch, self.redo]));
+        room::hash_pair([self.epoch, self.redo], hasher);
     }
 }
 
@@ -223,33 +190,33 @@ pub enum Verdict {
 /// Places whose unflushed versions a failed flush forgot: bit sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lost {
-    pub(super) log: u8,
-    pub(super) pages: u8,
+    pub(super) log: Set,
+    pub(super) pages: Set,
     pub(super) superblock: bool,
 }
 
 /// The variables that are single numbers or flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scalars {
-    pub(super) asked: u8,
-    pub(super) buffer_len: u8,
-    pub(super) durable: u8,
-    pub(super) flushing: u8,
-    pub(super) epoch: u8,
-    pub(super) oldest: u8,
+    pub(super) asked: N,
+    pub(super) buffer_len: N,
+    pub(super) durable: N,
+    pub(super) flushing: N,
+    pub(super) epoch: N,
+    pub(super) oldest: N,
     pub(super) poisoned: bool,
     pub(super) checkpoint: Checkpoint,
-    pub(super) begin: u8,
+    pub(super) begin: N,
     pub(super) phase: Phase,
-    pub(super) redone: u8,
+    pub(super) redone: N,
     pub(super) lost: Lost,
     pub(super) verdict: Verdict,
-    pub(super) crashes: u8,
+    pub(super) crashes: N,
 }
 
 impl Hash for Scalars {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hasher.write_u64(u64::from_le_bytes([
+        let numbers = [
             self.asked,
             self.buffer_len,
             self.durable,
@@ -258,17 +225,20 @@ impl Hash for Scalars {
             self.oldest,
             self.begin,
             self.redone,
-        ]));
-        hasher.write_u64(u64::from_le_bytes([
+        ];
+        let rest = [
             self.crashes,
-            u8::from(self.poisoned),
-            self.checkpoint as u8,
-            self.phase as u8,
-            self.verdict as u8,
-            self.lost.log,
-            self.lost.pages,
-            u8::from(self.lost.superblock),
-        ]));
+            N::from(self.poisoned),
+            self.checkpoint as N,
+            self.phase as N,
+            self.verdict as N,
+            // Of a wide set the first members: equal states hash equally, and that is all that is asked.
+            self.lost.log as N,
+            self.lost.pages as N,
+            N::from(self.lost.superblock),
+        ];
+        room::hash_eight(numbers, hasher);
+        room::hash_eight(rest, hasher);
     }
 }
 
@@ -279,7 +249,7 @@ pub struct State {
     // invariant: 0 from `buffer_len` on.
     pub(super) buffer: [Record; BUFFER],
     pub(super) page: [Image; KEYS],
-    pub(super) dirtied: [u8; KEYS],
+    pub(super) dirtied: [N; KEYS],
     pub(super) log_dev: [Versions<Block>; PLACES],
     pub(super) page_dev: [Versions<Image>; KEYS],
     pub(super) super_dev: Versions<Superblock>,
@@ -382,10 +352,19 @@ pub(super) struct Medium {
 }
 
 /// Records read from the log.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Records {
     all: [Record; 2 * BUFFER],
-    len: u8,
+    len: N,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self {
+            all: [Record::default(); 2 * BUFFER],
+            len: 0,
+        }
+    }
 }
 
 impl Records {
@@ -394,7 +373,7 @@ impl Records {
         self.len += 1;
     }
 
-    pub(super) fn len(&self) -> u8 {
+    pub(super) fn len(&self) -> N {
         self.len
     }
 

@@ -2,7 +2,10 @@
 //!
 //! [`WalRecovery::enabled`] holds the guards, [`WalRecovery::take`] the effects; an action is only taken where it is enabled.
 
-use super::state::{At, Block, Call, Checkpoint, Image, Lost, Medium, PENDING, Phase, Record};
+use super::room::{N, Set};
+use super::state::{
+    At, Block, Call, Checkpoint, Content, Image, Lost, Medium, PENDING, Phase, Record,
+};
 use super::state::{State, Superblock};
 use super::{Action, Bug, Reads, WalRecovery};
 
@@ -16,46 +19,30 @@ impl WalRecovery {
     }
 
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
-        let phase = s.it.phase;
-        if phase == Phase::Up {
-            for c in self.clients() {
-                self.client_steps(s, c, actions);
-            }
-        }
-        if !s.it.poisoned {
-            let flushing = s.it.durable < s.it.flushing;
-            if flushing {
-                actions.push(Action::CompleteFlush);
-            }
-            let checkpoint = matches!(s.it.checkpoint, Checkpoint::Sweep | Checkpoint::Written);
-            if self.flushes_fail && (flushing || checkpoint) {
-                actions.push(Action::FailFlush);
-            }
-        }
-        self.page_steps(s, actions);
-        if phase != Phase::Down && !s.it.poisoned {
-            self.checkpoint_steps(s, actions);
-        }
-        if phase != Phase::Down && s.it.crashes < self.max_crashes {
+        self.enabled_but_crashes(s, actions);
+        if s.it.phase != Phase::Down && s.it.crashes < self.max_crashes {
             actions.extend((0..crash_outcomes(s)).map(Action::Crash));
             actions.push(Action::Restart);
         }
-        match phase {
-            Phase::Down => actions.push(Action::LoadSuperblock),
-            Phase::Redo => {
-                let end = self.to_redo_end(s);
-                if s.it.redone < end {
-                    actions.push(Action::RedoRecord);
-                }
-                if s.it.redone == end || self.bug == Bug::StopsRedoEarly {
-                    actions.push(Action::FinishRedo);
-                }
-            }
-            Phase::Up | Phase::Opening => {}
-        }
     }
 
-    fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
+    /// All that [`WalRecovery::enabled`] lists but the crashes, of which there are too many where there are many places.
+    pub(super) fn enabled_but_crashes(&self, s: &State, actions: &mut Vec<Action>) {
+        for c in self.clients() {
+            self.client_steps(s, c, actions);
+        }
+        self.flush_steps(s, actions);
+        for key in self.keys() {
+            self.page_steps(s, key, actions);
+        }
+        self.checkpoint_steps(s, actions);
+        self.recovery_steps(s, actions);
+    }
+
+    pub(super) fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
+        if s.it.phase != Phase::Up {
+            return;
+        }
         match s.call[usize::from(c)] {
             Call::Idle => self.calls(s, c, actions),
             Call::Get { key, got: PENDING } => {
@@ -89,7 +76,7 @@ impl WalRecovery {
         }
         if s.it.asked < self.values {
             let odd_turn = s.it.asked.is_multiple_of(2);
-            let may = |set: u8, member: u8| self.odd == 0 || (set >> member & 1 == 1) == odd_turn;
+            let may = |set: Set, member: u8| self.odd == 0 || (set >> member & 1 == 1) == odd_turn;
             if may(self.odd, c) {
                 let keys = self.keys().filter(|k| may(self.odd_keys, *k));
                 actions.extend(keys.map(|k| Action::CallWrite(c, k)));
@@ -97,7 +84,7 @@ impl WalRecovery {
         }
     }
 
-    fn waiting_steps(&self, s: &State, c: u8, lsn: u8, actions: &mut Vec<Action>) {
+    fn waiting_steps(&self, s: &State, c: u8, lsn: N, actions: &mut Vec<Action>) {
         if lsn <= s.it.durable || self.bug == Bug::AcksBeforeFlush {
             actions.push(Action::Acknowledge(c));
         }
@@ -111,26 +98,56 @@ impl WalRecovery {
         }
     }
 
-    fn page_steps(&self, s: &State, actions: &mut Vec<Action>) {
-        let phase = s.it.phase;
-        for key in self.keys() {
-            let k = usize::from(key);
-            if phase == Phase::Down || s.latched(k) {
-                continue;
-            }
-            let dirty = s.dirtied[k] != 0;
-            let logged = s.page[k].lsn <= s.it.durable || self.bug == Bug::PageBeforeLog;
-            if dirty && logged && !s.it.poisoned {
-                actions.push(Action::WriteBack(key));
-            }
-            if phase == Phase::Up && (!dirty || self.bug == Bug::EvictsDirty) {
-                actions.push(Action::Reload(key));
-            }
+    pub(super) fn flush_steps(&self, s: &State, actions: &mut Vec<Action>) {
+        if s.it.poisoned {
+            return;
+        }
+        let flushing = s.it.durable < s.it.flushing;
+        if flushing {
+            actions.push(Action::CompleteFlush);
+        }
+        let checkpoint = matches!(s.it.checkpoint, Checkpoint::Sweep | Checkpoint::Written);
+        if self.flushes_fail && (flushing || checkpoint) {
+            actions.push(Action::FailFlush);
         }
     }
 
-    fn checkpoint_steps(&self, s: &State, actions: &mut Vec<Action>) {
+    pub(super) fn page_steps(&self, s: &State, key: u8, actions: &mut Vec<Action>) {
+        let (phase, k) = (s.it.phase, usize::from(key));
+        if phase == Phase::Down || s.latched(k) {
+            return;
+        }
+        let dirty = s.dirtied[k] != 0;
+        let logged = s.page[k].lsn <= s.it.durable || self.bug == Bug::PageBeforeLog;
+        if dirty && logged && !s.it.poisoned {
+            actions.push(Action::WriteBack(key));
+        }
+        if phase == Phase::Up && (!dirty || self.bug == Bug::EvictsDirty) {
+            actions.push(Action::Reload(key));
+        }
+    }
+
+    pub(super) fn recovery_steps(&self, s: &State, actions: &mut Vec<Action>) {
+        match s.it.phase {
+            Phase::Down => actions.push(Action::LoadSuperblock),
+            Phase::Redo => {
+                let end = self.to_redo_end(s);
+                if s.it.redone < end {
+                    actions.push(Action::RedoRecord);
+                }
+                if s.it.redone == end || self.bug == Bug::StopsRedoEarly {
+                    actions.push(Action::FinishRedo);
+                }
+            }
+            Phase::Up | Phase::Opening => {}
+        }
+    }
+
+    pub(super) fn checkpoint_steps(&self, s: &State, actions: &mut Vec<Action>) {
         let phase = s.it.phase;
+        if phase == Phase::Down || s.it.poisoned {
+            return;
+        }
         match s.it.checkpoint {
             Checkpoint::Idle if phase == Phase::Up && s.it.oldest < self.end(s) => {
                 actions.push(Action::BeginCheckpoint);
@@ -159,7 +176,7 @@ impl WalRecovery {
     }
 
     /// `ToRedoEnd`.
-    fn to_redo_end(&self, s: &State) -> u8 {
+    fn to_redo_end(&self, s: &State) -> N {
         let medium = s.newest();
         medium.superblock.redo + self.log_found(&medium).len()
     }
@@ -170,16 +187,7 @@ impl WalRecovery {
             Action::CallGet(c, key) => {
                 s.call[usize::from(c)] = Call::Get { key, got: PENDING };
             }
-            Action::CallWrite(c, key) => {
-                let (value, at) = (self.next_value(s), At::Called);
-                s.call[usize::from(c)] = Call::Write {
-                    key,
-                    value,
-                    at,
-                    lsn: 0,
-                };
-                s.it.asked += 1;
-            }
+            Action::CallWrite(c, key) => call_write(s, c, key, self.next_value(s)),
             Action::ReadPage(c) => {
                 if let Call::Get { key, got } = &mut s.call[usize::from(c)] {
                     *got = s.page[usize::from(*key)].value;
@@ -274,7 +282,7 @@ impl WalRecovery {
         let first = self.block_of(s.it.durable);
         let buffer = s.buffer;
         let blocks = buffer[..usize::from(s.it.buffer_len)].chunks(usize::from(self.per_block));
-        let mut written = 0u8;
+        let mut written: Set = 0;
         for (index, chunk) in (first..).zip(blocks) {
             let place = self.place(index);
             // Only a log that overruns its ring meets a place twice; the spec then writes the first.
@@ -316,7 +324,7 @@ impl WalRecovery {
         self.wake_all(s, end);
     }
 
-    fn wake_all(&self, s: &mut State, up_to: u8) {
+    fn wake_all(&self, s: &mut State, up_to: N) {
         for call in &mut s.call {
             if let Call::Write { at, lsn, .. } = call
                 && *at == At::Asleep
@@ -331,7 +339,7 @@ impl WalRecovery {
         let set = |unflushed: &mut dyn Iterator<Item = bool>| {
             (0u8..)
                 .zip(unflushed)
-                .fold(0, |set, (i, is)| set | u8::from(is) << i)
+                .fold(0, |set, (i, is)| set | Set::from(is) << i)
         };
         s.it.lost = Lost {
             log: set(&mut s.log_dev.iter().map(|place| place.is_unflushed())),
@@ -369,9 +377,13 @@ impl WalRecovery {
     }
 
     fn crash(&self, s: &mut State, outcome: u16) {
-        let left = picked(s, outcome);
-        (s.base, s.it.verdict) = self.judge(s, &left);
-        s.leave(&left);
+        self.crash_leaving(s, &picked(s, outcome));
+    }
+
+    /// A crash that leaves `left`, which is one of the versions of every block.
+    pub(super) fn crash_leaving(&self, s: &mut State, left: &Medium) {
+        (s.base, s.it.verdict) = self.judge(s, left);
+        s.leave(left);
         s.forget_memory();
     }
 
@@ -393,7 +405,7 @@ impl WalRecovery {
         let keeps = self.bug == Bug::KeepsEpoch;
         s.it.phase = Phase::Redo;
         s.it.redone = superblock.redo;
-        s.it.epoch = superblock.epoch + u8::from(!keeps);
+        s.it.epoch = superblock.epoch + N::from(!keeps);
         (s.it.durable, s.it.flushing) = (end, end);
         s.it.oldest = superblock.redo;
         s.page = medium.pages;
@@ -411,6 +423,18 @@ impl WalRecovery {
         }
         s.it.redone = n;
     }
+}
+
+/// Client `c` asks for the next write: of `value`, to `key`.
+pub(super) fn call_write(s: &mut State, c: u8, key: u8, value: Content) {
+    let (at, lsn) = (At::Called, 0);
+    s.call[usize::from(c)] = Call::Write {
+        key,
+        value,
+        at,
+        lsn,
+    };
+    s.it.asked += 1;
 }
 
 /// How many combinations of versions a crash may leave.

@@ -1,6 +1,7 @@
 //! A state as TLA+ values.
 
 use super::WalRecovery;
+use super::room::Set;
 use super::state::{ABSENT, At, Block, Call, Checkpoint, Content, Image, PENDING, Phase, Record};
 use super::state::{State, Superblock, Verdict, Versions};
 use crate::Value;
@@ -10,7 +11,7 @@ fn versions<T: Copy + Default>(places: &Versions<T>, value: impl Fn(T) -> Value)
 }
 
 /// The members of a bit set.
-fn members(set: u8, of: impl IntoIterator<Item = Value>) -> Value {
+fn members(set: Set, of: impl IntoIterator<Item = Value>) -> Value {
     let mut of = (0u8..).zip(of).collect::<Vec<_>>();
     of.retain(|(i, _)| set >> i & 1 == 1);
     Value::set(of.into_iter().map(|(_, value)| value))
@@ -84,7 +85,10 @@ impl WalRecovery {
     fn lost(&self, s: &State) -> Value {
         let lost = s.it.lost;
         Value::record([
-            ("log", members(lost.log, (0i64..8).map(Value::Int))),
+            (
+                "log",
+                members(lost.log, (0..i64::from(self.ring_blocks)).map(Value::Int)),
+            ),
             ("pages", members(lost.pages, self.keys.iter().cloned())),
             ("super", lost.superblock.into()),
         ])

@@ -1,0 +1,29 @@
+//! Single steps of a page's life, for tests that lead the engine step by step: what write-back and eviction do, on a page of the caller's
+//! choice instead of the sweeping hand's.
+
+use crate::error::Result;
+use crate::store::Store;
+use crate::types::PageId;
+
+impl Store {
+    /// Writes one page back, if it is here, dirty and not latched; says whether it did.
+    ///
+    /// # Errors
+    /// As [`Store::pump`].
+    pub fn write_back_page(&self, page: PageId) -> Result<bool> {
+        self.tree.pager.check_poison()?;
+        self.tree.pager.write_back_one(page)
+    }
+
+    /// Evicts one page, if it is here, clean and not latched, and reads it again; says whether it did.
+    ///
+    /// # Errors
+    /// A device failure or damage.
+    pub fn reload_page(&self, page: PageId) -> Result<bool> {
+        let evicted = self.tree.pager.evict_one(page);
+        if evicted {
+            drop(self.tree.pager.read(page)?);
+        }
+        Ok(evicted)
+    }
+}

@@ -1,0 +1,116 @@
+//! Episodes with threads: four clients and a pump at once, on one store.
+//!
+//! The seed fixes what each thread chooses, not who comes first, so such an episode cannot be repeated; its recording can. Nothing fails
+//! while the threads run, and the power goes when they are done (with page writes still in the device's cache, and some writes never
+//! synced): between a leader's taking of the log buffer and its write the mirror's device and the real one may differ.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use treering_engine::device::CrashDevice;
+use treering_engine::{Kv, Result, Store, Task, survey};
+
+use super::episode::CLIENTS;
+use super::record::{Entry, Heard, Recorder, on_behalf_of};
+use super::rng::Rng;
+use super::setup::Setup;
+use crate::oracle::value;
+
+/// Operations of each client in a life.
+const OPERATIONS: u64 = 400;
+const LIVES: u64 = 2;
+
+/// Lives an episode by seed, and passes on what is heard, life by life, as long as `judge` says so.
+///
+/// # Errors
+/// The engine's own; there should be none.
+pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
+    let mut rng = Rng(seed);
+    let mut device = setup.device();
+    let recorder: Arc<Recorder> = Arc::default();
+    let mut store = setup.begin(&device, &recorder)?;
+    recorder.dawdle(rng.number());
+    for _ in 0..LIVES {
+        live(setup, &store, &recorder, &mut rng)?;
+        drop(store);
+        let heard = if rng.one_in(3) {
+            Heard::Restarted(Arc::new(survey(device.clone())?))
+        } else {
+            device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.number())));
+            Heard::Crashed(Arc::new(survey(device.clone())?))
+        };
+        recorder.hear(None, heard);
+        store = setup.open(&device, &recorder)?;
+        for key in 0..setup.keys.len() as u8 {
+            get(setup, &store, &recorder, 0, key)?;
+        }
+        if !judge(recorder.take()) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Rng) -> Result<()> {
+    let done = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let pump_rng = Rng(rng.number());
+        let pump = scope.spawn(move || pump(store, pump_rng, done));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|c| {
+                let rng = Rng(rng.number());
+                scope.spawn(move || client(setup, store, recorder, c, rng))
+            })
+            .collect();
+        let clients = clients.into_iter().map(|thread| thread.join());
+        let outcomes: Vec<_> = clients.collect();
+        done.store(true, Ordering::Release);
+        let pumped = pump.join();
+        for outcome in outcomes.into_iter().chain([pumped]) {
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(())
+    })
+}
+
+fn pump(store: &Store, mut rng: Rng, done: &AtomicBool) -> Result<()> {
+    while !done.load(Ordering::Acquire) {
+        match rng.below(8) {
+            0 => drop(store.pump(Task::WriteBack)?),
+            1 => drop(store.pump(Task::FlushLog)?),
+            2..=4 => drop(store.pump(Task::Checkpoint)?),
+            _ => std::thread::yield_now(),
+        }
+    }
+    Ok(())
+}
+
+fn client(setup: &Setup, store: &Store, recorder: &Recorder, c: u8, mut rng: Rng) -> Result<()> {
+    let mut bytes = Vec::new();
+    for n in 0..OPERATIONS {
+        let key = rng.below(setup.keys.len() as u64) as u8;
+        if rng.one_in(3) {
+            get(setup, store, recorder, c, key)?;
+            continue;
+        }
+        let absent = rng.one_in(4);
+        let version = recorder.call_write(c, key, absent);
+        setup.fill(&mut bytes, if absent { 0 } else { version });
+        let lsn = on_behalf_of(c, || store.put(&setup.keys[usize::from(key)], &bytes))?;
+        // The last one may be left to its fate.
+        if n + 1 == OPERATIONS && rng.one_in(2) {
+            break;
+        }
+        on_behalf_of(c, || store.sync(lsn))?;
+    }
+    Ok(())
+}
+
+fn get(setup: &Setup, store: &Store, recorder: &Recorder, c: u8, key: u8) -> Result<()> {
+    let mut found = Vec::new();
+    recorder.hear(Some(c), Heard::CallGet(key));
+    on_behalf_of(c, || store.get(&setup.keys[usize::from(key)], &mut found))?;
+    let version = value::version(&found).unwrap_or(u64::MAX);
+    recorder.hear(Some(c), Heard::Answered(version));
+    Ok(())
+}
