@@ -160,8 +160,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     let rows = &report.rows;
     if let Some(row) = rows.iter().find(|row| row.finding.is_some()) {
         let (engine, mode) = (&row.engine, row.mode.name());
-        let finding = row.finding.as_ref().map(Finding::to_string);
-        let said = finding.unwrap_or_default();
+        let said = row.finding.as_ref().map(in_brief).unwrap_or_default();
         return Err(Failure::found(format!("{engine} {mode}: {said}")));
     }
     let missing: Vec<String> = (rows.iter().filter(|row| !row.never.is_empty()))
@@ -174,6 +173,17 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::not_reached(missing.join("; ")))
+}
+
+/// A finding's first line, and not too much of that: the story has been told.
+fn in_brief(finding: &Finding) -> String {
+    const MOST: usize = 300;
+    let text = finding.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line.to_owned(),
+    }
 }
 
 /// Runs a saved program on the engine that it was found on, or on another.

@@ -1,0 +1,139 @@
+//! `treering oracle` as a user meets it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn oracle(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_treering"))
+        .arg("oracle")
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("treering starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Refused with status 2 and one sentence that holds `expected`.
+fn refused(folder: &Path, args: &[&str], expected: &str) {
+    let output = oracle(folder, args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(said.contains(expected), "{args:?}: {said}");
+    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+}
+
+#[test]
+fn our_engines_pass_and_the_same_seed_gives_the_same_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = |file: &str, threads: &str| {
+        let args = [
+            "--mode",
+            "crash",
+            "--runs",
+            "25",
+            "--threads",
+            threads,
+            "--json",
+            file,
+        ];
+        let output = oracle(folder.path(), &args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["schema"], "treering.oracle/1");
+        for run in document["runs"].as_array_mut().unwrap() {
+            assert_eq!(run["verdict"], "holds");
+            assert!(run["crash_states"].as_u64().unwrap() > 1_000);
+            run["seconds"] = 0.into();
+        }
+        document
+    };
+    assert_eq!(report("one.json", "1"), report("two.json", "2"));
+}
+
+#[test]
+fn a_program_is_replayed_and_what_never_happened_is_status_4() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\nput \"k\" 100\nsync\ncrash keep-oldest\nget \"k\"\n";
+    std::fs::write(folder.path().join("good.program"), program).unwrap();
+    let output = oracle(folder.path(), &["--replay", "good.program"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let few = [
+        "--engine",
+        "btree:cow",
+        "--mode",
+        "differential",
+        "--runs",
+        "1",
+        "--ops",
+        "3",
+    ];
+    let output = oracle(folder.path(), &few);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("never reached"), "{said}");
+}
+
+#[test]
+fn bad_programs_and_names_are_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n";
+    for (name, content, expected) in [
+        ("empty", String::new(), "line 1: expected a header"),
+        (
+            "cut",
+            format!("{head}put \"k"),
+            "line 2: expected a key in quotes",
+        ),
+        (
+            "absurd",
+            format!("{head}put \"k\" 4000000000"),
+            "longer than",
+        ),
+        (
+            "other",
+            head.replace("btree:cow", "nonesuch"),
+            "expected one of",
+        ),
+        (
+            "history",
+            "{\"schema\":\"treering.history/1\"}".to_owned(),
+            "history",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), content).unwrap();
+        refused(folder.path(), &["--replay", name], expected);
+    }
+    refused(folder.path(), &["--replay", "missing"], "missing");
+    refused(
+        folder.path(),
+        &["--engine", "nonesuch"],
+        "expected one of btree:in-place",
+    );
+    refused(folder.path(), &["--tree", "nonesuch"], "expected btree");
+    refused(folder.path(), &["--budget", "soon"], "soon");
+    refused(
+        folder.path(),
+        &["--mode", "events", "--engine", "btree:cow-lazy"],
+        "only btree:in-place",
+    );
+}
+
+#[test]
+fn what_is_not_in_this_build_is_status_3_and_how_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    if !cfg!(feature = "redb") {
+        let output = oracle(folder.path(), &["--engine", "redb"]);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(text(&output.stderr).contains("--features redb"));
+    }
+    if !cfg!(feature = "mutations") {
+        let output = oracle(folder.path(), &["--mutations"]);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(text(&output.stderr).contains("--features mutations"));
+    }
+}
