@@ -1,13 +1,13 @@
-//! The one module for synchronisation: parking_lot and std as shipped, loom under `--cfg loom`.
+//! The one module for synchronisation: parking_lot and std as shipped, loom under `--cfg loom`, shuttle under `--cfg shuttle`.
 //!
-//! Every lock, condition variable and atomic of the engine comes from here, so that the code which loom explores is the
-//! code which ships. The common ground is parking_lot's shape: guards without poison, `Condvar::wait(&mut guard)`.
-//! Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and `OnceLock` are std's:
-//! loom need not see them.
+//! Every lock, condition variable and atomic of the engine comes from here, so that the code which loom and shuttle explore is the
+//! code which ships: loom every schedule of a part, shuttle many of the whole store. The common ground is parking_lot's shape: guards
+//! without poison, `Condvar::wait(&mut guard)`. Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and
+//! `OnceLock` are std's: neither explorer need see them, as nothing that fills a `OnceLock` reaches a scheduling point.
 
 pub use std::sync::Arc;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod plain {
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::thread::yield_now;
@@ -25,26 +25,31 @@ mod plain {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod explored {
-    use loom::sync as l;
+    #[cfg(loom)]
+    use loom as explorer;
+    #[cfg(shuttle)]
+    use shuttle as explorer;
+
+    use explorer::sync as l;
     use std::ops::{Deref, DerefMut};
 
-    pub use loom::thread::yield_now;
+    pub use explorer::thread::yield_now;
 
     /// Atomic types and fences.
     pub mod atomic {
-        pub use loom::sync::atomic::{
+        pub use super::explorer::sync::atomic::{
             AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
         };
     }
 
-    /// Hints to the processor; for loom a spin is a yield.
+    /// Hints to the processor; for an explorer a spin is a yield.
     pub mod hint {
-        pub use loom::hint::spin_loop;
+        pub use super::explorer::hint::spin_loop;
     }
 
-    /// loom's mutex with parking_lot's manners.
+    /// The explorer's mutex with parking_lot's manners.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(l::Mutex<T>);
 
@@ -96,7 +101,7 @@ mod explored {
         }
     }
 
-    /// loom's reader-writer lock with parking_lot's manners.
+    /// The explorer's reader-writer lock with parking_lot's manners.
     #[derive(Debug, Default)]
     pub struct RwLock<T>(l::RwLock<T>);
 
@@ -134,7 +139,7 @@ mod explored {
         }
     }
 
-    /// loom's condition variable with parking_lot's manners.
+    /// The explorer's condition variable with parking_lot's manners.
     #[derive(Debug, Default)]
     pub struct Condvar(l::Condvar);
 
@@ -165,7 +170,7 @@ mod explored {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub use explored::*;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use plain::*;

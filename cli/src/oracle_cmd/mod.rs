@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use treering_model::oracle::campaign::Plan;
 use treering_model::oracle::differential::Failure as Found;
+use treering_model::oracle::history::History;
+use treering_model::oracle::linear;
 use treering_model::oracle::{Engine, Finding, Program, crash, execute, session};
 
 use crate::args::{ModeArg, OracleArgs};
@@ -60,6 +62,11 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         if let Some((seed, found)) = &row.failure {
             let file = keep(*engine, *seed, found, save.as_ref())?;
             say(report::story(&found.program, &found.finding, &file).as_bytes())?;
+        } else if let Some(finding) = &row.finding {
+            let file = (row.history.as_ref())
+                .map(|(seed, history)| keep_history(*engine, *seed, history, save.as_ref()))
+                .transpose()?;
+            say(report::tale(finding, file.as_deref()).as_bytes())?;
         }
         report.rows.push(row);
     }
@@ -106,6 +113,49 @@ fn keep(
     Ok(name)
 }
 
+/// Saves a history that nothing explains.
+fn keep_history(
+    engine: &dyn Engine,
+    seed: u64,
+    history: &History,
+    save: Option<&Output>,
+) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    let default = format!("oracle-{}-{seed}.history", engine.name().replace(':', "-"));
+    history
+        .save(&mut text)
+        .map_err(|e| Failure::file(&default, &e))?;
+    let (target, name) = match save {
+        Some(Output::File(path)) => (Output::File(path.clone()), path.display().to_string()),
+        Some(Output::Stdout) => (Output::Stdout, "-".into()),
+        None => (Output::File(PathBuf::from(&default)), default),
+    };
+    target.write(&text)?;
+    Ok(name)
+}
+
+/// Judges a saved history again.
+fn replay_history(name: &str, text: &str, json: Option<&Output>) -> Result<(), Failure> {
+    let history =
+        History::load(name, &mut text.as_bytes()).map_err(|e| Failure::usage(e.to_string()))?;
+    let mut row = Row::new("-".into(), runs::Mode::Concurrent);
+    row.runs = 1;
+    row.histories = 1;
+    row.tally.operations = history.calls().len() as u64;
+    if let Err(violation) = linear::check(&history) {
+        row.finding = Some(runs::violated(name, &violation));
+    }
+    say(row.line().as_bytes())?;
+    let report = Report { rows: vec![row] };
+    if let Some(json) = json {
+        json.write(&report.json())?;
+    }
+    if let Some(finding) = &report.rows[0].finding {
+        say(report::tale(finding, Some(name)).as_bytes())?;
+    }
+    verdict(&report)
+}
+
 fn verdict(report: &Report) -> Result<(), Failure> {
     let rows = &report.rows;
     if let Some(row) = rows.iter().find(|row| row.finding.is_some()) {
@@ -130,6 +180,13 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(), Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| Failure::file(&name, &e))?;
+    if text
+        .lines()
+        .next()
+        .is_some_and(|line| line.contains("\"treering.history/1\""))
+    {
+        return replay_history(&name, &text, json);
+    }
     let saved = Program::parse(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let engine = engines::named(other.unwrap_or(&saved.engine))?;
     let program = &saved.program;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use treering_model::oracle::crash::{Phase, Point};
 use treering_model::oracle::differential::Failure as Found;
+use treering_model::oracle::history::History;
 use treering_model::oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
@@ -25,6 +26,12 @@ pub(super) struct Row {
     /// Times that a store was opened after a crash and judged.
     pub(super) recoveries: u64,
     pub(super) points: BTreeMap<(Phase, Point), u64>,
+    /// Judged for linearizability.
+    pub(super) histories: u64,
+    /// More of what happened.
+    pub(super) counts: Vec<(&'static str, u64)>,
+    /// The history that no order explains, and its seed.
+    pub(super) history: Option<(u64, History)>,
     /// What was to be exercised and never was.
     pub(super) never: Vec<String>,
     pub(super) finding: Option<Finding>,
@@ -49,6 +56,9 @@ impl Row {
             crash_states: 0,
             recoveries: 0,
             points: BTreeMap::new(),
+            histories: 0,
+            counts: Vec::new(),
+            history: None,
             never: Vec::new(),
             finding: None,
             failure: None,
@@ -126,6 +136,9 @@ impl Row {
             let _ = write!(line, ", {:.1} s", self.elapsed.as_secs_f64());
         }
         line.push('\n');
+        for (what, n) in &self.counts {
+            let _ = writeln!(line, "  {what:<34} {n:>10}");
+        }
         for ((phase, point), n) in &self.points {
             let what = format!("cut in {} at a {}", phase.name(), point.name());
             let _ = writeln!(line, "  {what:<34} {n:>10}");
@@ -147,7 +160,8 @@ impl Row {
             "crash_states": self.crash_states,
             "recoveries": self.recoveries,
             "crash_points": points,
-            "histories": 0,
+            "histories": self.histories,
+            "counts": self.counts.iter().map(|(what, n)| json!({"what": what, "n": n})).collect::<Vec<_>>(),
             "failed_operations": tally.failed,
             "power_cuts": tally.crashes,
             "splits": tally.splits,
@@ -217,5 +231,22 @@ pub(super) fn story(program: &Program, finding: &Finding, file: &str) -> String 
     let _ = writeln!(text, "  expected  {}", finding.expected);
     let _ = writeln!(text, "  found     {}", finding.found);
     let _ = writeln!(text, "  again     treering oracle --replay {file}");
+    text
+}
+
+/// A violation without a program: many lines, as they are.
+pub(super) fn tale(finding: &Finding, file: Option<&str>) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "  check     {}", finding.check);
+    let _ = writeln!(text, "  at        {}", finding.what);
+    let _ = writeln!(text, "  expected  {}", finding.expected);
+    let _ = writeln!(
+        text,
+        "  found     {}",
+        finding.found.trim_end().replace('\n', "\n            ")
+    );
+    if let Some(file) = file {
+        let _ = writeln!(text, "  again     treering oracle --replay {file}");
+    }
     text
 }

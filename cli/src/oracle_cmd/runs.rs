@@ -3,8 +3,11 @@
 use std::sync::Mutex;
 
 use treering_model::oracle::campaign::{self, Plan};
+use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort, Phase, Point};
-use treering_model::oracle::{DiskKind, Engine, Tally};
+use treering_model::oracle::events::{self, Budget, Cast, Variant};
+use treering_model::oracle::linear::Violation;
+use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally};
 
 use super::report::Row;
 use crate::progress::Progress;
@@ -19,7 +22,12 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    pub(super) const ALL: [Mode; 2] = [Mode::Differential, Mode::Crash];
+    pub(super) const ALL: [Mode; 4] = [
+        Mode::Differential,
+        Mode::Crash,
+        Mode::Concurrent,
+        Mode::Events,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -35,8 +43,9 @@ impl Mode {
         match self {
             Mode::Differential => (500, 1_000),
             Mode::Crash => (60, 200),
-            Mode::Concurrent => (20, 20_000),
-            Mode::Events => (200, 200),
+            Mode::Concurrent => (4, 40_000),
+            // Episodes have their own length.
+            Mode::Events => (200, 0),
         }
     }
 
@@ -46,9 +55,19 @@ impl Mode {
             (Mode::Crash, DiskKind::Folder) => {
                 Err("it keeps its files itself, where the power cannot be cut")
             }
+            (Mode::Events, _) if variant(engine).is_none() => {
+                Err("only btree:in-place and btree:cow say what they do as the spec has it")
+            }
             _ => Ok(()),
         }
     }
+}
+
+fn variant(engine: &dyn Engine) -> Option<Variant> {
+    let name = engine.name();
+    Variant::ALL
+        .into_iter()
+        .find(|variant| variant.name() == name)
 }
 
 /// What a tiny store must have gone through; engines that count nothing are not asked.
@@ -123,7 +142,126 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
             row.recoveries = outcome.done.judged;
             row.points = outcome.done.points;
         }
-        Mode::Concurrent | Mode::Events => unreachable!("not in ALL yet"),
+        Mode::Concurrent => concurrently(engine, plan, &mut row),
+        Mode::Events => by_events(engine, plan, &mut row),
     }
     row
+}
+
+/// Threads on one store; more clients than processors, so that they meet.
+fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
+    let plan = concurrent::Plan {
+        seed: plan.seed,
+        clients: (plan.threads as u32).max(4),
+        calls: plan.operations as u64,
+        histories: plan.runs,
+        budget: plan.budget,
+        ..concurrent::Plan::default()
+    };
+    let report = match concurrent::run(engine, &plan) {
+        Ok(report) => report,
+        Err(e) => {
+            row.finding = Some(finding(
+                Check::Error,
+                "open a store for threads",
+                "a run",
+                e,
+            ));
+            return;
+        }
+    };
+    if !report.exercised() {
+        row.never
+            .push("calls that overlap, splits and merges".into());
+    }
+    row.runs = report.histories;
+    row.histories = report.histories;
+    row.elapsed = report.elapsed;
+    row.tally = Tally {
+        operations: report.calls,
+        splits: report.splits,
+        merges: report.merges,
+        evictions: report.evictions,
+        checkpoints: report.checkpoints,
+        ..Tally::default()
+    };
+    row.counts = vec![("calls that overlapped another", report.overlapping)];
+    let Some(wrong) = report.wrong else {
+        return;
+    };
+    row.finding = wrong.findings.first().map(|found| {
+        let what = format!("history {}, {:?}", wrong.number, wrong.shape);
+        let no_error = "no error";
+        match found {
+            concurrent::Finding::Violation(violation) => violated(&what, violation),
+            concurrent::Finding::Panicked { .. } => {
+                finding(Check::Panic, &what, "an answer", found)
+            }
+            concurrent::Finding::Failed { .. } => finding(Check::Error, &what, no_error, found),
+            concurrent::Finding::NoProgress { .. } => {
+                finding(Check::Progress, &what, "calls that end", found)
+            }
+            concurrent::Finding::Damaged(_) => {
+                finding(Check::Structure, &what, "a store without damage", found)
+            }
+        }
+    });
+    row.history = Some((plan.seed.wrapping_add(wrong.number), wrong.history));
+}
+
+/// A violation of linearizability, in the oracle's words.
+pub(super) fn violated(what: &str, violation: &Violation) -> Finding {
+    let expected = "answers that one order of the calls explains";
+    finding(Check::Linearizability, what, expected, violation)
+}
+
+fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Finding {
+    Finding {
+        check,
+        operation: None,
+        what: what.to_owned(),
+        expected: expected.to_owned(),
+        found: found.to_string(),
+    }
+}
+
+/// One episode in so many has threads, and then its events come in an order of its own.
+const WITH_THREADS: u64 = 8;
+
+fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
+    let Some(variant) = variant(engine) else {
+        return;
+    };
+    let began = std::time::Instant::now();
+    let budget = match plan.budget {
+        Some(budget) if plan.runs == u64::MAX => Budget::Time(budget),
+        _ => Budget::Episodes(plan.runs),
+    };
+    let report = match events::run(variant, Cast::Mixed(WITH_THREADS), plan.seed, budget) {
+        Ok(report) => report,
+        Err(e) => {
+            row.finding = Some(finding(Check::Error, "an episode", "no error", e));
+            return;
+        }
+    };
+    row.elapsed = began.elapsed();
+    row.runs = report.episodes;
+    row.tally.operations = report.accepted();
+    row.never = (report.never_heard().into_iter().chain(report.never_taken()))
+        .map(str::to_owned)
+        .collect();
+    row.counts = vec![
+        ("events accepted", report.accepted()),
+        ("steps of the mirror", report.tally.taken.values().sum()),
+        ("actions of the spec taken", report.tally.taken.len() as u64),
+    ];
+    row.finding = report.refusal.map(|(seed, refusal)| {
+        let what = format!("the episode of seed {seed}");
+        finding(
+            Check::Conformance,
+            &what,
+            "an event that the mirror takes",
+            refusal,
+        )
+    });
 }

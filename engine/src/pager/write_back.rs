@@ -82,7 +82,9 @@ impl Pager {
             }
             if frame.is_dirty() {
                 self.pick(&mut sweep, at as u32, &mut data);
-            } else {
+            } else if sweep.picked.iter().all(|p| p.frame != at as u32) {
+                // What was picked on the hand's first turn is clean, but its image is in the batch only: whoever loaded the page before
+                // the batch is written would get the old one.
                 self.cache.evict(data, at as u32);
                 self.counters.evictions.fetch_add(1, Ordering::Relaxed);
             }

@@ -7,12 +7,15 @@
 //! | [`value`], [`reference`](mod@reference) | values that say which write they come from, and the map that says what must be there |
 //! | [`session`], [`differential`] | a store beside the reference map |
 //! | [`crash`] | every way in which a power cut could have ended a program |
+//! | [`history`], [`linear`], [`concurrent`] | what threads did and saw; whether one order of it all explains that; runs of real threads |
 //! | [`events`] | whether what our engine does is what its spec allows, and the other way round |
 //! | [`campaign`] | many programs on a few threads |
 //! | `mutations` | with the feature of that name: seeded bugs, and which check catches which |
+//! | [`random`] | seeded chance |
 //! | [`finding`] | what is said when something is wrong |
 
 pub mod campaign;
+pub mod concurrent;
 pub mod crash;
 pub mod differential;
 pub mod engine;
@@ -20,10 +23,13 @@ pub mod engines;
 pub mod events;
 pub mod finding;
 pub mod generate;
+pub mod history;
+pub mod linear;
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub mod mutations;
 pub mod panics;
 pub mod program;
+pub mod random;
 pub mod reference;
 pub mod session;
 pub mod shrink;

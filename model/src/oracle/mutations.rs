@@ -127,7 +127,7 @@ pub const TABLE: &[Mutation] = &[
     mutation(
         "truncate-before-superblock",
         "D8 mini-lsm#124",
-        Check::CrashInRecovery,
+        Check::Crash,
         Mode::Crash,
         IN_PLACE,
     ),
@@ -141,7 +141,7 @@ pub const TABLE: &[Mutation] = &[
     mutation(
         "redo-ignores-page-lsn",
         "D7 arcadedb#5054",
-        Check::CrashInRecovery,
+        Check::Crash,
         Mode::Crash,
         IN_PLACE,
     ),
@@ -155,7 +155,7 @@ pub const TABLE: &[Mutation] = &[
     mutation(
         "table-before-page",
         "D12 turbodb#54",
-        Check::CrashInRecovery,
+        Check::Crash,
         Mode::Crash,
         COW,
     ),
@@ -211,7 +211,7 @@ pub const TABLE: &[Mutation] = &[
     mutation(
         "failed-write-stays-clean",
         "D4 redb 511b0f86",
-        Check::Scan,
+        Check::Reference,
         Mode::Differential,
         IN_PLACE,
     ),

@@ -499,15 +499,31 @@ impl<'e> Session<'e> {
             if !self.reference.may_read(key, found) {
                 let name = self.program.key(key).escape_ascii();
                 let expected = Written::describe(self.reference.get(key));
-                return Err(self.finding(
-                    Check::Scan,
-                    at,
-                    format!("\"{name}\": {expected}"),
-                    Written::describe(found),
-                ));
+                let check = self.blame(&[key]);
+                let found = Written::describe(found);
+                return Err(self.finding(check, at, format!("\"{name}\": {expected}"), found));
             }
         }
         Ok(())
+    }
+
+    /// A scan was wrong about these keys: if gets are right about them the scan is to blame, else what is stored.
+    fn blame(&self, keys: &[KeyNo]) -> Check {
+        let mut bytes = Vec::new();
+        let mut get_is_right = |key: &KeyNo| {
+            let found = self.store().get(self.program.key(*key), &mut bytes);
+            let content = match found {
+                Ok(true) => Written::decode(&bytes).map(Some),
+                Ok(false) => Some(None),
+                Err(_) => None,
+            };
+            content.is_some_and(|content| self.reference.may_read(*key, content))
+        };
+        if keys.iter().all(&mut get_is_right) {
+            Check::Scan
+        } else {
+            Check::Reference
+        }
     }
 
     fn sync(&mut self, at: usize) -> Result<(), Finding> {
@@ -608,8 +624,18 @@ impl<'e> Session<'e> {
         found: Vec<Content>,
     ) -> Result<(), Finding> {
         if !self.reference.permits(&found) {
-            let (expected, found) = self.reference.explain(self.program, &found, 4);
-            return Err(self.finding(check, at, expected, found));
+            let (expected, described) = self.reference.explain(self.program, &found, 4);
+            let wrong: Vec<KeyNo> = (0u32..)
+                .map(KeyNo)
+                .zip(&found)
+                .filter(|(key, content)| !self.reference.may_read(*key, **content))
+                .map(|(key, _)| key)
+                .collect();
+            let check = match check {
+                Check::Reference => self.blame(&wrong),
+                other => other,
+            };
+            return Err(self.finding(check, at, expected, described));
         }
         self.reference.settle(found);
         // A number of the store that was open before means nothing to this one.

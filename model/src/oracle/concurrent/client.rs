@@ -1,0 +1,215 @@
+//! A client: makes one call after another and records each.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use treering_engine::{Kv, Lsn, Result};
+
+use super::workload::{Step, Workload};
+use crate::oracle::history::{Action, KeyId, Recorder, Ticks, Version};
+use crate::oracle::random::Random;
+use crate::oracle::value;
+
+/// What all clients of a history share. Its locks are std's and never held across a call: an explorer of the engine's schedules need
+/// not see them.
+#[derive(Debug)]
+pub struct Session {
+    /// What they do.
+    pub work: Workload,
+    /// The clock.
+    pub ticks: Ticks,
+    /// The greatest LSN that a write has returned.
+    pub last: AtomicU64,
+    recorders: Vec<Mutex<Recorder>>,
+}
+
+/// Recorders hold plain data that is whole after every push, so one that a panic passed through is as good as any.
+fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
+    recorder.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// A session of so many clients, numbered from 0.
+    #[must_use]
+    pub fn new(work: Workload, clients: u32) -> Session {
+        let recorder = |client| Mutex::new(Recorder::new(client, Arc::clone(work.keys())));
+        Session {
+            recorders: (0..clients).map(recorder).collect(),
+            ticks: Ticks::default(),
+            last: AtomicU64::new(0),
+            work,
+        }
+    }
+
+    /// What all clients did so far. Calls on their way count as calls that never return.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Recorder> {
+        self.recorders
+            .iter()
+            .map(|recorder| lock(recorder).clone())
+            .collect()
+    }
+}
+
+/// One client of a [`Session`].
+#[derive(Debug)]
+pub struct Client {
+    session: Arc<Session>,
+    number: u32,
+    random: Random,
+    calls: u64,
+    buffer: Vec<u8>,
+    expected: Vec<u8>,
+    rows: Vec<(Vec<u8>, Version)>,
+}
+
+impl Client {
+    /// Client `number`; the seed of the session decides what it does.
+    #[must_use]
+    pub fn new(session: Arc<Session>, number: u32, seed: u64) -> Client {
+        Client {
+            session,
+            number,
+            random: Random::part(seed, u64::from(number)),
+            calls: 0,
+            buffer: Vec::new(),
+            expected: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Makes the next call of its program.
+    ///
+    /// # Errors
+    /// The engine's own; the call is recorded as failed.
+    pub fn step(&mut self, kv: &dyn Kv) -> Result<()> {
+        let step = self.session.work.step(self.calls, &mut self.random);
+        self.calls += 1;
+        self.make(kv, step)
+    }
+
+    fn make(&mut self, kv: &dyn Kv, step: Step) -> Result<()> {
+        match step {
+            Step::Get(key) => {
+                let found = Version::ABSENT;
+                self.invoke(Action::Get { key, found });
+                let session = Arc::clone(&self.session);
+                let answer = kv.get(&session.work.keys()[key.0 as usize], &mut self.buffer);
+                let now = session.ticks.next();
+                let found = match &answer {
+                    Ok(true) => version_of(&session.work, &self.buffer, &mut self.expected),
+                    Ok(false) | Err(_) => Version::ABSENT,
+                };
+                self.end(now, answer.map(drop), found)
+            }
+            Step::Put(key) => {
+                let clients = self.session.recorders.len() as u64;
+                let version = self.calls * clients + u64::from(self.number);
+                let len = self.session.work.len_of(version);
+                value::fill(&mut self.buffer, version, len);
+                let version = Version(version);
+                self.invoke(Action::Put { key, version });
+                let name = &self.session.work.keys()[key.0 as usize];
+                let answer = kv.put(name, &self.buffer);
+                self.wrote(answer)
+            }
+            Step::Delete(key) => {
+                self.invoke(Action::Delete { key });
+                let name = &self.session.work.keys()[key.0 as usize];
+                let answer = kv.delete(name);
+                self.wrote(answer)
+            }
+            Step::Scan {
+                from,
+                through,
+                limit,
+            } => self.scan(kv, from, through, limit),
+            Step::Sync => kv.sync(Lsn(self.session.last.load(Ordering::SeqCst))),
+        }
+    }
+
+    fn scan(&mut self, kv: &dyn Kv, from: KeyId, through: Option<KeyId>, limit: u32) -> Result<()> {
+        let session = Arc::clone(&self.session);
+        let keys = session.work.keys();
+        let now = session.ticks.next();
+        lock(&session.recorders[self.number as usize]).invoke_scan(now, from, through, limit);
+        let bound = through.map(|key| &*keys[key.0 as usize]);
+        let (rows, expected) = (&mut self.rows, &mut self.expected);
+        rows.clear();
+        let answer = kv.scan(&keys[from.0 as usize], &mut |key, bytes| {
+            rows.push((key.to_vec(), version_of(&session.work, bytes, expected)));
+            // Says so again and again to an engine that does not listen.
+            if rows.len() >= limit as usize || bound.is_some_and(|bound| key > bound) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        let now = session.ticks.next();
+        let mut recorder = lock(&session.recorders[self.number as usize]);
+        for (key, version) in &self.rows {
+            recorder.row(key, *version);
+        }
+        drop(recorder);
+        self.end(now, answer, Version::ABSENT)
+    }
+
+    fn invoke(&self, action: Action) {
+        let mut recorder = lock(&self.session.recorders[self.number as usize]);
+        recorder.invoke(self.session.ticks.next(), action);
+    }
+
+    fn wrote(&self, answer: Result<Lsn>) -> Result<()> {
+        let now = self.session.ticks.next();
+        if let Ok(lsn) = &answer {
+            self.session.last.fetch_max(lsn.0, Ordering::SeqCst);
+        }
+        self.end(now, answer.map(drop), Version::ABSENT)
+    }
+
+    fn end(&self, now: u64, answer: Result<()>, found: Version) -> Result<()> {
+        let mut recorder = lock(&self.session.recorders[self.number as usize]);
+        match &answer {
+            Ok(()) => recorder.returned(now, found),
+            Err(_) => recorder.failed(now),
+        }
+        answer
+    }
+
+    /// Writes every `step`-th key, so that there is something to read, and room between to grow.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub fn fill(&mut self, kv: &dyn Kv, step: usize) -> Result<()> {
+        let keys = self.session.work.keys().len() as u32;
+        (0..keys).step_by(step).try_for_each(|key| {
+            self.calls += 1;
+            self.make(kv, Step::Put(KeyId(key)))
+        })
+    }
+
+    /// Reads everything that is there: one scan of all, and a get of each key.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub fn audit(&mut self, kv: &dyn Kv) -> Result<()> {
+        let keys = self.session.work.keys().len() as u32;
+        self.scan(kv, KeyId(0), None, u32::MAX)?;
+        (0..keys).try_for_each(|key| self.make(kv, Step::Get(KeyId(key))))
+    }
+}
+
+/// The version of a value that is whole.
+fn version_of(work: &Workload, bytes: &[u8], expected: &mut Vec<u8>) -> Version {
+    let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
+    else {
+        return Version::FOREIGN;
+    };
+    value::fill(expected, version, work.len_of(version));
+    if *expected == bytes {
+        Version(version)
+    } else {
+        Version::FOREIGN
+    }
+}

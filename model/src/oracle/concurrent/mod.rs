@@ -1,0 +1,347 @@
+//! Concurrent runs: real threads on one store, and a verdict on what they saw.
+//!
+//! ```text
+//! client 0 ── put ─ get ─ scan ─ …  ┐                     auditor ── scan, gets ─ (reopen) ─ scan, gets
+//! client 1 ── get ─ delete ─ put …  ├─ one store ─ sync ─┘                    │
+//! pump     ── pump_due ─ checkpoint ┘                                         └─ one history ─ linear::check
+//! ```
+//!
+//! Clients record every call ([`Client`]); what they do is in [`Workload`]. When all are done an auditor makes everything durable and reads the
+//! whole content, by scan and by get, before and after the store is opened again. Its calls belong to the history, so the
+//! check of the history is the check of what is left: each key must hold one of the values that some order of the calls leaves there.
+//!
+//! Three kinds of wrong are told apart: a [`Violation`], a panic or an error of the engine, and a hang. A watchdog finds the last: if no call
+//! begins or ends for [`Plan::patience`], the threads are left behind (nothing can end them) and the calls on their way reported.
+
+mod client;
+mod slow;
+mod threads;
+mod workload;
+
+pub use client::{Client, Session};
+pub use workload::{Shape, Step, Workload};
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use treering_engine::{Kv, Lsn, Stats};
+
+use super::engine::{Disk, DiskKind, Engine};
+use super::history::{History, Outcome};
+use super::linear::{self, Violation};
+use super::random::Random;
+use slow::SlowDevice;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Decides what each client does.
+    pub seed: u64,
+    /// Threads that call.
+    pub clients: u32,
+    /// Threads that do background work.
+    pub pumps: u32,
+    /// Calls of a history, all clients together.
+    pub calls: u64,
+    /// Most histories. Each is on a store of its own.
+    pub histories: u64,
+    /// No history begins after this time.
+    pub budget: Option<Duration>,
+    /// How long nothing may happen before it is called a hang.
+    pub patience: Duration,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            seed: 0,
+            clients: 4,
+            pumps: 1,
+            calls: 40_000,
+            histories: 3,
+            budget: None,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Something that must not be.
+#[derive(Debug)]
+pub enum Finding {
+    /// No order of the calls explains the answers.
+    Violation(Box<Violation>),
+    /// A thread panicked in the engine.
+    Panicked {
+        /// Which thread.
+        who: String,
+        /// What it said.
+        message: String,
+    },
+    /// A call that nothing should have stopped was answered with an error.
+    Failed {
+        /// Which thread.
+        who: String,
+        /// The error.
+        error: treering_engine::Error,
+    },
+    /// Nothing happened for too long.
+    NoProgress {
+        /// For how long.
+        patience: Duration,
+        /// Threads that are still there, and what they are at.
+        stuck: Vec<String>,
+    },
+    /// The closed store is damaged.
+    Damaged(Vec<String>),
+}
+
+impl Finding {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Finding::Violation(violation) => violation.kind.name(),
+            Finding::Panicked { .. } => "panicked",
+            Finding::Failed { .. } => "failed",
+            Finding::NoProgress { .. } => "no-progress",
+            Finding::Damaged(_) => "damaged",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Finding::Violation(violation) => violation.fmt(f),
+            Finding::Panicked { who, message } => writeln!(f, "{who} panicked: {message}"),
+            Finding::Failed { who, error } => writeln!(f, "{who} failed: {error}"),
+            Finding::NoProgress { patience, stuck } => {
+                writeln!(f, "no progress for {patience:?}; still there:")?;
+                stuck.iter().try_for_each(|who| writeln!(f, "  {who}"))
+            }
+            Finding::Damaged(damage) => {
+                writeln!(f, "the closed store is damaged:")?;
+                damage.iter().try_for_each(|what| writeln!(f, "  {what}"))
+            }
+        }
+    }
+}
+
+/// What was found wrong with one history.
+#[derive(Debug)]
+pub struct Wrong {
+    /// Which history of the plan, from 0.
+    pub number: u64,
+    /// Its shape.
+    pub shape: Shape,
+    /// All that was found, the plainest first.
+    pub findings: Vec<Finding>,
+    /// What was recorded; [`History::save`] makes it an artefact, [`linear::check`] judges it again.
+    pub history: History,
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Histories recorded.
+    pub histories: u64,
+    /// Calls of all histories.
+    pub calls: u64,
+    /// Calls that overlapped another one: how concurrent it really was.
+    pub overlapping: u64,
+    /// Operations on single keys that were judged.
+    pub accesses: u64,
+    /// Keys about which nothing could be said, see [`linear::MAX_PENDING`].
+    pub unjudged_keys: u64,
+    /// Time of the run.
+    pub elapsed: Duration,
+    /// Of that, time to check histories.
+    pub checking: Duration,
+    /// Leaf splits, as the engine counts them.
+    pub splits: u64,
+    /// Leaf merges.
+    pub merges: u64,
+    /// Evictions.
+    pub evictions: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// The first history with which something is wrong; the run ends there.
+    pub wrong: Option<Wrong>,
+}
+
+impl Report {
+    /// Whether the run reached what it is for: calls overlapped, and an engine that counts splits and merges counted some of each.
+    #[must_use]
+    pub fn exercised(&self) -> bool {
+        let counts = self.splits + self.merges + self.evictions > 0;
+        self.overlapping > 0 && (!counts || self.splits > 0 && self.merges > 0)
+    }
+
+    fn count(&mut self, stats: &Stats, history: &History) {
+        self.histories += 1;
+        self.calls += history.calls().len() as u64;
+        self.splits += stats.splits;
+        self.merges += stats.merges;
+        self.evictions += stats.evictions;
+        self.checkpoints += stats.checkpoints;
+        let mut latest = 0;
+        for call in history.calls() {
+            self.overlapping += u64::from(call.invoke < latest);
+            latest = latest.max(call.end);
+        }
+    }
+}
+
+/// A run that could not be.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The engine did not open an empty store.
+    #[error("{engine} does not open an empty store: {error}")]
+    Open {
+        /// Its name.
+        engine: String,
+        /// Why.
+        error: treering_engine::Error,
+    },
+    /// There is no folder to put a store in, or no thread to be had.
+    #[error("cannot run: {0}")]
+    System(#[from] std::io::Error),
+    /// The plan makes no sense.
+    #[error("{0} must be at least 1")]
+    Plan(&'static str),
+}
+
+/// Runs the plan on stores of `engine`, until something is wrong.
+///
+/// # Errors
+/// The run could not be: [`RunError`]. What is wrong with the engine is in the report.
+pub fn run(engine: &dyn Engine, plan: &Plan) -> Result<Report, RunError> {
+    if plan.clients == 0 {
+        return Err(RunError::Plan("the number of clients"));
+    }
+    let began = Instant::now();
+    let mut report = Report::default();
+    for number in 0..plan.histories {
+        if plan.budget.is_some_and(|budget| began.elapsed() >= budget) {
+            break;
+        }
+        one(engine, plan, number, &mut report)?;
+        if report.wrong.is_some() {
+            break;
+        }
+    }
+    report.elapsed = began.elapsed();
+    Ok(report)
+}
+
+/// One history: made, judged, counted.
+fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Result<(), RunError> {
+    let shape = Shape::ALL[(number % Shape::ALL.len() as u64) as usize];
+    let work = Workload::new(
+        shape,
+        engine.limits(),
+        engine.disk(),
+        u64::from(plan.clients),
+    );
+    let folder;
+    let disk = match engine.disk() {
+        DiskKind::Blocks(blocks) => Disk::Blocks(Arc::new(SlowDevice::new(blocks))),
+        DiskKind::Folder => {
+            folder = tempfile::tempdir()?;
+            Disk::Folder(folder.path().to_owned())
+        }
+    };
+    let kv = engine.open(&disk).map_err(|error| RunError::Open {
+        engine: engine.name(),
+        error,
+    })?;
+    // One more client: the auditor.
+    let session = Arc::new(Session::new(work, plan.clients + 1));
+    let seed = Random::part(plan.seed, number).word();
+    let mut findings = threads::run(plan, seed, &session, &kv)?;
+    let stats = kv.stats();
+    if findings.is_empty() {
+        findings = audit(engine, &disk, kv, plan, seed, &session)?;
+    } else if findings.iter().all(|f| matches!(f, Finding::Failed { .. })) {
+        // A store that refuses writes can still be read, and may show why it did.
+        let auditor = Client::new(Arc::clone(&session), plan.clients, seed);
+        let more = threads::watched(plan, &session, &kv, auditor, None)?;
+        findings.extend(
+            more.into_iter()
+                .filter(|f| !matches!(f, Finding::Failed { .. })),
+        );
+    }
+    let history = History::merge(session.recorded());
+    report.count(&stats, &history);
+    let checking = Instant::now();
+    match linear::check(&history) {
+        Ok(judged) => {
+            report.accesses += judged.accesses;
+            report.unjudged_keys += judged.unjudged.len() as u64;
+        }
+        Err(violation) => findings.insert(0, Finding::Violation(violation)),
+    }
+    report.checking += checking.elapsed();
+    for finding in &mut findings {
+        if let Finding::NoProgress { stuck, .. } = finding {
+            say_where(stuck, &history);
+        }
+    }
+    if !findings.is_empty() {
+        report.wrong = Some(Wrong {
+            number,
+            shape,
+            findings,
+            history,
+        });
+    }
+    Ok(())
+}
+
+/// Says of clients that are stuck in which call.
+fn say_where(stuck: &mut [String], history: &History) {
+    for who in stuck {
+        let Some(number) = who.strip_prefix("client ") else {
+            continue;
+        };
+        let pending = history.calls().iter().find(|call| {
+            call.outcome == Outcome::Pending && number == call.client.to_string().as_str()
+        });
+        *who += &pending.map_or(" at sync".into(), |call| {
+            format!(" at {}", history.describe(call))
+        });
+    }
+}
+
+/// Reads everything, opens the store again, reads everything again.
+fn audit(
+    engine: &dyn Engine,
+    disk: &Disk,
+    kv: Arc<dyn Kv>,
+    plan: &Plan,
+    seed: u64,
+    session: &Arc<Session>,
+) -> Result<Vec<Finding>, RunError> {
+    let auditor = || Client::new(Arc::clone(session), plan.clients, seed);
+    let failed = |who: &str, error| {
+        let who = who.to_string();
+        Ok(vec![Finding::Failed { who, error }])
+    };
+    let last = Lsn(session.last.load(Ordering::SeqCst));
+    let findings = threads::watched(plan, session, &kv, auditor(), Some(last))?;
+    if !findings.is_empty() {
+        return Ok(findings);
+    }
+    drop(kv);
+    match engine.damage(disk) {
+        Ok(damage) if damage.is_empty() => {}
+        Ok(damage) => return Ok(vec![Finding::Damaged(damage)]),
+        Err(error) => return failed("the check of the closed store", error),
+    }
+    match engine.open(disk) {
+        Ok(kv) => threads::watched(plan, session, &kv, auditor(), None),
+        Err(error) => failed("opening the store again", error),
+    }
+}

@@ -1,0 +1,181 @@
+//! The threads of a history, and the watchdog over them.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use treering_engine::{Kv, Lsn, Result};
+
+use super::{Client, Finding, Plan, RunError, Session};
+
+/// How often the watchdog looks.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// Background steps between two checkpoints that a pump asks for although none is due.
+const CHECKPOINT_EVERY: u64 = 2_000;
+
+/// Where threads leave what they found.
+#[derive(Default)]
+struct Board {
+    findings: Mutex<Vec<Finding>>,
+    /// Steps of background work.
+    pumped: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Board {
+    /// Runs the body of thread `who`; what ends it early is a finding.
+    fn guard(&self, who: &str, body: impl FnOnce() -> Result<()>) {
+        let who = who.to_string();
+        let finding = match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => Finding::Failed { who, error },
+            Err(panic) => Finding::Panicked {
+                who,
+                message: message(&*panic),
+            },
+        };
+        self.lock().push(finding);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Finding>> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("no message").to_string()
+}
+
+type Thread = (String, JoinHandle<()>);
+
+fn spawn(
+    board: &Arc<Board>,
+    who: String,
+    body: impl FnOnce() -> Result<()> + Send + 'static,
+) -> std::io::Result<Thread> {
+    let (board, name) = (Arc::clone(board), who.clone());
+    let thread = std::thread::Builder::new().name(who.clone());
+    Ok((who, thread.spawn(move || board.guard(&name, body))?))
+}
+
+/// Lets clients make the calls of a history while pumps pump. Returns when all are done, or stuck.
+pub(super) fn run(
+    plan: &Plan,
+    seed: u64,
+    session: &Arc<Session>,
+    kv: &Arc<dyn Kv>,
+) -> Result<Vec<Finding>, RunError> {
+    let board = Arc::new(Board::default());
+    let clients: std::io::Result<Vec<Thread>> = (0..plan.clients)
+        .map(|number| {
+            let mut client = Client::new(Arc::clone(session), number, seed);
+            let (kv, board_of) = (Arc::clone(kv), Arc::clone(&board));
+            // The first clients make what is left over of an even share.
+            let share = plan.calls.saturating_sub(u64::from(number));
+            let calls = share.div_ceil(u64::from(plan.clients));
+            spawn(&board, format!("client {number}"), move || {
+                (0..calls)
+                    .take_while(|_| !board_of.stop.load(Ordering::Relaxed))
+                    .try_for_each(|_| client.step(&*kv))
+            })
+        })
+        .collect();
+    let pumps = clients.and_then(|clients| {
+        let pumps: std::io::Result<Vec<Thread>> = (0..plan.pumps)
+            .map(|number| {
+                let (kv, board_of) = (Arc::clone(kv), Arc::clone(&board));
+                spawn(&board, format!("pump {number}"), move || {
+                    pump(&*kv, &board_of)
+                })
+            })
+            .collect();
+        Ok((clients, pumps?))
+    });
+    let (clients, pumps) = pumps.inspect_err(|_| board.stop.store(true, Ordering::Relaxed))?;
+    let stuck = wait(plan, session, &board, clients);
+    board.stop.store(true, Ordering::Relaxed);
+    let stuck = stuck.and_then(|()| wait(plan, session, &board, pumps));
+    let mut findings = std::mem::take(&mut *board.lock());
+    findings.extend(stuck.err());
+    Ok(findings)
+}
+
+/// Background work until the clients are done.
+fn pump(kv: &dyn Kv, board: &Board) -> Result<()> {
+    while !board.stop.load(Ordering::Relaxed) {
+        let more = kv.pump_due()?;
+        let step = board.pumped.fetch_add(u64::from(more), Ordering::Relaxed);
+        if !more {
+            std::thread::sleep(Duration::from_micros(50));
+        } else if step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 {
+            kv.checkpoint()?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes everything durable up to `sync`, and lets `auditor` read everything, under the watchdog's eye.
+pub(super) fn watched(
+    plan: &Plan,
+    session: &Arc<Session>,
+    kv: &Arc<dyn Kv>,
+    mut auditor: Client,
+    sync: Option<Lsn>,
+) -> Result<Vec<Finding>, RunError> {
+    let board = Arc::new(Board::default());
+    let kv = Arc::clone(kv);
+    let thread = spawn(&board, "the auditor".into(), move || {
+        sync.map_or(Ok(()), |lsn| kv.sync(lsn))?;
+        auditor.audit(&*kv)
+    })?;
+    let stuck = wait(plan, session, &board, vec![thread]);
+    let mut findings = std::mem::take(&mut *board.lock());
+    findings.extend(stuck.err());
+    Ok(findings)
+}
+
+/// Waits for threads as long as anything happens.
+fn wait(
+    plan: &Plan,
+    session: &Session,
+    board: &Board,
+    mut threads: Vec<Thread>,
+) -> Result<(), Finding> {
+    // Background work alone is no progress: a pump can find something to do for ever.
+    let mut seen = session.ticks.last();
+    let mut since = Instant::now();
+    while !threads.is_empty() {
+        let (done, rest) = threads
+            .into_iter()
+            .partition(|(_, thread)| thread.is_finished());
+        threads = rest;
+        if !Vec::is_empty(&done) {
+            since = Instant::now();
+        }
+        for (_, thread) in done {
+            // What it had to say is on the board.
+            drop(thread.join());
+        }
+        let now = session.ticks.last();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+        if since.elapsed() > plan.patience {
+            let pumped = board.pumped.load(Ordering::Relaxed);
+            let mut stuck: Vec<String> = threads.into_iter().map(|(who, _)| who).collect();
+            stuck.push(format!("({pumped} steps of background work were done)"));
+            return Err(Finding::NoProgress {
+                patience: plan.patience,
+                stuck,
+            });
+        }
+        std::thread::sleep(GLANCE);
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! What clients do: which keys, how large the values, which calls in which proportion.
+//!
+//! A seed decides all of it, call by call, whatever the calls answer; so the same seed gives each client the same program.
+
+use std::sync::Arc;
+
+use crate::oracle::engine::{DiskKind, Limits};
+use crate::oracle::history::{Key, KeyId};
+use crate::oracle::random::Random;
+use crate::oracle::value::VERSION_BYTES;
+
+/// How the keys of a history are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// A dozen keys with values so large that few fit a page: everybody meets everybody, and leaves split and merge all the time.
+    Hot,
+    /// Strings of two letters: every key is a prefix of others (BUGS S1).
+    Prefixes,
+    /// Thousands of keys: more pages than a small cache has.
+    Wide,
+}
+
+impl Shape {
+    /// All shapes; history n has the n-th, round and round.
+    pub const ALL: [Shape; 3] = [Shape::Hot, Shape::Prefixes, Shape::Wide];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Hot => "hot",
+            Shape::Prefixes => "prefixes",
+            Shape::Wide => "wide",
+        }
+    }
+}
+
+/// A call to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Read a key.
+    Get(KeyId),
+    /// Write a key.
+    Put(KeyId),
+    /// Remove a key.
+    Delete(KeyId),
+    /// Scan.
+    Scan {
+        /// The least key.
+        from: KeyId,
+        /// The greatest of interest.
+        through: Option<KeyId>,
+        /// Most rows, at least 1.
+        limit: u32,
+    },
+    /// Make durable what this client wrote.
+    Sync,
+}
+
+/// Keys, sizes and proportions of one history.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    keys: Arc<[Key]>,
+    longest: usize,
+    /// Calls of a client until it turns from growing to shrinking and back.
+    phase: u64,
+}
+
+impl Workload {
+    /// A workload of `shape` within what an engine and its disk take, for `clients` clients.
+    #[must_use]
+    pub fn new(shape: Shape, limits: Limits, disk: DiskKind, clients: u64) -> Workload {
+        // A tenth of the device: pages are half full at worst, and logs and journals need room.
+        let room = match disk {
+            DiskKind::Blocks(blocks) => (blocks * 4096 / 10).min(2 << 20) as usize,
+            DiskKind::Folder => 2 << 20,
+        };
+        let (names, longest): (Vec<Vec<u8>>, usize) = match shape {
+            Shape::Hot => ((0..12).map(|n| format!("h{n:02}").into()).collect(), 1_500),
+            Shape::Prefixes => (prefixes(limits), 300),
+            Shape::Wide => {
+                let records = (room / 250).min(5_000);
+                let name = |n| format!("wide/shared/prefix/{n:06}").into();
+                ((0..records).map(name).collect(), 400)
+            }
+        };
+        let mut keys: Vec<Key> = names
+            .into_iter()
+            .filter(|key| key.len() <= limits.max_key)
+            .map(Key::from)
+            .collect();
+        keys.sort_unstable();
+        let longest_key = keys.iter().map(|key| key.len()).max().unwrap_or(0);
+        let fits = limits.max_record.saturating_sub(longest_key);
+        let phase = match shape {
+            Shape::Hot => 60,
+            Shape::Prefixes | Shape::Wide => 2 * keys.len() as u64 / clients.max(1) + 1,
+        };
+        Workload::on(keys, longest.min(fits), phase)
+    }
+
+    /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases of so many calls a client.
+    #[must_use]
+    pub fn on(keys: Vec<Key>, longest: usize, phase: u64) -> Workload {
+        Workload {
+            keys: keys.into(),
+            longest: longest.max(VERSION_BYTES),
+            phase: phase.max(1),
+        }
+    }
+
+    /// The keys, sorted.
+    #[must_use]
+    pub fn keys(&self) -> &Arc<[Key]> {
+        &self.keys
+    }
+
+    /// Length of the value of write `version`.
+    #[must_use]
+    pub fn len_of(&self, version: u64) -> usize {
+        let mut random = Random::new(version);
+        VERSION_BYTES + random.below((self.longest - VERSION_BYTES) as u64 + 1) as usize
+    }
+
+    /// What a client does as its call number `call`.
+    pub fn step(&self, call: u64, random: &mut Random) -> Step {
+        let key = |random: &mut Random| KeyId(random.below(self.keys.len() as u64) as u32);
+        let grows = (call / self.phase).is_multiple_of(2);
+        match random.below(100) {
+            0..50 if grows => Step::Put(key(random)),
+            0..50 => Step::Delete(key(random)),
+            50..58 if grows => Step::Delete(key(random)),
+            50..58 => Step::Put(key(random)),
+            58..86 => Step::Get(key(random)),
+            86..98 => {
+                let from = key(random);
+                let through = random.percent(20).then(|| KeyId(key(random).0.max(from.0)));
+                let most = if random.percent(5) { 1_000 } else { 20 };
+                let limit = 1 + random.below(most) as u32;
+                Step::Scan {
+                    from,
+                    through,
+                    limit,
+                }
+            }
+            _ => Step::Sync,
+        }
+    }
+}
+
+/// All strings of up to six of two letters, the least byte and one in the middle.
+fn prefixes(limits: Limits) -> Vec<Vec<u8>> {
+    let mut names = vec![Vec::new()];
+    for at in 0..126 {
+        let name: &Vec<u8> = &names[at / 2];
+        names.push([name.as_slice(), &[[0, b'm'][at % 2]]].concat());
+    }
+    if !limits.empty_key {
+        names.remove(0);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_distinct_and_values_keep_within_the_limits() {
+        for (max_key, max_record, empty_key) in [(3, 60, false), (1000, 1300, true)] {
+            let limits = Limits {
+                max_key,
+                max_record,
+                empty_key,
+            };
+            for shape in Shape::ALL {
+                let work = Workload::new(shape, limits, DiskKind::Blocks(16_384), 4);
+                assert!(work.keys().is_sorted_by(|a, b| a < b), "{shape:?}");
+                for key in work.keys().iter() {
+                    assert!(key.len() <= max_key && (empty_key || !key.is_empty()));
+                    assert!((1..500).all(|v| key.len() + work.len_of(v) <= max_record));
+                }
+            }
+        }
+        let limits = Limits {
+            max_key: 9,
+            max_record: 99,
+            empty_key: true,
+        };
+        assert_eq!(prefixes(limits).len(), 127);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_program() {
+        let limits = Limits {
+            max_key: 99,
+            max_record: 999,
+            empty_key: true,
+        };
+        let work = Workload::new(Shape::Wide, limits, DiskKind::Folder, 4);
+        let program = |seed| {
+            let mut random = Random::new(seed);
+            (0..500)
+                .map(|call| work.step(call, &mut random))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(program(3), program(3));
+        assert_ne!(program(3), program(4));
+    }
+}

@@ -1,0 +1,343 @@
+//! What N clients did to one map: each call with the times at which it was invoked and returned.
+//!
+//! ```text
+//! client 0   |--put a 1--|        |-get a → 1-|
+//! client 1        |--------scan → (a,1) (c,7)------|
+//! client 2      |--put b 2------------------------------- …  (never returned: takes effect at any later time, or never)
+//! time       1   2 3     4        5  6        7    8
+//! ```
+//!
+//! Time is one counter that every invocation and every return advances, so that one call is *before* another exactly if it
+//! returned at a lower tick than the other was invoked at. A call that failed may have taken effect, at any later time; what it
+//! answered counts for nothing.
+//!
+//! Keys are numbers into a sorted table, 40 bytes a call, 16 a row of a scan: a million calls are at home in 64 MiB. A history of
+//! several clients is put together from the [`Recorder`] of each; [`History::save`] and [`History::load`] give it a form to read.
+
+mod file;
+mod record;
+
+pub use file::HistoryError;
+pub use record::{Recorder, Ticks};
+
+/// What a key holds: the version of the write that put it there, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+impl Version {
+    /// The key is absent. No write has this version.
+    pub const ABSENT: Version = Version(0);
+    /// Bytes that are no write's value. No write has this version.
+    pub const FOREIGN: Version = Version(u64::MAX);
+
+    /// Whether a put may have this version.
+    #[must_use]
+    pub fn is_writable(self) -> bool {
+        self != Version::ABSENT && self != Version::FOREIGN
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Version::ABSENT => write!(f, "absent"),
+            Version::FOREIGN => write!(f, "bytes that no write wrote"),
+            Version(number) => write!(f, "version {number}"),
+        }
+    }
+}
+
+/// Number of a key: its place in the sorted table of a history's keys, so numbers order as keys do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub u32);
+
+/// A key of a table.
+pub type Key = Box<[u8]>;
+
+/// What a call asked for, and what it was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read one key. The answer counts if the call returned.
+    Get {
+        /// The key.
+        key: KeyId,
+        /// What was found.
+        found: Version,
+    },
+    /// Set a key.
+    Put {
+        /// The key.
+        key: KeyId,
+        /// What it holds from then on.
+        version: Version,
+    },
+    /// Remove a key, if it is there.
+    Delete {
+        /// The key.
+        key: KeyId,
+    },
+    /// Scan, by its place in [`History::scans`].
+    Scan(u32),
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With an answer.
+    Returned,
+    /// With an error: it may have taken effect, or may do so later.
+    Failed,
+    /// Not at all: as if it had failed at the end of time.
+    Pending,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Who called.
+    pub client: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When it was invoked.
+    pub invoke: u64,
+    /// When it returned or failed; the end of time if it did neither.
+    pub end: u64,
+    /// What was asked and answered.
+    pub action: Action,
+}
+
+/// A row that a scan delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The key.
+    pub key: KeyId,
+    /// What it held.
+    pub version: Version,
+}
+
+/// A scan: the visitor broke off at the row that was the `limit`-th or lay above `through`, whichever came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The least key asked for.
+    pub from: KeyId,
+    /// The greatest key of interest.
+    pub through: Option<KeyId>,
+    /// Most rows wanted, at least 1.
+    pub limit: u32,
+    /// Place of its first row in [`History::rows`].
+    pub first: u32,
+    /// Number of rows that the visitor was called with.
+    pub rows: u32,
+}
+
+/// A recorded history. Calls are in the order of their invocations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    keys: Vec<Key>,
+    calls: Vec<Call>,
+    scans: Vec<Scan>,
+    rows: Vec<Row>,
+}
+
+impl History {
+    /// Puts a history together from parts whose keys are in any order; brings keys and calls into theirs.
+    ///
+    /// # Panics
+    /// If a key, scan or row is named that is not there.
+    #[must_use]
+    pub fn assemble(keys: Vec<Key>, calls: Vec<Call>, scans: Vec<Scan>, rows: Vec<Row>) -> History {
+        let mut history = History {
+            keys,
+            calls,
+            scans,
+            rows,
+        };
+        if !history.keys.is_sorted_by(|a, b| a < b) {
+            history.sort_keys();
+        }
+        history
+            .calls
+            .sort_unstable_by_key(|call| (call.invoke, call.client));
+        history
+    }
+
+    fn sort_keys(&mut self) {
+        let mut sorted = self.keys.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let place = |key: &Key| KeyId(sorted.binary_search(key).expect("each key is there") as u32);
+        let renamed: Vec<KeyId> = self.keys.iter().map(place).collect();
+        let rename = |key: &mut KeyId| *key = renamed[key.0 as usize];
+        for call in &mut self.calls {
+            match &mut call.action {
+                Action::Get { key, .. } | Action::Put { key, .. } | Action::Delete { key } => {
+                    rename(key);
+                }
+                Action::Scan(_) => {}
+            }
+        }
+        for scan in &mut self.scans {
+            rename(&mut scan.from);
+            scan.through.iter_mut().for_each(rename);
+        }
+        self.rows.iter_mut().for_each(|row| rename(&mut row.key));
+        self.keys = sorted;
+    }
+
+    /// All keys that occur, in order.
+    #[must_use]
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The bytes of a key.
+    #[must_use]
+    pub fn key(&self, id: KeyId) -> &[u8] {
+        &self.keys[id.0 as usize]
+    }
+
+    /// All calls, in the order of their invocations.
+    #[must_use]
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// All scans.
+    #[must_use]
+    pub fn scans(&self) -> &[Scan] {
+        &self.scans
+    }
+
+    /// The rows of all scans.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The rows of one scan.
+    #[must_use]
+    pub fn rows_of(&self, scan: &Scan) -> &[Row] {
+        &self.rows[scan.first as usize..][..scan.rows as usize]
+    }
+
+    /// Number of the row of `scan` at which the visitor broke off, if it did.
+    #[must_use]
+    pub fn broke_at(&self, scan: &Scan) -> Option<usize> {
+        self.rows_of(scan).iter().enumerate().position(|(n, row)| {
+            n + 1 >= scan.limit as usize || scan.through.is_some_and(|through| row.key > through)
+        })
+    }
+
+    /// The keys of which `scan` says what they held: from its first key to the row at which the visitor broke off, or all the
+    /// rest. A range of key numbers.
+    #[must_use]
+    pub fn covered(&self, scan: &Scan) -> std::ops::Range<u32> {
+        let end = match self.broke_at(scan) {
+            Some(last) => self.rows_of(scan)[last].key.0 + 1,
+            None => self.keys.len() as u32,
+        };
+        scan.from.0..end
+    }
+
+    /// A call in words.
+    #[must_use]
+    pub fn describe(&self, call: &Call) -> String {
+        let name = |key: KeyId| show_key(self.key(key));
+        let asked = match call.action {
+            Action::Get { key, found } if call.outcome == Outcome::Returned => {
+                return format!("get {} found {found}", name(key));
+            }
+            Action::Get { key, .. } => format!("get {}", name(key)),
+            Action::Put { key, version } => format!("put {} {version}", name(key)),
+            Action::Delete { key } => format!("delete {}", name(key)),
+            Action::Scan(scan) => {
+                let scan = &self.scans[scan as usize];
+                let through = scan
+                    .through
+                    .map_or(String::new(), |key| format!(" through {}", name(key)));
+                format!(
+                    "scan from {}{through}, {} rows of at most {}",
+                    name(scan.from),
+                    scan.rows,
+                    scan.limit
+                )
+            }
+        };
+        match call.outcome {
+            Outcome::Returned => asked,
+            Outcome::Failed => format!("{asked}: failed, may take effect later"),
+            Outcome::Pending => format!("{asked}: never returned"),
+        }
+    }
+}
+
+/// A key as a report shows it.
+#[must_use]
+pub fn show_key(key: &[u8]) -> String {
+    match std::str::from_utf8(key) {
+        Ok(text) if !text.chars().any(char::is_control) => format!("{text:?}"),
+        _ => {
+            let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("0x{digits}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_calls_are_at_home_in_64_mib() {
+        assert!(size_of::<Call>() <= 40);
+        assert!(size_of::<Row>() <= 16);
+    }
+
+    #[test]
+    fn keys_are_brought_into_order_and_everything_that_names_them_follows() {
+        let keys = [&b"b"[..], b"a"].map(Key::from).to_vec();
+        let calls = vec![
+            Call {
+                client: 0,
+                outcome: Outcome::Returned,
+                invoke: 3,
+                end: 4,
+                action: Action::Scan(0),
+            },
+            Call {
+                client: 0,
+                outcome: Outcome::Returned,
+                invoke: 1,
+                end: 2,
+                action: Action::Put {
+                    key: KeyId(0),
+                    version: Version(1),
+                },
+            },
+        ];
+        let scans = vec![Scan {
+            from: KeyId(1),
+            through: Some(KeyId(1)),
+            limit: 9,
+            first: 0,
+            rows: 1,
+        }];
+        let rows = vec![Row {
+            key: KeyId(0),
+            version: Version(1),
+        }];
+        let history = History::assemble(keys, calls, scans, rows);
+        assert_eq!(
+            history.describe(&history.calls()[0]),
+            "put \"b\" version 1",
+            "calls are in order of time"
+        );
+        let scan = &history.scans()[0];
+        assert_eq!((scan.from, scan.through), (KeyId(0), Some(KeyId(0))));
+        assert_eq!(history.rows()[0].key, KeyId(1));
+        assert_eq!(
+            (history.broke_at(scan), history.covered(scan)),
+            (Some(0), 0..2)
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Recording: a buffer for each client, one clock for all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Version};
+
+/// The clock of a history. It is std's, whatever the engine under it is built with: no explorer need see it.
+#[derive(Debug, Default)]
+pub struct Ticks(AtomicU64);
+
+impl Ticks {
+    /// The next tick. Sequentially consistent: a call that another one could have known of has the lower number.
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// The last tick given out.
+    pub fn last(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// What one client did so far.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    client: u32,
+    keys: Arc<[Key]>,
+    /// Keys that a scan delivered and that are not in the table; they are numbered behind it.
+    strange: Vec<Key>,
+    calls: Vec<Call>,
+    scans: Vec<Scan>,
+    rows: Vec<Row>,
+}
+
+impl Recorder {
+    /// A recorder of calls on `keys`, which are sorted.
+    #[must_use]
+    pub fn new(client: u32, keys: Arc<[Key]>) -> Recorder {
+        Recorder {
+            client,
+            keys,
+            strange: Vec::new(),
+            calls: Vec::new(),
+            scans: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Number of calls.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether there was no call.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// A call begins, at tick `now`. What a get found is said when it has returned.
+    pub fn invoke(&mut self, now: u64, action: Action) {
+        self.calls.push(Call {
+            client: self.client,
+            outcome: Outcome::Pending,
+            invoke: now,
+            end: u64::MAX,
+            action,
+        });
+    }
+
+    /// A scan begins, at tick `now`.
+    pub fn invoke_scan(&mut self, now: u64, from: KeyId, through: Option<KeyId>, limit: u32) {
+        let first = self.rows.len() as u32;
+        self.scans.push(Scan {
+            from,
+            through,
+            limit,
+            first,
+            rows: 0,
+        });
+        self.invoke(now, Action::Scan(self.scans.len() as u32 - 1));
+    }
+
+    /// The scan on its way delivers a row.
+    pub fn row(&mut self, key: &[u8], version: Version) {
+        let known = self.keys.binary_search_by(|known| (**known).cmp(key));
+        let number = known.unwrap_or_else(|_| {
+            self.strange.push(key.into());
+            self.keys.len() + self.strange.len() - 1
+        });
+        let key = KeyId(number as u32);
+        self.rows.push(Row { key, version });
+        if let Some(scan) = self.scans.last_mut() {
+            scan.rows += 1;
+        }
+    }
+
+    /// The call on its way has returned, at tick `now`; `found` is a get's answer.
+    pub fn returned(&mut self, now: u64, found: Version) {
+        if let Some(call) = self.calls.last_mut() {
+            (call.outcome, call.end) = (Outcome::Returned, now);
+            if let Action::Get { found: answer, .. } = &mut call.action {
+                *answer = found;
+            }
+        }
+    }
+
+    /// The call on its way has failed, at tick `now`.
+    pub fn failed(&mut self, now: u64) {
+        if let Some(call) = self.calls.last_mut() {
+            (call.outcome, call.end) = (Outcome::Failed, now);
+        }
+    }
+}
+
+impl History {
+    /// What all clients did together. They shared one table of keys.
+    #[must_use]
+    pub fn merge(recorders: Vec<Recorder>) -> History {
+        let Some(first) = recorders.first() else {
+            return History::default();
+        };
+        let mut keys = first.keys.to_vec();
+        let table = keys.len() as u32;
+        let mut calls = Vec::with_capacity(recorders.iter().map(|r| r.calls.len()).sum());
+        let (mut scans, mut rows) = (Vec::new(), Vec::new());
+        for recorder in recorders {
+            let (first_scan, first_row) = (scans.len() as u32, rows.len() as u32);
+            let first_strange = keys.len() as u32 - table;
+            keys.extend(recorder.strange);
+            calls.extend(recorder.calls.into_iter().map(|mut call| {
+                if let Action::Scan(scan) = &mut call.action {
+                    *scan += first_scan;
+                }
+                call
+            }));
+            scans.extend(recorder.scans.into_iter().map(|mut scan| {
+                scan.first += first_row;
+                scan
+            }));
+            rows.extend(recorder.rows.into_iter().map(|mut row| {
+                if row.key.0 >= table {
+                    row.key.0 += first_strange;
+                }
+                row
+            }));
+        }
+        History::assemble(keys, calls, scans, rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorders_merge_and_a_strange_key_finds_its_place() {
+        let keys: Arc<[Key]> = [&b"b"[..], b"d"].map(Key::from).into();
+        let ticks = Ticks::default();
+        let mut all = Vec::new();
+        for client in 0..2 {
+            let mut recorder = Recorder::new(client, Arc::clone(&keys));
+            let key = KeyId(client);
+            let version = Version(7 + u64::from(client));
+            recorder.invoke(ticks.next(), Action::Put { key, version });
+            recorder.returned(ticks.next(), Version::ABSENT);
+            recorder.invoke_scan(ticks.next(), KeyId(0), None, 10);
+            recorder.row(b"b", Version(7));
+            recorder.row([&b"a"[..], b"c"][client as usize], Version(1));
+            recorder.returned(ticks.next(), Version::ABSENT);
+            all.push(recorder);
+        }
+        let history = History::merge(all);
+        let keys: Vec<&[u8]> = history.keys().iter().map(|key| &**key).collect();
+        assert_eq!(keys, [b"a", b"b", b"c", b"d"]);
+        let rows_of = |scan: usize| {
+            let rows = history.rows_of(&history.scans()[scan]);
+            rows.iter().map(|row| row.key.0).collect::<Vec<_>>()
+        };
+        assert_eq!((rows_of(0), rows_of(1)), (vec![1, 0], vec![1, 2]));
+        assert!(history.calls().is_sorted_by_key(|call| call.invoke));
+        assert_eq!(history.calls()[0].end, 2);
+    }
+}

@@ -1,0 +1,221 @@
+//! Is a history linearizable?
+//!
+//! Linearizability is local (Herlihy and Wing, 1990): a history of a map is linearizable exactly if, for each key alone, its operations
+//! are a linearizable history of one register. A scan promises less than a snapshot: for each key it returns a value current at some
+//! instant within the scan. So it counts as one read of each key in the range that it covered, with the scan's interval, of a row or of
+//! absence. What a scan must be as a whole is looked at first: rows ascending, within the bounds, none after the visitor broke off.
+//!
+//! [`check`] is exact: it says "no order explains this" if and only if there is none. The search in one key is in `register`; a violation
+//! is cut down to the few operations that contradict each other in `explain`. Keys are taken in batches, so that wide scans do not
+//! need memory for all their reads at once. Time is linear in calls, plus rows and gaps of scans, where little overlaps.
+
+mod explain;
+mod register;
+mod violation;
+
+pub use register::{MAX_CONFIGURATIONS, MAX_PENDING};
+pub use violation::{Kind, Violation};
+
+use super::history::{Action, History, KeyId, Outcome, Row, Scan, Version};
+use register::{Access, Event, Stop, Walk};
+
+/// Most operations on keys that are laid out at the same time; a key with more has a batch of its own.
+const BATCH: usize = 4 << 20;
+
+/// What was judged and found right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Calls of the history.
+    pub calls: u64,
+    /// Keys that were touched.
+    pub keys: u64,
+    /// Operations on single keys, those that scans stand for included.
+    pub accesses: u64,
+    /// Keys that were too much (see [`MAX_PENDING`], [`MAX_CONFIGURATIONS`]) and about which nothing is said.
+    pub unjudged: Vec<KeyId>,
+}
+
+/// Judges a history.
+///
+/// # Errors
+/// The earliest violation there is, with what explains it. Violations of scans as a whole come before those of keys.
+pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
+    for (number, call) in history.calls().iter().enumerate() {
+        if let (Action::Scan(scan), Outcome::Returned) = (call.action, call.outcome)
+            && let Some((kind, row)) = misshapen(history, &history.scans()[scan as usize])
+        {
+            return Err(Box::new(Violation::of_scan(history, number, kind, row)));
+        }
+    }
+    let sizes = sizes(history);
+    let mut judged = Judged {
+        calls: history.calls().len() as u64,
+        keys: sizes.iter().filter(|size| **size > 0).count() as u64,
+        accesses: sizes.iter().map(|size| u64::from(*size)).sum(),
+        unjudged: Vec::new(),
+    };
+    let mut walk = Walk::default();
+    let mut failures: Vec<(u64, KeyId, usize)> = Vec::new();
+    let mut from = 0;
+    while from < sizes.len() {
+        let to = batch_end(&sizes, from);
+        let (events, ends) = lay_out(history, &sizes, from..to);
+        let mut start = 0;
+        for (key, end) in (from..to).zip(ends) {
+            let key = KeyId(key as u32);
+            let of_key = &events[start..end];
+            match walk.judge(of_key) {
+                Ok(()) => {}
+                Err(Stop::Unexplained(event)) => failures.push((of_key[event].end, key, event)),
+                Err(Stop::TooMany) => judged.unjudged.push(key),
+            }
+            start = end;
+        }
+        from = to;
+    }
+    let Some((_, key, event)) = failures.iter().min().copied() else {
+        return Ok(judged);
+    };
+    let place = key.0 as usize;
+    let (events, _) = lay_out(history, &sizes, place..place + 1);
+    let mut violation = explain::explain(history, key, &events, event);
+    violation.other_keys = failures.len() - 1;
+    Err(Box::new(violation))
+}
+
+/// What is wrong with a scan as a whole, and the number of the row.
+fn misshapen(history: &History, scan: &Scan) -> Option<(Kind, usize)> {
+    let rows = history.rows_of(scan);
+    if let Some(broke) = history.broke_at(scan)
+        && broke + 1 < rows.len()
+    {
+        return Some((Kind::ScanWentOn, broke + 1));
+    }
+    if let Some(below) = rows.iter().position(|row| row.key < scan.from) {
+        return Some((Kind::ScanOutOfBounds, below));
+    }
+    let at = rows
+        .windows(2)
+        .position(|pair| pair[0].key >= pair[1].key)?;
+    let seen = rows[..=at].iter().any(|row| row.key == rows[at + 1].key);
+    let kind = if seen {
+        Kind::ScanRepeats
+    } else {
+        Kind::ScanUnsorted
+    };
+    Some((kind, at + 1))
+}
+
+/// How many operations each key has; none if it was never written and nobody saw anything.
+fn sizes(history: &History) -> Vec<u32> {
+    let keys = history.keys().len();
+    let mut touched = vec![false; keys];
+    let mut sizes = vec![0u32; keys];
+    // Scans as differences: one more from here on, one less from there on.
+    let mut scans = vec![0i64; keys + 1];
+    for call in history.calls() {
+        match call.action {
+            Action::Put { key, .. } => {
+                touched[key.0 as usize] = true;
+                sizes[key.0 as usize] += 1;
+            }
+            Action::Delete { key } => sizes[key.0 as usize] += 1,
+            _ if call.outcome != Outcome::Returned => {}
+            Action::Get { key, found } => {
+                touched[key.0 as usize] |= found != Version::ABSENT;
+                sizes[key.0 as usize] += 1;
+            }
+            Action::Scan(scan) => {
+                let scan = &history.scans()[scan as usize];
+                let covered = history.covered(scan);
+                scans[covered.start as usize] += 1;
+                scans[(covered.end as usize).max(covered.start as usize)] -= 1;
+                for row in history.rows_of(scan) {
+                    touched[row.key.0 as usize] = true;
+                }
+            }
+        }
+    }
+    let mut covering = 0;
+    for ((size, touched), step) in sizes.iter_mut().zip(touched).zip(scans) {
+        covering += step;
+        *size = if touched { *size + covering as u32 } else { 0 };
+    }
+    sizes
+}
+
+/// The end of the batch of keys that begins at `from`.
+fn batch_end(sizes: &[u32], from: usize) -> usize {
+    let mut total = 0;
+    let fits = sizes[from..].iter().take_while(|size| {
+        total += **size as usize;
+        total <= BATCH
+    });
+    from + fits.count().max(1)
+}
+
+/// The operations of some keys, key by key, each key's in the order of their invocations; and where each key's end.
+fn lay_out(
+    history: &History,
+    sizes: &[u32],
+    keys: std::ops::Range<usize>,
+) -> (Vec<Event>, Vec<usize>) {
+    let mut next = Vec::with_capacity(keys.len());
+    let mut total = 0;
+    for size in &sizes[keys.clone()] {
+        next.push(total);
+        total += *size as usize;
+    }
+    let nothing = Event {
+        invoke: 0,
+        end: 0,
+        version: Version::ABSENT,
+        call: 0,
+        access: Access::Read,
+    };
+    let mut events = vec![nothing; total];
+    for (number, call) in history.calls().iter().enumerate() {
+        let returned = call.outcome == Outcome::Returned;
+        let mut put = |key: u32, access, version| {
+            let key = key as usize;
+            if keys.contains(&key) && sizes[key] > 0 {
+                let at = &mut next[key - keys.start];
+                events[*at] = Event {
+                    invoke: call.invoke,
+                    end: if returned { call.end } else { u64::MAX },
+                    version,
+                    call: number as u32,
+                    access,
+                };
+                *at += 1;
+            }
+        };
+        match call.action {
+            Action::Put { key, version } => put(key.0, Access::Write, version),
+            Action::Delete { key } => put(key.0, Access::Write, Version::ABSENT),
+            _ if !returned => {}
+            Action::Get { key, found } => put(key.0, Access::Read, found),
+            Action::Scan(scan) => {
+                let scan = &history.scans()[scan as usize];
+                let covered = history.covered(scan);
+                let (low, high) = (keys.start as u32, keys.end as u32);
+                let range = covered.start.max(low)..covered.end.min(high);
+                for (key, version) in answers(history.rows_of(scan), range) {
+                    put(key, Access::Read, version);
+                }
+            }
+        }
+    }
+    // Each key has been filled up to where the next one begins.
+    (events, next)
+}
+
+/// What ascending rows say of each key of a range.
+fn answers(rows: &[Row], range: std::ops::Range<u32>) -> impl Iterator<Item = (u32, Version)> {
+    let skip = rows.partition_point(|row| row.key.0 < range.start);
+    let mut rows = rows[skip..].iter().peekable();
+    range.map(move |key| match rows.next_if(|row| row.key.0 == key) {
+        Some(row) => (key, row.version),
+        None => (key, Version::ABSENT),
+    })
+}

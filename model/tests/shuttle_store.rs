@@ -1,0 +1,164 @@
+//! Our engine under a seeded scheduler: three clients and a pump on a small store, every history judged.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-model --test shuttle_store --target-dir target/shuttle
+//! ```
+//!
+//! The same seed gives the same schedules, so the same histories: a failure is found again by its seed. `TREERING_SCHEDULES` is the number of
+//! schedules for each store and scheduler, `TREERING_SEED` the first seed.
+//!
+//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=trust-index` this must fail.
+//!
+//! What shuttle does not see: it runs atomics as if all were sequentially consistent (loom and real threads see more), and a device call
+//! is as atomic as its locks.
+#![cfg(shuttle)]
+
+use std::sync::{Arc, Mutex};
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner, thread};
+use treering_engine::device::MemDevice;
+use treering_engine::{Kv, Stats};
+use treering_model::oracle::concurrent::{Client, Session, Workload};
+use treering_model::oracle::engines::{BTree, Geometry};
+use treering_model::oracle::history::{History, Key};
+use treering_model::oracle::linear;
+use treering_model::oracle::{Disk, DiskKind, Engine};
+
+const CLIENTS: u32 = 3;
+/// Each third is there from the beginning: about as many pages as the smallest cache has, and they split while clients run.
+const KEYS: u32 = 120;
+const FILLED: usize = 3;
+const CALLS: u32 = 36;
+/// Calls of a client until it shrinks what it has grown.
+const PHASE: u64 = 18;
+
+fn number(name: &str, default: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// One schedule's history, and what the store did.
+fn play(engine: &BTree, seed: u64) -> (History, Stats) {
+    let DiskKind::Blocks(blocks) = engine.disk() else {
+        unreachable!("our engines ask for blocks");
+    };
+    let disk = Disk::Blocks(Arc::new(MemDevice::new(blocks)));
+    let kv = engine.open(&disk).expect("an empty store opens");
+    let keys = (0..KEYS).map(|n| Key::from(format!("key{n:03}").into_bytes()));
+    let work = Workload::on(keys.collect(), 1_300, PHASE);
+    let session = Arc::new(Session::new(work, CLIENTS + 1));
+    let mut auditor = Client::new(Arc::clone(&session), CLIENTS, seed);
+    auditor.fill(&*kv, FILLED).expect("filling");
+    let mut threads: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (kv, session) = (Arc::clone(&kv), Arc::clone(&session));
+            thread::spawn(move || {
+                let mut client = Client::new(session, number, seed);
+                (0..CALLS).for_each(|_| client.step(&*kv).expect("a call"));
+            })
+        })
+        .collect();
+    let pumped = Arc::clone(&kv);
+    threads.push(thread::spawn(move || pump(&*pumped)));
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().expect("a thread"));
+    auditor.audit(&*kv).expect("reading everything");
+    let stats = kv.stats();
+    drop(kv);
+    assert_eq!(engine.damage(&disk).expect("a look"), Vec::<String>::new());
+    let kv = engine.open(&disk).expect("the store opens again");
+    drop(kv);
+    (History::merge(session.recorded()), stats)
+}
+
+fn pump(kv: &dyn Kv) {
+    for step in 0..20 {
+        if !kv.pump_due().expect("background work") {
+            thread::yield_now();
+        }
+        if step == 10 {
+            kv.checkpoint().expect("a checkpoint");
+        }
+    }
+}
+
+/// The histories of all schedules of a scheduler, as they are saved.
+fn explore(
+    name: &str,
+    seed: u64,
+    scheduler: impl Scheduler + 'static,
+) -> (Vec<String>, Vec<Stats>) {
+    let engine = BTree::named(name, Geometry::Tiny).expect("one of ours");
+    let seen: Arc<Mutex<(Vec<String>, Vec<Stats>)>> = Arc::default();
+    let mut config = Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = MaxSteps::FailAfter(5_000_000);
+    config.silence_warnings = true;
+    // The seed finds it again; a schedule is a hundred thousand digits.
+    config.failure_persistence = FailurePersistence::None;
+    let into = Arc::clone(&seen);
+    Runner::new(scheduler, config).run(move || {
+        // Each schedule has a program of its own.
+        let done = into.lock().expect("no schedule panics here").0.len() as u64;
+        let (history, stats) = play(&engine, (seed << 32) + done);
+        let mut saved = Vec::new();
+        history.save(&mut saved).expect("memory has room");
+        let saved = String::from_utf8(saved).expect("JSON is text");
+        if let Err(violation) = linear::check(&history) {
+            panic!("seed {seed}: {violation}\n{saved}");
+        }
+        let mut seen = into.lock().expect("no schedule panics here");
+        seen.0.push(saved);
+        seen.1.push(stats);
+    });
+    let mut seen = seen.lock().expect("no schedule panics here");
+    std::mem::take(&mut *seen)
+}
+
+fn schedules() -> usize {
+    number("TREERING_SCHEDULES", 150) as usize
+}
+
+/// Every schedule is linearizable; many differ; and all together split, merge, evict and checkpoint.
+fn holds(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
+    let first = number("TREERING_SEED", 0);
+    for (name, seed) in BTree::NAMES.into_iter().zip(first..) {
+        let (histories, stats) = explore(name, seed, scheduler(seed, schedules()));
+        assert_eq!(histories.len(), schedules());
+        let mut distinct = histories.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert!(distinct.len() > schedules() / 2, "{name}: few histories");
+        let sum = |count: fn(&Stats) -> u64| stats.iter().map(count).sum::<u64>();
+        let (splits, merges) = (sum(|s| s.splits), sum(|s| s.merges));
+        let (evictions, checkpoints) = (sum(|s| s.evictions), sum(|s| s.checkpoints));
+        println!(
+            "{name}, seed {seed}: {} schedules, {} distinct histories, {splits} splits, {merges} merges, {evictions} evictions, \
+             {checkpoints} checkpoints",
+            histories.len(),
+            distinct.len()
+        );
+        assert!(splits > 0 && merges > 0 && evictions > 0 && checkpoints > 0);
+    }
+}
+
+#[test]
+fn every_random_schedule_is_linearizable() {
+    holds(|seed, schedules| Box::new(RandomScheduler::new_from_seed(seed, schedules)));
+}
+
+#[test]
+fn every_schedule_of_few_preemptions_is_linearizable() {
+    holds(|seed, schedules| Box::new(PctScheduler::new_from_seed(seed, 4, schedules)));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_schedules_and_histories() {
+    let random = |seed| explore(BTree::NAMES[0], 7, RandomScheduler::new_from_seed(seed, 5)).0;
+    assert_eq!(random(7), random(7));
+    assert_ne!(random(7), random(8), "the schedule decides, too");
+    let pct = || explore(BTree::NAMES[1], 7, PctScheduler::new_from_seed(7, 4, 5)).0;
+    assert_eq!(pct(), pct());
+}
