@@ -20,7 +20,7 @@
 //! | `FlushLog`, `CompleteFlush` | `LogFlushBegins`, `LogFlushed`; the leader is the thread's client if that waits, else one that does |
 //! | `FailFlush` | `LogFlushFailed`, `CheckpointFailed` |
 //! | `Acknowledge`, `ReportFailure` | `Acknowledged`; an error of `put` or `sync` |
-//! | `WriteBack`, `Reload` | `PageWriting`, `PageLoaded` |
+//! | `WriteBack`, `Reload` | `PageWritten`, or `PageWriting` if a crash comes before; `PageLoaded` |
 //! | `BeginCheckpoint` .. `TruncateLog` | `CheckpointBegins`, `PagesFlushed`, `SuperblockWriting`, `SuperblockFlushed`, `LogTruncated` |
 //! | `Crash` | a new device that holds one legal outcome; which one is read off it |
 //! | `Restart` | the same device, opened again |
