@@ -3,7 +3,8 @@
 //! ```text
 //! append   LogAppended ─▶ PageChanged              under the log's mutex; under the page's latch
 //! flush    LogFlushBegins ─▶ LogWritten ─▶ LogFlushed | LogFlushFailed       first and last under the log's mutex
-//! pages    PageCopied ─▶ PageWriting      PageLoaded   PageRead              under the page's latch, PageWriting under the sweep lock
+//! pages    PageCopied ─▶ PageWriting ─▶ PageWritten                            the first under the page's latch, all under the sweep lock
+//!          PageLoaded   PageRead                                              under the page's latch
 //! check-   CheckpointBegins ─▶ PagesFlushed ─▶ SuperblockWriting ─▶ SuperblockWritten ─▶ SuperblockFlushed ─▶ LogTruncated
 //! point                                            under the checkpointer's lock; the first under the log's mutex, too
 //! recovery RecoveryBegins ─▶ RecordRead.. ─▶ PageRedone.. ─▶ RedoEnds ─▶ (a checkpoint) ─▶ Opened
@@ -74,6 +75,13 @@ pub enum Event {
     },
     /// The copy goes to the device; the log is durable up to its LSN.
     PageWriting {
+        /// The page.
+        page: PageId,
+        /// LSN of its last change.
+        lsn: Lsn,
+    },
+    /// The copy has been written, but not flushed.
+    PageWritten {
         /// The page.
         page: PageId,
         /// LSN of its last change.

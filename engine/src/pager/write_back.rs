@@ -230,7 +230,12 @@ impl Pager {
                 let (page, lsn) = (p.page, p.lsn);
                 self.volume.tell(|| Event::PageWriting { page, lsn });
             }
-            self.pages.write_batch(&images)
+            self.pages.write_batch(&images)?;
+            for p in &sweep.picked {
+                let (page, lsn) = (p.page, p.lsn);
+                self.volume.tell(|| Event::PageWritten { page, lsn });
+            }
+            Ok(())
         });
         if let Err(e) = &written {
             self.poison(e);

@@ -56,6 +56,8 @@ pub(super) struct Copied {
     pub(super) image: Image,
     /// LSN of the first change since it was copied; 0: none.
     pub(super) changed: u64,
+    /// It is on its way to the device.
+    pub(super) writing: bool,
 }
 
 /// A step of the mirror.

@@ -14,6 +14,7 @@ impl Judge {
         self.remember();
         // A restart that did not get as far as to write anything new: the crash came before it.
         self.restarting = None;
+        self.land_all()?;
         self.lose_power(survey)
     }
 

@@ -37,7 +37,7 @@ pub enum Heard {
 
 impl Heard {
     /// All kinds, in the order of a write's life.
-    pub const KINDS: [&'static str; 31] = [
+    pub const KINDS: [&'static str; 32] = [
         "CallGet",
         "CallWrite",
         "Answered",
@@ -52,6 +52,7 @@ impl Heard {
         "LogFlushFailed",
         "PageCopied",
         "PageWriting",
+        "PageWritten",
         "PageLoaded",
         "PageRead",
         "Acknowledged",
@@ -98,6 +99,7 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::LogFlushFailed { .. } => "LogFlushFailed",
         Event::PageCopied { .. } => "PageCopied",
         Event::PageWriting { .. } => "PageWriting",
+        Event::PageWritten { .. } => "PageWritten",
         Event::PageLoaded { .. } => "PageLoaded",
         Event::PageRead { .. } => "PageRead",
         Event::Acknowledged { .. } => "Acknowledged",

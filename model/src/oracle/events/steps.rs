@@ -85,6 +85,10 @@ impl Judge {
             Event::LogFlushFailed { .. } => self.take(Action::FailFlush),
             Event::PageCopied { page, lsn } => self.page_copied(page, lsn),
             Event::PageWriting { page, lsn } => self.page_writing(page, lsn),
+            Event::PageWritten { page, .. } => {
+                let key = self.key(page)?;
+                self.land(key)
+            }
             Event::PageLoaded { page, lsn } => self.page_loaded(page, lsn),
             Event::PageRead { page, lsn } => self.page_read(client, page, lsn),
             Event::Acknowledged { lsn } => self.acknowledged(client, lsn),
@@ -214,19 +218,50 @@ impl Judge {
         self.copied[usize::from(key)] = Some(Copied {
             image: self.state.page(key),
             changed: 0,
+            writing: false,
         });
         self.stutter("WriteBack copies and writes in one step")
     }
 
+    /// Whether the page may be written is judged when its write begins; it is written when the write ends ([`Judge::land`]), for a flush
+    /// by somebody else that comes in between need not cover it.
     fn page_writing(&mut self, page: PageId, lsn: Lsn) -> Accepted {
         let key = self.key(page)?;
-        let copied = self.copied[usize::from(key)].take();
+        if self.state.poisoned() || self.state.phase() == Phase::Down {
+            return Err(format!(
+                "WriteBack({key}) is not enabled: nothing is written any more"
+            ));
+        }
+        let durable = self.state.durable();
+        let copied = self.copied[usize::from(key)].as_mut();
         let copied = copied.ok_or("no copy was taken of it")?;
         same(
             "the image's LSN",
             self.scale.page_lsn(lsn)?,
             copied.image.lsn(),
         )?;
+        if copied.image.lsn() > durable {
+            return Err(format!(
+                "WriteBack({key}) is not enabled: the log is durable up to {durable} only"
+            ));
+        }
+        copied.writing = true;
+        self.stutter("WriteBack is where the write ends")
+    }
+
+    /// All page writes that have begun may be on the device.
+    pub(super) fn land_all(&mut self) -> Accepted {
+        (0..self.copied.len() as u8).try_for_each(|key| match self.copied[usize::from(key)] {
+            Some(copied) if copied.writing => self.land(key),
+            _ => Ok(()),
+        })
+    }
+
+    /// A page write is in the device's cache.
+    fn land(&mut self, key: u8) -> Accepted {
+        let copied = self.copied[usize::from(key)].take();
+        let copied = copied.filter(|copied| copied.writing);
+        let copied = copied.ok_or("nobody began to write it")?;
         let latched = self.state.logged().any(
             |(c, _)| matches!(self.state.call(c), Call::Write { key: other, .. } if other == key),
         );
@@ -234,12 +269,6 @@ impl Judge {
             return self.take(Action::WriteBack(key));
         }
         // Somebody is changing the page, or has changed it, since it was copied: see the module's story.
-        if copied.image.lsn() > self.state.durable() {
-            return Err("the log is not durable up to the image's LSN".into());
-        }
-        if self.state.poisoned() || self.state.phase() == Phase::Down {
-            return Err("nothing is to be written any more".into());
-        }
         self.state
             .write_back_copy(key, copied.image, copied.changed);
         self.took(Step::WriteBackCopy { key });
@@ -303,6 +332,7 @@ impl Judge {
     /// What is under way may still append to the buffer in memory, so this is not the spec's failure, although that is enabled while
     /// a checkpoint sweeps.
     fn fail_silently(&mut self) -> Accepted {
+        self.land_all()?;
         self.silent = true;
         self.stutter("a flush or write failed that is neither the log's nor the checkpoint's")
     }
