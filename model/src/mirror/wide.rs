@@ -3,7 +3,7 @@
 //! A bounded mirror keeps its states small, for a checker copies and hashes millions of them, and that is why its numbers are bytes and
 //! its arrays short. What an engine does in an episode needs more of everything, but not another protocol: so there is one source,
 //! `wal_recovery/`, whose bounded form is compared with TLC state by state and edge by edge, and the judge of the engine's events is
-//! that very source with other sizes ([`wal_recovery_room`]).
+//! that very source with other sizes (`wal_recovery_room`).
 
 use super::{Mirror, listed};
 

@@ -4,7 +4,7 @@
 //! ([`treering_engine::events`]) and what clients ask and hear are recorded ([`record`]) and replayed on the mirror ([`judge`]), which is
 //! the very source that is equal to TLC's graph, with room for an engine ([`crate::mirror::wide`]): more clients, keys and writes than any
 //! bounded model, and no bound on crashes. After each crash the device itself is looked at: what is on it must be one of the outcomes that
-//! the mirror has ([`power`]), and the contract must allow it.
+//! the mirror has (`power`), and the contract must allow it.
 //!
 //! # What stands for what
 //!
