@@ -317,7 +317,8 @@ fn what_cannot_run_says_so() {
 }
 
 fn ours(geometry: Geometry, clients: u32, calls: u64) {
-    for name in BTree::NAMES {
+    // Large pages hold so much of these few keys that they hardly ever merge.
+    for name in BTree::NAMES.into_iter().filter(|n| !n.ends_with("-16k")) {
         let engine = BTree::named(name, geometry).unwrap();
         let plan = Plan {
             clients,

@@ -55,6 +55,9 @@ impl Mode {
             (Mode::Crash, DiskKind::Folder) => {
                 Err("it keeps its files itself, where the power cannot be cut")
             }
+            (Mode::Concurrent, _) if engine.name().ends_with("-16k") => Err(
+                "its large pages hardly ever split or merge; the same code with small pages is judged",
+            ),
             (Mode::Events, _) if variant(engine).is_none() => {
                 Err("only btree:in-place and btree:cow say what they do as the spec has it")
             }
