@@ -41,7 +41,7 @@ impl From<SuiteError> for Failure {
 }
 
 /// The folder of the specs: the one named, the nearest, or the one that this program was built from.
-fn specs_folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn specs_folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let is_specs = |folder: &PathBuf| folder.join("pom.xml").is_file();
     if let Some(folder) = named {
         let folder = folder.to_owned();
@@ -97,6 +97,9 @@ fn request(args: &CheckArgs) -> Result<Request, Failure> {
 
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if args.against_engine {
+        return crate::against_cmd::run(args);
+    }
     let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
     let test = (args
         .save_test

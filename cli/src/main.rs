@@ -9,6 +9,7 @@
 //! | [`progress`] | a bar for a person who waits |
 //! | [`failure`] | one line on stderr and an exit status |
 
+mod against_cmd;
 mod args;
 mod check_cmd;
 mod crash_writer_cmd;

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
     treering check                                   every spec, small models, all three checkers\n  \
     treering check WalRecovery --graph --mutations   its state graphs, and that its seeded bugs are caught\n  \
     treering check --model full                      the large models: minutes\n  \
+    treering check WalRecovery --against-engine      the engine along the mirror's edges: minutes\n  \
     treering check WalRecovery --only published_free-reads --checker mirror   tell a counterexample\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; TLC_JAR and TLA_MC name your own.\n\
     Exit codes: 0 all as expected, 1 a counterexample or a difference, 2 usage or a spec at fault, 3 Java, Maven or a tool is missing.")]
@@ -33,6 +34,12 @@ pub(crate) struct CheckArgs {
     /// Switch every seeded bug on, one at a time: each must violate the property that is named for it
     #[arg(long)]
     pub(crate) mutations: bool,
+    /// Drive the engine's log, pages, checkpoint and recovery along every labelled edge of the mirror that they can take (WalRecovery)
+    #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
+    pub(crate) against_engine: bool,
+    /// With --against-engine: how long at most [default: 15m; it takes three or four]
+    #[arg(long, value_name = "DURATION", value_parser = crate::units::duration, requires = "against_engine")]
+    pub(crate) budget: Option<u64>,
     /// Write it as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
