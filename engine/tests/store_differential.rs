@@ -200,6 +200,29 @@ fn structure_changes_and_checkpoints_really_happen() {
 }
 
 #[test]
+fn an_update_of_the_same_length_and_all_that_is_merged_are_there() {
+    let options = tiny(PageStoreKind::InPlace, 4096, 24);
+    let store = open(&Arc::new(MemDevice::new(16_384)), &options);
+    let mut map = BTreeMap::new();
+    for round in 0..2u8 {
+        for i in 0..2_000u32 {
+            let (key, value) = (i.to_be_bytes().to_vec(), vec![round; 100]);
+            store.put(&key, &value).unwrap();
+            map.insert(key, value);
+            pump_all(&store);
+        }
+    }
+    assert_same(&store, &map, "every value replaced by one as long");
+    for i in (0..2_000u32).filter(|i| !i.is_multiple_of(17)) {
+        store.delete(&i.to_be_bytes()).unwrap();
+        map.remove(i.to_be_bytes().as_slice());
+        pump_all(&store);
+    }
+    assert!(store.stats().merges > 20, "{:?}", store.stats());
+    assert_same(&store, &map, "every 17th record left, in merged leaves");
+}
+
+#[test]
 fn records_over_the_limit_are_refused_and_nothing_changes() {
     let options = tiny(PageStoreKind::InPlace, 4096, 16);
     let device = Arc::new(MemDevice::new(4_096));

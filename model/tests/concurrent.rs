@@ -317,8 +317,7 @@ fn what_cannot_run_says_so() {
 }
 
 fn ours(geometry: Geometry, clients: u32, calls: u64) {
-    // Large pages hold so much of these few keys that they hardly ever merge.
-    for name in BTree::NAMES.into_iter().filter(|n| !n.ends_with("-16k")) {
+    for name in BTree::SMALL_PAGES {
         let engine = BTree::named(name, geometry).unwrap();
         let plan = Plan {
             clients,

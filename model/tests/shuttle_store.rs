@@ -124,7 +124,7 @@ fn schedules() -> usize {
 /// Every schedule is linearizable; many differ; and all together split, merge, evict and checkpoint.
 fn holds(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
     let first = number("TREERING_SEED", 0);
-    for (name, seed) in BTree::NAMES.into_iter().zip(first..) {
+    for (name, seed) in BTree::SMALL_PAGES.into_iter().zip(first..) {
         let (histories, stats) = explore(name, seed, scheduler(seed, schedules()));
         assert_eq!(histories.len(), schedules());
         let mut distinct = histories.clone();
@@ -156,9 +156,23 @@ fn every_schedule_of_few_preemptions_is_linearizable() {
 
 #[test]
 fn the_same_seed_gives_the_same_schedules_and_histories() {
-    let random = |seed| explore(BTree::NAMES[0], 7, RandomScheduler::new_from_seed(seed, 5)).0;
+    let random = |seed| {
+        explore(
+            BTree::SMALL_PAGES[0],
+            7,
+            RandomScheduler::new_from_seed(seed, 5),
+        )
+        .0
+    };
     assert_eq!(random(7), random(7));
     assert_ne!(random(7), random(8), "the schedule decides, too");
-    let pct = || explore(BTree::NAMES[1], 7, PctScheduler::new_from_seed(7, 4, 5)).0;
+    let pct = || {
+        explore(
+            BTree::SMALL_PAGES[1],
+            7,
+            PctScheduler::new_from_seed(7, 4, 5),
+        )
+        .0
+    };
     assert_eq!(pct(), pct());
 }

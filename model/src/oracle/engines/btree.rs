@@ -35,6 +35,9 @@ impl BTree {
         "btree:cow-lazy",
     ];
 
+    /// Those with pages so small that a few keys split and merge them.
+    pub const SMALL_PAGES: [&str; 3] = ["btree:in-place", "btree:cow", "btree:cow-lazy"];
+
     /// A variant by name.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
