@@ -70,11 +70,11 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.
     ("checkpoint-skips-pages", "store_crash"),
     // The log is given up to its durable end, whatever pages still need of it.
-    ("truncate-to-end", "store_crash"),
+    ("truncate-to-end", "oracle"),
     // Of two good superblocks the one of the checkpoint before.
     ("older-superblock", "store_crash"),
     // BUGS D3: an I/O error in the middle, and the store goes on as if nothing had been.
-    ("failed-store-goes-on", "store_restart"),
+    ("failed-store-goes-on", "oracle"),
     // BUGS C3: the mark goes when the write is done, though the page may have changed since it was copied.
     ("clean-after-write", "oracle"),
     // BUGS C6, in threads: a page is evicted whose newest image is in a batch that is not written yet.
