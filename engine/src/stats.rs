@@ -80,6 +80,8 @@ pub struct Stats {
     pub log_appended_bytes: u64,
     /// Log flushes that wrote something.
     pub log_flushes: u64,
+    /// Times the log went on at the beginning of its region.
+    pub log_wraps: u64,
     /// Leaf pages now.
     pub leaf_pages: u64,
     /// Page frames of the cache.

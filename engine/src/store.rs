@@ -29,8 +29,9 @@ use crate::wal::{Log, LogRegion};
 /// Fewest frames a page cache may have.
 pub const MIN_CACHE_PAGES: u64 = 16;
 
-/// Fewest log bytes a store may have, in pages: every operation in flight may split a page.
-const MIN_LOG_PAGES: u64 = 64;
+/// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some
+/// of them at once, and the checkpoint's own lag.
+const MIN_LOG_PAGES: u64 = 24;
 
 /// A kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -45,14 +45,21 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         ModeArg::Events => vec![runs::Mode::Events],
     };
     let mut jobs = Vec::new();
+    let mut skipped = Vec::new();
     for engine in &engines {
         for mode in &modes {
             match mode.judges(engine.as_ref()) {
                 Ok(()) => jobs.push((engine.as_ref(), *mode)),
-                Err(why) if args.mode == ModeArg::All => say_skipped(engine.as_ref(), *mode, why)?,
-                Err(why) => return Err(Failure::usage(format!("{}: {why}", engine.name()))),
+                Err(why) => skipped.push((engine.as_ref(), *mode, why)),
             }
         }
+    }
+    // Some of what was asked for can be done: what cannot is said. None of it: that was no sense.
+    for (engine, mode, why) in skipped {
+        if jobs.is_empty() {
+            return Err(Failure::usage(format!("{}: {why}", engine.name())));
+        }
+        say_skipped(engine, mode, why)?;
     }
     let mut report = Report::default();
     for (engine, mode) in &jobs {

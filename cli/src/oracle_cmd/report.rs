@@ -128,8 +128,8 @@ impl Row {
         if tally.splits + tally.merges + tally.evictions + tally.checkpoints > 0 {
             let _ = write!(
                 line,
-                ", {} splits, {} merges, {} evictions, {} checkpoints",
-                tally.splits, tally.merges, tally.evictions, tally.checkpoints
+                ", {} splits, {} merges, {} evictions, {} checkpoints, {} log wraps",
+                tally.splits, tally.merges, tally.evictions, tally.checkpoints, tally.log_wraps
             );
         }
         if !self.elapsed.is_zero() {
@@ -168,6 +168,7 @@ impl Row {
             "merges": tally.merges,
             "evictions": tally.evictions,
             "checkpoints": tally.checkpoints,
+            "log_wraps": tally.log_wraps,
             "never_reached": self.never,
             "seconds": self.elapsed.as_secs_f64(),
             "finding": self.finding.as_ref().map(|finding| json!({

@@ -79,6 +79,7 @@ fn never_done(tally: &Tally) -> Vec<String> {
         ("merges", tally.merges),
         ("evictions", tally.evictions),
         ("checkpoints", tally.checkpoints),
+        ("log wraps", tally.log_wraps),
     ];
     if counted.iter().all(|(_, n)| *n == 0) {
         return Vec::new();

@@ -27,8 +27,9 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
-/// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background.
-const SLACK_BYTES: u64 = 256 << 10;
+/// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background: as
+/// much again, at most this, and four pages at least, for a record may be as long as three.
+const MOST_SLACK_BYTES: u64 = 256 << 10;
 
 struct State {
     active: Buffer,
@@ -47,6 +48,8 @@ pub struct Log {
     region: LogRegion,
     epoch: u32,
     epoch_start: u64,
+    /// Where this log began to append.
+    start: u64,
     state: Mutex<State>,
     /// Signalled when a flush ends, well or badly.
     flushed: Condvar,
@@ -77,10 +80,11 @@ impl Log {
             return Err(Error::BadOption { name: "log", why });
         }
         let start = start.0.next_multiple_of(B);
-        let wanted = options
+        let slack = options
             .log_buffer_bytes
-            .saturating_add(SLACK_BYTES)
-            .div_ceil(B);
+            .min(MOST_SLACK_BYTES)
+            .max(4 * options.page_size as u64);
+        let wanted = options.log_buffer_bytes.saturating_add(slack).div_ceil(B);
         let blocks = wanted.min(region.blocks) as usize;
         let mutated = mutation::on("log-keeps-epoch") && epoch > 1;
         Ok(Log {
@@ -88,6 +92,7 @@ impl Log {
             region,
             epoch: if mutated { epoch - 1 } else { epoch },
             epoch_start: if mutated { u64::MAX } else { block_of(start) },
+            start,
             state: Mutex::new(State {
                 active: Buffer::new(blocks, start),
                 spare: Some(Buffer::new(blocks, start)),
@@ -348,8 +353,14 @@ impl Log {
             log_records: state.records,
             log_appended_bytes: state.appended_bytes,
             log_flushes: state.flushes,
+            log_wraps: self.wraps(state.active.pos()),
             ..io
         }
+    }
+
+    /// Positions only rise, so the block says how often the region was gone through.
+    fn wraps(&self, pos: u64) -> u64 {
+        block_of(pos) / self.region.blocks - block_of(self.start) / self.region.blocks
     }
 
     /// The position that `end` must not pass.

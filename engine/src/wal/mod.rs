@@ -35,7 +35,7 @@
 //! # Invariants
 //!
 //! - `DurablePrefix`: a crash loses only a suffix of what was never acknowledged; `durable` moves only after the device's flush.
-//! - `Bounded`: never more than two buffers of `log_buffer_bytes` + 256 KiB in memory; a full one is flushed by whoever appends.
+//! - `Bounded`: never more than two buffers of `log_buffer_bytes` and as much again, or 256 KiB, in memory; a full one is flushed by whoever appends.
 //! - `Poisoned`: after a failed write or flush nothing is ever acknowledged again (D5).
 
 mod block;

@@ -10,7 +10,7 @@
 //! Keys are numbers, states are dense, so reading and writing cost O(1) and judging a crash O(keys + tail).
 
 use super::program::{KeyNo, Program};
-use super::value::{VERSION_BYTES, value, version};
+use super::value::{VERSION_BYTES, is_value_of, version};
 
 /// A written value: which write it is from, and its length. Two are equal exactly if their bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl Written {
             let byte = |sum, byte: &u8| sum << 8 | u64::from(*byte);
             bytes.iter().fold(0, byte)
         });
-        (value(number, bytes.len()) == bytes).then_some(Written {
+        is_value_of(number, bytes).then_some(Written {
             version: number,
             len,
         })

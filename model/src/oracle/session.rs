@@ -36,6 +36,8 @@ pub struct Tally {
     pub checkpoints: u64,
     /// Log bytes appended.
     pub log_bytes: u64,
+    /// Times the log began again at the beginning of its region.
+    pub log_wraps: u64,
 }
 
 impl Tally {
@@ -50,6 +52,7 @@ impl Tally {
         self.evictions += other.evictions;
         self.checkpoints += other.checkpoints;
         self.log_bytes += other.log_bytes;
+        self.log_wraps += other.log_wraps;
     }
 
     pub(super) fn note(&mut self, stats: &Stats) {
@@ -58,6 +61,7 @@ impl Tally {
         self.evictions += stats.evictions;
         self.checkpoints += stats.checkpoints;
         self.log_bytes += stats.log_appended_bytes;
+        self.log_wraps += stats.log_wraps;
     }
 }
 

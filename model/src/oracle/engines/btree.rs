@@ -11,7 +11,7 @@ use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 /// How large everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
-    /// Fewest frames, a log of 64 pages, a device of 200: everything that can fill up or wrap does within two hundred
+    /// Fewest frames, a log of 24 pages, a device of 200: everything that can fill up or wrap does within two hundred
     /// operations.
     Tiny,
     /// A cache of 64 pages and a device of 16,384.
@@ -64,11 +64,11 @@ impl BTree {
     #[must_use]
     pub fn new(store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
         let page = page_size as u64;
-        let (frames, pages) = match geometry {
-            Geometry::Tiny => (16, 200),
-            Geometry::Small => (64, 16_384),
+        let (frames, pages, log_pages) = match geometry {
+            Geometry::Tiny => (16, 200, 24),
+            Geometry::Small => (64, 16_384, 64),
         };
-        let log_bytes = 64 * page;
+        let log_bytes = log_pages * page;
         let options = Options {
             store,
             page_size,
