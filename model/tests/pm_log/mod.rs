@@ -40,7 +40,7 @@ const LIMITS: Limits = Limits {
 
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
+pub(crate) enum Bug {
     /// The root word of a new store is never written back (BUGS P1).
     RootNotFlushed,
     /// Of a payload only the first line is written back.
@@ -57,7 +57,7 @@ pub enum Bug {
 
 /// The store, with a mistake or none.
 #[derive(Clone, Copy, Debug)]
-pub struct PmLog(pub Option<Bug>);
+pub(crate) struct PmLog(pub(crate) Option<Bug>);
 
 impl Engine for PmLog {
     fn name(&self) -> String {
