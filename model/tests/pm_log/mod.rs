@@ -33,7 +33,7 @@ const REMOVED: u64 = 1 << 62;
 const WASTE: u64 = 1 << 10;
 
 const LIMITS: Limits = Limits {
-    max_key: 24,
+    max_key: 32,
     max_record: 56,
     empty_key: true,
 };
