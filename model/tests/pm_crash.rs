@@ -9,9 +9,9 @@ use pm_log::{Bug, PmLog};
 use treering_engine::Kv;
 use treering_engine::device::{LINE_SIZE, MemPm, WORD_SIZE};
 use treering_model::oracle::campaign::{self, Plan};
+use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{self, Effort, Phase, Point};
 use treering_model::oracle::differential::Failure;
-use treering_model::oracle::engines::{BTree, Geometry};
 use treering_model::oracle::{
     Check, CrashPoint, Disk, DiskKind, Engine, Keep, KeyNo, Limits, Op, Program, Promise, execute,
     generate, session, value,
@@ -70,6 +70,19 @@ fn a_sound_log_does_what_the_reference_map_does_and_survives_power_cuts_in_progr
     }
     assert!(outcome.done.crashes > 50, "{:?}", outcome.done);
     assert_eq!(outcome.done.failed, 0, "stores do not fail");
+}
+
+#[test]
+fn threads_find_a_sound_log_linearizable() {
+    let plan = concurrent::Plan {
+        clients: 4,
+        calls: 3_000,
+        histories: 3,
+        ..concurrent::Plan::default()
+    };
+    let report = concurrent::run(&SOUND, &plan).unwrap();
+    assert!(report.wrong.is_none());
+    assert_eq!(report.histories, 3);
 }
 
 #[test]
@@ -217,24 +230,6 @@ fn a_short_program_is_crashed_in_every_way_there_is() {
     let long = Effort { short: 0, ..once };
     let sample = crash::explore(&SOUND, &program, long, 0).unwrap();
     assert!(sample.sampled > 0 && sample.states < coverage.states);
-}
-
-#[test]
-fn a_short_program_on_blocks_is_crashed_in_every_way_there_is() {
-    // Pages of four blocks, so that a few writes leave many blocks in doubt.
-    let engine = BTree::named("btree:in-place-16k", Geometry::Tiny).unwrap();
-    let mut ops: Vec<Op> = (0..6).map(|n| Op::Put(KeyNo(n % 3), 2_500)).collect();
-    ops.extend([Op::Sync, Op::Checkpoint]);
-    let program = program(&["a", "b", "c"], ops);
-    let all = crash::explore(&engine, &program, Effort::default(), 0).unwrap();
-    assert_eq!(all.sampled, 0, "{all:?}");
-    let long = Effort {
-        short: 0,
-        ..Effort::default()
-    };
-    let sample = crash::explore(&engine, &program, long, 0).unwrap();
-    println!("{} states, as a long program {}", all.states, sample.states);
-    assert!(sample.sampled > 0 && sample.states < all.states);
 }
 
 #[test]

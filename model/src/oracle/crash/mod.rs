@@ -14,7 +14,7 @@
 //! **All or a sample.** A point is one request of the recorded run, and its states are all combinations of versions that a crash there may leave.
 //! If they are at most [`Effort::exhaustive`] all are tried; in a program of at most [`Effort::short`] operations, if they are at most
 //! [`Effort::exhaustive_short`]. Otherwise [`Effort::sample`] of them are: none kept, all kept, all but one, only one, all up to one, any; of persistent memory by the
-//! word or by the line. [`Coverage`] counts both kinds of points. What is in doubt grows until a flush or fence settles it, so the states just before
+//! word or by the line. [`Coverage`] counts both kinds of points. A second crash, in recovery, is always one of a sample. What is in doubt grows until a flush or fence settles it, so the states just before
 //! that hold those of all points since the last one.
 //!
 //! Cost: O(requests · effort) recoveries, each of them what the engine makes it.
@@ -103,5 +103,39 @@ impl Coverage {
 
     fn note(&mut self, phase: Phase, point: Point) {
         *self.points.entry((phase, point)).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::engines::{BTree, Geometry};
+    use crate::oracle::{KeyNo, Op, Program};
+
+    #[test]
+    fn a_short_program_is_crashed_in_every_way_and_a_long_one_in_some() {
+        // Pages of four blocks, so that a few writes leave many blocks in doubt.
+        let engine = BTree::named("btree:in-place-16k", Geometry::Tiny).unwrap();
+        let puts = (0..6).map(|n| Op::Put(KeyNo(n % 3), 2_500));
+        let program = Program {
+            keys: [b"a", b"b", b"c"].map(|key| key.to_vec()).into(),
+            ops: puts.chain([Op::Sync, Op::Checkpoint]).collect(),
+            crashes: Vec::new(),
+        };
+        let all = explore(&engine, &program, Effort::default(), 0).unwrap();
+        assert_eq!(all.sampled, 0, "{all:?}");
+        let long = Effort {
+            short: program.ops.len() - 1,
+            ..Effort::default()
+        };
+        let some = explore(&engine, &program, long, 0).unwrap();
+        assert!(some.sampled > 0, "{some:?}");
+        assert_eq!(some.exhausted + some.sampled, all.exhausted);
+        assert!(
+            some.states < all.states,
+            "{} of {}",
+            some.states,
+            all.states
+        );
     }
 }
