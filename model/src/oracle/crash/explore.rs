@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use super::choices::Choices;
 use super::record::{Recorded, record};
 use super::{Coverage, Effort, Phase, Point};
 use crate::oracle::differential::Failure;
@@ -43,74 +44,6 @@ struct Recovered {
     promise: Reference,
 }
 
-/// The ways in which a crash is tried at one point.
-struct Choices {
-    /// Each has a version for each that is in doubt.
-    ways: Vec<Vec<usize>>,
-    /// There are no others.
-    all: bool,
-}
-
-/// All ways, if they are at most `most`.
-fn every(doubt: &[InDoubt], most: usize) -> Option<Vec<Vec<usize>>> {
-    let product = (doubt.iter()).try_fold(1usize, |product, one| {
-        let product = product.checked_mul(one.versions);
-        product.filter(|product| *product <= most)
-    });
-    let nth = |mut number: usize| {
-        let digit = |one: &InDoubt| {
-            let pick = number % one.versions;
-            number /= one.versions;
-            pick
-        };
-        doubt.iter().map(digit).collect()
-    };
-    product.map(|all| (0..all).map(nth).collect())
-}
-
-/// The newest version of those that `kept` says, by their place, and the durable one of the others.
-fn newest(doubt: &[InDoubt], mut kept: impl FnMut(usize) -> bool) -> Vec<usize> {
-    let all = doubt.iter().enumerate();
-    let pick = |(i, one): (usize, &InDoubt)| if kept(i) { one.versions - 1 } else { 0 };
-    all.map(pick).collect()
-}
-
-/// For each that is in doubt, which unit it belongs to, counted from 0.
-fn units(doubt: &[InDoubt]) -> Vec<usize> {
-    let mut number = 0;
-    let pairs = doubt.windows(2);
-    let later = pairs.map(|pair| {
-        number += usize::from(pair[0].unit != pair[1].unit);
-        number
-    });
-    std::iter::once(0).chain(later).collect()
-}
-
-/// One way of many: all kept but one, only one, all up to one, or any; half of them by whole units, where a unit holds several.
-fn one_way(doubt: &[InDoubt], rng: &mut SmallRng) -> Vec<usize> {
-    let shared = doubt.windows(2).any(|pair| pair[0].unit == pair[1].unit);
-    let by_unit = shared && rng.random_range(0..2u8) == 0;
-    let part: Vec<usize> = if by_unit {
-        units(doubt)
-    } else {
-        (0..doubt.len()).collect()
-    };
-    let parts = part.last().map_or(0, |last| last + 1);
-    let one = rng.random_range(0..parts);
-    match rng.random_range(0..4u8) {
-        0 => newest(doubt, |i| part[i] != one),
-        1 => newest(doubt, |i| part[i] == one),
-        2 => newest(doubt, |i| part[i] <= one),
-        _ if by_unit => {
-            let kept: Vec<bool> = (0..parts).map(|_| rng.random_range(0..2u8) == 1).collect();
-            newest(doubt, |i| kept[part[i]])
-        }
-        _ => (doubt.iter())
-            .map(|one| rng.random_range(0..one.versions))
-            .collect(),
-    }
-}
-
 /// What the device holds if these versions survive.
 fn left(medium: &Medium, keep: &[usize]) -> Image {
     let mut picks = keep.iter();
@@ -134,14 +67,7 @@ impl<'e> Explorer<'e> {
     /// The ways to try where this is in doubt.
     fn choices(&mut self, doubt: &[InDoubt]) -> Choices {
         let most = self.effort.all_up_to(self.program.ops.len());
-        if let Some(ways) = every(doubt, most) {
-            return Choices { ways, all: true };
-        }
-        let mut ways = vec![newest(doubt, |_| false), newest(doubt, |_| true)];
-        while ways.len() < self.effort.sample {
-            ways.push(one_way(doubt, &mut self.rng));
-        }
-        Choices { ways, all: false }
+        Choices::of(doubt, most, self.effort.sample, &mut self.rng)
     }
 
     fn finding(check: Check, expected: String, found: String) -> Finding {

@@ -19,6 +19,7 @@
 //!
 //! Cost: O(requests · effort) recoveries, each of them what the engine makes it.
 
+mod choices;
 mod explore;
 mod point;
 mod record;
