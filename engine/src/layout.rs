@@ -33,6 +33,7 @@
 
 use crate::device::Volume;
 use crate::error::{Error, Result};
+use crate::mutation;
 use crate::options::{Options, PageStoreKind, TablePersist};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn};
 
@@ -288,7 +289,10 @@ impl Superblock {
         let a = Superblock::decode(&both[..BLOCK_SIZE], Lba(0), blocks);
         let b = Superblock::decode(&both[BLOCK_SIZE..], Lba(1), blocks);
         match (a, b) {
-            (Ok(a), Ok(b)) => Ok(Some(if a.sequence > b.sequence { a } else { b })),
+            (Ok(a), Ok(b)) => {
+                let first = (a.sequence > b.sequence) != mutation::on("older-superblock");
+                Ok(Some(if first { a } else { b }))
+            }
             (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(Some(one)),
             // A damaged superblock says more than a missing one.
             (Err(Error::NotAStore { .. }), Err(e)) | (Err(e), Err(_)) => Err(e),

@@ -4,7 +4,7 @@
 //! some real engine could sit; [`choose`], or `TREERING_MUTATION=name` in the environment, switches one on. A normal build contains nothing of
 //! this: [`on`] is the constant `false`.
 
-/// Every mutation by name, with the check that must fail. `BUGS` ids are the pool they are modelled on.
+/// Every mutation by name, with the test that must fail; `oracle` is `treering oracle --mutations`. `BUGS` ids are the pool they are modelled on.
 pub const MUTATIONS: &[(&str, &str)] = &[
     // D12-like: the page overtakes its log record.
     ("page-before-log", "store_crash"),
@@ -69,6 +69,18 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("split-logs-too-little", "store_crash"),
     // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.
     ("checkpoint-skips-pages", "store_crash"),
+    // The log is given up to its durable end, whatever pages still need of it.
+    ("truncate-to-end", "oracle"),
+    // Of two good superblocks the one of the checkpoint before.
+    ("older-superblock", "store_crash"),
+    // BUGS D3: an I/O error in the middle, and the store goes on as if nothing had been.
+    ("failed-store-goes-on", "oracle"),
+    // BUGS C3: the mark goes when the write is done, though the page may have changed since it was copied.
+    ("clean-after-write", "oracle"),
+    // BUGS C6, in threads: a page is evicted whose newest image is in a batch that is not written yet.
+    ("evict-picked-page", "oracle"),
+    // BUGS C2: the frame is latched, and not asked whose page is in it by now.
+    ("frame-unchecked", "oracle"),
 ];
 
 /// Changes that no check may object to, for they change nothing that was promised.

@@ -137,11 +137,8 @@ fn main() {
         forgetful: std::env::args().any(|arg| arg == "forgetful"),
     };
     let plan = Plan {
-        seed: 0,
-        runs: 20,
-        budget: None,
-        operations: 200,
         threads: 2,
+        ..Plan::default()
     };
     let beside = campaign::differential(&engine, &plan, &|_| {});
     let cut = campaign::crashes(&engine, &plan, Effort::default(), &|_| {});

@@ -12,6 +12,7 @@ use treering_model::oracle::campaign::{self, Plan};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{self, Effort, Phase, Point};
 use treering_model::oracle::differential::Failure;
+use treering_model::oracle::generate::Trouble;
 use treering_model::oracle::{
     Check, CrashPoint, Disk, DiskKind, Engine, Keep, KeyNo, Limits, Op, Program, Promise, execute,
     generate, session, value,
@@ -21,11 +22,9 @@ const SOUND: PmLog = PmLog(None);
 
 fn plan(runs: u64) -> Plan {
     Plan {
-        seed: 0,
         runs,
-        budget: None,
-        operations: 200,
         threads: 2,
+        ..Plan::default()
     }
 }
 
@@ -268,7 +267,7 @@ fn what_memory_cannot_do_is_in_no_program_and_is_refused_in_a_sentence() {
     }
     let (mut cuts, mut crashes) = (0, 0);
     for seed in 0..60 {
-        let program = generate::program(&SOUND, seed, 300);
+        let program = generate::program(&SOUND, seed, 300, Trouble::ANY);
         session::fits(&SOUND, &program).unwrap();
         let count = |kind: fn(&Op) -> bool| program.ops.iter().filter(|op| kind(op)).count();
         cuts += count(|op| matches!(op, Op::CutPower(_)));

@@ -19,7 +19,7 @@ use treering_model::oracle::campaign::Plan;
 use treering_model::oracle::differential::Failure as Found;
 use treering_model::oracle::history::History;
 use treering_model::oracle::linear;
-use treering_model::oracle::{Engine, Finding, Program, crash, execute, session};
+use treering_model::oracle::{Engine, Finding, Program, concurrent, crash, execute, session};
 
 use crate::args::{ModeArg, OracleArgs};
 use crate::failure::Failure;
@@ -92,6 +92,7 @@ fn plan(args: &OracleArgs, mode: runs::Mode, jobs: usize) -> Plan {
         budget,
         operations: args.ops.map_or(operations, |n| n as usize),
         threads: args.threads.map_or(processors, |n| n as usize),
+        ..Plan::default()
     }
 }
 
@@ -143,7 +144,8 @@ fn replay_history(name: &str, text: &str, json: Option<&Output>) -> Result<(), F
     row.histories = 1;
     row.tally.operations = history.calls().len() as u64;
     if let Err(violation) = linear::check(&history) {
-        row.finding = Some(runs::violated(name, &violation));
+        let violation = concurrent::Finding::Violation(violation);
+        row.finding = Some(violation.in_words(name));
     }
     say(row.line().as_bytes())?;
     let report = Report { rows: vec![row] };

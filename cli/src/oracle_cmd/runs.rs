@@ -6,7 +6,6 @@ use treering_model::oracle::campaign::{self, Plan};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
 use treering_model::oracle::events::{self, Budget, Cast, Variant};
-use treering_model::oracle::linear::Violation;
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally};
 
 use super::report::Row;
@@ -182,30 +181,8 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
     let Some(wrong) = report.wrong else {
         return;
     };
-    row.finding = wrong.findings.first().map(|found| {
-        let what = format!("history {}, {:?}", wrong.number, wrong.shape);
-        let no_error = "no error";
-        match found {
-            concurrent::Finding::Violation(violation) => violated(&what, violation),
-            concurrent::Finding::Panicked { .. } => {
-                finding(Check::Panic, &what, "an answer", found)
-            }
-            concurrent::Finding::Failed { .. } => finding(Check::Error, &what, no_error, found),
-            concurrent::Finding::NoProgress { .. } => {
-                finding(Check::Progress, &what, "calls that end", found)
-            }
-            concurrent::Finding::Damaged(_) => {
-                finding(Check::Structure, &what, "a store without damage", found)
-            }
-        }
-    });
+    row.finding = wrong.finding();
     row.history = Some((plan.seed.wrapping_add(wrong.number), wrong.history));
-}
-
-/// A violation of linearizability, in the oracle's words.
-pub(super) fn violated(what: &str, violation: &Violation) -> Finding {
-    let expected = "answers that one order of the calls explains";
-    finding(Check::Linearizability, what, expected, violation)
 }
 
 fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Finding {
@@ -250,11 +227,6 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
     ];
     row.finding = report.refusal.map(|(seed, refusal)| {
         let what = format!("the episode of seed {seed}");
-        finding(
-            Check::Conformance,
-            &what,
-            "an event that the mirror takes",
-            refusal,
-        )
+        refusal.in_words(&what)
     });
 }

@@ -182,6 +182,9 @@ impl Pager {
 
     /// From now on nothing is written: what the device holds is unknown.
     pub(crate) fn poison(&self, cause: &Error) {
+        if mutation::on("failed-store-goes-on") {
+            return;
+        }
         let mut why = self.poison.why.lock();
         if why.is_none() {
             *why = Some(cause.to_string());

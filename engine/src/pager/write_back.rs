@@ -82,7 +82,9 @@ impl Pager {
             }
             if frame.is_dirty() {
                 self.pick(&mut sweep, at as u32, &mut data);
-            } else if sweep.picked.iter().all(|p| p.frame != at as u32) {
+            } else if sweep.picked.iter().all(|p| p.frame != at as u32)
+                || mutation::on("evict-picked-page")
+            {
                 // What was picked on the hand's first turn is clean, but its image is in the batch only: whoever loaded the page before
                 // the batch is written would get the old one.
                 self.cache.evict(data, at as u32);
@@ -185,7 +187,9 @@ impl Pager {
             rec_lsn <= lsn,
             "{page}: first dirtied at {rec_lsn}, but at {lsn} now"
         );
-        frame.set_clean();
+        if !mutation::on("clean-after-write") {
+            frame.set_clean();
+        }
         self.volume.tell(|| Event::PageCopied { page, lsn });
         sweep.picked.push(Picked {
             frame: at,
@@ -234,6 +238,9 @@ impl Pager {
             for p in &sweep.picked {
                 let (page, lsn) = (p.page, p.lsn);
                 self.volume.tell(|| Event::PageWritten { page, lsn });
+                if mutation::on("clean-after-write") {
+                    self.cache.frame(p.frame as usize).set_clean();
+                }
             }
             Ok(())
         });

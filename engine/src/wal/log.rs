@@ -249,8 +249,10 @@ impl Log {
             }
             Err(e) => {
                 self.volume.tell(|| Event::LogFlushFailed { to });
-                // fsyncgate: as if the bytes were safe, so that the next flush "succeeds".
-                if !mutation::on("log-retries-failed-flush") {
+                if mutation::on("log-retries-failed-flush") {
+                    // fsyncgate: flushed once more, and this time it "succeeds".
+                    self.durable.store(full.pos(), Ordering::Release);
+                } else {
                     state.poisoned = Some(format!("writing the log failed: {e}"));
                 }
             }
@@ -318,7 +320,12 @@ impl Log {
     /// A device failure.
     pub fn truncate(&self, redo_start: Lsn) -> Result<()> {
         let old = self.redo_start.load(Ordering::Acquire);
-        let new = redo_start.0.min(self.durable.load(Ordering::Acquire));
+        let durable = self.durable.load(Ordering::Acquire);
+        let new = if mutation::on("truncate-to-end") {
+            durable
+        } else {
+            redo_start.0.min(durable)
+        };
         if new <= old {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::crash::{self, Coverage, Effort};
 use super::differential::{self, Failure};
+use super::generate::Trouble;
 use super::{Engine, Tally, generate, shrink};
 
 /// How much is done.
@@ -22,8 +23,24 @@ pub struct Plan {
     pub budget: Option<Duration>,
     /// Operations of a program.
     pub operations: usize,
+    /// What else is in it.
+    pub trouble: Trouble,
     /// Threads.
     pub threads: usize,
+}
+
+impl Default for Plan {
+    /// A short one on one thread, with any trouble.
+    fn default() -> Plan {
+        Plan {
+            seed: 0,
+            runs: 20,
+            budget: None,
+            operations: 200,
+            trouble: Trouble::ANY,
+            threads: 1,
+        }
+    }
 }
 
 /// What came of a campaign.
@@ -107,7 +124,7 @@ pub fn differential(
     plan: &Plan,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Outcome<Tally> {
-    let run = |seed| differential::run(engine, seed, plan.operations);
+    let run = |seed| differential::run(engine, seed, plan.operations, plan.trouble);
     campaign(plan, tick, run, Tally::add)
 }
 
@@ -119,7 +136,7 @@ pub fn crashes(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Outcome<Coverage> {
     let run = |seed| {
-        let program = generate::program(engine, seed, plan.operations);
+        let program = generate::program(engine, seed, plan.operations, plan.trouble);
         crash::explore(engine, &program, effort, seed)
     };
     let mut outcome = campaign(plan, tick, run, Coverage::add);

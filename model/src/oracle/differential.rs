@@ -8,7 +8,7 @@ use proptest_state_machine::ReferenceStateMachine;
 
 use super::Engine;
 use super::finding::Finding;
-use super::generate::{Generated, Programs, runner};
+use super::generate::{Generated, Programs, Trouble, runner};
 use super::program::Program;
 use super::session::{Tally, execute};
 
@@ -21,16 +21,21 @@ pub struct Failure {
     pub finding: Finding,
 }
 
-/// Runs the program of about `operations` operations that `seed` makes; the same seed makes the same program.
+/// Runs the program of about `operations` operations that `seed` makes, with such trouble in it; the same seed makes the same program.
 ///
 /// # Errors
 /// What was found, with the smallest program that shows it.
-pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, Box<Failure>> {
+pub fn run(
+    engine: &dyn Engine,
+    seed: u64,
+    operations: usize,
+    trouble: Trouble,
+) -> Result<Tally, Box<Failure>> {
     let strategy = Programs::sequential_strategy(operations..=operations);
     let seen: RefCell<Option<Finding>> = RefCell::new(None);
     let tally: RefCell<Tally> = RefCell::new(Tally::default());
     let judge = |(shape, steps, counter): Generated| {
-        let program = shape.program(&steps, engine);
+        let program = shape.program(&steps, engine, trouble);
         let finding = match execute(engine, &program) {
             Ok(done) => {
                 *tally.borrow_mut() = done;
@@ -56,7 +61,7 @@ pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, B
     match runner(seed).run(&strategy, judge) {
         Ok(()) => Ok(*tally.borrow()),
         Err(TestError::Fail(_, (shape, steps, _))) => {
-            let mut program = shape.program(&steps, engine);
+            let mut program = shape.program(&steps, engine, trouble);
             let found = execute(engine, &program).err().or_else(|| seen.take());
             let finding = found.expect("a run that failed has found something");
             program.forget_unused_keys();

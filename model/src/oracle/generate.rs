@@ -36,6 +36,26 @@ pub enum Faults {
     All,
 }
 
+/// What a program may contain besides ordinary operations: for a run that is to show what one check finds without the help of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The store is closed and opened again.
+    pub reopen: bool,
+    /// The power goes.
+    pub power: bool,
+    /// Writes and flushes fail.
+    pub failures: bool,
+}
+
+impl Trouble {
+    /// Whatever there is.
+    pub const ANY: Trouble = Trouble {
+        reopen: true,
+        power: true,
+        failures: true,
+    };
+}
+
 /// What all operations of a program have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -62,6 +82,7 @@ enum Kind {
     ScanBounded,
     Sync,
     Pump,
+    Step,
     Checkpoint,
     Reopen,
     Crash,
@@ -79,11 +100,12 @@ pub struct Step {
 }
 
 /// Of 1,000 operations, how many are of each kind; the rest are puts and deletes.
-const OFTEN: [(Kind, u32); 10] = [
+const OFTEN: [(Kind, u32); 11] = [
     (Kind::Get, 150),
     (Kind::Scan, 30),
     (Kind::ScanBounded, 30),
-    (Kind::Pump, 100),
+    (Kind::Pump, 60),
+    (Kind::Step, 60),
     (Kind::Checkpoint, 4),
     (Kind::Reopen, 2),
     (Kind::Crash, 3),
@@ -238,7 +260,7 @@ impl Shape {
 
     /// The program for an engine.
     #[must_use]
-    pub fn program(&self, steps: &[Step], engine: &dyn Engine) -> Program {
+    pub fn program(&self, steps: &[Step], engine: &dyn Engine, trouble: Trouble) -> Program {
         let limits = engine.limits();
         let faults = match engine.disk() {
             DiskKind::Blocks(_) => self.faults,
@@ -247,6 +269,8 @@ impl Shape {
             DiskKind::Pm(_) => self.faults,
             DiskKind::Folder => Faults::None,
         };
+        let power = trouble.power && faults != Faults::None;
+        let failures = trouble.failures && faults == Faults::All;
         let taken = |key: &Vec<u8>| limits.empty_key || !key.is_empty();
         let mut keys: Vec<Vec<u8>> = (0..self.keys)
             .map(|n| self.key(n, limits.max_key))
@@ -276,18 +300,22 @@ impl Shape {
                 },
                 Kind::Sync => Op::Sync,
                 Kind::Pump => Op::Pump,
+                Kind::Step => Op::Step,
                 Kind::Checkpoint => Op::Checkpoint,
-                Kind::Crash if faults != Faults::None => Op::Crash(match step.a % 4 {
+                Kind::Crash if power => Op::Crash(match step.a % 4 {
                     0 => Keep::Oldest,
                     1 => Keep::Newest,
                     _ => Keep::Seeded(seed),
                 }),
-                Kind::CutPower if faults != Faults::None => Op::CutPower(u64::from(step.a) % 200),
-                Kind::FailWrite if faults == Faults::All => Op::FailWrite(u64::from(step.a) % 60),
-                Kind::FailFlush if faults == Faults::All => Op::FailFlush(u64::from(step.a) % 12),
-                Kind::Reopen | Kind::Crash | Kind::CutPower | Kind::FailWrite | Kind::FailFlush => {
+                Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
+                Kind::FailWrite if failures => Op::FailWrite(u64::from(step.a) % 60),
+                Kind::FailFlush if failures => Op::FailFlush(u64::from(step.a) % 12),
+                Kind::Reopen | Kind::Crash | Kind::CutPower | Kind::FailWrite | Kind::FailFlush
+                    if trouble.reopen =>
+                {
                     Op::Reopen
                 }
+                _ => Op::Sync,
             }
         });
         Program {
@@ -332,9 +360,9 @@ pub fn runner(seed: u64) -> TestRunner {
 
 /// The program of `operations` operations that `seed` makes for an engine.
 #[must_use]
-pub fn program(engine: &dyn Engine, seed: u64, operations: usize) -> Program {
+pub fn program(engine: &dyn Engine, seed: u64, operations: usize, trouble: Trouble) -> Program {
     let strategy = Programs::sequential_strategy(operations..=operations);
     let tree = strategy.new_tree(&mut runner(seed));
     let (shape, steps, _) = tree.expect("nothing is ever rejected").current();
-    shape.program(&steps, engine)
+    shape.program(&steps, engine, trouble)
 }

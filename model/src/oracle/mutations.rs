@@ -9,9 +9,12 @@ use serde::Serialize;
 use treering_engine::{HARMLESS, choose_mutation};
 
 use super::campaign::{self, Plan};
+use super::concurrent;
 use super::crash::Effort;
 use super::engines::{BTree, Geometry};
+use super::events::{self, Budget, Cast, Variant};
 use super::finding::{Check, Finding};
+use super::generate::Trouble;
 
 /// How a mutation is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -21,6 +24,10 @@ pub enum Mode {
     Differential,
     /// Every way in which a power cut could have ended a program.
     Crash,
+    /// Threads on a slow device, their history judged. The one mode in which a seed does not decide all.
+    Concurrent,
+    /// What the engine says it does, replayed on the mirror of its protocol.
+    Events,
 }
 
 /// A seeded bug and what must catch it.
@@ -36,7 +43,34 @@ pub struct Mutation {
     pub mode: Mode,
     /// The engine it is seeded into.
     pub engine: &'static str,
+    /// What its programs have in them: no more than the check needs, lest another one is faster.
+    pub trouble: Trouble,
 }
+
+impl Mutation {
+    const fn with(self, trouble: Trouble) -> Mutation {
+        Mutation { trouble, ..self }
+    }
+}
+
+/// For what only a scan shows: opening looks at the whole content, too.
+const OPEN: Trouble = Trouble {
+    reopen: false,
+    power: false,
+    failures: false,
+};
+/// For what a store shows while it is open, or when it is closed and opened again.
+const REOPENED: Trouble = Trouble {
+    reopen: true,
+    power: false,
+    failures: false,
+};
+/// For what only a power cut shows.
+const CUT: Trouble = Trouble {
+    reopen: false,
+    power: true,
+    failures: false,
+};
 
 const fn mutation(
     name: &'static str,
@@ -51,6 +85,12 @@ const fn mutation(
         check,
         mode,
         engine,
+        trouble: match check {
+            Check::Scan => OPEN,
+            Check::Reference | Check::Structure => REOPENED,
+            Check::Crash | Check::CrashInRecovery => CUT,
+            _ => Trouble::ANY,
+        },
     }
 }
 
@@ -214,20 +254,93 @@ pub const TABLE: &[Mutation] = &[
         Check::Reference,
         Mode::Differential,
         IN_PLACE,
-    ),
+    )
+    .with(Trouble::ANY),
     mutation(
         "restart-trusts-homes",
         "D5 across a restart",
         Check::Crash,
         Mode::Differential,
         IN_PLACE,
-    ),
+    )
+    .with(Trouble::ANY),
     mutation(
         "restart-trusts-table",
         "D5 across a restart",
         Check::Crash,
         Mode::Differential,
         COW,
+    )
+    .with(Trouble::ANY),
+    mutation(
+        "restart-trusts-log",
+        "D5 across a restart",
+        Check::InjectedFailure,
+        Mode::Differential,
+        IN_PLACE,
+    ),
+    mutation(
+        "failed-store-goes-on",
+        "D3 redb 3ca4467e",
+        Check::InjectedFailure,
+        Mode::Differential,
+        IN_PLACE,
+    ),
+    mutation(
+        "truncate-to-end",
+        "D13 topgun#119",
+        Check::Crash,
+        Mode::Crash,
+        IN_PLACE,
+    ),
+    mutation(
+        "older-superblock",
+        "D2 redb#1290",
+        Check::Reference,
+        Mode::Differential,
+        COW,
+    ),
+    mutation(
+        "clean-after-write",
+        "C3 zero#10, C4 neondatabase#420",
+        Check::Linearizability,
+        Mode::Concurrent,
+        COW,
+    ),
+    mutation(
+        "evict-picked-page",
+        "C6 Typhon#132",
+        Check::Linearizability,
+        Mode::Concurrent,
+        COW,
+    ),
+    mutation(
+        "frame-unchecked",
+        "C2 neo4j#3271",
+        Check::Linearizability,
+        Mode::Concurrent,
+        IN_PLACE,
+    ),
+    mutation(
+        "trust-index",
+        "S5 doradb#351",
+        Check::Linearizability,
+        Mode::Concurrent,
+        IN_PLACE,
+    ),
+    mutation(
+        "log-sleeps-through",
+        "L1 bf-tree#14",
+        Check::Progress,
+        Mode::Concurrent,
+        IN_PLACE,
+    ),
+    mutation(
+        "log-retries-failed-flush",
+        "D5 turso#2091",
+        Check::Conformance,
+        Mode::Events,
+        IN_PLACE,
     ),
 ];
 
@@ -270,17 +383,91 @@ struct Caught {
     programs: u64,
 }
 
+/// Where programs run: built by the engine without a bug, which might not survive it.
+struct Stage {
+    engine: BTree,
+    /// For [`Mode::Events`].
+    setups: Vec<events::Setup>,
+}
+
+impl Stage {
+    fn new(mutation: &Mutation) -> Stage {
+        let variant = Variant::named(mutation.engine).filter(|_| mutation.mode == Mode::Events);
+        let setups = variant.map(|v| events::setups(v).expect("a whole engine makes a store"));
+        Stage {
+            engine: engine(mutation.engine),
+            setups: setups.unwrap_or_default(),
+        }
+    }
+
+    fn look(&self, mode: Mode, plan: &Plan) -> Caught {
+        match mode {
+            Mode::Concurrent => self.in_threads(plan),
+            Mode::Events => self.by_events(plan),
+            Mode::Differential | Mode::Crash => look(&self.engine, mode, plan),
+        }
+    }
+
+    fn in_threads(&self, plan: &Plan) -> Caught {
+        let plan = concurrent::Plan {
+            seed: plan.seed,
+            calls: 20_000,
+            histories: plan.runs,
+            budget: plan.budget,
+            // A hang is what one of them has to show.
+            patience: Duration::from_secs(5),
+            ..concurrent::Plan::default()
+        };
+        match concurrent::run(&self.engine, &plan) {
+            Ok(report) => Caught {
+                finding: report.wrong.and_then(|wrong| wrong.finding()),
+                operations: None,
+                programs: report.histories,
+            },
+            Err(e) => Caught::error(&e),
+        }
+    }
+
+    fn by_events(&self, plan: &Plan) -> Caught {
+        let budget = Budget::Episodes(plan.runs);
+        match events::run_on(&self.setups, Cast::OneThread, plan.seed, budget) {
+            Ok(report) => Caught {
+                finding: report
+                    .refusal
+                    .map(|(seed, r)| r.in_words(&format!("the episode of seed {seed}"))),
+                operations: None,
+                programs: report.episodes,
+            },
+            Err(e) => Caught::error(&e),
+        }
+    }
+}
+
+impl Caught {
+    fn error(why: &dyn std::fmt::Display) -> Caught {
+        let finding = Finding {
+            check: Check::Error,
+            operation: None,
+            what: "run".into(),
+            expected: "no error".into(),
+            found: why.to_string(),
+        };
+        Caught {
+            finding: Some(finding),
+            operations: None,
+            programs: 1,
+        }
+    }
+}
+
 fn look(engine: &BTree, mode: Mode, plan: &Plan) -> Caught {
     let quiet = |_| {};
-    let (failure, programs) = match mode {
-        Mode::Differential => {
-            let outcome = campaign::differential(engine, plan, &quiet);
-            (outcome.failure, outcome.runs)
-        }
-        Mode::Crash => {
-            let outcome = campaign::crashes(engine, plan, Effort::default(), &quiet);
-            (outcome.failure, outcome.runs)
-        }
+    let (failure, programs) = if mode == Mode::Crash {
+        let outcome = campaign::crashes(engine, plan, Effort::default(), &quiet);
+        (outcome.failure, outcome.runs)
+    } else {
+        let outcome = campaign::differential(engine, plan, &quiet);
+        (outcome.failure, outcome.runs)
     };
     Caught {
         operations: failure.as_ref().map(|(_, f)| f.program.ops.len()),
@@ -289,14 +476,15 @@ fn look(engine: &BTree, mode: Mode, plan: &Plan) -> Caught {
     }
 }
 
-fn plan(mode: Mode, seed: u64, runs: u64, threads: usize) -> Plan {
+fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> Plan {
     Plan {
         seed,
         runs,
+        trouble,
         budget: Some(Duration::from_secs(60)),
         operations: match mode {
-            Mode::Differential => 1_000,
             Mode::Crash => 200,
+            _ => 1_000,
         },
         threads,
     }
@@ -307,25 +495,29 @@ fn engine(name: &str) -> BTree {
 }
 
 /// Most programs that a mutation has to be caught by.
-const PROGRAMS: u64 = 2_000;
+const PROGRAMS: u64 = 20_000;
 
 /// Switches one mutation on, looks for it, switches it off and runs its twin. Nothing else may have a store open meanwhile.
 #[must_use]
 pub fn kill(mutation: &Mutation, seed: u64, threads: usize) -> Kill {
     let began = Instant::now();
-    let engine = engine(mutation.engine);
+    let stage = Stage::new(mutation);
     assert!(choose_mutation(Some(mutation.name)), "the engine has it");
-    let caught = look(
-        &engine,
+    let caught = stage.look(
         mutation.mode,
-        &plan(mutation.mode, seed, PROGRAMS, threads),
+        &plan(mutation.mode, mutation.trouble, seed, PROGRAMS, threads),
     );
     choose_mutation(None);
     let seconds = began.elapsed().as_secs_f64();
-    let twin = look(
-        &engine,
+    let twin = stage.look(
         mutation.mode,
-        &plan(mutation.mode, seed, caught.programs, threads),
+        &plan(
+            mutation.mode,
+            mutation.trouble,
+            seed,
+            caught.programs,
+            threads,
+        ),
     );
     let by = caught.finding.as_ref().map(|finding| finding.check);
     Kill {
@@ -349,7 +541,11 @@ pub fn spare(name: &'static str, seed: u64, threads: usize) -> Kill {
     assert!(choose_mutation(Some(name)), "the engine has it");
     let mut found = None;
     for (mode, engine_name, runs) in [(Mode::Differential, IN_PLACE, 200), (Mode::Crash, COW, 10)] {
-        let caught = look(&engine(engine_name), mode, &plan(mode, seed, runs, threads));
+        let caught = look(
+            &engine(engine_name),
+            mode,
+            &plan(mode, Trouble::ANY, seed, runs, threads),
+        );
         found = found.or(caught.finding);
     }
     choose_mutation(None);

@@ -58,6 +58,8 @@ pub enum Op {
     Sync,
     /// Does what background work is due.
     Pump,
+    /// One bounded step of it: the operations that follow meet a checkpoint half-way.
+    Step,
     /// Writes all that recovery would have to redo.
     Checkpoint,
     /// Lets go of the store and opens it again. The power stays on.
@@ -195,6 +197,7 @@ impl Program {
             }
             Op::Sync => "sync".into(),
             Op::Pump => "pump".into(),
+            Op::Step => "step".into(),
             Op::Checkpoint => "checkpoint".into(),
             Op::Reopen => "reopen".into(),
             Op::Crash(Keep::Oldest) => "crash keep-oldest".into(),
@@ -382,6 +385,7 @@ mod parse {
             }
             "sync" => Op::Sync,
             "pump" => Op::Pump,
+            "step" => Op::Step,
             "checkpoint" => Op::Checkpoint,
             "reopen" => Op::Reopen,
             "cut-power" => Op::CutPower(line.number()?),
@@ -549,6 +553,7 @@ mod tests {
                 },
                 Op::Sync,
                 Op::Pump,
+                Op::Step,
                 Op::Checkpoint,
                 Op::Reopen,
                 Op::Crash(Keep::Oldest),

@@ -333,6 +333,10 @@ impl<'e> Session<'e> {
                 }
                 Ok(())
             }
+            Op::Step => match self.store().pump_due() {
+                Ok(_) => Ok(()),
+                Err(e) => self.failed(at, &e),
+            },
             Op::Checkpoint => match self.store().checkpoint() {
                 Ok(_) => Ok(()),
                 Err(e) => self.failed(at, &e),

@@ -30,6 +30,7 @@ use treering_engine::device::MemPm;
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::engine::{Disk, DiskKind, Engine};
+use super::finding::Check;
 use super::history::{History, Outcome};
 use super::linear::{self, Violation};
 use super::random::Random;
@@ -112,6 +113,30 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// The same in the words that all modes of the oracle share; `what` was run.
+    #[must_use]
+    pub fn in_words(&self, what: &str) -> super::Finding {
+        let (check, expected) = match self {
+            Finding::Violation(_) => (
+                Check::Linearizability,
+                "answers that one order of the calls explains",
+            ),
+            Finding::Panicked { .. } => (Check::Panic, "an answer"),
+            Finding::Failed { .. } => (Check::Error, "no error"),
+            Finding::NoProgress { .. } => (Check::Progress, "calls that end"),
+            Finding::Damaged(_) => (Check::Structure, "a store without damage"),
+        };
+        super::Finding {
+            check,
+            operation: None,
+            what: what.to_owned(),
+            expected: expected.to_owned(),
+            found: self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -141,6 +166,15 @@ pub struct Wrong {
     pub findings: Vec<Finding>,
     /// What was recorded; [`History::save`] makes it an artefact, [`linear::check`] judges it again.
     pub history: History,
+}
+
+impl Wrong {
+    /// The plainest finding, in the words that all modes share.
+    #[must_use]
+    pub fn finding(&self) -> Option<super::Finding> {
+        let what = format!("history {}, {:?}", self.number, self.shape);
+        self.findings.first().map(|found| found.in_words(&what))
+    }
 }
 
 /// What a run did.

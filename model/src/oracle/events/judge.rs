@@ -13,6 +13,7 @@ use super::scale::Scale;
 use crate::Mirror;
 use crate::mirror::wide::wal_recovery::unbounded::Left;
 use crate::mirror::wide::wal_recovery::{Action, Image, State, WalRecovery};
+use crate::oracle::{Check, Finding};
 use crate::value::state_text;
 
 /// The invariants are looked at after every crash and after so many events.
@@ -31,6 +32,20 @@ pub struct Refusal {
     pub state: String,
     /// The steps that were enabled (crashes and restarts always are, once the store is up).
     pub enabled: Vec<String>,
+}
+
+impl Refusal {
+    /// The same in the words that all modes of the oracle share; `what` was run.
+    #[must_use]
+    pub fn in_words(&self, what: &str) -> Finding {
+        Finding {
+            check: Check::Conformance,
+            operation: None,
+            what: what.to_owned(),
+            expected: "an event that the mirror takes".to_owned(),
+            found: self.to_string(),
+        }
+    }
 }
 
 impl std::fmt::Display for Refusal {
