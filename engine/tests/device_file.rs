@@ -174,7 +174,7 @@ fn persistent_memory_loses_only_what_no_fence_followed() {
     pm.clwb(0).unwrap();
     pm.store(0, &[3; 8]).unwrap();
     pm.ntstore(64, &[4; 64]).unwrap();
-    let crash = |pick: usize| pm.crash(&mut |n| pick.min(n - 1));
+    let crash = |pick: usize| pm.crash(&mut |n| pick.min(n - 1)).to_vec();
     assert_eq!((crash(0)[0], crash(0)[8], crash(0)[64]), (1, 1, 0));
     assert_eq!((crash(1)[0], crash(1)[64]), (2, 4));
     assert_eq!((crash(2)[0], crash(2)[64]), (3, 4));

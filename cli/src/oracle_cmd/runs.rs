@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use treering_model::oracle::campaign::{self, Plan};
 use treering_model::oracle::concurrent;
-use treering_model::oracle::crash::{Coverage, Effort, Phase, Point};
+use treering_model::oracle::crash::{Coverage, Effort};
 use treering_model::oracle::events::{self, Budget, Cast, Variant};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally};
 
@@ -88,25 +88,11 @@ fn never_done(tally: &Tally) -> Vec<String> {
     missing.map(|(name, _)| (*name).to_owned()).collect()
 }
 
-const POINTS: [(Phase, Point); 9] = [
-    (Phase::Run, Point::Log),
-    (Phase::Run, Point::Page),
-    (Phase::Run, Point::Extra),
-    (Phase::Run, Point::Torn),
-    (Phase::Run, Point::Flush),
-    (Phase::Recovery, Point::Log),
-    (Phase::Recovery, Point::Page),
-    (Phase::Recovery, Point::Extra),
-    (Phase::Recovery, Point::Flush),
-];
-
 /// Only our engines say what a write is for; of the others all writes are of one kind.
-fn never_crashed(coverage: &Coverage, classes: bool) -> Vec<String> {
-    let wanted = POINTS
-        .iter()
-        .filter(|(_, point)| classes || matches!(point, Point::Torn | Point::Flush));
-    wanted
-        .filter(|point| coverage.points.get(point).is_none_or(|n| *n == 0))
+fn never_crashed(engine: &dyn Engine, coverage: &Coverage) -> Vec<String> {
+    let classes = engine.name().starts_with("btree");
+    let never = coverage.never(engine, classes).into_iter();
+    never
         .map(|(phase, point)| format!("a crash at a {} in {}", point.name(), phase.name()))
         .collect()
 }
@@ -138,12 +124,16 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
         Mode::Crash => {
             let outcome = campaign::crashes(engine, plan, Effort::default(), &tick);
             row.note(outcome.runs, outcome.elapsed, outcome.failure);
-            row.never = never_crashed(&outcome.done, engine.name().starts_with("btree"));
+            row.never = never_crashed(engine, &outcome.done);
             row.never.extend(never_done(&outcome.done.tally));
             row.tally = outcome.done.tally;
             row.crash_states = outcome.done.states;
             row.recoveries = outcome.done.judged;
             row.points = outcome.done.points;
+            row.counts = vec![
+                ("points with all states tried", outcome.done.exhausted),
+                ("points with a sample tried", outcome.done.sampled),
+            ];
         }
         Mode::Concurrent => concurrently(engine, plan, &mut row),
         Mode::Events => by_events(engine, plan, &mut row),

@@ -125,14 +125,7 @@ impl CrashDevice {
 
     /// As [`CrashDevice::crash`], choosing by a seed (splitmix64).
     pub fn crash_seeded(&self, seed: u64) -> Image {
-        let mut x = seed;
-        self.crash(&mut |n| {
-            x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = x;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) % n as u64) as usize
-        })
+        self.crash(&mut seeded(seed))
     }
 
     /// From now on every request is recorded.
@@ -190,6 +183,18 @@ impl CrashDevice {
     /// Flushes so far.
     pub fn flushes(&self) -> u64 {
         self.state.lock().flushes
+    }
+}
+
+/// Choices among `n` by a seed (splitmix64).
+pub(super) fn seeded(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut x = seed;
+    move |n| {
+        x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = x;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
     }
 }
 

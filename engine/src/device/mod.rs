@@ -29,7 +29,7 @@ pub use file::FileDevice;
 pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
-pub use pm::{LINE_SIZE, MemPm, PmDevice};
+pub use pm::{LINE_SIZE, MemPm, PmDevice, PmImage, PmRequest, WORD_SIZE};
 pub use volume::Volume;
 
 use crate::types::{BLOCK_SIZE, IoClass, Lba};

@@ -28,6 +28,7 @@ pub(crate) fn folder<'d>(engine: &'static str, disk: &'d Disk) -> Result<&'d Pat
     match disk {
         Disk::Folder(path) => Ok(path),
         Disk::Blocks(_) => Err(foreign(engine, "wants a folder, got a device of blocks")),
+        Disk::Pm(_) => Err(foreign(engine, "wants a folder, got persistent memory")),
     }
 }
 
@@ -35,6 +36,10 @@ pub(crate) fn folder<'d>(engine: &'static str, disk: &'d Disk) -> Result<&'d Pat
 pub(crate) fn device(engine: &'static str, disk: &Disk) -> Result<Arc<dyn BlockDevice>, Error> {
     match disk {
         Disk::Blocks(device) => Ok(device.clone()),
+        Disk::Pm(_) => Err(foreign(
+            engine,
+            "wants a device of blocks, got persistent memory",
+        )),
         Disk::Folder(_) => Err(foreign(engine, "wants a device of blocks, got a folder")),
     }
 }

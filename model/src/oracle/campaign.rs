@@ -151,6 +151,9 @@ fn smallest(engine: &dyn Engine, failure: &Failure, effort: Effort, seed: u64) -
     // A small program has few crash states, so more of them can be tried; and not for ever.
     let effort = Effort {
         exhaustive: effort.exhaustive.max(64),
+        // All states of each short candidate would take most of the time.
+        short: 0,
+        exhaustive_short: 0,
         sample: effort.sample.max(24),
         again: effort.again.min(1),
         go_on: effort.go_on.min(1),

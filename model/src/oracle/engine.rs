@@ -3,14 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use treering_engine::device::BlockDevice;
+use treering_engine::device::{BlockDevice, PmDevice};
 use treering_engine::{Kv, Result};
+
+use super::crash::Point;
 
 /// Where a store lies.
 #[derive(Clone)]
 pub enum Disk {
     /// On a device of 4 KiB blocks, which may be one that crashes.
     Blocks(Arc<dyn BlockDevice>),
+    /// In persistent memory, which may be one that crashes.
+    Pm(Arc<dyn PmDevice>),
     /// In a folder of the file system, where nothing can be made to crash.
     Folder(PathBuf),
 }
@@ -20,6 +24,8 @@ pub enum Disk {
 pub enum DiskKind {
     /// A device of so many blocks.
     Blocks(u64),
+    /// A persistent memory of so many bytes.
+    Pm(u64),
     /// An empty folder.
     Folder,
 }
@@ -85,6 +91,12 @@ pub trait Engine: Send + Sync {
 
     /// What it takes; programs stay within.
     fn limits(&self) -> Limits;
+
+    /// The kinds of crash points that it has no request for, so that nobody waits for them: an engine in persistent memory may well do without
+    /// non-temporal stores.
+    fn avoids(&self) -> Vec<Point> {
+        Vec::new()
+    }
 
     /// Opens the store that is on `disk`, recovering it if need be, or makes one. The store that was open before has been dropped.
     ///

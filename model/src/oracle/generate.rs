@@ -264,6 +264,9 @@ impl Shape {
         let limits = engine.limits();
         let faults = match engine.disk() {
             DiskKind::Blocks(_) => self.faults,
+            // A store to memory does not fail.
+            DiskKind::Pm(_) if self.faults == Faults::All => Faults::Power,
+            DiskKind::Pm(_) => self.faults,
             DiskKind::Folder => Faults::None,
         };
         let power = trouble.power && faults != Faults::None;

@@ -5,6 +5,7 @@
 //! | [`engine`], [`engines`] | how an engine is opened and what it promises; our own |
 //! | [`program`], [`generate`], [`shrink`] | programs as people read them; at random; as small as they can be |
 //! | [`value`], [`reference`](mod@reference) | values that say which write they come from, and the map that says what must be there |
+//! | [`medium`] | the devices that crash, behind one face |
 //! | [`session`], [`differential`] | a store beside the reference map |
 //! | [`crash`] | every way in which a power cut could have ended a program |
 //! | [`history`], [`linear`], [`concurrent`] | what threads did and saw; whether one order of it all explains that; runs of real threads |
@@ -25,6 +26,7 @@ pub mod finding;
 pub mod generate;
 pub mod history;
 pub mod linear;
+pub mod medium;
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub mod mutations;
 pub mod panics;

@@ -25,7 +25,7 @@ pub const SCHEMA: &str = "treering.program/1";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyNo(pub u32);
 
-/// What power does to the blocks that no flush vouches for.
+/// What power does to the blocks that no flush vouches for, or the words of memory that no fence does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keep {
     /// Each reverts to what was last flushed.
@@ -82,8 +82,8 @@ impl Op {
     }
 }
 
-/// One power cut of a recorded run: the requests that were begun, and for each block in doubt, in order of address, which of its versions survived (0: the
-/// flushed one).
+/// One power cut of a recorded run: the requests that were begun, and for each block (in persistent memory: each word of eight bytes) in doubt, in order of
+/// address, which of its versions survived (0: the durable one).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CrashPoint {
     /// So many requests of the device were done, the last perhaps by half.

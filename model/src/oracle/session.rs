@@ -1,15 +1,16 @@
 //! A store under judgement: one client, one operation after the other, every answer compared with the reference map.
 //!
 //! When an injected failure strikes, the operation's outcome is in doubt and the program goes on: reads must be right as before, a `sync` that succeeds is
-//! believed, and the crashes that follow show whether it lied. When the power goes, the store is opened on what that left.
+//! believed, and the crashes that follow show whether it lied. When the power goes, the store is opened on what that left. Persistent memory says nothing
+//! when it goes: the operation in which it went returns as ever, is taken as one that never did, and the store is opened on what was left before it ended.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::finding::{Check, Finding};
+use super::medium::Medium;
 use super::program::{Keep, KeyNo, Op, Program};
 use super::reference::{Content, MOST_DOUBTFUL, Reference, Written};
 use super::value;
@@ -83,7 +84,6 @@ pub struct Unfit {
 /// The first operation that it cannot.
 pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
     let limits = engine.limits();
-    let on_blocks = matches!(engine.disk(), DiskKind::Blocks(_));
     for (i, op) in program.ops.iter().enumerate() {
         let why = match op {
             Op::Put(key, len) => {
@@ -101,10 +101,7 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
                     None
                 }
             }
-            Op::Crash(_) | Op::CutPower(_) | Op::FailWrite(_) | Op::FailFlush(_) if !on_blocks => {
-                Some("the engine keeps its files itself, where nothing can be made to fail".into())
-            }
-            _ => None,
+            op => beyond(op, engine.disk()).map(str::to_owned),
         };
         if let Some(why) = why {
             return Err(Unfit {
@@ -117,41 +114,56 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
     Ok(())
 }
 
+/// Why an operation cannot be had of a kind of disk, if it cannot.
+fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
+    match (op, disk) {
+        (
+            Op::Crash(_) | Op::CutPower(_) | Op::FailWrite(_) | Op::FailFlush(_),
+            DiskKind::Folder,
+        ) => Some("the engine keeps its files itself, where nothing can be made to fail"),
+        (Op::FailWrite(_) | Op::FailFlush(_), DiskKind::Pm(_)) => Some(
+            "the engine keeps its store in persistent memory, where stores and fences cannot fail",
+        ),
+        _ => None,
+    }
+}
+
 /// A new place for a store, and what holds it.
 pub(super) struct Place {
     pub(super) disk: Disk,
-    device: Option<Arc<CrashDevice>>,
+    medium: Option<Medium>,
     // invariant: outlives `disk`, whose folder it is.
     _folder: Option<tempfile::TempDir>,
 }
 
 impl Place {
     pub(super) fn new(kind: DiskKind) -> std::io::Result<Place> {
-        Ok(match kind {
-            DiskKind::Blocks(blocks) => Place::on(CrashDevice::new(blocks)),
-            DiskKind::Folder => {
-                let folder = tempfile::tempdir()?;
-                Place {
-                    disk: Disk::Folder(folder.path().to_owned()),
-                    device: None,
-                    _folder: Some(folder),
-                }
-            }
+        if let Some(medium) = Medium::new(kind) {
+            return Ok(Place::on(medium));
+        }
+        let folder = tempfile::tempdir()?;
+        Ok(Place {
+            disk: Disk::Folder(folder.path().to_owned()),
+            medium: None,
+            _folder: Some(folder),
         })
     }
 
-    pub(super) fn on(device: CrashDevice) -> Place {
-        let device = Arc::new(device);
-        let blocks: Arc<dyn BlockDevice> = device.clone();
+    pub(super) fn on(medium: Medium) -> Place {
         Place {
-            disk: Disk::Blocks(blocks),
-            device: Some(device),
+            disk: medium.disk(),
+            medium: Some(medium),
             _folder: None,
         }
     }
 
-    pub(super) fn device(&self) -> Option<&Arc<CrashDevice>> {
-        self.device.as_ref()
+    pub(super) fn medium(&self) -> Option<&Medium> {
+        self.medium.as_ref()
+    }
+
+    /// See [`Medium::is_dark`].
+    fn is_dark(&self) -> bool {
+        self.medium.as_ref().is_some_and(Medium::is_dark)
     }
 }
 
@@ -199,12 +211,11 @@ impl<'e> Session<'e> {
         engine: &'e dyn Engine,
         program: &'e Program,
     ) -> Result<Session<'e>, Finding> {
-        let DiskKind::Blocks(blocks) = engine.disk() else {
+        let Some(medium) = Medium::new(engine.disk()) else {
             return Session::start(engine, program);
         };
-        let device = CrashDevice::new(blocks);
-        device.record();
-        Session::on(engine, program, Place::on(device)).map_err(|why| Finding {
+        medium.record();
+        Session::on(engine, program, Place::on(medium)).map_err(|why| Finding {
             check: Check::Error,
             operation: None,
             what: "open a new store".into(),
@@ -276,8 +287,8 @@ impl<'e> Session<'e> {
     }
 
     /// The device under the store, if it is one that crashes.
-    pub fn device(&self) -> Option<&Arc<CrashDevice>> {
-        self.place.device()
+    pub fn medium(&self) -> Option<&Medium> {
+        self.place.medium()
     }
 
     /// What the store must and may hold.
@@ -301,6 +312,14 @@ impl<'e> Session<'e> {
     /// What it showed.
     pub fn step(&mut self, at: usize) -> Result<(), Finding> {
         self.tally.operations += 1;
+        self.operate(at)?;
+        if self.place.is_dark() {
+            return self.reopen(at, Some(Keep::Seeded(at as u64)));
+        }
+        Ok(())
+    }
+
+    fn operate(&mut self, at: usize) -> Result<(), Finding> {
         match &self.program.ops[at] {
             Op::Put(key, len) => self.write(at, *key, Some((at as u64 + 1, *len))),
             Op::Delete(key) => self.write(at, *key, None),
@@ -329,23 +348,27 @@ impl<'e> Session<'e> {
             Op::Reopen => self.reopen(at, None),
             Op::Crash(keep) => self.reopen(at, Some(*keep)),
             Op::CutPower(n) => {
-                self.arm(|device| device.cut_power_in(*n));
+                self.arm(|medium| medium.cut_power_in(*n));
                 Ok(())
             }
             Op::FailWrite(n) => {
-                self.arm(|device| device.fail_write_in(*n));
+                self.arm(|medium| {
+                    medium.blocks().inspect(|device| device.fail_write_in(*n));
+                });
                 Ok(())
             }
             Op::FailFlush(n) => {
-                self.arm(|device| device.fail_flush_in(*n));
+                self.arm(|medium| {
+                    medium.blocks().inspect(|device| device.fail_flush_in(*n));
+                });
                 Ok(())
             }
         }
     }
 
-    fn arm(&mut self, what: impl FnOnce(&CrashDevice)) {
-        if let Some(device) = self.place.device() {
-            what(device);
+    fn arm(&mut self, what: impl FnOnce(&Medium)) {
+        if let Some(medium) = self.place.medium() {
+            what(medium);
             self.armed = true;
         }
     }
@@ -353,11 +376,13 @@ impl<'e> Session<'e> {
     /// An operation returned an error.
     fn failed(&mut self, at: usize, error: &treering_engine::Error) -> Result<(), Finding> {
         self.tally.failed += 1;
-        if !self.armed {
+        let on_blocks = (self.place.medium()).is_some_and(|m| m.blocks().is_some());
+        // Memory fails nobody, with or without power.
+        if !self.armed || !on_blocks {
             let expected = "no error, as nothing has failed".to_owned();
             return Err(self.finding(Check::Error, at, expected, error.to_string()));
         }
-        let cut = self.place.device().is_some_and(|d| d.power_is_cut());
+        let cut = self.place.medium().is_some_and(Medium::power_is_cut);
         if cut {
             return self.reopen(at, Some(Keep::Seeded(at as u64)));
         }
@@ -382,7 +407,8 @@ impl<'e> Session<'e> {
             Ok(lsn) => {
                 self.newest = self.newest.max(lsn);
                 self.reference.wrote(key, to);
-                if self.engine.promise() == Promise::OnReturn {
+                // A promise made in the dark was never heard.
+                if self.engine.promise() == Promise::OnReturn && !self.place.is_dark() {
                     self.reference.acknowledge();
                 }
                 Ok(())
@@ -536,6 +562,7 @@ impl<'e> Session<'e> {
 
     fn sync(&mut self, at: usize) -> Result<(), Finding> {
         match self.store().sync(self.newest) {
+            Ok(()) if self.place.is_dark() => Ok(()),
             Ok(()) => {
                 self.reference.acknowledge();
                 Ok(())
@@ -584,7 +611,7 @@ impl<'e> Session<'e> {
             if !self.armed {
                 break;
             }
-            if self.place.device().is_some_and(|d| d.power_is_cut()) {
+            if self.place.medium().is_some_and(Medium::power_is_cut) {
                 keep = Some(Keep::Seeded(at as u64));
             }
         }
@@ -594,7 +621,11 @@ impl<'e> Session<'e> {
 
     fn open_and_read(&mut self) -> Result<Vec<Content>, String> {
         self.store = Some(self.open()?);
-        self.contents()
+        let found = self.contents()?;
+        if self.place.is_dark() {
+            return Err("the power went meanwhile".into());
+        }
+        Ok(found)
     }
 
     /// Which check a store fails that was opened again and is not right.
@@ -613,13 +644,9 @@ impl<'e> Session<'e> {
     }
 
     fn lose_power(&mut self, keep: Keep) {
-        if let Some(device) = self.place.device() {
-            let image = match keep {
-                Keep::Oldest => device.crash(&mut |_| 0),
-                Keep::Newest => device.crash(&mut |n| n - 1),
-                Keep::Seeded(seed) => device.crash_seeded(seed),
-            };
-            self.place = Place::on(CrashDevice::from_image(image));
+        if let Some(medium) = self.place.medium() {
+            let image = medium.crash_keeping(keep);
+            self.place = Place::on(Medium::holding(image));
             self.armed = false;
             self.tally.crashes += 1;
         }

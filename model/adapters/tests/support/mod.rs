@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use treering_engine::device::MemDevice;
+use treering_engine::device::{MemDevice, MemPm};
 use treering_engine::{Kv, Lsn};
 use treering_model::oracle::value::{describe, value};
 use treering_model::oracle::{Disk, DiskKind, Engine};
@@ -20,6 +20,7 @@ pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 pub(crate) fn disk(engine: &dyn Engine) -> (Disk, Option<tempfile::TempDir>) {
     match engine.disk() {
         DiskKind::Blocks(blocks) => (Disk::Blocks(Arc::new(MemDevice::new(blocks))), None),
+        DiskKind::Pm(bytes) => (Disk::Pm(Arc::new(MemPm::new(bytes))), None),
         DiskKind::Folder => {
             let folder = tempfile::tempdir().expect("a temporary folder");
             (Disk::Folder(folder.path().to_owned()), Some(folder))

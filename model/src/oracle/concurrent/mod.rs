@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use treering_engine::device::MemPm;
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::engine::{Disk, DiskKind, Engine};
@@ -282,6 +283,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
     let folder;
     let disk = match engine.disk() {
         DiskKind::Blocks(blocks) => Disk::Blocks(Arc::new(SlowDevice::new(blocks))),
+        DiskKind::Pm(bytes) => Disk::Pm(Arc::new(MemPm::new(bytes))),
         DiskKind::Folder => {
             folder = tempfile::tempdir()?;
             Disk::Folder(folder.path().to_owned())

@@ -73,6 +73,7 @@ impl Workload {
         // A tenth of the device: pages are half full at worst, and logs and journals need room.
         let room = match disk {
             DiskKind::Blocks(blocks) => (blocks * 4096 / 10).min(2 << 20) as usize,
+            DiskKind::Pm(bytes) => (bytes / 10).min(2 << 20) as usize,
             DiskKind::Folder => 2 << 20,
         };
         let (names, longest): (Vec<Vec<u8>>, usize) = match shape {

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use treering_engine::device::{CrashDevice, Image, Request};
 
+use super::choices::Choices;
 use super::record::{Recorded, record};
 use super::{Coverage, Effort, Phase, Point};
 use crate::oracle::differential::Failure;
 use crate::oracle::finding::{Check, Finding};
+use crate::oracle::medium::{Image, InDoubt, Medium, Request};
 use crate::oracle::program::{CrashPoint, Program};
 use crate::oracle::reference::Reference;
 use crate::oracle::session::{Place, Session};
@@ -43,16 +44,10 @@ struct Recovered {
     promise: Reference,
 }
 
-/// A version for each block in doubt; `pick` is told the block's place among them and how many versions there are.
-fn choose(outcomes: &[usize], mut pick: impl FnMut(usize, usize) -> usize) -> Vec<usize> {
-    let blocks = outcomes.iter().enumerate();
-    blocks.map(|(i, n)| pick(i, *n)).collect()
-}
-
 /// What the device holds if these versions survive.
-fn left(device: &CrashDevice, keep: &[usize]) -> Image {
+fn left(medium: &Medium, keep: &[usize]) -> Image {
     let mut picks = keep.iter();
-    device.crash(&mut |n| picks.next().map_or(0, |pick| (*pick).min(n - 1)))
+    medium.crash(&mut |n| picks.next().map_or(0, |pick| (*pick).min(n - 1)))
 }
 
 impl<'e> Explorer<'e> {
@@ -69,35 +64,10 @@ impl<'e> Explorer<'e> {
         }
     }
 
-    /// The choices to try where a crash leaves `outcomes`.
-    fn choices(&mut self, outcomes: &[usize]) -> Vec<Vec<usize>> {
-        let product = (outcomes.iter()).try_fold(1usize, |product, n| {
-            let product = product.checked_mul(*n);
-            product.filter(|product| *product <= self.effort.exhaustive)
-        });
-        if let Some(all) = product {
-            let nth = |mut number: usize| {
-                choose(outcomes, |_, n| {
-                    let pick = number % n;
-                    number /= n;
-                    pick
-                })
-            };
-            return (0..all).map(nth).collect();
-        }
-        let rng = &mut self.rng;
-        let mut tried = vec![choose(outcomes, |_, _| 0), choose(outcomes, |_, n| n - 1)];
-        while tried.len() < self.effort.sample {
-            let one = rng.random_range(0..outcomes.len());
-            tried.push(match rng.random_range(0..4u8) {
-                // All but one, only one, all up to one, any.
-                0 => choose(outcomes, |i, n| if i == one { 0 } else { n - 1 }),
-                1 => choose(outcomes, |i, n| if i == one { n - 1 } else { 0 }),
-                2 => choose(outcomes, |i, n| if i <= one { n - 1 } else { 0 }),
-                _ => choose(outcomes, |_, n| rng.random_range(0..n)),
-            });
-        }
-        tried
+    /// The ways to try where this is in doubt.
+    fn choices(&mut self, doubt: &[InDoubt]) -> Choices {
+        let most = self.effort.all_up_to(self.program.ops.len());
+        Choices::of(doubt, most, self.effort.sample, &mut self.rng)
     }
 
     fn finding(check: Check, expected: String, found: String) -> Finding {
@@ -117,9 +87,9 @@ impl<'e> Explorer<'e> {
         permitted: &Reference,
         check: Check,
     ) -> Result<Recovered, Finding> {
-        let device = CrashDevice::from_image(image);
-        device.record();
-        let mut session = Session::on(self.engine, self.program, Place::on(device))
+        let medium = Medium::holding(image);
+        medium.record();
+        let mut session = Session::on(self.engine, self.program, Place::on(medium))
             .map_err(|why| Self::finding(check, "a store that opens".into(), why))?;
         self.coverage.judged += 1;
         let found = session
@@ -129,7 +99,7 @@ impl<'e> Explorer<'e> {
             let (expected, found) = permitted.explain(self.program, &found, 4);
             return Err(Self::finding(check, expected, found));
         }
-        let requests = session.device().map(|d| d.take_recording());
+        let requests = session.medium().map(|m| m.take_recording());
         session.settle(found);
         Ok(Recovered {
             requests: requests.unwrap_or_default(),
@@ -195,7 +165,7 @@ impl<'e> Explorer<'e> {
         if total == 0 {
             return Ok(());
         }
-        let twin = CrashDevice::from_image(image.clone());
+        let twin = Medium::holding(image.clone());
         let stop = self.rng.random_range(1..=total);
         for (i, request) in recovered.requests.iter().enumerate() {
             twin.apply(request);
@@ -204,8 +174,8 @@ impl<'e> Explorer<'e> {
                 continue;
             }
             self.coverage.note(Phase::Recovery, Point::of(request));
-            let choices = self.choices(&twin.outcomes());
-            let keep = choices[self.rng.random_range(0..choices.len())].clone();
+            let ways = self.choices(&twin.in_doubt()).ways;
+            let keep = ways[self.rng.random_range(0..ways.len())].clone();
             let again = left(&twin, &keep);
             self.coverage.states += u64::from(self.seen.insert(again.fingerprint()));
             crashes.truncate(1);
@@ -227,7 +197,7 @@ impl<'e> Explorer<'e> {
 
     /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged after a crash must last as well.
     fn go_on(&mut self, image: Image) -> Result<(), Finding> {
-        let place = Place::on(CrashDevice::from_image(image));
+        let place = Place::on(Medium::holding(image));
         let error = |why: String| Self::finding(Check::CrashInRecovery, "a store".into(), why);
         let mut session = Session::on(self.engine, self.program, place).map_err(error)?;
         let found = session.contents().map_err(error)?;
@@ -239,17 +209,17 @@ impl<'e> Explorer<'e> {
         session.make_durable()?;
         let promise = session.reference().clone();
         let newest = self.rng.random_range(0..2) == 1;
-        let Some(device) = session.device().cloned() else {
+        let Some(medium) = session.medium().cloned() else {
             return Ok(());
         };
         drop(session);
-        let image = device.crash(&mut |n| if newest { n - 1 } else { 0 });
+        let image = medium.crash(&mut |n| if newest { n - 1 } else { 0 });
         self.recover(image, &promise, Check::CrashInRecovery)?;
         Ok(())
     }
 
     fn all(&mut self, run: &Recorded, crashes: &mut Vec<CrashPoint>) -> Result<(), Finding> {
-        let twin = CrashDevice::new(run.blocks);
+        let twin = run.twin();
         let mut promise = 0;
         for after in 0..=run.requests.len() {
             let point = match after.checked_sub(1).map(|i| &run.requests[i]) {
@@ -263,9 +233,12 @@ impl<'e> Explorer<'e> {
                 promise += 1;
             }
             let permitted = &run.promises[promise].reference;
-            for keep in self.choices(&twin.outcomes()) {
+            let choices = self.choices(&twin.in_doubt());
+            self.coverage.exhausted += u64::from(choices.all);
+            self.coverage.sampled += u64::from(!choices.all);
+            for keep in choices.ways {
                 let torn = keep.contains(&0) && keep.iter().any(|version| *version > 0);
-                let point = if torn { Point::Torn } else { point };
+                let point = if torn { Point::torn(run.disk) } else { point };
                 self.coverage.note(Phase::Run, point);
                 let image = left(&twin, &keep);
                 *crashes = vec![CrashPoint {
@@ -333,7 +306,7 @@ pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
         };
         let at_most = |n: u64, requests: &[Request]| (n as usize).min(requests.len());
         let after = at_most(first.after_request, &recorded.requests);
-        let twin = CrashDevice::new(recorded.blocks);
+        let twin = recorded.twin();
         (recorded.requests[..after].iter()).for_each(|request| twin.apply(request));
         let permitted = recorded.promise(after);
         let mut explorer = Explorer::new(engine, program, Effort::default(), 0);
@@ -342,7 +315,7 @@ pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
         for crash in later {
             let total = recovered.requests.len();
             let after = at_most(crash.after_request, &recovered.requests);
-            let twin = CrashDevice::from_image(image);
+            let twin = Medium::holding(image);
             (recovered.requests[..after].iter()).for_each(|request| twin.apply(request));
             let promise = recovered.promise;
             let permitted = if after == total { &promise } else { permitted };

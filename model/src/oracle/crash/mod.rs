@@ -1,9 +1,9 @@
 //! Crash runs: one run of a program, and then every way, or a sample of the ways, in which a power cut could have ended it.
 //!
 //! ```text
-//! run, recorded      w w w F w w F …            w: write, F: flush
-//! a twin device      apply 1, 2, 3 … requests   after each: which blocks are in doubt, in how many versions?
-//! crash states       one version of each        all of them if few, else a sample
+//! run, recorded      w w w F w w F …            w: write, F: flush; in persistent memory s: store, b: write-back, F: fence
+//! a twin device      apply 1, 2, 3 … requests   after each: which blocks (words) are in doubt, in how many versions?
+//! crash states       one version of each        all of them if few, or if the program is short; else a sample
 //! for each           open, read all, judge      and for some: cut the power again in that recovery; or write, sync and cut it
 //! ```
 //!
@@ -11,95 +11,35 @@
 //! reference as it was at that request: what was acknowledged must be there, what was not yet asked for cannot be. The same bytes under a
 //! stricter promise are judged again; otherwise no state is looked at twice.
 //!
+//! **All or a sample.** A point is one request of the recorded run, and its states are all combinations of versions that a crash there may leave.
+//! If they are at most [`Effort::exhaustive`] all are tried; in a program of at most [`Effort::short`] operations, if they are at most
+//! [`Effort::exhaustive_short`]. Otherwise [`Effort::sample`] of them are: none kept, all kept, all but one, only one, all up to one, any; of persistent memory by the
+//! word or by the line. [`Coverage`] counts both kinds of points. A second crash, in recovery, is always one of a sample. What is in doubt grows until a flush or fence settles it, so the states just before
+//! that hold those of all points since the last one.
+//!
 //! Cost: O(requests · effort) recoveries, each of them what the engine makes it.
 
+mod choices;
 mod explore;
+mod point;
 mod record;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use treering_engine::IoClass;
-use treering_engine::device::Request;
-
 pub use explore::{explore, replay};
+pub use point::{Phase, Point};
 
 use super::session::Tally;
-
-/// What a power cut interrupted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Point {
-    /// Before anything was written.
-    Nothing,
-    /// A write of the log.
-    Log,
-    /// A write of pages at their home.
-    Page,
-    /// A write of what keeps pages findable and whole: journal, table, snapshot, superblock.
-    Extra,
-    /// Several unflushed writes, of which some were kept and some were not.
-    Torn,
-    /// A flush, just done.
-    Flush,
-    /// A trim.
-    Trim,
-}
-
-impl Point {
-    fn of(request: &Request) -> Point {
-        match request {
-            Request::Write { class, .. } => match class {
-                IoClass::Log => Point::Log,
-                IoClass::Page => Point::Page,
-                IoClass::Extra => Point::Extra,
-            },
-            Request::Trim { .. } => Point::Trim,
-            Request::Flush { .. } => Point::Flush,
-        }
-    }
-
-    /// As tables show it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Point::Nothing => "nothing",
-            Point::Log => "log write",
-            Point::Page => "page write",
-            Point::Extra => "extra write",
-            Point::Torn => "torn writes",
-            Point::Flush => "flush",
-            Point::Trim => "trim",
-        }
-    }
-}
-
-/// When the power went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// While the program ran.
-    Run,
-    /// While a crash was recovered from.
-    Recovery,
-}
-
-impl Phase {
-    /// As tables show it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Run => "run",
-            Phase::Recovery => "recovery",
-        }
-    }
-}
 
 /// How much to try.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// If a crash can leave at most so many states, all are tried.
     pub exhaustive: usize,
+    /// A program of at most so many operations is short.
+    pub short: usize,
+    /// If a crash in a short program can leave at most so many states, all are tried.
+    pub exhaustive_short: usize,
     /// Otherwise so many.
     pub sample: usize,
     /// Every so many-th state is cut again in its recovery; 0: none.
@@ -112,9 +52,22 @@ impl Default for Effort {
     fn default() -> Self {
         Effort {
             exhaustive: 16,
+            short: 12,
+            exhaustive_short: 4096,
             sample: 8,
             again: 4,
             go_on: 8,
+        }
+    }
+}
+
+impl Effort {
+    /// If a crash in a program of so many operations can leave at most so many states, all are tried.
+    fn all_up_to(&self, operations: usize) -> usize {
+        if operations <= self.short {
+            self.exhaustive.max(self.exhaustive_short)
+        } else {
+            self.exhaustive
         }
     }
 }
@@ -126,6 +79,10 @@ pub struct Coverage {
     pub states: u64,
     /// Recoveries judged, some of them from one state under several promises.
     pub judged: u64,
+    /// Points of the runs at which all states were tried.
+    pub exhausted: u64,
+    /// Points of the runs at which a sample of the states was tried.
+    pub sampled: u64,
     /// Crashes by what they interrupted.
     pub points: BTreeMap<(Phase, Point), u64>,
     /// What the runs themselves did.
@@ -137,6 +94,8 @@ impl Coverage {
     pub fn add(&mut self, other: &Coverage) {
         self.states += other.states;
         self.judged += other.judged;
+        self.exhausted += other.exhausted;
+        self.sampled += other.sampled;
         self.tally.add(&other.tally);
         for (point, n) in &other.points {
             *self.points.entry(*point).or_default() += n;
@@ -145,5 +104,39 @@ impl Coverage {
 
     fn note(&mut self, phase: Phase, point: Point) {
         *self.points.entry((phase, point)).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::engines::{BTree, Geometry};
+    use crate::oracle::{KeyNo, Op, Program};
+
+    #[test]
+    fn a_short_program_is_crashed_in_every_way_and_a_long_one_in_some() {
+        // Pages of four blocks, so that a few writes leave many blocks in doubt.
+        let engine = BTree::named("btree:in-place-16k", Geometry::Tiny).unwrap();
+        let puts = (0..6).map(|n| Op::Put(KeyNo(n % 3), 2_500));
+        let program = Program {
+            keys: [b"a", b"b", b"c"].map(|key| key.to_vec()).into(),
+            ops: puts.chain([Op::Sync, Op::Checkpoint]).collect(),
+            crashes: Vec::new(),
+        };
+        let all = explore(&engine, &program, Effort::default(), 0).unwrap();
+        assert_eq!(all.sampled, 0, "{all:?}");
+        let long = Effort {
+            short: program.ops.len() - 1,
+            ..Effort::default()
+        };
+        let some = explore(&engine, &program, long, 0).unwrap();
+        assert!(some.sampled > 0, "{some:?}");
+        assert_eq!(some.exhausted + some.sampled, all.exhausted);
+        assert!(
+            some.states < all.states,
+            "{} of {}",
+            some.states,
+            all.states
+        );
     }
 }

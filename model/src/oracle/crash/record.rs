@@ -1,8 +1,7 @@
 //! The run that is crashed afterwards: what reached the device, and what was promised when.
 
-use treering_engine::device::Request;
-
 use crate::oracle::finding::{Check, Finding};
+use crate::oracle::medium::{Medium, Request};
 use crate::oracle::program::{Op, Program};
 use crate::oracle::reference::Reference;
 use crate::oracle::session::{Session, Tally};
@@ -12,7 +11,7 @@ pub(super) struct Recorded {
     pub(super) requests: Vec<Request>,
     /// By `from`, rising: from so many requests on this is what a crash may leave.
     pub(super) promises: Vec<Promised>,
-    pub(super) blocks: u64,
+    pub(super) disk: DiskKind,
 }
 
 pub(super) struct Promised {
@@ -21,6 +20,14 @@ pub(super) struct Promised {
 }
 
 impl Recorded {
+    /// An empty medium that goes through the run's states as the requests are applied to it.
+    pub(super) fn twin(&self) -> Medium {
+        let Some(medium) = Medium::new(self.disk) else {
+            unreachable!("what has no medium is not recorded");
+        };
+        medium
+    }
+
     /// The promise in force after so many requests.
     pub(super) fn promise(&self, after: usize) -> &Reference {
         let in_force = self.promises.iter().rev().find(|p| p.from <= after);
@@ -30,17 +37,18 @@ impl Recorded {
 
 /// Runs the program on a recording device. Its own crashes and failures are left out: all power cuts are tried anyway.
 pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded, Tally), Finding> {
-    let DiskKind::Blocks(blocks) = engine.disk() else {
+    let disk = engine.disk();
+    if disk == DiskKind::Folder {
         return Err(Finding {
             check: Check::Error,
             operation: None,
             what: "record a run".into(),
-            expected: "an engine on blocks".into(),
+            expected: "an engine on blocks or in persistent memory".into(),
             found: "one that keeps its files itself".into(),
         });
-    };
+    }
     let mut session = Session::start_recorded(engine, program)?;
-    let done = |session: &Session<'_>| session.device().map_or(0, |d| d.requests()) as usize;
+    let done = |session: &Session<'_>| session.medium().map_or(0, |m| m.requests()) as usize;
     let mut promises = vec![Promised {
         from: 0,
         reference: session.reference().clone(),
@@ -72,11 +80,11 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
             });
         }
     }
-    let recording = session.device().map(|device| device.take_recording());
+    let recording = session.medium().map(|medium| medium.take_recording());
     let recorded = Recorded {
         requests: recording.unwrap_or_default(),
         promises,
-        blocks,
+        disk,
     };
     Ok((recorded, session.end()))
 }

@@ -1,0 +1,71 @@
+//! Persistent memory: 64-byte lines that are stored, written back and fenced.
+//!
+//! ```text
+//! store ─▶ CPU cache ──clwb──▶ on its way ──fence──▶ persistent
+//! ntstore ─────────────────▶ on its way
+//! ```
+//!
+//! The contract a [`PmDevice`] gives, and all of it:
+//!
+//! - A load returns what was last stored, persistent or not.
+//! - A store of eight aligned bytes (a word) is atomic; so is one of a part of a word. A longer one is a store of each word that it touches.
+//! - A stored word may become persistent at once, as the CPU evicts lines when it likes, and does so at the latest at the first
+//!   [`PmDevice::fence`] after a write-back of its line. In between a crash may leave any value that the word has had since it was last
+//!   known to be persistent, whatever it leaves of the words beside it: words of one line are in no order, either.
+//! - What is stored after a write-back is in doubt until it is written back itself, even if it is the same word.
+//!
+//! Today's processors give a little more: stores to one line reach the medium in program order. An engine that leans on that is refused
+//! here.
+
+mod doubt;
+mod image;
+mod mem;
+
+pub use image::PmImage;
+pub use mem::{MemPm, PmRequest};
+
+use super::DeviceError;
+
+/// Bytes in a cache line, the unit of write-back.
+pub const LINE_SIZE: usize = 64;
+
+/// Bytes that are stored at once or not at all, if they are aligned.
+pub const WORD_SIZE: usize = 8;
+
+/// A byte-addressable persistent device. Shared by threads.
+pub trait PmDevice: Send + Sync {
+    /// Size in bytes; a multiple of [`LINE_SIZE`].
+    fn len(&self) -> u64;
+
+    /// Whether the device has no bytes at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads `buf.len()` bytes from `offset` on, as last stored, persistent or not.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the range lies outside the device.
+    fn load(&self, offset: u64, buf: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Stores into the CPU cache.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the range lies outside the device.
+    fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Starts writing back the line that holds `offset`.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if `offset` lies outside the device.
+    fn clwb(&self, offset: u64) -> Result<(), DeviceError>;
+
+    /// Stores past the cache; persistent after the next fence.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the range lies outside the device.
+    fn ntstore(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Returns when all write-backs and non-temporal stores that were started are persistent.
+    fn fence(&self);
+}
