@@ -79,8 +79,6 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("clean-after-write", "oracle"),
     // BUGS C6, in threads: a page is evicted whose newest image is in a batch that is not written yet.
     ("evict-picked-page", "oracle"),
-    // BUGS C2: the frame is latched, and not asked whose page is in it by now.
-    ("frame-unchecked", "oracle"),
 ];
 
 /// Changes that no check may object to, for they change nothing that was promised.

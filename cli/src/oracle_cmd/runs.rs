@@ -182,7 +182,7 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
     let Some(wrong) = report.wrong else {
         return;
     };
-    row.finding = wrong.finding();
+    row.finding = wrong.findings().next();
     row.history = Some((plan.seed.wrapping_add(wrong.number), wrong.history));
 }
 

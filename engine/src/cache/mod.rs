@@ -20,7 +20,6 @@ pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
 
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
-use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
 use crate::pages::{Found, PageStore};
 use crate::sync::Mutex;
@@ -122,7 +121,7 @@ impl Cache {
                 at => {
                     let frame = &self.frames[(at - FIRST_FRAME) as usize];
                     let data = frame.latch.read();
-                    if data.page == Some(page) || mutation::on("frame-unchecked") {
+                    if data.page == Some(page) {
                         self.count_access(frame, loaded);
                         return Ok(Fix::Got(ReadGuard::new(data)));
                     }
@@ -147,7 +146,7 @@ impl Cache {
                 at => {
                     let frame = &self.frames[(at - FIRST_FRAME) as usize];
                     let data = frame.latch.write();
-                    if data.page == Some(page) || mutation::on("frame-unchecked") {
+                    if data.page == Some(page) {
                         self.count_access(frame, loaded);
                         return Ok(Fix::Got(WriteGuard::new(data, frame, at - FIRST_FRAME)));
                     }

@@ -177,6 +177,8 @@ pub struct Session<'e> {
     newest: Lsn,
     /// Something was told to fail since the store was opened.
     armed: bool,
+    /// An operation has failed with the power on: whatever is wrong from then on, however often the store was opened since, may come of that.
+    has_failed: bool,
     tally: Tally,
     buffer: Vec<u8>,
 }
@@ -241,6 +243,7 @@ impl<'e> Session<'e> {
             reference: Reference::new(program),
             newest: Lsn(0),
             armed: false,
+            has_failed: false,
             tally: Tally::default(),
             buffer: Vec::new(),
         };
@@ -386,6 +389,7 @@ impl<'e> Session<'e> {
         if cut {
             return self.reopen(at, Some(Keep::Seeded(at as u64)));
         }
+        self.has_failed = true;
         Ok(())
     }
 
@@ -631,6 +635,7 @@ impl<'e> Session<'e> {
     /// Which check a store fails that was opened again and is not right.
     fn reopening(&self, cut: bool) -> Check {
         match (cut, self.armed) {
+            _ if self.has_failed => Check::InjectedFailure,
             (true, _) => Check::Crash,
             (false, true) => Check::InjectedFailure,
             (false, false) => Check::Reference,

@@ -169,11 +169,10 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    /// The plainest finding, in the words that all modes share.
-    #[must_use]
-    pub fn finding(&self) -> Option<super::Finding> {
+    /// What was found, the plainest first, in the words that all modes share.
+    pub fn findings(&self) -> impl Iterator<Item = super::Finding> {
         let what = format!("history {}, {:?}", self.number, self.shape);
-        self.findings.first().map(|found| found.in_words(&what))
+        (self.findings.iter()).map(move |found| found.in_words(&what))
     }
 }
 
