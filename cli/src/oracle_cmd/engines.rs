@@ -8,24 +8,12 @@ use crate::failure::Failure;
 /// Those of other people that could be in a build.
 const FOREIGN: [&str; 5] = ["bf-tree", "fjall", "heed", "redb", "sled"];
 
-#[cfg(any(
-    feature = "bf-tree",
-    feature = "fjall",
-    feature = "heed",
-    feature = "redb",
-    feature = "sled"
-))]
+#[cfg(feature = "adapters")]
 fn foreign(name: &str) -> Option<Box<dyn Engine>> {
     treering_adapters::engine(name)
 }
 
-#[cfg(not(any(
-    feature = "bf-tree",
-    feature = "fjall",
-    feature = "heed",
-    feature = "redb",
-    feature = "sled"
-)))]
+#[cfg(not(feature = "adapters"))]
 fn foreign(_: &str) -> Option<Box<dyn Engine>> {
     None
 }

@@ -17,13 +17,7 @@
 
 #[cfg(feature = "bf-tree")]
 mod bf_tree;
-#[cfg(any(
-    feature = "bf-tree",
-    feature = "fjall",
-    feature = "heed",
-    feature = "redb",
-    feature = "sled"
-))]
+#[cfg(feature = "any")]
 // Each engine uses a part of it.
 #[cfg_attr(not(feature = "all"), allow(dead_code))]
 mod common;

@@ -32,6 +32,11 @@ impl Random {
         ((u128::from(self.word()) * u128::from(end)) >> 64) as u64
     }
 
+    /// Once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
     /// Whether an event of `percent` in a hundred happens.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent

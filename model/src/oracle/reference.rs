@@ -246,6 +246,7 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oracle::value::value;
     use proptest::prelude::*;
 
     fn program(keys: usize) -> Program {

@@ -87,10 +87,12 @@ impl Workload {
         };
         let mut keys: Vec<Key> = names
             .into_iter()
-            .filter(|key| key.len() <= limits.max_key)
-            .map(Key::from)
+            // What tells keys apart comes last; so an engine of short keys has keys, too, if fewer.
+            .map(|key| Key::from(&key[key.len().saturating_sub(limits.max_key)..]))
+            .filter(|key| limits.empty_key || !key.is_empty())
             .collect();
         keys.sort_unstable();
+        keys.dedup();
         let longest_key = keys.iter().map(|key| key.len()).max().unwrap_or(0);
         let fits = limits.max_record.saturating_sub(longest_key);
         let phase = match shape {
@@ -189,6 +191,23 @@ mod tests {
             empty_key: true,
         };
         assert_eq!(prefixes(limits).len(), 127);
+    }
+
+    #[test]
+    fn an_engine_of_short_keys_has_keys_of_every_shape() {
+        for max_key in [1, 2, 6, 24] {
+            let limits = Limits {
+                max_key,
+                max_record: 999,
+                empty_key: false,
+            };
+            for shape in Shape::ALL {
+                let work = Workload::new(shape, limits, DiskKind::Folder, 4);
+                let fit = |key: &Key| (1..=max_key).contains(&key.len());
+                assert!(work.keys().len() > 1, "{shape:?}, {max_key} bytes");
+                assert!(work.keys().iter().all(fit), "{shape:?}, {max_key} bytes");
+            }
+        }
     }
 
     #[test]

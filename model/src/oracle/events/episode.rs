@@ -9,8 +9,8 @@ use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{Kv, Lsn, Result, Store, Survey, Task, survey};
 
 use super::record::{Entry, Heard, Recorder, on_behalf_of};
-use super::rng::Rng;
 use super::setup::Setup;
+use crate::oracle::random::Random;
 use crate::oracle::value;
 
 /// Clients of an episode.
@@ -61,7 +61,7 @@ enum Opened {
 pub struct Episode<'a> {
     setup: &'a Setup,
     length: Length,
-    rng: Rng,
+    rng: Random,
     device: Arc<CrashDevice>,
     recorder: Arc<Recorder>,
     clients: [Client; CLIENTS as usize],
@@ -78,7 +78,7 @@ impl<'a> Episode<'a> {
         Episode {
             setup,
             length,
-            rng: Rng(seed),
+            rng: Random::new(seed),
             device: setup.device(),
             recorder: Arc::default(),
             clients: [Client::Idle; CLIENTS as usize],
@@ -132,7 +132,7 @@ impl<'a> Episode<'a> {
 
     /// What will go wrong in this life, if anything.
     fn set_fate(&mut self) {
-        let seed = self.rng.number();
+        let seed = self.rng.word();
         match self.rng.below(8) {
             0 => self.device.fail_flush_in(self.rng.below(30)),
             1 => self.fail_write(60),
@@ -158,7 +158,7 @@ impl<'a> Episode<'a> {
 
     fn end(&mut self) -> End {
         if self.doomed || self.rng.one_in(2) {
-            return End::Power(self.device.crash_seeded(self.rng.number()));
+            return End::Power(self.device.crash_seeded(self.rng.word()));
         }
         End::Process
     }
@@ -184,7 +184,7 @@ impl<'a> Episode<'a> {
 
     /// Opens the store; it may fail, or the power go on the way.
     fn reopen(&mut self) -> Opened {
-        let seed = self.rng.number();
+        let seed = self.rng.word();
         match self.rng.below(12) {
             0 => self.device.fail_flush_in(self.rng.below(8)),
             1 => self.fail_write(20),

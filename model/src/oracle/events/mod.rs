@@ -59,7 +59,6 @@ pub mod episode;
 pub mod judge;
 mod power;
 pub mod record;
-pub mod rng;
 pub mod scale;
 pub mod setup;
 mod steps;
@@ -74,8 +73,8 @@ use self::episode::Episode;
 pub use self::episode::Length;
 pub use self::judge::{Judge, Refusal, Tally};
 pub use self::record::{Entry, Heard, Recorder};
-use self::rng::Rng;
 pub use self::setup::{Setup, Variant};
+use super::random::Random;
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +168,7 @@ pub fn setups(variant: Variant) -> Result<Vec<Setup>> {
 /// As [`run`].
 pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result<Report> {
     let began = Instant::now();
-    let mut seeds = Rng(seed);
+    let mut seeds = Random::new(seed);
     let mut report = Report::default();
     loop {
         let over = match budget {
@@ -180,7 +179,7 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
         if over || report.refusal.is_some() {
             return Ok(report);
         }
-        let seed = seeds.number();
+        let seed = seeds.word();
         let setup = &setups[report.episodes as usize % setups.len()];
         report.episodes += 1;
         let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed)?;

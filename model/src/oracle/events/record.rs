@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use treering_engine::Survey;
 
-use super::rng::Rng;
+use crate::oracle::random::Random;
 use treering_engine::device::{CrashDevice, Image};
 use treering_engine::events::{Event, Observer};
 use treering_engine::sync::Mutex;
@@ -157,7 +157,7 @@ struct State {
     /// What the trap's crash left; nothing is heard any more.
     image: Option<Image>,
     /// Where whoever is heard waits a little, for others to come in between; none: nobody does.
-    dawdle: Option<Rng>,
+    dawdle: Option<Random>,
 }
 
 /// Hears an engine. The order of entries is the order in which things happened.
@@ -174,7 +174,7 @@ impl Recorder {
 
     /// From now on whoever is heard sometimes waits a little, under whatever latch it holds: threads then meet in more ways.
     pub fn dawdle(&self, seed: u64) {
-        self.state.lock().dawdle = Some(Rng(seed));
+        self.state.lock().dawdle = Some(Random::new(seed));
     }
 
     /// A client asks for a write; returns the number of the write, which is its version.

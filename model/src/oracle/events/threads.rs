@@ -12,8 +12,8 @@ use treering_engine::{Kv, Result, Store, Task, survey};
 
 use super::episode::CLIENTS;
 use super::record::{Entry, Heard, Recorder, on_behalf_of};
-use super::rng::Rng;
 use super::setup::Setup;
+use crate::oracle::random::Random;
 use crate::oracle::value;
 
 /// Operations of each client in a life.
@@ -25,18 +25,18 @@ const LIVES: u64 = 2;
 /// # Errors
 /// The engine's own; there should be none.
 pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let mut device = setup.device();
     let recorder: Arc<Recorder> = Arc::default();
     let mut store = setup.begin(&device, &recorder)?;
-    recorder.dawdle(rng.number());
+    recorder.dawdle(rng.word());
     for _ in 0..LIVES {
         live(setup, &store, &recorder, &mut rng)?;
         drop(store);
         let heard = if rng.one_in(3) {
             Heard::Restarted(Arc::new(survey(device.clone())?))
         } else {
-            device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.number())));
+            device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.word())));
             Heard::Crashed(Arc::new(survey(device.clone())?))
         };
         recorder.hear(None, heard);
@@ -51,14 +51,14 @@ pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) 
     Ok(())
 }
 
-fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Rng) -> Result<()> {
+fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Random) -> Result<()> {
     let done = &AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let pump_rng = Rng(rng.number());
+        let pump_rng = Random::new(rng.word());
         let pump = scope.spawn(move || pump(store, pump_rng, done));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|c| {
-                let rng = Rng(rng.number());
+                let rng = Random::new(rng.word());
                 scope.spawn(move || client(setup, store, recorder, c, rng))
             })
             .collect();
@@ -73,7 +73,7 @@ fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Rng) -> Res
     })
 }
 
-fn pump(store: &Store, mut rng: Rng, done: &AtomicBool) -> Result<()> {
+fn pump(store: &Store, mut rng: Random, done: &AtomicBool) -> Result<()> {
     while !done.load(Ordering::Acquire) {
         match rng.below(8) {
             0 => drop(store.pump(Task::WriteBack)?),
@@ -85,7 +85,7 @@ fn pump(store: &Store, mut rng: Rng, done: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-fn client(setup: &Setup, store: &Store, recorder: &Recorder, c: u8, mut rng: Rng) -> Result<()> {
+fn client(setup: &Setup, store: &Store, recorder: &Recorder, c: u8, mut rng: Random) -> Result<()> {
     let mut bytes = Vec::new();
     for n in 0..OPERATIONS {
         let key = rng.below(setup.keys.len() as u64) as u8;
