@@ -6,6 +6,7 @@
 pub mod device;
 pub mod events;
 pub mod index;
+pub mod mapping;
 pub mod node;
 pub mod sync;
 pub mod wal;
