@@ -8,6 +8,7 @@ pub mod events;
 pub mod index;
 pub mod mapping;
 pub mod node;
+pub mod ring;
 pub mod sync;
 pub mod wal;
 
