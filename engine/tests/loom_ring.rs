@@ -79,7 +79,7 @@ impl Tree {
     fn put_for_sure(&self, n: u64, len: usize, fill: u8) {
         while let Err(full) = self.put(n, len, fill) {
             let merge = |page, bytes: &mut [u8]| self.merge(page, bytes);
-            let Ok(_) = self.ring.make_room(full, merge);
+            let Ok(_) = self.ring.make_room(full.short, merge);
         }
     }
 

@@ -134,7 +134,7 @@ impl Model {
             Ok(leaf(fill.into()))
         };
         match full {
-            Some(full) => ring.make_room(full, merge).map(|made| made > 0),
+            Some(full) => ring.make_room(full.short, merge).map(|made| made > 0),
             None => ring.evict(merge).map(|e| e != Eviction::Empty),
         }
     }
@@ -337,13 +337,13 @@ fn what_lies_before_the_physical_end_is_padded_and_passed() {
         "Pad needs room for the block"
     );
     assert_eq!(full.short, 1280 + 1408 - 1280);
-    ring.make_room(full, forget).expect("no failure");
+    ring.make_room(full.short, forget).expect("no failure");
     put(&ring, pages[2], 1400, 1).expect("there is room");
     assert_eq!(ring.stats().padding_bytes, 1280);
     let census = ring.audit().expect("sound");
     assert_eq!((census.tombstone, census.ready), (1280, 2 * 1408));
     let full = put(&ring, pages[3], 1400, 1).expect_err("no room");
-    ring.make_room(full, forget).expect("no failure");
+    ring.make_room(full.short, forget).expect("no failure");
     assert_eq!(ring.audit().expect("sound").pages.len(), 1);
 }
 
@@ -372,7 +372,7 @@ fn a_failed_merge_changes_nothing_and_its_page_is_the_next_victim() {
     }
     let full = put(&ring, pages[8], 504, 8).expect_err("no room");
     for _ in 0..3 {
-        let failed = ring.make_room(full, |page, bytes| {
+        let failed = ring.make_room(full.short, |page, bytes| {
             assert_eq!((page, bytes[0]), (pages[0], 0));
             Err::<LeafAddress, _>("EIO")
         });
@@ -383,7 +383,7 @@ fn a_failed_merge_changes_nothing_and_its_page_is_the_next_victim() {
             Some(&[0; 504][..])
         );
     }
-    assert_eq!(ring.make_room(full, forget), Ok(512));
+    assert_eq!(ring.make_room(full.short, forget), Ok(512));
     put(&ring, pages[8], 504, 8).expect("there is room");
     assert_eq!(ring.stats().failed_evictions, 3);
 }

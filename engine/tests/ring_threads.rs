@@ -82,7 +82,7 @@ impl Tree {
     }
 
     fn make_room(&self, full: Full, rng: &mut SmallRng) {
-        _ = self.ring.make_room(full, |_, bytes| {
+        _ = self.ring.make_room(full.short, |_, bytes| {
             let fails = rng.random_range(0..16) == 0;
             self.merge(bytes, fails)
         });

@@ -72,18 +72,23 @@ pub(crate) enum Place {
 const BLOCK: u64 = 1 << (ADDRESS_BITS - 1);
 
 impl Place {
+    /// The bits of `Place::Free`.
+    pub(crate) const FREE_BITS: u64 = 0;
+
     /// The 48 bits of the drawing.
+    #[inline]
     pub(crate) fn bits(self) -> u64 {
         match self {
-            Place::Free => 0,
+            Place::Free => Self::FREE_BITS,
             Place::Leaf(LeafAddress(leaf)) => leaf + 1,
             Place::Block(offset) => BLOCK | (offset / 8),
         }
     }
 
+    #[inline]
     pub(crate) fn of(bits: u64) -> Self {
         match bits {
-            0 => Place::Free,
+            Self::FREE_BITS => Place::Free,
             leaf if leaf & BLOCK == 0 => Place::Leaf(LeafAddress(leaf - 1)),
             block => Place::Block((block & !BLOCK) * 8),
         }

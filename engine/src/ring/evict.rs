@@ -18,7 +18,7 @@
 //!
 //! Claim, pass and the waits are under the ring's mutex and its condition variable: a thread behind another one's I/O sleeps.
 
-use super::guard::{Exclusive, Full, Locked};
+use super::guard::{Exclusive, Locked};
 use super::header::State;
 use super::space::{Dead, Space};
 use super::{Event, Ring, held};
@@ -71,20 +71,23 @@ enum Look {
 }
 
 impl Ring {
-    /// Evicts until the head has been moved as far as `full` lacks, or there is nothing left to evict; the caller holds no page. Then
-    /// the caller begins its operation anew: what it read before may have changed, and others may have taken the room.
+    /// Evicts blocks of `bytes` together, or all that there is to evict; the caller holds no page. Then the caller begins its operation
+    /// anew: what it read before may have changed, and others may have taken the room.
+    ///
+    /// [`Full::short`](super::Full::short) is the least that helps. A few KiB more than that cost a large ring nothing, and the allocations
+    /// after this one then succeed at once.
     ///
     /// # Errors
     /// As [`Ring::evict`].
     pub fn make_room<E>(
         &self,
-        full: Full,
+        bytes: u64,
         mut merge: impl FnMut(PageId, &mut [u8]) -> Result<LeafAddress, E>,
     ) -> Result<u64, E> {
         let mut made = 0;
-        while made < full.short {
+        while made < bytes {
             match self.evict(&mut merge)? {
-                Eviction::Block(bytes) => made += bytes,
+                Eviction::Block(evicted) => made += evicted,
                 Eviction::ByOthers | Eviction::Empty => break,
             }
         }

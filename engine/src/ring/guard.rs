@@ -59,7 +59,8 @@ pub(super) struct Locked<'a> {
     ring: &'a Ring,
     page: PageId,
     word: &'a Word,
-    place: Place,
+    /// The address in the word: a [`Place`], which is taken apart when it is asked for.
+    bits: u64,
     /// Neither sent nor shared: see `held`.
     here: PhantomData<*const ()>,
 }
@@ -72,14 +73,24 @@ impl<'a> Locked<'a> {
             ring,
             page,
             word,
-            place: Place::of(bits),
+            bits,
             here: PhantomData,
         }
     }
 
     #[inline]
+    fn place(&self) -> Place {
+        Place::of(self.bits)
+    }
+
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.bits == Place::FREE_BITS
+    }
+
+    #[inline]
     fn block(&self) -> Option<Block<'a>> {
-        match self.place {
+        match self.place() {
             // SAFETY: the page's word, read under its lock, points at a block of its own, and nobody frees or evicts that
             // without the lock.
             Place::Block(at) => Some(unsafe { self.ring.region.block(at) }),
@@ -88,7 +99,7 @@ impl<'a> Locked<'a> {
     }
 
     fn leaf(&self) -> Option<LeafAddress> {
-        match self.place {
+        match self.place() {
             Place::Leaf(leaf) => Some(leaf),
             Place::Free | Place::Block(_) => None,
         }
@@ -105,7 +116,7 @@ impl<'a> Locked<'a> {
 
     #[inline]
     fn near_head(&self) -> bool {
-        match self.place {
+        match self.place() {
             Place::Block(at) => self.ring.near_head(self.page, at),
             Place::Free | Place::Leaf(_) => false,
         }
@@ -119,7 +130,7 @@ impl<'a> Shared<'a> {
     #[inline]
     pub(super) fn new(locked: Locked<'a>) -> Result<Self, PageError> {
         let shared = Self(locked);
-        if shared.0.place == Place::Free {
+        if shared.0.is_free() {
             let page = shared.0.page;
             return Err(PageError::Unknown { page });
         }
@@ -133,6 +144,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Where the leaf is, of a page without a mini-page; with one, the tree keeps that in the mini-page.
+    #[inline]
     #[must_use]
     pub fn leaf(&self) -> Option<LeafAddress> {
         self.0.leaf()
@@ -181,7 +193,7 @@ impl<'a> Exclusive<'a> {
     #[inline]
     pub(super) fn new(locked: Locked<'a>) -> Result<Self, PageError> {
         let exclusive = Self(locked);
-        if exclusive.0.place == Place::Free {
+        if exclusive.0.is_free() {
             let page = exclusive.0.page;
             return Err(PageError::Unknown { page });
         }
@@ -200,12 +212,14 @@ impl<'a> Exclusive<'a> {
     }
 
     /// Where the leaf is, of a page without a mini-page.
+    #[inline]
     #[must_use]
     pub fn leaf(&self) -> Option<LeafAddress> {
         self.0.leaf()
     }
 
     /// The mini-page.
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.0.bytes()
@@ -229,7 +243,7 @@ impl<'a> Exclusive<'a> {
     }
 
     pub(super) fn points_at(&self, at: u64) -> bool {
-        self.0.place == Place::Block(at)
+        self.0.place() == Place::Block(at)
     }
 
     /// A block for a mini-page of at least `len` bytes, to take the place of the one that the page has, if any.
@@ -237,16 +251,14 @@ impl<'a> Exclusive<'a> {
     /// # Errors
     /// [`NoBlock`] has the guard, which must be given back before making room, if [`Full`] is why; else no class holds `len` bytes.
     pub fn allocate(self, len: usize) -> Result<Fresh<'a>, NoBlock<'a>> {
-        let Locked {
-            ring, page, place, ..
-        } = self.0;
+        let Locked { ring, page, .. } = self.0;
         let Some(class) = ring.class_for(len) else {
             let largest = ring.classes.last().map_or(0, |f| (f - HEADER) as usize);
             let why = AllocateError::TooLarge { len, largest };
             return Err(NoBlock { page: self, why });
         };
         let footprint = ring.classes[class];
-        let old = match place {
+        let old = match self.0.place() {
             Place::Block(at) => Some(at),
             Place::Free | Place::Leaf(_) => None,
         };
@@ -293,9 +305,9 @@ impl<'a> Exclusive<'a> {
         let Locked {
             ring, page, word, ..
         } = self.0;
-        let old = mem::replace(&mut self.0.place, place);
-        word.redirect(old.bits(), place.bits());
-        if let Place::Block(at) = old {
+        let old = mem::replace(&mut self.0.bits, place.bits());
+        word.redirect(old, place.bits());
+        if let Place::Block(at) = Place::of(old) {
             ring.hook.tell(|| Event::Discarded { page, at });
             ring.free(page, at);
         }
@@ -303,10 +315,10 @@ impl<'a> Exclusive<'a> {
 
     /// The page's leaf is `leaf` and its lock is free, both at once (CircularBuffer 6); its block is the caller's, who claimed it.
     pub(super) fn unmap(self, leaf: LeafAddress) {
-        let Locked { word, place, .. } = self.0;
+        let Locked { word, bits, .. } = self.0;
         mem::forget(self);
         held::one_less();
-        word.unlock(place.bits(), Place::Leaf(leaf).bits());
+        word.unlock(bits, Place::Leaf(leaf).bits());
     }
 
     /// The page locked to read; nobody changes it in between.
@@ -323,8 +335,7 @@ impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
         held::one_less();
-        let bits = self.0.place.bits();
-        self.0.word.unlock(bits, bits);
+        self.0.word.unlock(self.0.bits, self.0.bits);
     }
 }
 
@@ -387,15 +398,15 @@ impl<'a> Fresh<'a> {
             footprint,
             ..
         } = block;
-        let new = Place::Block(at);
-        let old = mem::replace(&mut page.0.place, new);
+        let new = Place::Block(at).bits();
+        let old = mem::replace(&mut page.0.bits, new);
         block
             .block
             .set_header(Header::new(State::Ready, footprint, id));
-        page.0.word.redirect(old.bits(), new.bits());
+        page.0.word.redirect(old, new);
         mem::forget(block);
         ring.hook.tell(|| Event::Published { page: id, at });
-        if let Place::Block(old) = old {
+        if let Place::Block(old) = Place::of(old) {
             ring.free(id, old);
         }
         page
