@@ -11,6 +11,7 @@
 //! | [`Published`](Event::Published) | `Copy`, `Publish` | under the page's lock |
 //! | [`Freed`](Event::Freed) | `Deallocate` | under both |
 //! | [`Claimed`](Event::Claimed) | `Claim`; of a claim given back: none, another thread goes on with it | under the ring's mutex |
+//! | [`Retried`](Event::Retried) | `Retry` | under the ring's mutex |
 //! | [`Skipped`](Event::Skipped), [`Unlisted`](Event::Unlisted) | `Skip`, `Unlist` | under the ring's mutex |
 //! | [`VictimLocked`](Event::VictimLocked) | `FindPage`, `LockVictim`, that found its victim | under the page's lock |
 //! | [`VictimMoved`](Event::VictimMoved) | `FindPage`, `LockVictim`, that did not | under the page's lock |
@@ -24,7 +25,7 @@
 //! things happened. For `Looked` this takes the mutex, which the ring does not do without an observer: there the answer may be older
 //! than the last allocation, and nothing depends on it but how long a mini-page stays.
 //!
-//! `LockPage`, `Read`, `Write`, `Return`, `Call` and `Retry` are the callers', who know what they lock a page for.
+//! `Call`, `LockPage`, `Read`, `Write` and `Return` are the callers', who know what they lock a page for.
 //!
 //! Pointers are the spec's: offsets in the ring. Without an observer the cost is one branch on a field that is never written.
 
@@ -60,6 +61,8 @@ pub enum Event {
     Discarded { page: PageId, at: u64 },
     /// Somebody will evict the block.
     Claimed { at: u64, bytes: u64, again: bool },
+    /// There is nothing to evict.
+    Retried,
     /// The claimed block is a tombstone: nothing to evict.
     Skipped { at: u64 },
     /// The claimed block was on a free list, and no longer is.

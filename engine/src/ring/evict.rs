@@ -151,6 +151,7 @@ impl Ring {
         }
         let head = space.head;
         if head == space.tail {
+            self.hook.tell(|| Event::Retried);
             return Begun::Over(Eviction::Empty);
         }
         // All is claimed by others (`Retry`): they will move the head, or give a claim back.
