@@ -2,6 +2,7 @@
 
 use treering_model::oracle::events::ring::{Report, run};
 
+/// Together more than a million events.
 fn accepted(clients: u8, seed: u64, events: u64) -> Report {
     let report = run(clients, seed, events);
     if let Some((episode, refusal)) = &report.refusal {
@@ -41,7 +42,7 @@ const ALONE: [&str; 24] = [
 
 #[test]
 fn one_client_is_accepted_event_by_event() {
-    let report = accepted(1, 1, 100_000);
+    let report = accepted(1, 1, 500_000);
     for label in ALONE {
         assert!(
             report.tally.taken.contains_key(label),
@@ -53,7 +54,7 @@ fn one_client_is_accepted_event_by_event() {
 #[test]
 fn threads_are_accepted_too() {
     for clients in [2, 4, 8] {
-        let report = accepted(clients, 2, 50_000);
+        let report = accepted(clients, 2, 200_000);
         for label in ALONE {
             assert!(
                 report.tally.taken.contains_key(label),

@@ -296,14 +296,20 @@ fn put(guard: &mut Exclusive<'_>, value: u8) {
 }
 
 /// Runs an episode and judges it.
+///
+/// # Panics
+/// The ring did, and nothing that it had told before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
     let tree = Tree::new(episode);
-    std::thread::scope(|scope| {
-        for client in 0..episode.clients {
+    let panicked = std::thread::scope(|scope| {
+        let run = |client| {
             let tree = &tree;
-            scope.spawn(move || tree.run(client, episode));
-        }
+            scope.spawn(move || tree.run(client, episode))
+        };
+        let threads: Vec<_> = (0..episode.clients).map(run).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().err());
+        ends.fold(None, |first, end| first.or(end))
     });
     let near = u32::from(episode.capacity) * u32::from(episode.percent) / 100;
     let in_place = episode.capacity - near as u8;
@@ -317,5 +323,8 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
     let mut judge = Judge::new(episode.clients.into(), mirror, UNIT as u64);
     let entries = std::mem::take(&mut tree.recorder.0.lock().0);
     let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
+    if let (None, Some(panicked)) = (&refusal, panicked) {
+        std::panic::resume_unwind(panicked);
+    }
     (judge.tally().clone(), refusal)
 }
