@@ -171,24 +171,41 @@ pub enum Event {
     Opened,
 }
 
-/// Is told what a store does, by whatever thread does it.
-pub trait Observer: Send + Sync {
+/// Is told what a store does, by whatever thread does it; or what a part does that has events of its own ([`crate::ring::Event`]).
+pub trait Observer<E = Event>: Send + Sync {
     /// Something happened.
-    fn event(&self, event: Event);
+    fn event(&self, event: E);
 }
 
 /// An observer, or none.
-#[derive(Clone, Default)]
-pub(crate) struct Hook(Option<Arc<dyn Observer>>);
+pub(crate) struct Hook<E = Event>(Option<Arc<dyn Observer<E>>>);
 
-impl Hook {
-    pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Hook {
+impl<E> Clone for Hook<E> {
+    fn clone(&self) -> Self {
+        Hook(self.0.clone())
+    }
+}
+
+impl<E> Default for Hook<E> {
+    fn default() -> Self {
+        Hook(None)
+    }
+}
+
+impl<E> Hook<E> {
+    pub(crate) fn new(observer: Option<Arc<dyn Observer<E>>>) -> Self {
         Hook(observer)
+    }
+
+    /// Whether anybody listens.
+    #[inline]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Tells the observer, if there is one; the event is not made otherwise.
     #[inline]
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn tell(&self, event: impl FnOnce() -> E) {
         if let Some(observer) = &self.0 {
             tell(&**observer, event());
         }
@@ -196,6 +213,6 @@ impl Hook {
 }
 
 #[cold]
-fn tell(observer: &dyn Observer, event: Event) {
+fn tell<E>(observer: &dyn Observer<E>, event: E) {
     observer.event(event);
 }

@@ -6,7 +6,9 @@
 pub mod device;
 pub mod events;
 pub mod index;
+pub mod mapping;
 pub mod node;
+pub mod ring;
 pub mod sync;
 pub mod wal;
 

@@ -47,6 +47,21 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("restart-trusts-table", "store_restart"),
     // BUGS L1: the end of a flush wakes nobody.
     ("log-sleeps-through", "loom_wal"),
+    // The ring's, with the names of specs/circular_buffer/MCCircularBuffer_*.cfg. Findings 2 and 3 of the paper, as published.
+    ("ring-listed-block-passed", "ring_model"),
+    ("ring-no-padding", "ring_model"),
+    // A popped block stays on its free list.
+    ("ring-pop-unchecked", "ring_model"),
+    // Whoever is done with its block moves the head, whatever is before.
+    ("ring-head-out-of-order", "loom_ring"),
+    // The head passes a mini-page that its page still points at.
+    ("ring-evicted-before-unmapped", "loom_ring"),
+    // An evictor takes what the header says for what the page's word says.
+    ("ring-victim-unchecked", "loom_ring"),
+    // BUGS L1: the head moves and wakes nobody.
+    ("ring-lost-wake-up", "loom_ring"),
+    // A reader becomes the writer beside another one.
+    ("ring-writer-ignores-readers", "loom_ring"),
     // BUGS S1: keys whose first bytes are equal are taken for equal.
     ("equal-heads-equal-keys", "store_differential"),
     // An update of the same length is taken for one that changes nothing.

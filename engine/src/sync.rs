@@ -174,3 +174,30 @@ mod explored {
 pub use explored::*;
 #[cfg(not(any(loom, shuttle)))]
 pub use plain::*;
+
+/// Waits for something that is near: spins, twice as long each time, then gives the processor away. An explorer yields at once.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    waited: u32,
+}
+
+impl Backoff {
+    /// Spins of up to 2^6 hints; behind them whoever is waited for may need this very processor.
+    const SPINS: u32 = 7;
+
+    /// Nothing waited yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits a little longer than the last time.
+    pub fn wait(&mut self) {
+        if self.waited >= Self::SPINS || cfg!(any(loom, shuttle)) {
+            return yield_now();
+        }
+        for _ in 0..1 << self.waited {
+            hint::spin_loop();
+        }
+        self.waited += 1;
+    }
+}

@@ -4,6 +4,7 @@
 //! [`Mirror::variables`], and that alone is compared with TLC's states. [`wide`] has the same source with room for a real engine.
 
 pub mod circular_buffer;
+mod circular_buffer_room;
 pub mod durable_map;
 pub mod mini_page;
 pub mod wal_recovery;

@@ -46,12 +46,12 @@ fn no_straddle_inv(m: &CircularBuffer, s: &State) -> bool {
 }
 
 fn no_overlap_inv(m: &CircularBuffer, s: &State) -> bool {
-    let (mut once, mut twice, mut used) = (0u16, 0u16, 0u16);
+    let (mut once, mut twice, mut used) = (0u32, 0u32, 0u32);
     for o in 0..m.capacity {
         let cells = ((1 << s.at(o).size) - 1) << o & ((1 << m.capacity) - 1);
         twice |= once & cells;
         once |= cells;
-        used |= u16::from(m.address_of(s, o) < s.tail) << o;
+        used |= u32::from(m.address_of(s, o) < s.tail) << o;
     }
     twice == 0 && once == used
 }

@@ -1,6 +1,6 @@
 //! `RingMemory.tla`: the actions of the buffer itself. Each is `None` where the action is not enabled.
 
-use super::state::{Block, Life, State};
+use super::state::{Block, Life, Set, State};
 use super::{Bug, CircularBuffer};
 
 impl CircularBuffer {
@@ -62,7 +62,7 @@ impl CircularBuffer {
         Some(())
     }
 
-    pub(super) fn listed(&self, s: &State, size: u8) -> u8 {
+    pub(super) fn listed(&self, s: &State, size: u8) -> Set {
         self.class(size).map_or(0, |class| s.free_list[class])
     }
 

@@ -4,6 +4,7 @@
 //! - `memory`: `RingMemory.tla`, where blocks stand and what becomes of them.
 //! - `threads`: what a thread does, step by step, and the mapping table.
 //! - `invariants`: what must hold.
+//! - `unbounded`: the mirror as the judge of an engine's events.
 //!
 //! The wrapper's bounds are here too: addresses forget whole laps (`MCForgotten`), and `MCMayCall` says which client may ask for what.
 
@@ -11,9 +12,11 @@ mod invariants;
 mod memory;
 mod state;
 mod threads;
+pub mod unbounded;
 
 use stateright::{Model, Property};
 
+use super::circular_buffer_room as room;
 use super::{Mirror, listed};
 use crate::{Config, ConfigError, Value};
 use invariants::INVARIANTS;
@@ -177,7 +180,7 @@ impl CircularBuffer {
         self.or_none(offset, Value::int)
     }
 
-    fn client_set(&self, bits: u8) -> Value {
+    fn client_set(&self, bits: state::Set) -> Value {
         let clients = self.clients.iter().enumerate();
         let members = clients.filter(|(c, _)| bits >> c & 1 == 1);
         Value::set(members.map(|(_, client)| client.clone()))
@@ -239,7 +242,7 @@ impl CircularBuffer {
     }
 
     fn free_list_value(&self, state: &State) -> Value {
-        let offsets = |list: u8| (0..self.capacity).filter(move |o| list >> o & 1 == 1);
+        let offsets = |list: state::Set| (0..self.capacity).filter(move |o| list >> o & 1 == 1);
         let lists = state
             .free_list
             .map(|list| Value::set(offsets(list).map(Value::int)));

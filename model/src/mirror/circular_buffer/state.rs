@@ -2,18 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-// Room in a state; a configuration that needs more is refused.
-pub(super) const CLIENTS: usize = 3;
-pub(super) const PAGES: usize = 3;
-pub(super) const UNITS: usize = 6;
-pub(super) const CLASSES: usize = 3;
-
-/// No page, no record, no pointer, no client: `None` of the spec. All numbers fit three bits.
-pub(super) const NONE: u8 = 7;
-/// The result of a read that has not happened yet.
-pub(super) const PENDING: u8 = 6;
-/// The value of a record that is not there. Below are the numbers of `Values`.
-pub(super) const ABSENT: u8 = 5;
+pub(super) use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, Set, UNITS};
 
 /// `States` of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +89,7 @@ pub struct Word {
     /// Who has locked the page to write.
     pub writer: u8,
     /// A bit for each client.
-    pub readers: u8,
+    pub readers: Set,
 }
 
 impl Word {
@@ -257,7 +246,7 @@ pub struct State {
     /// The block that begins at each offset.
     pub block: [Block; UNITS],
     /// For each size class a bit for each offset.
-    pub free_list: [u8; CLASSES],
+    pub free_list: [Set; CLASSES],
     /// The mapping table.
     pub word: [Word; PAGES],
     /// The leaf pages.
@@ -312,12 +301,13 @@ fn pack<const N: usize>(fields: [(u8, u32); N]) -> u64 {
     (fields.into_iter()).fold(0, |word, (field, bits)| word << bits | u64::from(field))
 }
 
-// A few words instead of a hundred fields: hashing is a good part of checking a state.
+// A few words instead of a hundred fields: hashing is a good part of checking a state. In the wide form fields overlap.
 #[allow(clippy::derived_hash_with_manual_eq)]
+#[allow(clippy::unnecessary_cast, reason = "no cast in the wide form")]
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let addresses = [self.head, self.claimed, self.second_chance, self.tail];
-        let lists = self.free_list.map(|list| (list, 8));
+        let lists = self.free_list.map(|list| (list as u8, 8));
         hasher.write_u64(
             u64::from(u32::from_le_bytes(addresses)) << 32
                 | pack(lists) << 8
@@ -332,7 +322,7 @@ impl Hash for State {
                 writer,
                 readers,
             } = self.word[p];
-            let page = [(at, 3), (writer, 3), (readers, 3)];
+            let page = [(at, 3), (writer, 3), (readers as u8, 3)];
             word << 15 | pack(page) << 6 | pack([(self.disk[p], 3), (self.written[p], 3)])
         });
         hasher.write_u64(pages);

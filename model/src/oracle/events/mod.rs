@@ -59,6 +59,7 @@ pub mod episode;
 pub mod judge;
 mod power;
 pub mod record;
+pub mod ring;
 pub mod scale;
 pub mod setup;
 mod steps;

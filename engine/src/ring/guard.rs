@@ -1,0 +1,440 @@
+//! Locks on pages, and the bytes that they open.
+//!
+//! ```text
+//! shared(page) --> Shared --try_upgrade--> Exclusive <-- exclusive(page)
+//!                  bytes()    <--downgrade-- bytes_mut()
+//!                                            allocate(len) --> Fresh --publish--> Exclusive, on the new block
+//!                                               |               |                 (the old one is freed)
+//!                                               v               +---abandon-----> Exclusive, on the old one
+//!                                            NoBlock, Full: give_back, make_room, begin anew
+//! ```
+//!
+//! Grow, create, shrink and copy to the tail are one thing, "a read-copy-update": [`Exclusive::allocate`], fill, [`Fresh::publish`], in the
+//! order copy, publish, free (`BufferThreads.tla`). A guard belongs to the thread that made it.
+//!
+//! Why the slices are sound: a block whose offset stands in a page's word is `Ready` and has that page in its header (`MappedInv`), and the
+//! only ones who free or evict it hold the page's lock alone when they do. So under a shared lock nobody writes, under the
+//! exclusive one nobody else does either; and a `Fresh` block is in no word at all.
+
+use std::marker::PhantomData;
+use std::mem;
+
+use super::header::{HEADER, Header, State};
+use super::region::Block;
+use super::space::Wanted;
+use super::{Event, Ring, held};
+use crate::PageId;
+use crate::mapping::{LeafAddress, PageError, Place, Word};
+
+/// The ring has no block: the caller gives back every page that it holds and calls [`Ring::make_room`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the ring is full: the head must move {short} bytes for a block of {wanted}")]
+#[must_use = "whoever finds the ring full makes room"]
+pub struct Full {
+    /// Bytes of the block, header included.
+    pub wanted: u64,
+    /// How far the head must move before a block like this fits.
+    pub short: u64,
+}
+
+/// An allocation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AllocateError {
+    /// There is no room.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// There never will be.
+    #[error("{len} bytes are more than the largest size class, {largest}")]
+    TooLarge {
+        /// What was asked for.
+        len: usize,
+        /// Payload of the largest class.
+        largest: usize,
+    },
+}
+
+/// What both guards have; they unlock.
+#[derive(Clone, Copy)]
+pub(super) struct Locked<'a> {
+    ring: &'a Ring,
+    page: PageId,
+    word: &'a Word,
+    /// The address in the word: a [`Place`], which is taken apart when it is asked for.
+    bits: u64,
+    /// Neither sent nor shared: see `held`.
+    here: PhantomData<*const ()>,
+}
+
+impl<'a> Locked<'a> {
+    #[inline]
+    pub(super) fn new(ring: &'a Ring, page: PageId, word: &'a Word, bits: u64) -> Self {
+        held::one_more();
+        Self {
+            ring,
+            page,
+            word,
+            bits,
+            here: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn place(&self) -> Place {
+        Place::of(self.bits)
+    }
+
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.bits == Place::FREE_BITS
+    }
+
+    #[inline]
+    fn block(&self) -> Option<Block<'a>> {
+        match self.place() {
+            // SAFETY: the page's word, read under its lock, points at a block of its own, and nobody frees or evicts that
+            // without the lock.
+            Place::Block(at) => Some(unsafe { self.ring.region.block(at) }),
+            Place::Free | Place::Leaf(_) => None,
+        }
+    }
+
+    fn leaf(&self) -> Option<LeafAddress> {
+        match self.place() {
+            Place::Leaf(leaf) => Some(leaf),
+            Place::Free | Place::Block(_) => None,
+        }
+    }
+
+    /// The payload, as long as the guard is borrowed.
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        let block = self.block()?;
+        let footprint = block.known_header().footprint();
+        // SAFETY: the footprint is the header's, and the lock keeps writers out while the guard is borrowed.
+        Some(unsafe { block.bytes(footprint) })
+    }
+
+    #[inline]
+    fn near_head(&self) -> bool {
+        match self.place() {
+            Place::Block(at) => self.ring.near_head(self.page, at),
+            Place::Free | Place::Leaf(_) => false,
+        }
+    }
+}
+
+/// A page locked to read.
+pub struct Shared<'a>(Locked<'a>);
+
+impl<'a> Shared<'a> {
+    #[inline]
+    pub(super) fn new(locked: Locked<'a>) -> Result<Self, PageError> {
+        let shared = Self(locked);
+        if shared.0.is_free() {
+            let page = shared.0.page;
+            return Err(PageError::Unknown { page });
+        }
+        Ok(shared)
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn page(&self) -> PageId {
+        self.0.page
+    }
+
+    /// Where the leaf is, of a page without a mini-page; with one, the tree keeps that in the mini-page.
+    #[inline]
+    #[must_use]
+    pub fn leaf(&self) -> Option<LeafAddress> {
+        self.0.leaf()
+    }
+
+    /// The mini-page.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.0.bytes()
+    }
+
+    /// Whether the mini-page is near the head: who uses it copies it to the tail, if it can (§4.1, §5.5).
+    #[inline]
+    #[must_use]
+    pub fn in_copy_on_access_region(&self) -> bool {
+        self.0.near_head()
+    }
+
+    /// The exclusive lock, if no other reader holds the page.
+    ///
+    /// # Errors
+    /// The guard itself, if one does: leave the copy to the next one (CircularBuffer 5).
+    pub fn try_upgrade(self) -> Result<Exclusive<'a>, Self> {
+        if !self.0.word.try_upgrade() {
+            return Err(self);
+        }
+        let locked = self.0;
+        mem::forget(self);
+        Ok(Exclusive(locked))
+    }
+}
+
+impl Drop for Shared<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        held::one_less();
+        self.0.word.unlock_shared();
+    }
+}
+
+/// A page, its mini-page and its leaf, locked alone.
+pub struct Exclusive<'a>(Locked<'a>);
+
+impl<'a> Exclusive<'a> {
+    #[inline]
+    pub(super) fn new(locked: Locked<'a>) -> Result<Self, PageError> {
+        let exclusive = Self(locked);
+        if exclusive.0.is_free() {
+            let page = exclusive.0.page;
+            return Err(PageError::Unknown { page });
+        }
+        Ok(exclusive)
+    }
+
+    /// The lock of an evictor, which may find the page gone.
+    pub(super) fn of_victim(locked: Locked<'a>) -> Self {
+        Self(locked)
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn page(&self) -> PageId {
+        self.0.page
+    }
+
+    /// Where the leaf is, of a page without a mini-page.
+    #[inline]
+    #[must_use]
+    pub fn leaf(&self) -> Option<LeafAddress> {
+        self.0.leaf()
+    }
+
+    /// The mini-page.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.0.bytes()
+    }
+
+    /// The mini-page, to change in place.
+    #[inline]
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let block = self.0.block()?;
+        let footprint = block.known_header().footprint();
+        // SAFETY: the footprint is the header's; nobody else has the page, and the guard is borrowed to write.
+        Some(unsafe { block.bytes_mut(footprint) })
+    }
+
+    /// Whether the mini-page is near the head: it is to be copied rather than changed (§4.1).
+    #[inline]
+    #[must_use]
+    pub fn in_copy_on_access_region(&self) -> bool {
+        self.0.near_head()
+    }
+
+    pub(super) fn points_at(&self, at: u64) -> bool {
+        self.0.place() == Place::Block(at)
+    }
+
+    /// A block for a mini-page of at least `len` bytes, to take the place of the one that the page has, if any.
+    ///
+    /// # Errors
+    /// [`NoBlock`] has the guard, which must be given back before making room, if [`Full`] is why; else no class holds `len` bytes.
+    pub fn allocate(self, len: usize) -> Result<Fresh<'a>, NoBlock<'a>> {
+        let Locked { ring, page, .. } = self.0;
+        let Some(class) = ring.class_for(len) else {
+            let largest = ring.classes.last().map_or(0, |f| (f - HEADER) as usize);
+            let why = AllocateError::TooLarge { len, largest };
+            return Err(NoBlock { page: self, why });
+        };
+        let footprint = ring.classes[class];
+        let old = match self.0.place() {
+            Place::Block(at) => Some(at),
+            Place::Free | Place::Leaf(_) => None,
+        };
+        let wanted = Wanted {
+            page,
+            class,
+            footprint,
+            old,
+        };
+        match ring.allocate(wanted) {
+            Ok(at) => {
+                // SAFETY: the block is `Allocated`, which nobody but `NewBlock` ends.
+                let block = unsafe { ring.region.block(at) };
+                let block = NewBlock {
+                    ring,
+                    page,
+                    block,
+                    at,
+                    footprint,
+                };
+                Ok(Fresh { block, page: self })
+            }
+            Err(full) => Err(NoBlock {
+                page: self,
+                why: full.into(),
+            }),
+        }
+    }
+
+    /// The page is its leaf only from now on; its mini-page, if it has one, is freed: the caller has merged it.
+    pub fn set_leaf(&mut self, leaf: LeafAddress) {
+        self.leave_for(Place::Leaf(leaf));
+    }
+
+    /// The page is no more, nor is its mini-page; its id will be given out again.
+    pub fn free_page(mut self) {
+        self.leave_for(Place::Free);
+        let (ring, page) = (self.0.ring, self.0.page);
+        drop(self);
+        ring.table.release(page);
+    }
+
+    fn leave_for(&mut self, place: Place) {
+        let Locked {
+            ring, page, word, ..
+        } = self.0;
+        let old = mem::replace(&mut self.0.bits, place.bits());
+        word.redirect(old, place.bits());
+        if let Place::Block(at) = Place::of(old) {
+            ring.hook.tell(|| Event::Discarded { page, at });
+            ring.free(page, at);
+        }
+    }
+
+    /// The page's leaf is `leaf` and its lock is free, both at once (CircularBuffer 6); its block is the caller's, who claimed it.
+    pub(super) fn unmap(self, leaf: LeafAddress) {
+        let Locked { word, bits, .. } = self.0;
+        mem::forget(self);
+        held::one_less();
+        word.unlock(bits, Place::Leaf(leaf).bits());
+    }
+
+    /// The page locked to read; nobody changes it in between.
+    #[must_use]
+    pub fn downgrade(self) -> Shared<'a> {
+        let locked = self.0;
+        mem::forget(self);
+        locked.word.downgrade();
+        Shared(locked)
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        held::one_less();
+        self.0.word.unlock(self.0.bits, self.0.bits);
+    }
+}
+
+/// A block that no page has yet. What is in it is whatever was there before. Dropped, it is freed, and the page, which is unlocked then,
+/// keeps what it had.
+///
+/// An evictor that comes by waits for it: fill and publish it, and do no I/O meanwhile.
+pub struct Fresh<'a> {
+    /// Goes before the page is unlocked.
+    block: NewBlock<'a>,
+    page: Exclusive<'a>,
+}
+
+/// An allocated block: freed if it is dropped.
+struct NewBlock<'a> {
+    ring: &'a Ring,
+    page: PageId,
+    block: Block<'a>,
+    at: u64,
+    footprint: u64,
+}
+
+impl Drop for NewBlock<'_> {
+    fn drop(&mut self) {
+        self.ring.abandon(self.page, self.at);
+    }
+}
+
+impl<'a> Fresh<'a> {
+    /// The mini-page that it will replace.
+    #[must_use]
+    pub fn old(&self) -> Option<&[u8]> {
+        self.page.bytes()
+    }
+
+    /// The bytes to fill: all of the size class.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.both().1
+    }
+
+    /// The mini-page that it will replace, and the bytes to fill.
+    #[must_use]
+    pub fn both(&mut self) -> (Option<&[u8]>, &mut [u8]) {
+        let NewBlock {
+            block, footprint, ..
+        } = self.block;
+        // SAFETY: an allocated block is this guard's alone, and the guard is borrowed to write. The old one is another block.
+        let new = unsafe { block.bytes_mut(footprint) };
+        (self.page.bytes(), new)
+    }
+
+    /// The page's mini-page is this block from now on, and the old one is freed.
+    pub fn publish(self) -> Exclusive<'a> {
+        let Self { block, mut page } = self;
+        let NewBlock {
+            ring,
+            page: id,
+            at,
+            footprint,
+            ..
+        } = block;
+        let new = Place::Block(at).bits();
+        let old = mem::replace(&mut page.0.bits, new);
+        block
+            .block
+            .set_header(Header::new(State::Ready, footprint, id));
+        page.0.word.redirect(old, new);
+        mem::forget(block);
+        ring.hook.tell(|| Event::Published { page: id, at });
+        if let Place::Block(old) = Place::of(old) {
+            ring.free(id, old);
+        }
+        page
+    }
+
+    /// The page without the block, which is freed.
+    pub fn abandon(self) -> Exclusive<'a> {
+        self.page
+    }
+}
+
+/// No block, and the page that it was for, still locked.
+pub struct NoBlock<'a> {
+    /// The page.
+    pub page: Exclusive<'a>,
+    /// Why not.
+    pub why: AllocateError,
+}
+
+impl NoBlock<'_> {
+    /// Unlocks the page: what to do before making room.
+    pub fn give_back(self) -> AllocateError {
+        self.why
+    }
+}
+
+impl std::fmt::Debug for NoBlock<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no block for {}: {}", self.page.page(), self.why)
+    }
+}

@@ -1,0 +1,347 @@
+//! Where blocks stand and how the addresses move: `RingMemory.tla`, under one short mutex.
+//!
+//! ```text
+//!      head      claimed    tail - in_place                 tail          logical addresses: they only grow
+//!       |           |           |                            |
+//!       v           v           v                            v            offset = address mod capacity
+//!       [ being evicted | copy on access | updated in place  ]  free
+//! ```
+//!
+//! The spec's `secondChance` is max(tail - in_place, head): it follows the tail, and the head pushes it. A block in use is never
+//! below the head, so for a block the first part decides, and no variable is needed.
+//!
+//! Every function is O(1), but for [`Space::walk`] and runs of dead blocks at the head, each of which is passed once. All but `walk` are
+//! called with the mutex held (they are behind it), and change a header and the addresses together.
+
+use std::collections::BTreeSet;
+
+use super::events::Event;
+use super::free_list::FreeLists;
+use super::header::{HEADER, Header, State};
+use super::region::{Block, Region};
+use super::stats::RingStats;
+use crate::PageId;
+use crate::events::Hook;
+use crate::mutation;
+
+/// The addresses, the free lists and the counters.
+#[derive(Debug)]
+pub(super) struct Space {
+    capacity: u64,
+    /// Size of the region next to the tail in which mini-pages are updated in place.
+    in_place: u64,
+    /// The oldest address in use.
+    pub(super) head: u64,
+    /// Eviction has been started up to here.
+    pub(super) claimed: u64,
+    /// The next address to be allocated.
+    pub(super) tail: u64,
+    lists: FreeLists,
+    /// Addresses of blocks that were claimed and given back: the next evictors take them first.
+    pub(super) returned: BTreeSet<u64>,
+    pub(super) stats: RingStats,
+}
+
+/// What an allocation asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) page: PageId,
+    pub(super) class: usize,
+    pub(super) footprint: u64,
+    /// The block that will be replaced.
+    pub(super) old: Option<u64>,
+}
+
+/// What a look at a claimed block said, where nothing else need be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dead {
+    /// It is evicted: there was nothing in it.
+    Yes,
+    /// Somebody's mini-page, or soon to be.
+    No,
+}
+
+/// One thing that a walk found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) offset: u64,
+    pub(super) header: Header,
+}
+
+impl Space {
+    pub(super) fn new(capacity: u64, in_place: u64, stats: RingStats) -> Self {
+        Self {
+            capacity,
+            in_place,
+            head: 0,
+            claimed: 0,
+            tail: 0,
+            lists: FreeLists::new(stats.classes.len()),
+            returned: BTreeSet::new(),
+            stats,
+        }
+    }
+
+    pub(super) fn offset_of(&self, address: u64) -> u64 {
+        address % self.capacity
+    }
+
+    /// The address that a pointer means now.
+    fn address_of(&self, offset: u64) -> u64 {
+        let from_head = offset + self.capacity - self.offset_of(self.head);
+        self.head + from_head % self.capacity
+    }
+
+    /// In the copy-on-access region (§4.1).
+    pub(super) fn near_head(&self, offset: u64) -> bool {
+        self.address_of(offset) + self.in_place < self.tail
+    }
+
+    fn is_claimed(&self, offset: u64) -> bool {
+        self.address_of(offset) < self.claimed
+    }
+
+    fn no_room(&self, footprint: u64) -> bool {
+        self.tail + footprint > self.head + self.capacity
+    }
+
+    fn straddles(&self, footprint: u64) -> bool {
+        self.offset_of(self.tail) + footprint > self.capacity && !mutation::on("ring-no-padding")
+    }
+
+    /// The block at an offset that the caller of the space has by one of the ways that `region` lists.
+    fn block<'r>(&self, region: &'r Region, offset: u64) -> Block<'r> {
+        // SAFETY: offsets come from the free lists, the claim or the page's lock of our caller, or are the tail's; and addresses move
+        // under the mutex only, which our caller holds.
+        unsafe { region.block(offset) }
+    }
+
+    /// A block (§4.2, Alloc): from the free list of its class, else from the tail. `None`: full.
+    pub(super) fn allocate(
+        &mut self,
+        region: &Region,
+        wanted: Wanted,
+        hook: &Hook<Event>,
+    ) -> Option<u64> {
+        let Wanted {
+            page,
+            footprint: bytes,
+            ..
+        } = wanted;
+        let found = match self.reuse(region, wanted, hook) {
+            Some(at) => {
+                hook.tell(|| Event::Reused { page, at, bytes });
+                Some(at)
+            }
+            None => self.allocate_at_tail(region, wanted, hook),
+        };
+        match found {
+            Some(at) => {
+                self.block(region, at)
+                    .set_header(Header::new(State::Allocated, bytes, page));
+                if wanted.old.is_some_and(|old| self.near_head(old)) {
+                    self.stats.copies_to_tail += 1;
+                }
+            }
+            None => {
+                self.stats.full_returns += 1;
+                hook.tell(|| Event::Full { page, bytes });
+            }
+        }
+        found
+    }
+
+    /// `PopFreeList`, then `Reuse` or `PassOver`, in one critical section.
+    fn reuse(&mut self, region: &Region, wanted: Wanted, hook: &Hook<Event>) -> Option<u64> {
+        let Wanted {
+            page,
+            class,
+            footprint,
+            ..
+        } = wanted;
+        while let Some(at) = self.lists.first(class) {
+            if mutation::on("ring-pop-unchecked") {
+                // The pointer stays on the list.
+                return Some(at);
+            }
+            self.lists.remove(region, class, at);
+            self.stats.listed_bytes -= footprint;
+            if !self.is_claimed(at) {
+                self.stats.classes[class].from_list += 1;
+                return Some(at);
+            }
+            // An evictor waits for this very block: it is left to that one.
+            self.bury(region, at, footprint);
+            hook.tell(|| Event::PassedOver { page, at });
+        }
+        None
+    }
+
+    /// `Pad` if need be, then `Allocate`.
+    fn allocate_at_tail(
+        &mut self,
+        region: &Region,
+        wanted: Wanted,
+        hook: &Hook<Event>,
+    ) -> Option<u64> {
+        let Wanted {
+            page,
+            class,
+            footprint: bytes,
+            ..
+        } = wanted;
+        if !self.no_room(bytes) && self.straddles(bytes) {
+            // Not in the paper (CircularBuffer 3): what is left before the physical end becomes a tombstone.
+            let at = self.offset_of(self.tail);
+            let rest = self.capacity - at;
+            self.block(region, at)
+                .set_header(Header::dead(State::Tombstone, rest));
+            self.tail += rest;
+            self.stats.padding_bytes += rest;
+            hook.tell(|| Event::Padded {
+                page,
+                at,
+                bytes: rest,
+            });
+        }
+        if self.no_room(bytes) {
+            return None;
+        }
+        let at = self.offset_of(self.tail);
+        self.tail += bytes;
+        self.stats.classes[class].from_tail += 1;
+        hook.tell(|| Event::Allocated { page, at, bytes });
+        Some(at)
+    }
+
+    /// How far the head must move before `footprint` bytes fit: what a full ring asks its evictor for.
+    pub(super) fn short_of(&self, footprint: u64) -> u64 {
+        let offset = self.offset_of(self.tail);
+        let padding = if offset + footprint > self.capacity {
+            self.capacity - offset
+        } else {
+            0
+        };
+        (self.tail + padding + footprint).saturating_sub(self.head + self.capacity)
+    }
+
+    fn bury(&mut self, region: &Region, at: u64, footprint: u64) {
+        self.block(region, at)
+            .set_header(Header::dead(State::Tombstone, footprint));
+        self.stats.tombstone_bytes += footprint;
+    }
+
+    /// A block that nobody wants any more (§4.2, Dealloc): on its free list, or, near the head, a tombstone (§5.5). True: listed.
+    pub(super) fn free(&mut self, region: &Region, class: usize, at: u64) -> bool {
+        let footprint = self.block(region, at).known_header().footprint();
+        let listed = !self.near_head(at);
+        if listed {
+            self.lists.push(region, class, at, footprint);
+            self.stats.listed_bytes += footprint;
+        } else {
+            self.bury(region, at, footprint);
+        }
+        listed
+    }
+
+    /// The next block to evict: one that was given back, or the first that nobody has claimed. `None`: there is neither.
+    pub(super) fn claim(&mut self, region: &Region, hook: &Hook<Event>) -> Option<u64> {
+        let returned = self.returned.pop_first();
+        let address = returned.or_else(|| (self.claimed < self.tail).then_some(self.claimed))?;
+        let at = self.offset_of(address);
+        let bytes = self.block(region, at).known_header().footprint();
+        if returned.is_none() {
+            assert!(
+                bytes > 0,
+                "NoOverlapInv: no block at the claimed address {address}"
+            );
+            self.claimed += bytes;
+        }
+        let again = returned.is_some();
+        hook.tell(|| Event::Claimed { at, bytes, again });
+        Some(address)
+    }
+
+    /// Evicts a claimed block in which nothing is wanted any more: `Skip`, `Unlist`.
+    pub(super) fn clear(
+        &mut self,
+        region: &Region,
+        class_of: impl Fn(u64) -> usize,
+        address: u64,
+        hook: &Hook<Event>,
+    ) -> Dead {
+        let at = self.offset_of(address);
+        let block = self.block(region, at);
+        let header = block.known_header();
+        let footprint = header.footprint();
+        if header.is(State::Tombstone) {
+            hook.tell(|| Event::Skipped { at });
+        } else if header.is(State::Listed) {
+            // Before the head passes it the pointer must be off its list (CircularBuffer 2).
+            if !mutation::on("ring-listed-block-passed") {
+                self.lists.remove(region, class_of(footprint), at);
+                self.stats.listed_bytes -= footprint;
+            }
+            hook.tell(|| Event::Unlisted { at });
+        } else {
+            return Dead::No;
+        }
+        block.set_header(Header::dead(State::Evicted, footprint));
+        Dead::Yes
+    }
+
+    /// The claimed mini-page is unmapped.
+    pub(super) fn evicted(&mut self, region: &Region, address: u64) {
+        let block = self.block(region, self.offset_of(address));
+        let footprint = block.known_header().footprint();
+        block.set_header(Header::dead(State::Evicted, footprint));
+        self.stats.evictions += 1;
+    }
+
+    /// Moves the head over all that is evicted, in order (§4.3), whoever evicted it; true if it moved.
+    pub(super) fn advance(&mut self, region: &Region, own: u64, hook: &Hook<Event>) -> bool {
+        let before = self.head;
+        if mutation::on("ring-head-out-of-order") {
+            let block = self.block(region, self.offset_of(own));
+            self.head = own + block.known_header().footprint();
+        }
+        while self.head < self.claimed {
+            let at = self.offset_of(self.head);
+            let header = self.block(region, at).known_header();
+            if !header.is(State::Evicted) {
+                break;
+            }
+            self.head += header.footprint();
+            self.stats.passed_bytes += header.footprint();
+            hook.tell(|| Event::Passed { at });
+        }
+        self.head != before
+    }
+
+    /// All blocks from head to tail, in order; `Err` tells where the walk ended that should have ended at the tail. O(blocks).
+    pub(super) fn walk(&self, region: &Region) -> Result<Vec<Found>, u64> {
+        let (mut found, mut address) = (Vec::new(), self.head);
+        while address < self.tail {
+            let offset = self.offset_of(address);
+            if !offset.is_multiple_of(super::region::GRAIN) {
+                return Err(address);
+            }
+            let header = self.block(region, offset).header();
+            if header.state().is_none() || header.footprint() < HEADER {
+                return Err(address);
+            }
+            found.push(Found { offset, header });
+            address += header.footprint();
+        }
+        if address == self.tail {
+            Ok(found)
+        } else {
+            Err(address)
+        }
+    }
+
+    pub(super) fn listed(&self, region: &Region, class: usize) -> Vec<u64> {
+        let most = self.capacity / HEADER;
+        self.lists.offsets(region, class, most as usize)
+    }
+}

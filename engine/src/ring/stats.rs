@@ -1,0 +1,50 @@
+//! Counters of a ring.
+
+/// Allocations of one size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// Bytes of payload.
+    pub size: usize,
+    /// Blocks taken at the tail.
+    pub from_tail: u64,
+    /// Blocks taken from the free list.
+    pub from_list: u64,
+}
+
+/// What a ring has done since it was made, and what it holds now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RingStats {
+    /// Allocations by size class, ascending.
+    pub classes: Vec<ClassStats>,
+    /// Allocations for a page whose block was in the copy-on-access region.
+    pub copies_to_tail: u64,
+    /// Mini-pages evicted at the head.
+    pub evictions: u64,
+    /// Evictions that failed because the callback did.
+    pub failed_evictions: u64,
+    /// Allocations that found the ring full.
+    pub full_returns: u64,
+    /// Bytes of padding ever laid before the physical end.
+    pub padding_bytes: u64,
+    /// Bytes ever left to the head as tombstones, padding not counted: copied away, dropped or popped too late.
+    pub tombstone_bytes: u64,
+    /// Bytes of blocks, free ones included, that the head has passed.
+    pub passed_bytes: u64,
+    /// Bytes from head to tail now.
+    pub span_bytes: u64,
+    /// Of these, bytes on free lists.
+    pub listed_bytes: u64,
+    /// Bytes of the region.
+    pub capacity_bytes: u64,
+    /// Whether the kernel took the advice to back the region with huge pages. Rings below 2 MiB do not ask.
+    pub huge_pages: bool,
+}
+
+impl RingStats {
+    /// Allocations of all classes.
+    #[must_use]
+    pub fn allocations(&self) -> u64 {
+        let all = self.classes.iter();
+        all.map(|class| class.from_tail + class.from_list).sum()
+    }
+}

@@ -1,0 +1,399 @@
+//! Ring and mapping table under loom: the spec's actions side by side, every schedule with at most three or four preemptions (12 s a program).
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_ring --target-dir target/loom`
+//!
+//! Loom is told of every slice that a guard hands out, so two that race fail even where no byte differs. A thread that is never woken is a
+//! deadlock to it.
+//!
+//! Teeth (each must fail): the same with `TREERING_MUTATION=m RUSTFLAGS='--cfg loom --cfg treering_mutations'` for m of
+//! `ring-head-out-of-order`, `ring-evicted-before-unmapped`, `ring-victim-unchecked`, `ring-lost-wake-up`, `ring-writer-ignores-readers`.
+#![cfg(loom)]
+
+use loom::thread;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use treering_engine::PageId;
+use treering_engine::mapping::LeafAddress;
+use treering_engine::ring::{AllocateError, Eviction, Full, Ring, RingOptions};
+
+/// Payloads whose footprints are 1/8 and 3/8 of the ring.
+const SMALL: usize = 504;
+const LARGE: usize = 1528;
+
+/// A ring with pages, and what their leaves say: a plain lock, for whoever merges holds the page.
+struct Tree {
+    ring: Ring,
+    leaves: Mutex<Vec<u8>>,
+}
+
+fn leaf(address: u64) -> LeafAddress {
+    LeafAddress::new(address).expect("a small address")
+}
+
+fn page(n: u64) -> PageId {
+    PageId(n)
+}
+
+impl Tree {
+    fn new(pages: u64, percent: u8) -> Self {
+        let ring = Ring::new(&RingOptions {
+            capacity: 4096,
+            copy_on_access_percent: percent,
+            sizes: vec![SMALL, LARGE],
+            pages,
+        });
+        let ring = ring.expect("a ring");
+        for n in 0..pages {
+            assert_eq!(ring.create_page(leaf(0)), Ok(page(n)));
+        }
+        let leaves = Mutex::new(vec![0; pages as usize]);
+        Self { ring, leaves }
+    }
+
+    fn merge(&self, page: PageId, bytes: &mut [u8]) -> Result<LeafAddress, Infallible> {
+        assert!(
+            bytes.iter().all(|byte| *byte == bytes[0]),
+            "{page} is evicted torn"
+        );
+        self.leaves.lock().expect("no panic")[page.0 as usize] = bytes[0];
+        Ok(leaf(bytes[0].into()))
+    }
+
+    /// A mini-page of `len` bytes, each of them `fill`.
+    fn put(&self, n: u64, len: usize, fill: u8) -> Result<(), Full> {
+        let guard = self.ring.exclusive(page(n)).expect("a page");
+        match guard.allocate(len) {
+            Ok(mut fresh) => {
+                fresh.bytes_mut().fill(fill);
+                drop(fresh.publish());
+                Ok(())
+            }
+            Err(refused) => match refused.give_back() {
+                AllocateError::Full(full) => Err(full),
+                other => panic!("{other}"),
+            },
+        }
+    }
+
+    /// The same, with as many evictions as it takes.
+    fn put_for_sure(&self, n: u64, len: usize, fill: u8) {
+        while let Err(full) = self.put(n, len, fill) {
+            let merge = |page, bytes: &mut [u8]| self.merge(page, bytes);
+            let Ok(_) = self.ring.make_room(full.short, merge);
+        }
+    }
+
+    /// Fills the ring with small mini-pages of value 1.
+    fn fill(&self, pages: std::ops::Range<u64>) {
+        for n in pages {
+            self.put(n, SMALL, 1).expect("there is room");
+        }
+    }
+
+    fn get(&self, n: u64) -> u8 {
+        let guard = self.ring.shared(page(n)).expect("a page");
+        self.seen(n, guard.bytes(), guard.leaf())
+    }
+
+    fn seen(&self, n: u64, bytes: Option<&[u8]>, at: Option<LeafAddress>) -> u8 {
+        match bytes {
+            Some(bytes) => {
+                assert!(
+                    bytes.iter().all(|byte| *byte == bytes[0]),
+                    "page {n} is torn"
+                );
+                bytes[0]
+            }
+            None => {
+                let said = self.leaves.lock().expect("no panic")[n as usize];
+                assert_eq!(at, Some(leaf(said.into())), "page {n} has an old leaf");
+                said
+            }
+        }
+    }
+
+    /// A read that copies to the tail what is near the head, if it is the only reader and there is room.
+    fn get_and_copy(&self, n: u64) -> u8 {
+        let guard = self.ring.shared(page(n)).expect("a page");
+        let seen = self.seen(n, guard.bytes(), guard.leaf());
+        if guard.in_copy_on_access_region()
+            && let Ok(alone) = guard.try_upgrade()
+            && let Ok(mut fresh) = alone.allocate(SMALL)
+        {
+            let (old, new) = fresh.both();
+            new.copy_from_slice(old.expect("it is near the head"));
+            drop(fresh.publish());
+        }
+        seen
+    }
+
+    fn evict(&self) -> Eviction {
+        let merge = |page, bytes: &mut [u8]| self.merge(page, bytes);
+        let Ok(eviction) = self.ring.evict(merge);
+        eviction
+    }
+
+    fn audit(&self) {
+        let census = self
+            .ring
+            .audit()
+            .unwrap_or_else(|broken| panic!("{broken}"));
+        assert_eq!(census.total(), 4096);
+        assert_eq!((census.allocated, census.evicted), (0, 0));
+    }
+}
+
+fn explore(least: usize, preemptions: usize, set_up: fn() -> Tree, program: fn(Arc<Tree>)) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.max_branches = 20_000;
+    model.max_duration = Some(std::time::Duration::from_secs(12));
+    let runs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = runs.clone();
+    model.check(move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        program(Arc::new(set_up()));
+    });
+    let runs = runs.load(std::sync::atomic::Ordering::Relaxed);
+    let name = std::thread::current().name().map(str::to_owned);
+    println!("{}: {runs} executions", name.unwrap_or_default());
+    assert!(
+        runs >= least,
+        "only {runs} executions: the program is not being explored"
+    );
+}
+
+/// Runs `act` beside the thread that goes on.
+fn beside<T: Send + 'static>(tree: &Arc<Tree>, act: fn(&Tree) -> T) -> thread::JoinHandle<T> {
+    let tree = tree.clone();
+    thread::spawn(move || act(&tree))
+}
+
+#[test]
+fn an_allocation_beside_an_eviction_loses_nothing() {
+    let full = || {
+        let tree = Tree::new(9, 10);
+        tree.fill(0..8);
+        tree
+    };
+    explore(10, 4, full, |tree| {
+        let other = beside(&tree, Tree::evict);
+        tree.put_for_sure(8, SMALL, 2);
+        other.join().expect("the evictor ended");
+        tree.audit();
+        assert_eq!((tree.get(0), tree.get(1), tree.get(8)), (1, 1, 2));
+    });
+}
+
+#[test]
+fn two_evictors_pass_their_blocks_in_order() {
+    let two = || {
+        let tree = Tree::new(3, 10);
+        tree.fill(0..3);
+        tree
+    };
+    explore(10, 4, two, |tree| {
+        let other = beside(&tree, Tree::evict);
+        assert_eq!(tree.evict(), Eviction::Block(512));
+        assert_eq!(other.join().expect("it ended"), Eviction::Block(512));
+        let census = tree.ring.audit().expect("sound");
+        assert!(census.pages.iter().eq([&page(2)]));
+        assert_eq!(tree.leaves.lock().expect("no panic")[..], [1, 1, 0]);
+    });
+}
+
+#[test]
+fn who_finds_all_claimed_wakes_up_when_the_head_moves() {
+    let one = || {
+        let tree = Tree::new(1, 10);
+        tree.fill(0..1);
+        tree
+    };
+    explore(10, 4, one, |tree| {
+        let others = [beside(&tree, Tree::evict), beside(&tree, Tree::evict)];
+        let mut all = vec![tree.evict()];
+        all.extend(others.map(|other| other.join().expect("it ended")));
+        let blocks = all.iter().filter(|e| **e == Eviction::Block(512)).count();
+        assert_eq!(blocks, 1, "{all:?}");
+        tree.audit();
+    });
+}
+
+#[test]
+fn a_block_freed_while_it_is_claimed_is_not_used_behind_the_head() {
+    // Nothing is near the head, so what is freed is listed even if it is claimed. The block of page 0 is freed by a move to the other size
+    // and popped by a third thread while an evictor passes it (CircularBuffer 2).
+    let three = || {
+        let tree = Tree::new(3, 0);
+        tree.fill(0..2);
+        tree
+    };
+    explore(1000, 3, three, |tree| {
+        let evictor = beside(&tree, Tree::evict);
+        let popper = beside(&tree, |tree| tree.put_for_sure(2, SMALL, 3));
+        tree.put_for_sure(0, LARGE, 2);
+        popper.join().expect("the popper ended");
+        evictor.join().expect("the evictor ended");
+        tree.audit();
+        assert_eq!((tree.get(0), tree.get(1), tree.get(2)), (2, 1, 3));
+        while tree.evict() != Eviction::Empty {}
+        assert_eq!(tree.leaves.lock().expect("no panic")[..], [2, 1, 3]);
+    });
+}
+
+#[test]
+fn a_copy_to_the_tail_beside_the_eviction_of_the_same_page() {
+    let near = || {
+        let tree = Tree::new(2, 50);
+        tree.fill(0..1);
+        // Page 1 moves about until page 0 is near the head.
+        for len in [LARGE, SMALL, LARGE] {
+            tree.put(1, len, 1).expect("there is room");
+        }
+        tree
+    };
+    explore(10, 4, near, |tree| {
+        let reader = beside(&tree, |tree| tree.get_and_copy(0));
+        tree.evict();
+        assert_eq!(reader.join().expect("the reader ended"), 1);
+        tree.audit();
+        assert_eq!((tree.get(0), tree.get(1)), (1, 1));
+    });
+}
+
+#[test]
+fn two_readers_near_the_head_do_not_wait_for_each_other() {
+    let near = || {
+        let tree = Tree::new(1, 100);
+        tree.fill(0..1);
+        tree
+    };
+    explore(10, 4, near, |tree| {
+        let reader = beside(&tree, |tree| tree.get_and_copy(0));
+        assert_eq!(tree.get_and_copy(0), 1);
+        assert_eq!(reader.join().expect("the reader ended"), 1);
+        tree.audit();
+        assert_eq!(tree.get(0), 1);
+    });
+}
+
+#[test]
+fn readers_see_a_mini_page_before_or_after_it_grows() {
+    let one = || {
+        let tree = Tree::new(1, 10);
+        tree.fill(0..1);
+        tree
+    };
+    explore(10, 4, one, |tree| {
+        let reader = beside(&tree, |tree| tree.get(0));
+        tree.put_for_sure(0, LARGE, 2);
+        // The old block is used again at once, by the very page.
+        tree.put_for_sure(0, SMALL, 2);
+        let seen = reader.join().expect("the reader ended");
+        assert!(seen == 1 || seen == 2, "read {seen}");
+        tree.audit();
+    });
+}
+
+#[test]
+fn a_writer_gets_in_between_readers_and_readers_behind_it() {
+    let one = || {
+        let tree = Tree::new(1, 10);
+        tree.fill(0..1);
+        tree
+    };
+    explore(1000, 3, one, |tree| {
+        let readers = [(); 2].map(|()| beside(&tree, |tree| tree.get(0)));
+        let mut guard = tree.ring.exclusive(page(0)).expect("a page");
+        guard.bytes_mut().expect("a mini-page").fill(2);
+        // Readers that wait are let in at once.
+        let shared = guard.downgrade();
+        assert_eq!(shared.bytes().expect("a mini-page")[0], 2);
+        drop(shared);
+        for reader in readers {
+            let seen = reader.join().expect("a reader ended");
+            assert!(seen == 1 || seen == 2, "read {seen}");
+        }
+    });
+}
+
+#[test]
+fn an_upgrade_is_alone() {
+    let one = || {
+        let tree = Tree::new(1, 10);
+        tree.fill(0..1);
+        tree
+    };
+    explore(10, 4, one, |tree| {
+        let change = |tree: &Tree| {
+            let guard = tree.ring.shared(page(0)).expect("a page");
+            let seen = guard.bytes().expect("a mini-page")[0];
+            if let Ok(mut alone) = guard.try_upgrade() {
+                alone.bytes_mut().expect("a mini-page").fill(seen + 1);
+                return 1;
+            }
+            0
+        };
+        let other = beside(&tree, change);
+        let done = change(&tree) + other.join().expect("it ended");
+        assert_eq!(tree.get(0), 1 + done, "an upgraded reader's write is lost");
+    });
+}
+
+#[test]
+fn an_evictor_waits_for_a_block_that_is_not_published_yet() {
+    let empty = || Tree::new(1, 10);
+    explore(10, 4, empty, |tree| {
+        let evictor = beside(&tree, Tree::evict);
+        let guard = tree.ring.exclusive(page(0)).expect("a page");
+        let Ok(mut fresh) = guard.allocate(SMALL) else {
+            panic!("an empty ring has room")
+        };
+        fresh.bytes_mut().fill(5);
+        drop(fresh.publish());
+        let came = evictor.join().expect("the evictor ended");
+        assert!(came == Eviction::Empty || came == Eviction::Block(512));
+        tree.audit();
+        assert_eq!(tree.get(0), 5);
+    });
+}
+
+#[test]
+fn nobody_hangs_behind_a_merge_that_fails() {
+    let two = || {
+        let tree = Tree::new(2, 10);
+        tree.fill(0..2);
+        tree
+    };
+    explore(10, 4, two, |tree| {
+        let other = beside(&tree, |tree| {
+            let failed = tree.ring.evict(|_, _| Err::<LeafAddress, _>("EIO"));
+            failed.is_err()
+        });
+        assert_ne!(tree.evict(), Eviction::Empty);
+        let failed = other.join().expect("it ended");
+        // What failed is the next victim, and behind it the head goes on.
+        while tree.evict() != Eviction::Empty {}
+        tree.audit();
+        let leaves = tree.leaves.lock().expect("no panic");
+        assert_eq!(leaves[..], [1, 1], "failed: {failed}");
+    });
+}
+
+#[test]
+fn an_evictor_beside_the_growth_of_its_victim() {
+    let one = || {
+        let tree = Tree::new(1, 100);
+        tree.fill(0..1);
+        tree
+    };
+    explore(10, 4, one, |tree| {
+        let evictor = beside(&tree, Tree::evict);
+        tree.put_for_sure(0, LARGE, 2);
+        evictor.join().expect("the evictor ended");
+        tree.audit();
+        assert_eq!(tree.get(0), 2);
+        while tree.evict() != Eviction::Empty {}
+        assert_eq!(tree.leaves.lock().expect("no panic")[0], 2);
+    });
+}

@@ -1,0 +1,143 @@
+//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+//!
+//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The guards are the same: a step is taken
+//! if the thread's phase has it among its candidates, and then as in a bounded model.
+
+use super::invariants::INVARIANTS;
+use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, UNITS};
+use super::state::{Block, Call, Phase, State, Thread};
+use super::{Action, Bug, CircularBuffer, MayClose};
+use crate::Value;
+
+impl CircularBuffer {
+    /// `None`.
+    pub const NONE: u8 = NONE;
+    /// `Absent`.
+    pub const ABSENT: u8 = ABSENT;
+    /// `Pending`.
+    pub const PENDING: u8 = PENDING;
+
+    /// The protocol for so many clients and pages on a ring of `capacity` units. Anybody may read and write anything, at any time.
+    ///
+    /// # Panics
+    /// The state has no room for as many.
+    #[must_use]
+    pub fn unbounded(
+        clients: usize,
+        pages: usize,
+        capacity: u8,
+        in_place: u8,
+        sizes: Vec<u8>,
+    ) -> Self {
+        assert!(clients <= CLIENTS && pages <= PAGES && sizes.len() <= CLASSES);
+        assert!(usize::from(capacity) <= UNITS && (1..=capacity).contains(&in_place));
+        let named = |letter: char, n: usize| {
+            let names = (1..=n).map(|i| Value::model(format!("{letter}{i}")));
+            names.collect::<Vec<_>>()
+        };
+        Self {
+            clients: named('c', clients),
+            pages: named('p', pages),
+            values: named('v', ABSENT.into()),
+            absent: Value::model("Absent"),
+            pending: Value::model("Pending"),
+            none: Value::model("None"),
+            capacity,
+            in_place,
+            sizes,
+            bug: Bug::None,
+            may_close: MayClose::Never,
+            // A judge knows what a client asks for.
+            requests: vec![Vec::new(); clients],
+            invariants: INVARIANTS.iter().map(|(name, _)| *name).collect(),
+        }
+    }
+
+    /// The first state.
+    #[must_use]
+    pub fn first(&self) -> State {
+        State::INIT
+    }
+
+    /// What a client may do next, but for calling.
+    #[must_use]
+    pub fn enabled(&self, state: &State, client: u8) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.candidates(state, client, &mut actions);
+        actions.retain(|action| self.step(state, *action).is_some());
+        actions
+    }
+
+    /// The state after a step of `client`; `None` if it is not enabled.
+    #[must_use]
+    pub fn after(&self, state: &State, client: u8, action: Action) -> Option<State> {
+        let idle = self.thread(state, client).phase == Phase::Idle;
+        let candidate = match action {
+            Action::Call(c, _) => idle && c == client,
+            _ => {
+                let mut candidates = Vec::new();
+                self.candidates(state, client, &mut candidates);
+                candidates.contains(&action)
+            }
+        };
+        candidate.then(|| self.step(state, action)).flatten()
+    }
+
+    /// What a client's thread is doing.
+    #[must_use]
+    pub fn thread<'s>(&self, state: &'s State, client: u8) -> &'s Thread {
+        &state.thread[usize::from(client)]
+    }
+
+    /// The page that a client asks for.
+    #[must_use]
+    pub fn asked(&self, state: &State, client: u8) -> Option<u8> {
+        match self.thread(state, client).call {
+            Call::Get { key, .. } | Call::Write { key, .. } => Some(key),
+            Call::None => None,
+        }
+    }
+
+    /// The block at an offset; none begins at one that is not there.
+    #[must_use]
+    pub fn block_at(&self, state: &State, offset: u8) -> Block {
+        let block = state.block.get(usize::from(offset));
+        block.copied().unwrap_or(Block::NONE)
+    }
+
+    /// Whether a block is in the copy-on-access region.
+    #[must_use]
+    pub fn near_head(&self, state: &State, offset: u8) -> bool {
+        self.in_second_chance(state, offset)
+    }
+
+    /// The client that has evicted this block and waits for the head.
+    #[must_use]
+    pub fn finisher(&self, state: &State, offset: u8) -> Option<u8> {
+        let waits = |t: &Thread| t.phase == Phase::Finish && t.work.victim == offset;
+        state.thread.iter().position(waits).map(|c| c as u8)
+    }
+
+    /// No step of the spec: a reader returns that looked where its mini-page was before this came near the head.
+    #[must_use]
+    pub fn late_return(&self, state: &State, client: u8) -> Option<State> {
+        let t = self.thread(state, client);
+        let Call::Get { key, got } = t.call else {
+            return None;
+        };
+        if t.phase != Phase::Look || got == PENDING {
+            return None;
+        }
+        let mut next = *state;
+        next.word[usize::from(key)].readers &= !(1 << client);
+        next.thread[usize::from(client)] = Thread::IDLE;
+        Some(next)
+    }
+
+    /// The first invariant that does not hold.
+    #[must_use]
+    pub fn broken(&self, state: &State) -> Option<&'static str> {
+        let broken = INVARIANTS.iter().find(|(_, holds)| !holds(self, state));
+        broken.map(|(name, _)| *name)
+    }
+}
