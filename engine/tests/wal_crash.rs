@@ -23,7 +23,8 @@ const BLOCKS: u64 = 30;
 
 fn options() -> Options {
     Options {
-        log_buffer_bytes: 4096,
+        // With its slack as much as the region: a flush is of as many blocks as a test appends before it.
+        log_buffer_bytes: REGION.blocks / 2 * 4096,
         ..Options::default()
     }
 }
