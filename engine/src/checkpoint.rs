@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  begin  = end of the log now; wait for the operations in flight
+//!  buffer what a tree buffers above its leaves goes down to them           `bf` only
 //!  sweep  every page first dirtied at or before `begin` is written         a batch a step
 //!  table  changed page-table blocks                                        copy-on-write only
 //!  index  snapshot of fence -> page, read while it changes
@@ -24,8 +25,8 @@ use crate::pager::Progress;
 use crate::snapshot::SnapshotWriter;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::trees::btree::BTree;
-use crate::types::{IoClass, Lsn};
+use crate::trees::Tree;
+use crate::types::{IoClass, Lsn, PageId};
 
 /// What the last checkpoint left, and how far the running one is.
 pub(crate) struct Checkpointer {
@@ -46,6 +47,8 @@ struct State {
 /// A checkpoint on its way.
 struct Run {
     begin: Lsn,
+    /// Next page whose buffered changes go down to its leaf; none when all have.
+    buffered: Option<PageId>,
     /// Next frame of the sweep.
     cursor: usize,
 }
@@ -79,13 +82,13 @@ impl Checkpointer {
     }
 
     /// One bounded step; begins a checkpoint if none is running. `Idle` when it is complete.
-    pub(crate) fn step(&self, tree: &BTree) -> Result<Progress> {
+    pub(crate) fn step(&self, tree: &Tree) -> Result<Progress> {
         self.step_towards(tree, u64::MAX)
     }
 
     /// One bounded step towards the completion of `wanted` checkpoints in all.
-    fn step_towards(&self, tree: &BTree, wanted: u64) -> Result<Progress> {
-        let pager = &*tree.pager;
+    fn step_towards(&self, tree: &Tree, wanted: u64) -> Result<Progress> {
+        let pager = &*tree.leaves().pager;
         pager.check_poison()?;
         let mut state = self.state.lock();
         // Under the lock: or several who wait for the same checkpoint would each begin another one.
@@ -96,11 +99,19 @@ impl Checkpointer {
             let begin = pager.log.begin_checkpoint();
             self.last_begin.store(begin.0, Ordering::Relaxed);
             self.running.store(true, Ordering::Relaxed);
-            state.run = Some(Run { begin, cursor: 0 });
+            state.run = Some(Run {
+                begin,
+                buffered: Some(PageId(0)),
+                cursor: 0,
+            });
             // An operation may have appended before `begin` and not yet marked its page dirty.
             pager.quiesce();
             return Ok(Progress::More);
         };
+        if let Some(from) = run.buffered {
+            run.buffered = tree.push_down(from)?;
+            return Ok(Progress::More);
+        }
         if run.cursor < pager.cache.len() && !mutation::on("checkpoint-skips-pages") {
             let before = run.cursor;
             run.cursor = pager.checkpoint_sweep(run.begin, before)?;
@@ -125,7 +136,7 @@ impl Checkpointer {
 
     /// Runs a whole checkpoint that begins after this call: the one on its way, if any, and then another. Callers that come
     /// together share it.
-    pub(crate) fn run(&self, tree: &BTree) -> Result<Lsn> {
+    pub(crate) fn run(&self, tree: &Tree) -> Result<Lsn> {
         let wanted = {
             let state = self.state.lock();
             self.completed() + 1 + u64::from(state.run.is_some())
@@ -136,11 +147,13 @@ impl Checkpointer {
         Ok(self.state.lock().superblock.redo_start)
     }
 
-    fn finish(&self, state: &mut State, tree: &BTree, begin: Lsn) -> Result<()> {
-        let pager = &*tree.pager;
+    fn finish(&self, state: &mut State, tree: &Tree, begin: Lsn) -> Result<()> {
+        let pager = &*tree.leaves().pager;
         pager.pages.persist_table()?;
         let mut writer = SnapshotWriter::new(pager.layout.page_size);
-        tree.index.for_each(|fence, page| writer.push(fence, page));
+        tree.leaves()
+            .index
+            .for_each(|fence, page| writer.push(fence, page));
         if mutation::on("truncate-before-superblock") {
             pager.log.truncate(begin)?;
             pager.volume.flush()?;

@@ -7,6 +7,7 @@ pub mod device;
 pub mod events;
 pub mod index;
 pub mod mapping;
+mod mini;
 pub mod node;
 pub mod ring;
 pub mod sync;
@@ -37,7 +38,7 @@ pub use layout::required_blocks;
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
-pub use options::{Durability, Options, PageStoreKind, TablePersist, TreeKind};
+pub use options::{BfOptions, Durability, Options, PageStoreKind, TablePersist, TreeKind};
 pub use pager::Progress;
 pub use recovery::RecoveryReport;
 pub use stats::{ClassBytes, Stats};

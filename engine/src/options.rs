@@ -7,6 +7,27 @@ use crate::types::Nanos;
 pub enum TreeKind {
     /// The conventional B-tree over a page cache: the baseline of all comparisons.
     BTree,
+    /// Mini-pages in a ring over the same leaves (Bf-Tree).
+    Bf(BfOptions),
+}
+
+/// What a Bf-Tree can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BfOptions {
+    /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail. Default: 10 (§6.8).
+    pub copy_on_access_percent: u8,
+    /// How many of a hundred reads of a leaf leave a copy in the mini-page. Default: 30, as the paper's code has it; the paper says 1 (§5.1) and
+    /// 20 (§6.11).
+    pub promotion_percent: u8,
+}
+
+impl Default for BfOptions {
+    fn default() -> Self {
+        BfOptions {
+            copy_on_access_percent: 10,
+            promotion_percent: 30,
+        }
+    }
 }
 
 /// How dirty pages reach their place on the device.
@@ -81,5 +102,22 @@ impl Default for Options {
             write_batch_pages: 32,
             create: true,
         }
+    }
+}
+
+impl Options {
+    /// Frames for pages: all of the cache, or, below mini-pages, a sixteenth of it.
+    pub(crate) fn frames(&self) -> u64 {
+        let pages = self.cache_bytes / self.page_size as u64;
+        match self.tree {
+            TreeKind::BTree => pages,
+            TreeKind::Bf(_) => (pages / 16).max(crate::store::MIN_CACHE_PAGES),
+        }
+    }
+
+    /// Bytes for mini-pages.
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        let frames = self.frames() * self.page_size as u64;
+        self.cache_bytes.saturating_sub(frames)
     }
 }

@@ -11,8 +11,8 @@ impl Store {
     /// # Errors
     /// As [`Store::pump`].
     pub fn write_back_page(&self, page: PageId) -> Result<bool> {
-        self.tree.pager.check_poison()?;
-        self.tree.pager.write_back_one(page)
+        self.tree.leaves().pager.check_poison()?;
+        self.tree.leaves().pager.write_back_one(page)
     }
 
     /// Evicts one page, if it is here, clean and not latched, and reads it again; says whether it did.
@@ -20,9 +20,9 @@ impl Store {
     /// # Errors
     /// A device failure or damage.
     pub fn reload_page(&self, page: PageId) -> Result<bool> {
-        let evicted = self.tree.pager.evict_one(page);
+        let evicted = self.tree.leaves().pager.evict_one(page);
         if evicted {
-            drop(self.tree.pager.read(page)?);
+            drop(self.tree.leaves().pager.read(page)?);
         }
         Ok(evicted)
     }

@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mutation;
-use crate::options::{Durability, Options, PageStoreKind};
+use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable};
 use crate::recovery::{RecoveryReport, Redo};
@@ -22,6 +22,8 @@ use crate::snapshot;
 use crate::stats::Stats;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::trees::Tree;
+use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Clock, Lsn, PageId};
 use crate::wal::{Log, LogRegion};
@@ -46,7 +48,7 @@ pub enum Task {
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
 pub struct Store {
-    pub(crate) tree: BTree,
+    pub(crate) tree: Tree,
     checkpointer: Checkpointer,
     clock: Arc<dyn Clock>,
     options: Options,
@@ -115,7 +117,7 @@ impl Store {
             snapshot_entries: 0,
         };
         let store = Store::assemble(
-            BTree::new(Arc::new(pager), Index::new(first)),
+            tree(Arc::new(pager), Index::new(first), options)?,
             Checkpointer::new(superblock, Vec::new(), Lsn(0)),
             clock,
             options,
@@ -194,7 +196,7 @@ impl Store {
             ..superblock
         };
         let store = Store::assemble(
-            BTree::new(Arc::new(pager), index),
+            tree(Arc::new(pager), index, options)?,
             Checkpointer::new(superblock, chain, end.next_start),
             clock,
             options,
@@ -202,12 +204,12 @@ impl Store {
         );
         // Also makes the new epoch durable, before anything is appended under it.
         store.checkpointer.run(&store.tree)?;
-        store.tree.pager.volume.tell(|| Event::Opened);
+        store.tree.leaves().pager.volume.tell(|| Event::Opened);
         Ok(store)
     }
 
     fn assemble(
-        tree: BTree,
+        tree: Tree,
         checkpointer: Checkpointer,
         clock: Arc<dyn Clock>,
         options: &Options,
@@ -236,7 +238,7 @@ impl Store {
 
     /// The most urgent task that wants doing now. A few loads; one clock reading under [`Durability::Grouped`].
     pub fn due(&self) -> Option<Task> {
-        let pager = &*self.tree.pager;
+        let pager = &*self.tree.leaves().pager;
         if pager.write_back_due() {
             return Some(Task::WriteBack);
         }
@@ -271,10 +273,10 @@ impl Store {
     pub fn pump(&self, task: Task) -> Result<Progress> {
         match task {
             Task::FlushLog => {
-                self.flush_log(self.tree.pager.log.end())?;
+                self.flush_log(self.tree.leaves().pager.log.end())?;
                 Ok(Progress::Idle)
             }
-            Task::WriteBack => self.tree.pager.write_back(),
+            Task::WriteBack => self.tree.leaves().pager.write_back(),
             Task::Checkpoint => self.checkpointer.step(&self.tree),
         }
     }
@@ -304,21 +306,25 @@ impl Store {
 
     fn flush_log(&self, lsn: Lsn) -> Result<()> {
         // A sync of what is durable already flushes nothing, so it must not put off the next flush.
-        if lsn > self.tree.pager.log.durable() {
+        if lsn > self.tree.leaves().pager.log.durable() {
             self.last_log_flush
                 .store(self.clock.now().0, Ordering::Relaxed);
         }
-        self.tree.pager.flush_log(lsn)?;
+        self.tree.leaves().pager.flush_log(lsn)?;
         if mutation::on("harmless-second-flush") {
-            self.tree.pager.volume.flush()?;
+            self.tree.leaves().pager.volume.flush()?;
         }
-        self.tree.pager.volume.tell(|| Event::Acknowledged { lsn });
+        self.tree
+            .leaves()
+            .pager
+            .volume
+            .tell(|| Event::Acknowledged { lsn });
         Ok(())
     }
 
     /// Runs checkpoint steps until the log has room again.
     fn make_log_room(&self) -> Result<()> {
-        let log = &self.tree.pager.log;
+        let log = &self.tree.leaves().pager.log;
         if log.space_left() > log.capacity() / 2 {
             // Somebody else made room meanwhile.
             return Ok(());
@@ -336,7 +342,7 @@ impl Store {
 
     /// Tries until the change is made; `again` is called with no latch held.
     fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
-        self.tree.pager.check_poison()?;
+        self.tree.leaves().pager.check_poison()?;
         loop {
             match attempt()? {
                 Attempt::Done(done) => return Ok(done),
@@ -349,7 +355,7 @@ impl Store {
 
     /// Frees the pages that were merged away but waited for their merges to become durable.
     fn reclaim_retired(&self) -> Result<()> {
-        let pager = &*self.tree.pager;
+        let pager = &*self.tree.leaves().pager;
         self.flush_log(pager.log.end())?;
         if pager.free_retired()? == 0 {
             return Err(Error::Full {
@@ -368,12 +374,12 @@ impl Store {
 
     /// Visits every leaf's lower fence and page, in key order.
     pub(crate) fn for_each_leaf(&self, visit: impl FnMut(&[u8], PageId)) {
-        self.tree.index.for_each(visit);
+        self.tree.leaves().index.for_each(visit);
     }
 
     /// Latches a leaf for reading.
     pub(crate) fn read_leaf(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
-        self.tree.pager.read(page)
+        self.tree.leaves().pager.read(page)
     }
 
     /// How full every leaf is, in key order. Reads the leaves through the cache, and counts like any other read: ask after
@@ -382,8 +388,8 @@ impl Store {
     /// # Errors
     /// Device failures and damage.
     pub fn leaf_fill(&self) -> Result<Vec<LeafFill>> {
-        let mut leaves = Vec::with_capacity(self.tree.index.len());
-        let mut ids = Vec::with_capacity(self.tree.index.len());
+        let mut leaves = Vec::with_capacity(self.tree.leaves().index.len());
+        let mut ids = Vec::with_capacity(self.tree.leaves().index.len());
         self.for_each_leaf(|_, page| ids.push(page));
         for page in ids {
             if let Fix::Got(leaf) = self.read_leaf(page)? {
@@ -419,22 +425,22 @@ impl Kv for Store {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
-        self.tree.check_record(key, value)?;
+        self.tree.leaves().check_record(key, value)?;
         let lsn = self.change(&mut || self.tree.try_put(key, value))?;
         self.acknowledge(lsn)
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
-        if self.tree.check_record(key, b"").is_err() {
+        if self.tree.leaves().check_record(key, b"").is_err() {
             // No such key can be there; the answer is as durable as the log is.
-            return Ok(self.tree.pager.log.durable());
+            return Ok(self.tree.leaves().pager.log.durable());
         }
         let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
         let acknowledged = self.acknowledge(lsn)?;
         if sparse {
             // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
             // device) meets whoever needs that neighbour, or the next write.
-            drop(self.tree.merge_around(key));
+            drop(self.tree.tidy(key));
         }
         Ok(acknowledged)
     }
@@ -463,7 +469,7 @@ impl Kv for Store {
     }
 
     fn stats(&self) -> Stats {
-        let pager = &*self.tree.pager;
+        let pager = &*self.tree.leaves().pager;
         let (cache_hits, cache_misses) = pager.cache.hits_and_misses();
         let counters = &pager.counters;
         Stats {
@@ -473,12 +479,8 @@ impl Kv for Store {
             pages_written_back: counters.written_back.load(Ordering::Relaxed),
             pages_checkpointed: counters.checkpointed.load(Ordering::Relaxed),
             checkpoints: self.checkpointer.completed(),
-            splits: self.tree.splits.load(Ordering::Relaxed),
-            merges: self.tree.merges.load(Ordering::Relaxed),
-            leaf_pages: self.tree.index.len() as u64,
             cache_frames: pager.cache.len() as u64,
-            index_bytes: self.tree.index.bytes() as u64,
-            ..pager.log.stats(pager.volume.stats())
+            ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }
     }
 }
@@ -488,6 +490,14 @@ fn region(layout: &Layout) -> LogRegion {
         start: layout.log_start(),
         blocks: layout.log_blocks,
     }
+}
+
+fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
+    let leaves = BTree::new(pager, index);
+    Ok(match options.tree {
+        TreeKind::BTree => Tree::BTree(leaves),
+        TreeKind::Bf(bf) => Tree::Bf(BfTree::new(leaves, bf, options.ring_bytes())?),
+    })
 }
 
 fn page_store(
@@ -516,7 +526,7 @@ fn new_pager(
     log: Log,
     options: &Options,
 ) -> Pager {
-    let frames = (options.cache_bytes / layout.page_size as u64) as usize;
+    let frames = options.frames() as usize;
     let cache = Cache::new(frames, layout.page_size, pages.page_limit(), volume.hook());
     Pager::new(volume, layout, cache, pages, log, options.write_batch_pages)
 }
@@ -532,10 +542,15 @@ impl Options {
             );
             return bad("page", why);
         }
-        let least = MIN_CACHE_PAGES * self.page_size as u64;
+        let pages = match self.tree {
+            TreeKind::BTree => MIN_CACHE_PAGES,
+            // Two mini-pages of half a page, and a little.
+            TreeKind::Bf(_) => MIN_CACHE_PAGES + 2,
+        };
+        let least = pages * self.page_size as u64;
         if self.cache_bytes < least {
             let why = format!(
-                "{} bytes; expected at least {MIN_CACHE_PAGES} pages, {least} bytes",
+                "{} bytes; expected at least {pages} pages, {least} bytes",
                 self.cache_bytes
             );
             return bad("cache", why);

@@ -31,7 +31,8 @@ pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
             "engine {name} is not in this build: `cargo run --release --features {name} -- oracle …` builds it in"
         )));
     }
-    let known: Vec<&str> = BTree::NAMES.into_iter().chain(FOREIGN).collect();
+    let ours = BTree::NAMES.into_iter().chain(BTree::BF_NAMES);
+    let known: Vec<&str> = ours.chain(FOREIGN).collect();
     Err(Failure::usage(format!(
         "--engine {name}: expected one of {}",
         known.join(", ")
@@ -45,7 +46,14 @@ pub(super) fn selected(
 ) -> Result<Vec<Box<dyn Engine>>, Failure> {
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
-        (None | Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
-        (Some(other), None) => Err(Failure::usage(format!("--tree {other}: expected btree"))),
+        (None, None) => (BTree::NAMES.into_iter())
+            .chain(BTree::BF_NAMES)
+            .map(named)
+            .collect(),
+        (Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
+        (Some("bf"), None) => BTree::BF_NAMES.into_iter().map(named).collect(),
+        (Some(other), None) => Err(Failure::usage(format!(
+            "--tree {other}: expected btree or bf"
+        ))),
     }
 }

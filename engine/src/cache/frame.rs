@@ -127,7 +127,12 @@ impl<'a> WriteGuard<'a> {
 
     /// Says that the record at `lsn` has been applied to this page.
     pub(crate) fn changed(&mut self, lsn: Lsn) {
-        self.edit().set_lsn(lsn);
-        self.frame.set_dirty(lsn);
+        self.changed_since(lsn, lsn);
+    }
+
+    /// Says that records behind `first` and up to the one at `last` have been applied to this page.
+    pub(crate) fn changed_since(&mut self, first: Lsn, last: Lsn) {
+        self.edit().set_lsn(last);
+        self.frame.set_dirty(first);
     }
 }

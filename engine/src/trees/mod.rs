@@ -1,3 +1,93 @@
 //! The trees, each a composition of the parts below it.
 
+pub(crate) mod bf;
 pub(crate) mod btree;
+
+use crate::error::Result;
+use crate::kv::Visitor;
+use crate::stats::Stats;
+use crate::sync::atomic::Ordering;
+use crate::types::{Lsn, PageId};
+
+use bf::BfTree;
+use btree::{Attempt, BTree};
+
+/// A tree over leaves that are pages.
+pub(crate) enum Tree {
+    /// The conventional one.
+    BTree(BTree),
+    /// With mini-pages in a ring.
+    Bf(BfTree),
+}
+
+impl Tree {
+    /// The leaves: pages, log and index, which all trees have.
+    pub(crate) fn leaves(&self) -> &BTree {
+        match self {
+            Tree::BTree(tree) => tree,
+            Tree::Bf(tree) => tree.leaves(),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        match self {
+            Tree::BTree(tree) => tree.get(key, value),
+            Tree::Bf(tree) => tree.get(key, value),
+        }
+    }
+
+    pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Lsn>> {
+        match self {
+            Tree::BTree(tree) => tree.try_put(key, value),
+            Tree::Bf(tree) => tree.try_put(key, value),
+        }
+    }
+
+    /// The flag says that the caller should [`Tree::tidy`] around the key.
+    pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
+        match self {
+            Tree::BTree(tree) => tree.try_delete(key),
+            Tree::Bf(tree) => tree.try_delete(key),
+        }
+    }
+
+    /// Merges leaves that have become sparse.
+    pub(crate) fn tidy(&self, key: &[u8]) -> Result<()> {
+        match self {
+            Tree::BTree(tree) => tree.merge_around(key),
+            Tree::Bf(tree) => tree.tidy(),
+        }
+    }
+
+    pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        match self {
+            Tree::BTree(tree) => tree.scan(from, visit),
+            Tree::Bf(tree) => tree.scan(from, visit),
+        }
+    }
+
+    /// One bounded step of a checkpoint: from page `from` on, what is buffered above the leaves and dirty goes down to them. Returns the page
+    /// to go on from, if there is one.
+    pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
+        match self {
+            Tree::BTree(_) => Ok(None),
+            Tree::Bf(tree) => tree.push_down(from),
+        }
+    }
+
+    /// `io` with the tree's own counters filled in.
+    pub(crate) fn stats(&self, io: Stats) -> Stats {
+        let leaves = self.leaves();
+        let base = Stats {
+            splits: leaves.splits.load(Ordering::Relaxed),
+            merges: leaves.merges.load(Ordering::Relaxed),
+            leaf_pages: leaves.index.len() as u64,
+            index_bytes: leaves.index.bytes() as u64,
+            ..io
+        };
+        match self {
+            Tree::BTree(_) => base,
+            Tree::Bf(tree) => tree.stats(base),
+        }
+    }
+}

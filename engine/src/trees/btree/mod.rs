@@ -56,7 +56,7 @@ pub(crate) enum Attempt<T> {
 }
 
 /// A promise of log space, given back when dropped.
-struct Room<'a> {
+pub(in crate::trees) struct Room<'a> {
     promised: &'a AtomicU64,
     bytes: u64,
 }
@@ -95,7 +95,7 @@ impl BTree {
     }
 
     /// Promises log space for `bytes` of record, or says that there is none.
-    fn room(&self, bytes: usize) -> Option<Room<'_>> {
+    pub(in crate::trees) fn room(&self, bytes: usize) -> Option<Room<'_>> {
         // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
         let bytes = 2 * bytes as u64 + 256;
         let promised = self.promised.fetch_add(bytes, Ordering::AcqRel) + bytes;
@@ -107,7 +107,7 @@ impl BTree {
     }
 
     /// Appends under a [`Room`]; if it fails all the same the page is changed but not logged, so nothing may be written any more.
-    fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+    pub(in crate::trees) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         self.pager
             .log
             .append(record)
@@ -278,7 +278,7 @@ impl BTree {
     }
 
     /// A leaf refused what its fences and limits allow: only damage that passed its checks can do that.
-    fn impossible(&self, page: PageId, refused: &Refused) -> Error {
+    pub(in crate::trees) fn impossible(&self, page: PageId, refused: &Refused) -> Error {
         Error::Damaged {
             what: page.to_string(),
             lba: self.pager.pages.place(page),

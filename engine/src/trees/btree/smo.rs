@@ -16,8 +16,21 @@ use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
 impl BTree {
-    /// Splits `left` at a short separator near its middle; the caller tries its put again.
-    pub(super) fn split(&self, left_id: PageId, mut left: WriteGuard<'_>) -> Result<Attempt<Lsn>> {
+    /// Splits `left`; the caller tries its put again.
+    pub(super) fn split(&self, left_id: PageId, left: WriteGuard<'_>) -> Result<Attempt<Lsn>> {
+        Ok(match self.divide(left_id, left)? {
+            Attempt::Done(_) | Attempt::Again => Attempt::Again,
+            Attempt::LogFull => Attempt::LogFull,
+            Attempt::StoreFull => Attempt::StoreFull,
+        })
+    }
+
+    /// Splits `left` at a short separator near its middle, and says which page is new.
+    pub(in crate::trees) fn divide(
+        &self,
+        left_id: PageId,
+        mut left: WriteGuard<'_>,
+    ) -> Result<Attempt<PageId>> {
         let plan = left
             .view()
             .choose_separator()
@@ -63,7 +76,7 @@ impl BTree {
         self.fence_bytes
             .fetch_add(plan.separator.len() as u64, Ordering::Relaxed);
         self.splits.fetch_add(1, Ordering::Relaxed);
-        Ok(Attempt::Again)
+        Ok(Attempt::Done(right_id))
     }
 
     /// After a delete around `key`: merges the leaf that covers it with its right or else its left neighbour, if both are three
@@ -98,7 +111,11 @@ impl BTree {
     }
 
     /// Merges `left` with its right neighbour if the rule says so and nobody is in the way; says whether it did.
-    fn merge_right(&self, left_id: PageId, mut left: WriteGuard<'_>) -> Result<bool> {
+    pub(in crate::trees) fn merge_right(
+        &self,
+        left_id: PageId,
+        mut left: WriteGuard<'_>,
+    ) -> Result<bool> {
         let Some(right_lower) = left.view().upper_fence().map(<[u8]>::to_vec) else {
             return Ok(false);
         };

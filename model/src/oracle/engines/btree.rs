@@ -1,9 +1,10 @@
-//! Treering's own B-tree on either page store.
+//! Treering's own page trees on either page store.
 
 use std::sync::Arc;
 
 use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Result, Store, SystemClock, TablePersist, node, verify,
+    BfOptions, Durability, Kv, Options, PageStoreKind, Result, Store, SystemClock, TablePersist,
+    TreeKind, node, verify,
 };
 
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
@@ -35,6 +36,9 @@ impl BTree {
         "btree:cow-lazy",
     ];
 
+    /// The same with mini-pages in a ring.
+    pub const BF_NAMES: [&str; 4] = ["bf:in-place", "bf:in-place-16k", "bf:cow", "bf:cow-lazy"];
+
     /// Those with pages so small that a few keys split and merge them.
     pub const SMALL_PAGES: [&str; 3] = ["btree:in-place", "btree:cow", "btree:cow-lazy"];
 
@@ -47,32 +51,49 @@ impl BTree {
         } else {
             4_096
         };
-        let store = match name {
-            "btree:in-place" | "btree:in-place-16k" => PageStoreKind::InPlace,
-            "btree:cow" => PageStoreKind::CopyOnWrite {
+        let (tree, store) = name.split_once(':')?;
+        let tree = match tree {
+            "btree" => TreeKind::BTree,
+            "bf" => TreeKind::Bf(BfOptions::default()),
+            _ => return None,
+        };
+        let store = match store {
+            "in-place" | "in-place-16k" => PageStoreKind::InPlace,
+            "cow" => PageStoreKind::CopyOnWrite {
                 table: TablePersist::EachFlush,
             },
-            "btree:cow-lazy" => PageStoreKind::CopyOnWrite {
+            "cow-lazy" => PageStoreKind::CopyOnWrite {
                 table: TablePersist::Checkpoint,
             },
             _ => return None,
         };
-        Some(BTree::new(store, page_size, geometry))
+        Some(BTree::with(tree, store, page_size, geometry))
     }
 
     /// A variant with pages of `page_size` bytes.
     #[must_use]
     pub fn new(store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
+        BTree::with(TreeKind::BTree, store, page_size, geometry)
+    }
+
+    fn with(tree: TreeKind, store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
         let page = page_size as u64;
         let (frames, pages, log_pages) = match geometry {
             Geometry::Tiny => (16, 200, 24),
             Geometry::Small => (64, 16_384, 64),
         };
+        // A ring of so few pages that it goes round within as many operations.
+        let ring = if tree == TreeKind::BTree {
+            0
+        } else {
+            frames / 4
+        };
         let log_bytes = log_pages * page;
         let options = Options {
+            tree,
             store,
             page_size,
-            cache_bytes: frames * page,
+            cache_bytes: (frames + ring) * page,
             durability: Durability::Deferred,
             log_bytes,
             checkpoint_log_bytes: log_bytes / 4,
@@ -99,9 +120,13 @@ impl Engine for BTree {
                 table: TablePersist::Checkpoint,
             } => "cow-lazy",
         };
+        let tree = match self.options.tree {
+            TreeKind::BTree => "btree",
+            TreeKind::Bf(_) => "bf",
+        };
         match self.options.page_size {
-            4_096 => format!("btree:{store}"),
-            bytes => format!("btree:{store}-{}k", bytes / 1024),
+            4_096 => format!("{tree}:{store}"),
+            bytes => format!("{tree}:{store}-{}k", bytes / 1024),
         }
     }
 

@@ -1,0 +1,437 @@
+//! Mini-pages: a few records of one leaf, in memory, sorted (Bf-Tree §3.1, §3.2, §5.5).
+//!
+//! ```text
+//!   0     4     12                                                    24                               payload
+//!   +-----+-----+-------+-------+---------+-----------+--------+------+--------+-------+------+------------+
+//!   |marks| lsn | count | start | garbage | leaf free | growth | kind | meta 0 | ..    | gap  | <- records |
+//!   +-----+-----+-------+-------+---------+-----------+--------+------+--------+-------+------+------------+
+//!                               12-byte node header                   8-byte KV metas, in key order
+//!   meta:  | offset u16 | kind 2 bits, key length 14 bits | value length u16 | first two key bytes u16 |
+//!   record:| key | value |
+//! ```
+//!
+//! With 16-byte keys and values the smallest block, 64 bytes, holds one record. Integers are in the machine's own order: mini-pages
+//! never leave memory. The two look-ahead bytes order records like their keys where they differ and say nothing where they are equal
+//! (`test`, `teste`: BUGS S1), as they are zero-padded.
+//!
+//! The four kinds of Table 1:
+//!
+//! | kind | dirty | exists |
+//! |---|---|---|
+//! | [`Kind::Insert`] | yes | yes |
+//! | [`Kind::Cache`] | no | yes |
+//! | [`Kind::Tombstone`] | yes | no |
+//! | [`Kind::Phantom`] | no | no |
+//!
+//! # Redo needs no history, here neither
+//! Redo repeats logged changes one by one on an image of the leaf, so every change has to fit the leaf at the time at which it is
+//! logged, though the leaf is not looked at. Therefore a mini-page knows how many bytes its leaf has free, and an upper bound of what its dirty
+//! records will take of them ([`MiniRef::room`]): what does not fit in between is not admitted, and the tree merges, or splits, first. The paper
+//! leaves the split to the merge (§5.5), which page-wise redo cannot repeat.
+
+use std::cmp::Ordering;
+
+use crate::types::Lsn;
+
+#[cfg(test)]
+mod tests;
+
+const LSN: usize = 4;
+const COUNT: usize = 12;
+const START: usize = 14;
+const GARBAGE: usize = 16;
+const LEAF_FREE: usize = 18;
+const GROWTH: usize = 20;
+const METAS: usize = 24;
+const META: usize = 8;
+
+/// What a record takes of its leaf beside key and value: the slot.
+pub(crate) const LEAF_SLOT: usize = 10;
+
+/// Longest key: its length shares 16 bits with the kind.
+pub(crate) const MAX_KEY: usize = (1 << 14) - 1;
+
+/// Table 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Written here, not yet in the leaf.
+    Insert,
+    /// As it is in the leaf.
+    Cache,
+    /// Deleted here, perhaps not yet in the leaf.
+    Tombstone,
+    /// Not in the leaf.
+    Phantom,
+}
+
+impl Kind {
+    fn from_bits(bits: u16) -> Kind {
+        match bits & 3 {
+            0 => Kind::Insert,
+            1 => Kind::Cache,
+            2 => Kind::Tombstone,
+            _ => Kind::Phantom,
+        }
+    }
+
+    fn bits(self) -> u16 {
+        match self {
+            Kind::Insert => 0,
+            Kind::Cache => 1,
+            Kind::Tombstone => 2,
+            Kind::Phantom => 3,
+        }
+    }
+
+    /// Whether the leaf has to be told.
+    pub(crate) fn is_dirty(self) -> bool {
+        matches!(self, Kind::Insert | Kind::Tombstone)
+    }
+
+    /// Whether the key is there.
+    pub(crate) fn exists(self) -> bool {
+        matches!(self, Kind::Insert | Kind::Cache)
+    }
+
+    /// What it is once the leaf has been told.
+    fn merged(self) -> Kind {
+        if self.exists() {
+            Kind::Cache
+        } else {
+            Kind::Phantom
+        }
+    }
+}
+
+/// A record as it lies in a mini-page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) key: &'a [u8],
+    /// Empty if it does not exist.
+    pub(crate) value: &'a [u8],
+}
+
+/// Payload bytes of a mini-page for records of so many bytes of keys and values together.
+pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
+    METAS + records * META + bytes
+}
+
+#[derive(Clone, Copy)]
+struct Meta {
+    offset: usize,
+    kind: Kind,
+    key_len: usize,
+    value_len: usize,
+    head: u16,
+}
+
+impl Meta {
+    fn encode(self) -> [u8; META] {
+        let mut bytes = [0; META];
+        bytes[..2].copy_from_slice(&(self.offset as u16).to_ne_bytes());
+        let kind = self.kind.bits() << 14 | self.key_len as u16;
+        bytes[2..4].copy_from_slice(&kind.to_ne_bytes());
+        bytes[4..6].copy_from_slice(&(self.value_len as u16).to_ne_bytes());
+        bytes[6..].copy_from_slice(&self.head.to_ne_bytes());
+        bytes
+    }
+
+    fn len(self) -> usize {
+        self.key_len + self.value_len
+    }
+}
+
+/// The look-ahead bytes of a key (§3.5).
+fn head(key: &[u8]) -> u16 {
+    match *key {
+        [] => 0,
+        [a] => u16::from_be_bytes([a, 0]),
+        [a, b, ..] => u16::from_be_bytes([a, b]),
+    }
+}
+
+/// A mini-page, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct MiniRef<'a>(&'a [u8]);
+
+impl<'a> MiniRef<'a> {
+    pub(crate) fn new(block: &'a [u8]) -> Self {
+        MiniRef(block)
+    }
+
+    #[inline]
+    fn u16(self, at: usize) -> usize {
+        usize::from(u16::from_ne_bytes([self.0[at], self.0[at + 1]]))
+    }
+
+    pub(crate) fn count(self) -> usize {
+        self.u16(COUNT)
+    }
+
+    /// LSN of the newest change.
+    pub(crate) fn lsn(self) -> Lsn {
+        let bytes = &self.0[LSN..LSN + 8];
+        Lsn(u64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+    }
+
+    /// Bytes that the leaf has free for records that are not dirty yet.
+    pub(crate) fn room(self) -> usize {
+        self.leaf_free().saturating_sub(self.u16(GROWTH))
+    }
+
+    /// Bytes that the leaf had free when it was last looked at.
+    pub(crate) fn leaf_free(self) -> usize {
+        self.u16(LEAF_FREE)
+    }
+
+    #[inline]
+    fn meta(self, index: usize) -> Meta {
+        let at = METAS + index * META;
+        let bytes: [u8; META] = self.0[at..at + META].try_into().expect("one meta");
+        let part = |i: usize| u16::from_ne_bytes([bytes[i], bytes[i + 1]]);
+        let kind = part(2);
+        Meta {
+            offset: usize::from(part(0)),
+            kind: Kind::from_bits(kind >> 14),
+            key_len: usize::from(kind & 0x3fff),
+            value_len: usize::from(part(4)),
+            head: part(6),
+        }
+    }
+
+    fn key_of(self, meta: Meta) -> &'a [u8] {
+        &self.0[meta.offset..meta.offset + meta.key_len]
+    }
+
+    pub(crate) fn entry(self, index: usize) -> Entry<'a> {
+        let meta = self.meta(index);
+        let key_end = meta.offset + meta.key_len;
+        Entry {
+            kind: meta.kind,
+            key: &self.0[meta.offset..key_end],
+            value: &self.0[key_end..key_end + meta.value_len],
+        }
+    }
+
+    pub(crate) fn entries(self) -> impl Iterator<Item = Entry<'a>> {
+        (0..self.count()).map(move |index| self.entry(index))
+    }
+
+    /// The record of `key`, or the place where it would stand. O(log n) comparisons, of two bytes each while those differ.
+    #[inline]
+    pub(crate) fn search(self, key: &[u8]) -> Result<usize, usize> {
+        let wanted = head(key);
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let meta = self.meta(middle);
+            let order = meta
+                .head
+                .cmp(&wanted)
+                .then_with(|| self.key_of(meta).cmp(key));
+            match order {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
+    pub(crate) fn find(self, key: &[u8]) -> Option<Entry<'a>> {
+        self.search(key).ok().map(|index| self.entry(index))
+    }
+
+    pub(crate) fn is_dirty(self) -> bool {
+        (0..self.count()).any(|index| self.meta(index).kind.is_dirty())
+    }
+
+    /// How much of the leaf's room a change to `key` takes at most, less what a dirty record that it replaces was counted for.
+    pub(crate) fn growth_of(self, kind: Kind, key: &[u8], value: &[u8]) -> isize {
+        let after = growth(kind, key.len(), value.len());
+        let before = self.find(key).map_or(0, |old| match old.kind {
+            // The leaf has it, at this size.
+            Kind::Cache if kind == Kind::Insert => LEAF_SLOT + old.key.len() + old.value.len(),
+            Kind::Insert => growth(Kind::Insert, old.key.len(), old.value.len()),
+            _ => 0,
+        });
+        after as isize - before as isize
+    }
+
+    /// Payload bytes that this mini-page needs, without holes, once `key` has a value of so many bytes.
+    pub(crate) fn bytes_with(self, key: &[u8], value_len: usize) -> usize {
+        let used = self.used();
+        match self.search(key) {
+            Ok(index) => used - self.meta(index).value_len + value_len,
+            Err(_) => used + META + key.len() + value_len,
+        }
+    }
+
+    /// Payload bytes in use, without holes.
+    pub(crate) fn used(self) -> usize {
+        let heap = self.0.len() - self.u16(START);
+        METAS + self.count() * META + heap - self.u16(GARBAGE)
+    }
+}
+
+fn growth(kind: Kind, key_len: usize, value_len: usize) -> usize {
+    if kind == Kind::Insert {
+        LEAF_SLOT + key_len + value_len
+    } else {
+        0
+    }
+}
+
+/// A mini-page, to change.
+pub(crate) struct MiniMut<'a>(&'a mut [u8]);
+
+impl<'a> MiniMut<'a> {
+    /// A mini-page that is there.
+    pub(crate) fn new(block: &'a mut [u8]) -> Self {
+        MiniMut(block)
+    }
+
+    /// An empty one, for a leaf with so many bytes free.
+    pub(crate) fn init(block: &'a mut [u8], leaf_free: usize) -> Self {
+        let len = block.len();
+        block[..METAS].fill(0);
+        let mut mini = MiniMut(block);
+        mini.set(START, len);
+        mini.set_leaf_free(leaf_free);
+        mini
+    }
+
+    pub(crate) fn view(&self) -> MiniRef<'_> {
+        MiniRef(self.0)
+    }
+
+    fn set(&mut self, at: usize, value: usize) {
+        let value = u16::try_from(value).unwrap_or(u16::MAX);
+        self.0[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    pub(crate) fn set_lsn(&mut self, lsn: Lsn) {
+        self.0[LSN..LSN + 8].copy_from_slice(&lsn.0.to_ne_bytes());
+    }
+
+    /// The leaf was looked at, or written.
+    pub(crate) fn set_leaf_free(&mut self, bytes: usize) {
+        self.set(LEAF_FREE, bytes);
+    }
+
+    /// Whether a value of so many bytes for `key` fits without another block.
+    pub(crate) fn fits(&self, key: &[u8], value_len: usize) -> bool {
+        self.view().bytes_with(key, value_len) <= self.0.len()
+    }
+
+    /// Sets a record, which must fit ([`MiniMut::fits`]) and, if dirty, be admitted ([`MiniRef::room`]).
+    pub(crate) fn put(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
+        let growth = self.view().growth_of(kind, key, value);
+        self.put_grown(kind, key, value, growth);
+    }
+
+    /// As [`MiniMut::put`], of a record of which the leaf is known to need `grown` bytes.
+    pub(crate) fn put_grown(&mut self, kind: Kind, key: &[u8], value: &[u8], grown: isize) {
+        debug_assert!(self.fits(key, value.len()) && key.len() <= MAX_KEY);
+        let at = self.view().search(key);
+        if let Ok(index) = at {
+            let mut meta = self.view().meta(index);
+            if meta.value_len == value.len() {
+                let value_at = meta.offset + meta.key_len;
+                self.0[value_at..value_at + value.len()].copy_from_slice(value);
+                meta.kind = kind;
+                self.set_meta(index, meta);
+                return self.grow(grown);
+            }
+            self.remove(index);
+        }
+        let index = at.unwrap_or_else(|index| index);
+        let len = key.len() + value.len();
+        if self.gap() < META + len {
+            self.compact();
+        }
+        let start = self.view().u16(START) - len;
+        self.0[start..start + key.len()].copy_from_slice(key);
+        self.0[start + key.len()..start + len].copy_from_slice(value);
+        let count = self.view().count();
+        let (from, end) = (METAS + index * META, METAS + count * META);
+        self.0.copy_within(from..end, from + META);
+        self.set(START, start);
+        self.set(COUNT, count + 1);
+        self.set_meta(
+            index,
+            Meta {
+                offset: start,
+                kind,
+                key_len: key.len(),
+                value_len: value.len(),
+                head: head(key),
+            },
+        );
+        self.grow(grown);
+    }
+
+    fn grow(&mut self, by: isize) {
+        let growth = self.view().u16(GROWTH) as isize + by;
+        self.set(GROWTH, growth.max(0) as usize);
+    }
+
+    fn set_meta(&mut self, index: usize, meta: Meta) {
+        let at = METAS + index * META;
+        self.0[at..at + META].copy_from_slice(&meta.encode());
+    }
+
+    /// Bytes between metas and records.
+    fn gap(&self) -> usize {
+        self.view().u16(START) - METAS - self.view().count() * META
+    }
+
+    /// Takes the record's meta out; its bytes become garbage.
+    fn remove(&mut self, index: usize) {
+        let count = self.view().count();
+        let garbage = self.view().u16(GARBAGE) + self.view().meta(index).len();
+        let (from, end) = (METAS + (index + 1) * META, METAS + count * META);
+        self.0.copy_within(from..end, from - META);
+        self.set(COUNT, count - 1);
+        self.set(GARBAGE, garbage);
+    }
+
+    /// Moves the records together. O(bytes), with a copy of the block.
+    fn compact(&mut self) {
+        let old = self.0.to_vec();
+        let from = MiniRef(&old);
+        let mut start = self.0.len();
+        for index in 0..from.count() {
+            let mut meta = from.meta(index);
+            start -= meta.len();
+            self.0[start..start + meta.len()]
+                .copy_from_slice(&old[meta.offset..meta.offset + meta.len()]);
+            meta.offset = start;
+            self.set_meta(index, meta);
+        }
+        self.set(START, start);
+        self.set(GARBAGE, 0);
+    }
+
+    /// Takes over all that `old` has: growing and moving is read-copy-update (§4.2).
+    pub(crate) fn copy_from(&mut self, old: MiniRef<'_>) {
+        for entry in old.entries() {
+            self.put(entry.kind, entry.key, entry.value);
+        }
+        // A record that replaced a cached one of the leaf was counted for less than it would be now.
+        self.set(GROWTH, old.u16(GROWTH));
+        self.set_lsn(old.lsn());
+    }
+
+    /// The leaf has all of it, and so many bytes free.
+    pub(crate) fn merged(&mut self, leaf_free: usize) {
+        for index in 0..self.view().count() {
+            let mut meta = self.view().meta(index);
+            meta.kind = meta.kind.merged();
+            self.set_meta(index, meta);
+        }
+        self.set(GROWTH, 0);
+        self.set_leaf_free(leaf_free);
+    }
+}

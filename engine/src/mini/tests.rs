@@ -1,0 +1,77 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Keys that are prefixes of one another, some equal in their first two bytes.
+fn key(n: u8) -> Vec<u8> {
+    let stem = [&b""[..], b"t", b"te", b"test", b"teste", b"tesu"][usize::from(n) % 6];
+    let mut key = stem.to_vec();
+    key.extend(std::iter::repeat_n(n / 6, usize::from(n) / 6 % 3));
+    key
+}
+
+#[test]
+fn the_smallest_block_holds_one_record_of_the_papers() {
+    let mut block = [0xaa; 64];
+    let mut mini = MiniMut::init(&mut block, 4000);
+    assert!(mini.fits(&[1; 16], 16) && !mini.fits(&[1; 16], 17));
+    mini.put(Kind::Insert, &[1; 16], &[2; 16]);
+    assert!(!mini.fits(&[2; 16], 0));
+    let found = mini.view().find(&[1; 16]).unwrap();
+    assert_eq!((found.kind, found.value), (Kind::Insert, &[2; 16][..]));
+    assert_eq!(mini.view().room(), 4000 - 42);
+}
+
+#[test]
+fn a_mini_page_grows_by_being_copied_and_keeps_its_accounts() {
+    let (mut small, mut large) = ([0; 128], [0; 256]);
+    let mut mini = MiniMut::init(&mut small, 500);
+    mini.put(Kind::Cache, b"a", b"1234");
+    mini.put(Kind::Insert, b"a", b"123456");
+    assert_eq!(mini.view().room(), 498);
+    mini.put(Kind::Tombstone, b"b", b"");
+    mini.set_lsn(Lsn(77));
+    let mut copy = MiniMut::init(&mut large, mini.view().leaf_free());
+    copy.copy_from(mini.view());
+    assert_eq!(copy.view().room(), 498);
+    assert_eq!(copy.view().lsn(), Lsn(77));
+    assert!(copy.view().is_dirty());
+    copy.merged(490);
+    assert!(!copy.view().is_dirty());
+    let kinds: Vec<Kind> = copy.view().entries().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [Kind::Cache, Kind::Phantom]);
+    assert_eq!(copy.view().room(), 490);
+}
+
+proptest! {
+    #[test]
+    fn a_mini_page_is_a_sorted_map(
+        steps in prop::collection::vec((any::<u8>(), 0usize..40, 0u16..4), 1..200),
+        size in (0usize..4).prop_map(|n| 128 << n),
+    ) {
+        let mut block = vec![0x5a; size];
+        let mut mini = MiniMut::init(&mut block, 60_000);
+        let mut model = BTreeMap::new();
+        for (n, len, kind) in steps {
+            let (key, kind) = (key(n), Kind::from_bits(kind));
+            let value = vec![n; if kind.exists() { len } else { 0 }];
+            if !mini.fits(&key, value.len()) {
+                continue;
+            }
+            mini.put(kind, &key, &value);
+            model.insert(key, (kind, value));
+            prop_assert!(mini.view().used() <= size);
+            let found: Vec<_> = mini.view().entries()
+                .map(|e| (e.key.to_vec(), (e.kind, e.value.to_vec())))
+                .collect();
+            prop_assert_eq!(&found, &model.clone().into_iter().collect::<Vec<_>>());
+        }
+        for n in 0..=255 {
+            let key = key(n);
+            let found = mini.view().find(&key).map(|e| (e.kind, e.value.to_vec()));
+            prop_assert_eq!(found.as_ref(), model.get(&key));
+        }
+    }
+}

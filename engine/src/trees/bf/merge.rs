@@ -1,0 +1,205 @@
+//! What goes down to the leaves: merges, and the splits and merges of leaves that follow (Bf-Tree §5.5).
+//!
+//! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
+//! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
+
+use super::{BfTree, Counters, address, unexpected};
+use crate::cache::{Fix, WriteGuard};
+use crate::error::{Error, Result};
+use crate::mapping::{LeafAddress, PageError};
+use crate::mini::{MiniMut, MiniRef};
+use crate::ring::Exclusive;
+use crate::trees::btree::Attempt;
+use crate::types::PageId;
+
+/// Pages that one step of a checkpoint looks at.
+const STEP_PAGES: u64 = 256;
+
+impl BfTree {
+    fn write_leaf(&self, page: PageId) -> Result<WriteGuard<'_>> {
+        match self.leaves.pager.write(page)? {
+            Fix::Got(leaf) => Ok(leaf),
+            Fix::Gone => Err(Error::MissingPage { page }),
+        }
+    }
+
+    /// Merges what is dirty in a mini-page, whose page is locked alone, into its leaf. On return all records are as the leaf has them.
+    pub(super) fn merge(&self, page: PageId, mini: &mut MiniMut<'_>) -> Result<LeafAddress> {
+        if mini.view().is_dirty() {
+            self.leaves.pager.check_poison()?;
+            let mut leaf = self.write_leaf(page)?;
+            self.merge_into(page, mini, &mut leaf)?;
+        }
+        Ok(address(Some(mini.view().leaf_free())))
+    }
+
+    fn merge_into(
+        &self,
+        page: PageId,
+        mini: &mut MiniMut<'_>,
+        leaf: &mut WriteGuard<'_>,
+    ) -> Result<()> {
+        let mut entries: Vec<_> = (mini.view().entries())
+            .filter(|entry| entry.kind.is_dirty())
+            .collect();
+        let records = entries.len() as u64;
+        let mut edit = leaf.edit();
+        // All together fit, as they were admitted; one by one in the order of keys they need not. So what does not fit waits for what makes
+        // the leaf smaller.
+        while !entries.is_empty() {
+            let before = entries.len();
+            let mut refusal = None;
+            entries.retain(|entry| {
+                if !entry.kind.exists() {
+                    edit.delete(entry.key);
+                    return false;
+                }
+                let refused = edit.put(entry.key, entry.value).err();
+                refusal = refused.or(refusal.take());
+                refused.is_some()
+            });
+            if let Some(refused) = refusal.filter(|_| entries.len() == before) {
+                let e = self.leaves.impossible(page, &refused);
+                self.leaves.pager.poison(&e);
+                return Err(e);
+            }
+        }
+        // When its first change was made nobody has noted: not before the last checkpoint that is complete.
+        leaf.changed_since(self.leaves.pager.log.redo_start(), mini.view().lsn());
+        let view = leaf.view();
+        mini.merged(view.free_bytes());
+        if view.is_three_quarters_free() {
+            self.sparse.lock().push(page);
+        }
+        Counters::add(&self.counters.merges, 1);
+        Counters::add(&self.counters.merged_records, records);
+        Ok(())
+    }
+
+    /// Merges the mini-page and lets go of it.
+    pub(super) fn merge_and_drop<T>(
+        &self,
+        page: PageId,
+        mut guard: Exclusive<'_>,
+    ) -> Result<Attempt<T>> {
+        if let Some(block) = guard.bytes_mut() {
+            let leaf = self.merge(page, &mut MiniMut::new(block))?;
+            guard.set_leaf(leaf);
+        }
+        Ok(Attempt::Again)
+    }
+
+    /// The leaf has no room for what is to come: if the mini-page has something for it that may make the bound smaller; else it is split.
+    pub(super) fn merge_or_split<T>(
+        &self,
+        page: PageId,
+        mut guard: Exclusive<'_>,
+    ) -> Result<Attempt<T>> {
+        if guard
+            .bytes()
+            .is_some_and(|block| MiniRef::new(block).is_dirty())
+        {
+            return self.merge_and_drop(page, guard);
+        }
+        let leaf = self.write_leaf(page)?;
+        let divided = self.leaves.divide(page, leaf)?;
+        let Attempt::Done(right) = divided else {
+            return Ok(match divided {
+                Attempt::LogFull => Attempt::LogFull,
+                Attempt::StoreFull => Attempt::StoreFull,
+                Attempt::Done(_) | Attempt::Again => Attempt::Again,
+            });
+        };
+        // Its records may belong to the right page by now.
+        guard.set_leaf(address(None));
+        self.ring
+            .adopt_page(right, address(None))
+            .map_err(|e| unexpected(&e))?;
+        Ok(Attempt::Again)
+    }
+
+    /// Merges one of the leaves that have become sparse with its neighbour, if the rule says so and nobody is in the way.
+    pub(crate) fn tidy(&self) -> Result<()> {
+        let Some(page) = self.sparse.lock().pop() else {
+            return Ok(());
+        };
+        let Some(lower) = self.lower_fence(page)? else {
+            return Ok(());
+        };
+        if self.merge_with_right(page)? {
+            return Ok(());
+        }
+        let Some((_, left)) = self.leaves.index.find_before(&lower) else {
+            return Ok(());
+        };
+        self.merge_with_right(left).map(drop)
+    }
+
+    fn lower_fence(&self, page: PageId) -> Result<Option<Vec<u8>>> {
+        match self.ring.shared(page) {
+            Ok(_guard) => Ok(Some(self.read_leaf(page)?.view().lower_fence().to_vec())),
+            Err(PageError::Unknown { .. }) => Ok(None),
+            Err(e) => Err(unexpected(&e)),
+        }
+    }
+
+    fn merge_with_right(&self, left_id: PageId) -> Result<bool> {
+        let mut left = match self.ring.exclusive(left_id) {
+            Ok(guard) => guard,
+            Err(PageError::Unknown { .. }) => return Ok(false),
+            Err(e) => return Err(unexpected(&e)),
+        };
+        let Some(upper) = (self.read_leaf(left_id)?.view().upper_fence()).map(<[u8]>::to_vec)
+        else {
+            return Ok(false);
+        };
+        let right_id = self.leaves.index.find(&upper);
+        if right_id == left_id {
+            return Ok(false);
+        }
+        // Somebody may hold the right one and wait for the left.
+        let mut right = match self.ring.try_exclusive(right_id) {
+            Ok(Some(guard)) => guard,
+            Ok(None) | Err(PageError::Unknown { .. }) => return Ok(false),
+            Err(e) => return Err(unexpected(&e)),
+        };
+        for (page, guard) in [(left_id, &mut left), (right_id, &mut right)] {
+            if let Some(block) = guard.bytes_mut() {
+                self.merge(page, &mut MiniMut::new(block))?;
+            }
+        }
+        let leaf = self.write_leaf(left_id)?;
+        if !self.leaves.merge_right(left_id, leaf)? {
+            return Ok(false);
+        }
+        left.set_leaf(address(None));
+        right.free_page();
+        Ok(true)
+    }
+
+    /// One step of a checkpoint: see [`crate::trees::Tree::push_down`]. An operation that was under way holds its page, so whoever has looked at all pages has
+    /// seen all changes that were logged before he began.
+    pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
+        let limit = self.leaves.pager.pages.page_limit();
+        let until = limit.min(from.0 + STEP_PAGES);
+        for page in (from.0..until).map(PageId) {
+            let dirty = match self.ring.shared(page) {
+                Ok(guard) => (guard.bytes()).is_some_and(|block| MiniRef::new(block).is_dirty()),
+                Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => false,
+                Err(e) => return Err(unexpected(&e)),
+            };
+            if !dirty {
+                continue;
+            }
+            let mut guard = match self.ring.exclusive(page) {
+                Ok(guard) => guard,
+                Err(PageError::Unknown { .. }) => continue,
+                Err(e) => return Err(unexpected(&e)),
+            };
+            if let Some(block) = guard.bytes_mut() {
+                self.merge(page, &mut MiniMut::new(block))?;
+            }
+        }
+        Ok((until < limit).then_some(PageId(until)))
+    }
+}

@@ -1,0 +1,441 @@
+//! Bf-Tree: mini-pages over leaves (Bf-Tree §3, §5).
+//!
+//! ```text
+//!   index     "" -> page 0        "g" -> page 7         inner nodes, latch-free (§3.4)
+//!   mapping   page 0: ●           page 7: leaf           one word a page: address and lock (§3.3)
+//!   ring      [ a=1* | c† ]                              mini-pages: what was written or is read often (§4)
+//!   leaves    [ a .. f ]          [ g .. z ]             pages, through few frames, under the log (§3.2)
+//! ```
+//!
+//! A write goes to the mini-page of the key's leaf, which is made if there is none, and to the log; the leaf is not read. A read looks
+//! into the mini-page first, then into the leaf, and now and then leaves a copy of what it found, or a phantom if it found nothing, in the mini-page
+//! (§5.1, §5.6). When a mini-page has become too large, or is evicted from the ring, or a checkpoint wants it, its dirty records go to the
+//! leaf together.
+//!
+//! # What stands below
+//! The leaves are those of [`BTree`]: pages in a cache of few frames, which serves as a write buffer, over any page store, with its log records,
+//! redo, structure changes and checkpoints. So a store is on the device what a `btree` store is, and either tree opens it. Each change is logged
+//! against its leaf when it enters the mini-page, and [`mini`](crate::mini) says why redo can repeat it.
+//!
+//! # Locks
+//! The lock in the mapping table covers mini-page and leaf. Who has it asks the index once more whether the page is still the key's: splits and merges
+//! change the index under the locks of their pages (MiniPage 1: a split fits between the inner node's version and the lock of the page). Frames
+//! are latched below it. Nobody evicts with a page locked (CircularBuffer 1): an operation that finds the ring full gives its page back,
+//! makes room and begins anew.
+//!
+//! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
+
+mod merge;
+mod scan;
+
+use crate::cache::{Fix, ReadGuard};
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::mapping::{LeafAddress, PageError};
+use crate::mini::{self, Kind, LEAF_SLOT, MiniMut, MiniRef};
+use crate::options::BfOptions;
+use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
+use crate::stats::Stats;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::trees::btree::{Attempt, BTree};
+use crate::types::{Lsn, PageId};
+use crate::wal::Record;
+
+/// Room that is made beyond what is needed, so that the next ones who allocate need not.
+const SPARE_ROOM: u64 = 4096;
+
+/// See the module's story.
+pub(crate) struct BfTree {
+    leaves: BTree,
+    ring: Ring,
+    options: BfOptions,
+    /// Payload of the largest mini-page: what needs more is merged.
+    largest: usize,
+    /// Decides which reads are promoted; moves on reads of leaves only.
+    chance: AtomicU64,
+    /// Leaves that a merge has left nearly empty.
+    sparse: Mutex<Vec<PageId>>,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    hits: [AtomicU64; 4],
+    leaf_reads: AtomicU64,
+    promotions: AtomicU64,
+    copies_to_tail: AtomicU64,
+    merges: AtomicU64,
+    merged_records: AtomicU64,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
+fn address(free: Option<usize>) -> LeafAddress {
+    let value = free.map_or(0, |bytes| bytes as u64 + 1);
+    LeafAddress::new(value).expect("a page has fewer bytes than an address has values")
+}
+
+fn free_at(address: LeafAddress) -> Option<usize> {
+    address.get().checked_sub(1).map(|bytes| bytes as usize)
+}
+
+/// What a change to a leaf will take of it.
+struct Change<'a> {
+    kind: Kind,
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+/// A page on its way to a change.
+enum Ready<'a> {
+    /// Its mini-page has room for the change, which takes so much of the leaf's.
+    Page(Exclusive<'a>, isize),
+    /// Begin anew.
+    Not(Attempt<std::convert::Infallible>),
+}
+
+impl BfTree {
+    /// The tree over these leaves, in a ring of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] if the ring cannot be made.
+    pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
+        let page_size = leaves.pager.layout.page_size;
+        let largest = page_size / 2;
+        let sizes = std::iter::successors(Some(64), |size| Some(size * 2));
+        let ring = RingOptions {
+            capacity: usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX),
+            copy_on_access_percent: options.copy_on_access_percent,
+            sizes: sizes.take_while(|size| *size <= largest).collect(),
+            pages: leaves.pager.pages.page_limit(),
+        };
+        let ring = Ring::new(&ring).map_err(|e| Error::BadOption {
+            name: "cache",
+            why: e.to_string(),
+        })?;
+        let mut adopted = Ok(());
+        leaves.index.for_each(|_, page| {
+            if adopted.is_ok() {
+                adopted = ring.adopt_page(page, address(None));
+            }
+        });
+        adopted.map_err(|e| unexpected(&e))?;
+        Ok(BfTree {
+            leaves,
+            ring,
+            options,
+            largest,
+            chance: AtomicU64::new(0),
+            sparse: Mutex::new(Vec::new()),
+            counters: Counters::default(),
+        })
+    }
+
+    pub(crate) fn leaves(&self) -> &BTree {
+        &self.leaves
+    }
+
+    /// Locks the page of `key`.
+    fn lock<'a, G>(
+        &'a self,
+        key: &[u8],
+        lock: impl Fn(&'a Ring, PageId) -> std::result::Result<G, PageError>,
+    ) -> Result<(PageId, G)> {
+        loop {
+            let page = self.leaves.index.find(key);
+            match lock(&self.ring, page) {
+                Ok(guard) if self.leaves.index.find(key) == page => return Ok((page, guard)),
+                // Split or merged meanwhile; or so new that nobody has told the mapping table.
+                Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+                Err(e) => return Err(unexpected(&e)),
+            }
+        }
+    }
+
+    fn lock_shared(&self, key: &[u8]) -> Result<(PageId, Shared<'_>)> {
+        self.lock(key, |ring, page| ring.shared(page))
+    }
+
+    fn lock_exclusive(&self, key: &[u8]) -> Result<(PageId, Exclusive<'_>)> {
+        self.lock(key, |ring, page| ring.exclusive(page))
+    }
+
+    /// The leaf of a page that the caller has locked.
+    fn read_leaf(&self, page: PageId) -> Result<ReadGuard<'_>> {
+        Counters::add(&self.counters.leaf_reads, 1);
+        match self.leaves.pager.read(page)? {
+            Fix::Got(leaf) => Ok(leaf),
+            Fix::Gone => Err(Error::MissingPage { page }),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        if self.leaves.check_record(key, b"").is_err() {
+            return Ok(false);
+        }
+        let (page, guard) = self.lock_shared(key)?;
+        if let Some(entry) = guard.bytes().and_then(|b| MiniRef::new(b).find(key)) {
+            Counters::add(&self.counters.hits[entry.kind as usize], 1);
+            let exists = entry.kind.exists();
+            if exists {
+                value.extend_from_slice(entry.value);
+            }
+            if guard.in_copy_on_access_region() {
+                self.copy_to_tail(guard);
+            }
+            return Ok(exists);
+        }
+        let (exists, free, lsn) = {
+            let leaf = self.read_leaf(page)?;
+            let view = leaf.view();
+            let found = view.get(key);
+            if let Some(bytes) = found {
+                value.extend_from_slice(bytes);
+            }
+            (found.is_some(), view.free_bytes(), view.lsn())
+        };
+        if self.wants_promotion() {
+            let kind = if exists { Kind::Cache } else { Kind::Phantom };
+            self.promote(guard, &Change { kind, key, value }, free, lsn);
+        }
+        Ok(exists)
+    }
+
+    fn wants_promotion(&self) -> bool {
+        let n = self.chance.fetch_add(1, Ordering::Relaxed);
+        // The fractions of the golden ratio's multiples: evenly spread, whatever the order of keys.
+        let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (spread * 100) >> 32 < u64::from(self.options.promotion_percent)
+    }
+
+    /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
+    /// page the next one will do it (CircularBuffer 5).
+    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, free: usize, lsn: Lsn) {
+        let Ok(guard) = guard.try_upgrade() else {
+            return;
+        };
+        let needed = match guard.bytes().map(MiniRef::new) {
+            Some(mini) => mini.bytes_with(found.key, found.value.len()),
+            None => mini::bytes_for(1, found.key.len() + found.value.len()),
+        };
+        if needed > self.largest {
+            return;
+        }
+        match self.with_room(guard, needed, free, lsn) {
+            Ok(mut guard) => {
+                let block = guard.bytes_mut().expect("a block was made");
+                MiniMut::new(block).put(found.kind, found.key, found.value);
+                Counters::add(&self.counters.promotions, 1);
+            }
+            // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
+            // could be made is no failure of the read.
+            Err(full) => drop(self.make_room(&full)),
+        }
+    }
+
+    /// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
+    fn with_room<'a>(
+        &self,
+        guard: Exclusive<'a>,
+        needed: usize,
+        free: usize,
+        lsn: Lsn,
+    ) -> std::result::Result<Exclusive<'a>, AllocateError> {
+        if guard.bytes().is_some_and(|block| block.len() >= needed) {
+            return Ok(guard);
+        }
+        let mut fresh = guard.allocate(needed).map_err(|none| none.give_back())?;
+        let (old, new) = fresh.both();
+        let old = old.map(MiniRef::new);
+        let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
+        match old {
+            Some(old) => mini.copy_from(old),
+            None => mini.set_lsn(lsn),
+        }
+        Ok(fresh.publish())
+    }
+
+    /// Moves a mini-page that is used near the head to the tail (§5.5), if the caller is alone with it and there is room.
+    fn copy_to_tail(&self, guard: Shared<'_>) {
+        let Ok(guard) = guard.try_upgrade() else {
+            return;
+        };
+        self.move_to_tail(guard);
+    }
+
+    fn move_to_tail(&self, guard: Exclusive<'_>) {
+        let Some(len) = guard.bytes().map(|block| MiniRef::new(block).used()) else {
+            return;
+        };
+        let Ok(mut fresh) = guard.allocate(len) else {
+            return;
+        };
+        let (old, new) = fresh.both();
+        let old = MiniRef::new(old.expect("it has one"));
+        MiniMut::init(new, old.leaf_free()).copy_from(old);
+        drop(fresh.publish());
+        Counters::add(&self.counters.copies_to_tail, 1);
+    }
+
+    /// Sets a key in the mini-page of its leaf.
+    pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Lsn>> {
+        let Some(_room) = self.leaves.room(key.len() + value.len()) else {
+            return Ok(Attempt::LogFull);
+        };
+        let change = Change {
+            kind: Kind::Insert,
+            key,
+            value,
+        };
+        self.try_change(&change, |page| Record::Put { page, key, value })
+    }
+
+    /// Leaves a tombstone in the mini-page of the key's leaf. The flag says that some leaf wants a merge.
+    pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
+        let Some(_room) = self.leaves.room(key.len()) else {
+            return Ok(Attempt::LogFull);
+        };
+        let change = Change {
+            kind: Kind::Tombstone,
+            key,
+            value: b"",
+        };
+        let sparse = || !self.sparse.lock().is_empty();
+        Ok(
+            match self.try_change(&change, |page| Record::Delete { page, key })? {
+                Attempt::Done(lsn) => Attempt::Done((lsn, sparse())),
+                Attempt::Again => Attempt::Again,
+                Attempt::LogFull => Attempt::LogFull,
+                Attempt::StoreFull => Attempt::StoreFull,
+            },
+        )
+    }
+
+    fn try_change<'r>(
+        &self,
+        change: &Change<'r>,
+        record: impl Fn(PageId) -> Record<'r>,
+    ) -> Result<Attempt<Lsn>> {
+        let (page, guard) = self.lock_exclusive(change.key)?;
+        if change.kind == Kind::Tombstone
+            && let Some(mini) = guard.bytes().map(MiniRef::new)
+            && mini.find(change.key).is_some_and(|old| !old.kind.exists())
+        {
+            // Absent as of the mini-page's last change; that is what the caller may want durable.
+            return Ok(Attempt::Done(mini.lsn()));
+        }
+        let (mut guard, growth) = match self.prepare(page, guard, change)? {
+            Ready::Page(guard, growth) => (guard, growth),
+            Ready::Not(Attempt::LogFull) => return Ok(Attempt::LogFull),
+            Ready::Not(Attempt::StoreFull) => return Ok(Attempt::StoreFull),
+            Ready::Not(_) => return Ok(Attempt::Again),
+        };
+        let lsn = self.leaves.append(&record(page))?;
+        let block = guard.bytes_mut().expect("made ready");
+        let mut mini = MiniMut::new(block);
+        mini.put_grown(change.kind, change.key, change.value, growth);
+        mini.set_lsn(lsn);
+        self.leaves
+            .pager
+            .volume
+            .tell(|| Event::PageChanged { page, lsn });
+        if guard.in_copy_on_access_region() {
+            self.move_to_tail(guard);
+        }
+        Ok(Attempt::Done(lsn))
+    }
+
+    /// Makes sure that the leaf can take the change and that there is a mini-page which can hold it.
+    fn prepare<'a>(
+        &'a self,
+        page: PageId,
+        guard: Exclusive<'a>,
+        change: &Change<'_>,
+    ) -> Result<Ready<'a>> {
+        let (mut room, mut growth) = match guard.bytes().map(MiniRef::new) {
+            Some(mini) => (
+                Some(mini.room()),
+                mini.growth_of(change.kind, change.key, change.value),
+            ),
+            None => (guard.leaf().and_then(free_at), full_growth(change)),
+        };
+        let mut lsn = Lsn(0);
+        if room.is_none_or(|room| growth > room as isize) {
+            // The leaf knows better what it has free, and whether it has the key.
+            let leaf = self.read_leaf(page)?;
+            let view = leaf.view();
+            lsn = view.lsn();
+            room.get_or_insert(view.free_bytes());
+            let dirty = guard
+                .bytes()
+                .and_then(|block| MiniRef::new(block).find(change.key))
+                .is_some_and(|entry| entry.kind.is_dirty());
+            if !dirty && let Some(old) = view.get(change.key) {
+                growth = full_growth(change) - (LEAF_SLOT + change.key.len() + old.len()) as isize;
+            }
+        }
+        let room = room.unwrap_or(0);
+        if growth > room as isize {
+            return self.merge_or_split(page, guard).map(Ready::Not);
+        }
+        let needed = match guard.bytes().map(MiniRef::new) {
+            Some(mini) => mini.bytes_with(change.key, change.value.len()),
+            None => mini::bytes_for(1, change.key.len() + change.value.len()),
+        };
+        if needed > self.largest {
+            return self.merge_and_drop(page, guard).map(Ready::Not);
+        }
+        match self.with_room(guard, needed, room, lsn) {
+            Ok(guard) => Ok(Ready::Page(guard, growth)),
+            Err(full) => {
+                self.make_room(&full)?;
+                Ok(Ready::Not(Attempt::Again))
+            }
+        }
+    }
+
+    /// Evicts what is needed, and a little more. No page is locked.
+    fn make_room(&self, full: &AllocateError) -> Result<()> {
+        let AllocateError::Full(full) = full else {
+            return Ok(());
+        };
+        let bytes = full.short.max(SPARE_ROOM);
+        let merge = |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block));
+        self.ring.make_room(bytes, merge).map(drop)
+    }
+
+    pub(crate) fn stats(&self, base: Stats) -> Stats {
+        let ring = self.ring.stats();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let hits: u64 = counters.hits.iter().map(read).sum();
+        Stats {
+            cache_hits: hits,
+            cache_misses: read(&counters.leaf_reads),
+            evictions: base.evictions + ring.evictions,
+            ..base
+        }
+    }
+}
+
+fn full_growth(change: &Change<'_>) -> isize {
+    match change.kind {
+        Kind::Insert => (LEAF_SLOT + change.key.len() + change.value.len()) as isize,
+        _ => 0,
+    }
+}
+
+/// Index and mapping table do not agree: an error of ours, or damage that passed all checks.
+fn unexpected(e: &PageError) -> Error {
+    Error::Foreign {
+        engine: "bf",
+        why: e.to_string(),
+    }
+}
