@@ -15,9 +15,9 @@ use btree::{Attempt, BTree};
 /// A tree over leaves that are pages.
 pub(crate) enum Tree {
     /// The conventional one.
-    BTree(BTree),
+    BTree(Box<BTree>),
     /// With mini-pages in a ring.
-    Bf(BfTree),
+    Bf(Box<BfTree>),
 }
 
 impl Tree {
