@@ -9,7 +9,7 @@ use crate::units;
 /// Flags of `treering oracle`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
-    treering oracle                                       every mode on every variant of our B-tree: a minute\n  \
+    treering oracle                                       every mode on every variant of our trees: a minute or two\n  \
     treering oracle --mode crash --budget 10m             ten minutes of power cuts\n  \
     treering oracle --engine btree:cow --mode differential --ops 5000 --runs 1000\n  \
     treering oracle --replay found.program                what was found, again\n  \
@@ -20,7 +20,7 @@ use crate::units;
     The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]
 pub(crate) struct OracleArgs {
-    /// All variants of one of our trees: btree
+    /// All variants of one of our trees: btree, bf
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]
     pub(crate) tree: Option<String>,
     /// One engine: btree:in-place, btree:in-place-16k, btree:cow, btree:cow-lazy, or another that is in this build

@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use treering_model::oracle::campaign::{self, Plan};
+use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
 use treering_model::oracle::events::{self, Budget, Cast, Variant};
-use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally};
+use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
 
 use super::report::Row;
 use crate::progress::Progress;
@@ -97,32 +97,71 @@ fn never_crashed(engine: &dyn Engine, coverage: &Coverage) -> Vec<String> {
         .collect()
 }
 
-/// Runs it. A bar tells who waits how far it is.
-pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
-    let progress = Mutex::new(Progress::new());
-    let began = std::time::Instant::now();
-    let tick = |runs: u64| {
-        let Ok(mut progress) = progress.lock() else {
+/// Tells who waits how far it is, by a bar; and ends the command if nothing goes on any more.
+struct Watcher<'a> {
+    engine: &'a dyn Engine,
+    mode: Mode,
+    plan: &'a Plan,
+    began: std::time::Instant,
+    progress: Mutex<Progress>,
+}
+
+impl Watch for Watcher<'_> {
+    fn through(&self, runs: u64) {
+        let Ok(mut progress) = self.progress.lock() else {
             return;
         };
-        match plan.budget {
-            Some(budget) if plan.runs == u64::MAX => {
-                let elapsed = began.elapsed().min(budget);
-                progress.tell(mode.name(), elapsed.as_secs(), budget.as_secs());
+        match self.plan.budget {
+            Some(budget) if self.plan.runs == u64::MAX => {
+                let elapsed = self.began.elapsed().min(budget);
+                progress.tell(self.mode.name(), elapsed.as_secs(), budget.as_secs());
             }
-            _ => progress.tell(mode.name(), runs, plan.runs),
+            _ => progress.tell(self.mode.name(), runs, self.plan.runs),
         }
+    }
+
+    fn stuck(&self, seed: u64) {
+        let Plan {
+            operations,
+            trouble,
+            ..
+        } = *self.plan;
+        let program = generate::program(self.engine, seed, operations, trouble);
+        let what = format!(
+            "{}: after {:?} a call of this program has not returned",
+            Check::Progress,
+            self.plan.patience
+        );
+        let name = self.engine.name();
+        let file = format!("oracle-{}-{seed}.program", name.replace(':', "-"));
+        let saved = std::fs::write(&file, program.save(&name, Some(&what)));
+        let mode = self.mode.name();
+        let kept = saved.map_or_else(|e| format!("not saved: {e}"), |()| file);
+        eprintln!("treering: {name} {mode}: {what} ({kept})");
+        // Nothing can end its thread but the end of the process.
+        std::process::exit(1);
+    }
+}
+
+/// Runs it.
+pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
+    let watcher = Watcher {
+        engine,
+        mode,
+        plan,
+        began: std::time::Instant::now(),
+        progress: Mutex::new(Progress::new()),
     };
     let mut row = Row::new(engine.name(), mode);
     match mode {
         Mode::Differential => {
-            let outcome = campaign::differential(engine, plan, &tick);
+            let outcome = campaign::differential(engine, plan, &watcher);
             row.note(outcome.runs, outcome.elapsed, outcome.failure);
             row.never = never_done(&outcome.done);
             row.tally = outcome.done;
         }
         Mode::Crash => {
-            let outcome = campaign::crashes(engine, plan, Effort::default(), &tick);
+            let outcome = campaign::crashes(engine, plan, Effort::default(), &watcher);
             row.note(outcome.runs, outcome.elapsed, outcome.failure);
             row.never = never_crashed(engine, &outcome.done);
             row.never.extend(never_done(&outcome.done.tally));

@@ -3,8 +3,8 @@
 //! Seeds are handed out in order. A violation stops the campaign once all smaller seeds are through, so the same options find the same program
 //! however many threads there are. What is found is made small before it is reported.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::crash::{self, Coverage, Effort};
@@ -27,6 +27,8 @@ pub struct Plan {
     pub trouble: Trouble,
     /// Threads.
     pub threads: usize,
+    /// How long a program may take, until it is small, before it is called stuck.
+    pub patience: Duration,
 }
 
 impl Default for Plan {
@@ -39,6 +41,67 @@ impl Default for Plan {
             operations: 200,
             trouble: Trouble::ANY,
             threads: 1,
+            patience: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Who follows a campaign; a closure is told how many programs are through.
+pub trait Watch: Sync {
+    /// So many programs are through.
+    fn through(&self, runs: u64);
+
+    /// The program of this seed does not end, and nothing can end it: the campaign will not return.
+    fn stuck(&self, seed: u64) {
+        eprintln!("no progress: a call of the program of seed {seed} never returns");
+    }
+}
+
+impl<F: Fn(u64) + Sync> Watch for F {
+    fn through(&self, runs: u64) {
+        self(runs);
+    }
+}
+
+/// The programs that are under way, by worker.
+struct UnderWay {
+    programs: Mutex<(usize, Vec<Option<(u64, Instant)>>)>,
+    over: Condvar,
+}
+
+impl UnderWay {
+    fn new(workers: usize) -> UnderWay {
+        UnderWay {
+            programs: Mutex::new((workers, vec![None; workers])),
+            over: Condvar::new(),
+        }
+    }
+
+    fn set(&self, worker: usize, program: Option<u64>) {
+        let mut programs = self.programs.lock().expect("nothing panics here");
+        programs.1[worker] = program.map(|seed| (seed, Instant::now()));
+    }
+
+    fn leave(&self) {
+        self.programs.lock().expect("nothing panics here").0 -= 1;
+        self.over.notify_all();
+    }
+
+    /// Returns when all workers have left; tells of each program once that takes longer than `patience`.
+    fn watch(&self, patience: Duration, watch: &dyn Watch) {
+        let mut programs = self.programs.lock().expect("nothing panics here");
+        while programs.0 > 0 {
+            let late = |program: &Option<(u64, Instant)>| {
+                program.is_some_and(|(_, began)| began.elapsed() >= patience)
+            };
+            if let Some((seed, _)) =
+                (programs.1.iter().position(late)).and_then(|worker| programs.1[worker].take())
+            {
+                watch.stuck(seed);
+            }
+            let tick = Duration::from_secs(1);
+            let waited = self.over.wait_timeout(programs, tick);
+            programs = waited.expect("nothing panics here").0;
         }
     }
 }
@@ -64,7 +127,7 @@ struct Shared<T> {
 
 fn campaign<T: Default + Send>(
     plan: &Plan,
-    tick: &(dyn Fn(u64) + Sync),
+    watch: &dyn Watch,
     run: impl Fn(u64) -> Result<T, Box<Failure>> + Sync,
     add: impl Fn(&mut T, &T) + Sync,
 ) -> Outcome<T> {
@@ -77,18 +140,22 @@ fn campaign<T: Default + Send>(
         runs: 0,
         failure: None,
     });
-    let work = || {
+    let workers = plan.threads.max(1);
+    let under_way = UnderWay::new(workers);
+    let work = |worker: usize| {
         loop {
+            under_way.set(worker, None);
             let n = next.fetch_add(1, Ordering::Relaxed);
             let late = plan.budget.is_some_and(|budget| began.elapsed() >= budget);
             if late || n >= stop.load(Ordering::Acquire) {
-                return;
+                return under_way.leave();
             }
             let seed = plan.seed.wrapping_add(n);
+            under_way.set(worker, Some(seed));
             let result = run(seed);
             let mut shared = shared.lock().expect("a run does not panic");
             shared.runs += 1;
-            tick(shared.runs);
+            watch.through(shared.runs);
             match result {
                 Ok(done) => add(&mut shared.done, &done),
                 Err(failure) => {
@@ -105,9 +172,11 @@ fn campaign<T: Default + Send>(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..plan.threads.max(1) {
-            scope.spawn(work);
+        for worker in 0..workers {
+            let work = &work;
+            scope.spawn(move || work(worker));
         }
+        under_way.watch(plan.patience, watch);
     });
     let shared = shared.into_inner().expect("a run does not panic");
     Outcome {
@@ -118,28 +187,24 @@ fn campaign<T: Default + Send>(
     }
 }
 
-/// Differential runs; `tick` is told how many are through.
-pub fn differential(
-    engine: &dyn Engine,
-    plan: &Plan,
-    tick: &(dyn Fn(u64) + Sync),
-) -> Outcome<Tally> {
+/// Differential runs; `watch` is told how many are through.
+pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outcome<Tally> {
     let run = |seed| differential::run(engine, seed, plan.operations, plan.trouble);
-    campaign(plan, tick, run, Tally::add)
+    campaign(plan, watch, run, Tally::add)
 }
 
-/// Crash runs; `tick` is told how many programs are through.
+/// Crash runs; `watch` is told how many programs are through.
 pub fn crashes(
     engine: &dyn Engine,
     plan: &Plan,
     effort: Effort,
-    tick: &(dyn Fn(u64) + Sync),
+    watch: &dyn Watch,
 ) -> Outcome<Coverage> {
     let run = |seed| {
         let program = generate::program(engine, seed, plan.operations, plan.trouble);
         crash::explore(engine, &program, effort, seed)
     };
-    let mut outcome = campaign(plan, tick, run, Coverage::add);
+    let mut outcome = campaign(plan, watch, run, Coverage::add);
     if let Some((seed, failure)) = &mut outcome.failure {
         **failure = smallest(engine, failure, effort, *seed);
     }
@@ -175,4 +240,39 @@ fn smallest(engine: &dyn Engine, failure: &Failure, effort: Effort, seed: u64) -
     });
     last.program.forget_unused_keys();
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_program_that_does_not_end_is_told_of() {
+        struct Told(AtomicU64);
+        impl Watch for Told {
+            fn through(&self, _: u64) {}
+            fn stuck(&self, seed: u64) {
+                self.0.store(seed, Ordering::SeqCst);
+            }
+        }
+        let told = Told(AtomicU64::new(0));
+        let plan = Plan {
+            seed: 7,
+            runs: 3,
+            threads: 2,
+            patience: Duration::ZERO,
+            ..Plan::default()
+        };
+        // The one of seed 8 goes on until somebody has been told.
+        let run = |seed| {
+            while seed == 8 && told.0.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            Ok(())
+        };
+        let outcome = campaign::<()>(&plan, &told, run, |_, _| {});
+        assert_eq!(outcome.runs, 3);
+        assert_ne!(told.0.load(Ordering::SeqCst), 0);
+    }
 }
