@@ -69,7 +69,7 @@ impl BfTree {
         let view = leaf.view();
         mini.merged(view.free_bytes());
         if view.is_three_quarters_free() {
-            self.sparse.lock().push(page);
+            self.sparse.lock().insert(page);
         }
         Counters::add(&self.counters.merges, 1);
         Counters::add(&self.counters.merged_records, records);
@@ -112,15 +112,25 @@ impl BfTree {
         };
         // Its records may belong to the right page by now.
         guard.set_leaf(address(None));
-        self.ring
-            .adopt_page(right, address(None))
-            .map_err(|e| unexpected(&e))?;
+        self.adopt(right)?;
         Ok(Attempt::Again)
+    }
+
+    /// Tells the mapping table of a new page. Its id is free since a merge has retired it, but who merged may not have taken it out of the
+    /// table yet; that one waits for nobody.
+    fn adopt(&self, page: PageId) -> Result<()> {
+        loop {
+            match self.ring.adopt_page(page, address(None)) {
+                Ok(()) => return Ok(()),
+                Err(PageError::InUse { .. }) => crate::sync::yield_now(),
+                Err(e) => return Err(unexpected(&e)),
+            }
+        }
     }
 
     /// Merges one of the leaves that have become sparse with its neighbour, if the rule says so and nobody is in the way.
     pub(crate) fn tidy(&self) -> Result<()> {
-        let Some(page) = self.sparse.lock().pop() else {
+        let Some(page) = self.sparse.lock().pop_first() else {
             return Ok(());
         };
         let Some(lower) = self.lower_fence(page)? else {
@@ -174,6 +184,10 @@ impl BfTree {
         }
         left.set_leaf(address(None));
         right.free_page();
+        // Or of a row of empty leaves every other one would stay.
+        if self.read_leaf(left_id)?.view().is_three_quarters_free() {
+            self.sparse.lock().insert(left_id);
+        }
         Ok(true)
     }
 

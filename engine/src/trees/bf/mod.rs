@@ -28,6 +28,8 @@
 mod merge;
 mod scan;
 
+use std::collections::BTreeSet;
+
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -55,7 +57,7 @@ pub(crate) struct BfTree {
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
     /// Leaves that a merge has left nearly empty.
-    sparse: Mutex<Vec<PageId>>,
+    sparse: Mutex<BTreeSet<PageId>>,
     counters: Counters,
 }
 
@@ -132,7 +134,7 @@ impl BfTree {
             options,
             largest,
             chance: AtomicU64::new(0),
-            sparse: Mutex::new(Vec::new()),
+            sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
         })
     }
