@@ -8,6 +8,7 @@ use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{MiniMut, MiniRef};
+use crate::mutation;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;
@@ -43,6 +44,9 @@ impl BfTree {
             .filter(|entry| entry.kind.is_dirty())
             .collect();
         let records = entries.len() as u64;
+        if mutation::on("bf-merge-some") {
+            entries.truncate(entries.len().div_ceil(2));
+        }
         let mut edit = leaf.edit();
         // All together fit, as they were admitted; one by one in the order of keys they need not. So what does not fit waits for what makes
         // the leaf smaller.
@@ -51,7 +55,7 @@ impl BfTree {
             let mut refusal = None;
             entries.retain(|entry| {
                 if !entry.kind.exists() {
-                    edit.delete(entry.key);
+                    let _ = !mutation::on("bf-tombstone-dropped") && edit.delete(entry.key);
                     return false;
                 }
                 let refused = edit.put(entry.key, entry.value).err();
@@ -65,7 +69,12 @@ impl BfTree {
             }
         }
         // When its first change was made nobody has noted: not before the last checkpoint that is complete.
-        leaf.changed_since(self.leaves.pager.log.redo_start(), mini.view().lsn());
+        let first = if mutation::on("bf-dirty-since-newest") {
+            mini.view().lsn()
+        } else {
+            self.leaves.pager.log.redo_start()
+        };
+        leaf.changed_since(first, mini.view().lsn());
         let view = leaf.view();
         mini.merged(view.free_bytes());
         if view.is_three_quarters_free() {
@@ -111,7 +120,9 @@ impl BfTree {
             });
         };
         // Its records may belong to the right page by now.
-        guard.set_leaf(address(None));
+        if !mutation::on("bf-mini-page-outlives-split") {
+            guard.set_leaf(address(None));
+        }
         self.adopt(right)?;
         Ok(Attempt::Again)
     }
@@ -174,7 +185,9 @@ impl BfTree {
             Err(e) => return Err(unexpected(&e)),
         };
         for (page, guard) in [(left_id, &mut left), (right_id, &mut right)] {
-            if let Some(block) = guard.bytes_mut() {
+            if let Some(block) = guard.bytes_mut()
+                && !mutation::on("bf-leaf-merge-forgets-mini-page")
+            {
                 self.merge(page, &mut MiniMut::new(block))?;
             }
         }
@@ -194,6 +207,9 @@ impl BfTree {
     /// One step of a checkpoint: see [`crate::trees::Tree::push_down`]. An operation that was under way holds its page, so whoever has looked at all pages has
     /// seen all changes that were logged before he began.
     pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
+        if mutation::on("bf-checkpoint-skips-buffered") {
+            return Ok(None);
+        }
         let limit = self.leaves.pager.pages.page_limit();
         let until = limit.min(from.0 + STEP_PAGES);
         for page in (from.0..until).map(PageId) {

@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, LEAF_SLOT, MiniMut, MiniRef};
+use crate::mutation;
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
 use crate::stats::Stats;
@@ -153,6 +154,7 @@ impl BfTree {
             let page = self.leaves.index.find(key);
             match lock(&self.ring, page) {
                 Ok(guard) if self.leaves.index.find(key) == page => return Ok((page, guard)),
+                Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
                 // Split or merged meanwhile; or so new that nobody has told the mapping table.
                 Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
                 Err(e) => return Err(unexpected(&e)),
@@ -223,6 +225,7 @@ impl BfTree {
         let Ok(guard) = guard.try_upgrade() else {
             return;
         };
+        let page = guard.page();
         let needed = match guard.bytes().map(MiniRef::new) {
             Some(mini) => mini.bytes_with(found.key, found.value.len()),
             None => mini::bytes_for(1, found.key.len() + found.value.len()),
@@ -238,7 +241,14 @@ impl BfTree {
             }
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
-            Err(full) => drop(self.make_room(&full)),
+            Err(full) => {
+                drop(self.make_room(&full));
+                if mutation::on("bf-late-promotion")
+                    && let Ok(guard) = self.ring.shared(page)
+                {
+                    self.promote(guard, found, free, lsn);
+                }
+            }
         }
     }
 
@@ -384,7 +394,7 @@ impl BfTree {
             }
         }
         let room = room.unwrap_or(0);
-        if growth > room as isize {
+        if growth > room as isize && !mutation::on("bf-growth-ignored") {
             return self.merge_or_split(page, guard).map(Ready::Not);
         }
         let needed = match guard.bytes().map(MiniRef::new) {
