@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicBool;
 
 use treering_engine::device::FileDevice;
 use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, required_blocks,
+    BfOptions, Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, TreeKind,
+    required_blocks,
 };
 
 use crate::args::CrashWriterArgs;
@@ -64,6 +65,10 @@ pub(crate) fn run(args: &CrashWriterArgs) -> Result<(), Failure> {
 /// Small enough for eviction, checkpoints and a wrapping log within milliseconds.
 fn options(args: &CrashWriterArgs) -> Options {
     Options {
+        tree: match args.tree.as_str() {
+            "bf" => TreeKind::Bf(BfOptions::default()),
+            _ => TreeKind::BTree,
+        },
         store: match args.store.as_str() {
             "cow" => PageStoreKind::CopyOnWrite {
                 table: TablePersist::EachFlush,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use treering_engine::device::{BlockDevice, FileDevice};
-use treering_engine::{Error, Kv, Options, Store, SystemClock};
+use treering_engine::{BfOptions, Error, Kv, Options, Store, SystemClock, TreeKind};
 
 /// What a key is seen to hold: the sequence number of its last put.
 type State = HashMap<u64, u64>;
@@ -53,13 +53,18 @@ fn candidates(ack: &str) -> (HashMap<u64, Candidates>, u64, u64) {
 }
 
 /// Opens the store as a survivor would and reads all of it; `None` if it was killed before there was one.
-fn survivors(path: &Path) -> Option<State> {
+fn survivors(path: &Path, tree: TreeKind) -> Option<State> {
     if path.metadata().map_or(0, |meta| meta.len()) == 0 {
         return None;
     }
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path).expect("the file opens"));
     let options = match Options::of_store(&device) {
-        Ok(options) => options,
+        Ok(options) => Options {
+            tree,
+            // A cache that is small for either tree.
+            cache_bytes: 24 * options.page_size as u64,
+            ..options
+        },
         Err(Error::NotAStore { .. }) => return None,
         Err(e) => panic!("the store does not open: {e}"),
     };
@@ -114,7 +119,12 @@ fn rounds() -> u64 {
         .map_or(5, |n| n.parse().expect("TREERING_KILL_ROUNDS is a number"))
 }
 
-fn kill_rounds(store_kind: &str, seed: u64) {
+/// The writer's tree is the first survivor's, too; a survivor of the other kind finds the same.
+fn kill_rounds(tree: &str, store_kind: &str, seed: u64) {
+    let mut kinds = [TreeKind::BTree, TreeKind::Bf(BfOptions::default())];
+    if tree == "bf" {
+        kinds.reverse();
+    }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let (path, ack) = (folder.path().join("store"), folder.path().join("ack"));
     let mut random = StdRng::seed_from_u64(seed);
@@ -126,7 +136,8 @@ fn kill_rounds(store_kind: &str, seed: u64) {
             .arg(&path)
             .arg("--ack")
             .arg(&ack)
-            .args(["--seed", &(seed + round).to_string(), "--store", store_kind])
+            .args(["--seed", &(seed + round).to_string()])
+            .args(["--tree", tree, "--store", store_kind])
             .args(["--first", &first.to_string()])
             .stderr(Stdio::piped())
             .spawn()
@@ -142,8 +153,13 @@ fn kill_rounds(store_kind: &str, seed: u64) {
         );
         let (ops, highest, done) = candidates(&std::fs::read_to_string(&ack).expect("read"));
         let verified = support_verify(&path);
-        let found = survivors(&path).unwrap_or_default();
+        let found = survivors(&path, kinds[0]).unwrap_or_default();
         check(round, &baseline, &ops, &found);
+        let again = survivors(&path, kinds[1]).unwrap_or_default();
+        assert!(
+            found == again,
+            "round {round}: another tree finds other records"
+        );
         assert!(verified, "round {round}: verify found damage");
         baseline = found;
         first = first.max(highest + 1);
@@ -154,7 +170,7 @@ fn kill_rounds(store_kind: &str, seed: u64) {
         "nothing was ever acknowledged: nothing was tested"
     );
     println!(
-        "{acknowledged} acknowledged writes survived {} kills ({store_kind})",
+        "{acknowledged} acknowledged writes survived {} kills ({tree} on {store_kind})",
         rounds()
     );
 }
@@ -168,7 +184,7 @@ fn support_verify(path: &Path) -> bool {
         .expect("verify starts");
     match output.status.code() {
         Some(0) => true,
-        Some(2) => survivors(path).is_none(),
+        Some(2) => survivors(path, TreeKind::BTree).is_none(),
         _ => {
             eprintln!("{}", String::from_utf8_lossy(&output.stdout));
             false
@@ -178,12 +194,22 @@ fn support_verify(path: &Path) -> bool {
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_in_place() {
-    kill_rounds("in-place", 11);
+    kill_rounds("btree", "in-place", 11);
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_nine_in_place_below_mini_pages() {
+    kill_rounds("bf", "in-place", 12);
 }
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_copy_on_write() {
-    kill_rounds("cow", 23);
+    kill_rounds("btree", "cow", 23);
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_nine_copy_on_write_below_mini_pages() {
+    kill_rounds("bf", "cow", 24);
 }
 
 #[test]

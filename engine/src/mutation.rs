@@ -94,6 +94,32 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("clean-after-write", "oracle"),
     // BUGS C6, in threads: a page is evicted whose newest image is in a batch that is not written yet.
     ("evict-picked-page", "oracle"),
+    // The Bf-Tree's. MiniPage 1: a split fits between the index and the lock of the page.
+    ("bf-page-not-asked-again", "oracle"),
+    // MiniPage 5: room is made, and what was read before is promoted behind it.
+    ("bf-late-promotion", "oracle"),
+    // Changes are admitted for which the leaf has no room, so that neither merge nor redo can make them.
+    ("bf-growth-ignored", "oracle"),
+    // Half of what is dirty goes down, and all of it is clean.
+    ("bf-merge-some", "oracle"),
+    // BUGS D10: a tombstone ends with its mini-page, and the leaf never hears of it.
+    ("bf-tombstone-dropped", "oracle"),
+    // BUGS D13: a leaf counts as dirty since the newest change that a merge brought it, and a checkpoint that began before passes it over.
+    ("bf-dirty-since-newest", "oracle"),
+    // BUGS R2: the left-hand mini-page still has what a split has moved to the right.
+    ("bf-mini-page-outlives-split", "oracle"),
+    // What two leaves that are merged have in their mini-pages is gone.
+    ("bf-leaf-merge-forgets-mini-page", "oracle"),
+    // BUGS D13: the log is given up, though what it says is in mini-pages only.
+    ("bf-checkpoint-skips-buffered", "oracle"),
+    // A scan lets the leaf have the last word.
+    ("bf-scan-leaf-wins", "oracle"),
+    // A key that was once looked for in vain cannot be put.
+    ("bf-phantom-stays", "oracle"),
+    // BUGS C6: a mini-page is thrown away as clean because its first record is.
+    ("bf-first-record-speaks-for-all", "oracle"),
+    // BUGS D12: a moved mini-page has no LSN, so its leaf overtakes the log.
+    ("bf-copy-forgets-lsn", "oracle"),
 ];
 
 /// Changes that no check may object to, for they change nothing that was promised.

@@ -1,6 +1,8 @@
 //! Many threads, one store, a cache far too small, background threads that pump: every reader sees a key's versions in
 //! order, scans are sorted and complete, and what is left at the end is what the writers wrote last.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,9 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use support::{EACH_FLUSH, IN_PLACE, LAZY, TREES};
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, verify,
+    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TreeKind, verify,
 };
 
 const WRITERS: u64 = 3;
@@ -109,15 +112,19 @@ fn read(store: &Store, seed: u64, floors: &Floors, stop: &AtomicBool) {
 }
 
 fn run(kind: PageStoreKind, durability: Durability) {
+    TREES
+        .into_iter()
+        .for_each(|tree| run_on(tree, kind, durability));
+}
+
+fn run_on(tree: TreeKind, kind: PageStoreKind, durability: Durability) {
     let options = Options {
-        store: kind,
-        cache_bytes: 24 * 4096,
         durability,
         log_bytes: 128 * 4096,
         checkpoint_log_bytes: 32 * 4096,
         log_buffer_bytes: 4 * 4096,
         write_batch_pages: 4,
-        ..Options::default()
+        ..support::options(tree, kind, 4096, 24, 4)
     };
     let device = Arc::new(MemDevice::new(8_192));
     let blocks: Arc<dyn BlockDevice> = device.clone();
@@ -177,25 +184,15 @@ fn run(kind: PageStoreKind, durability: Durability) {
 
 #[test]
 fn threads_agree_in_place() {
-    run(PageStoreKind::InPlace, Durability::Deferred);
+    run(IN_PLACE, Durability::Deferred);
 }
 
 #[test]
 fn threads_agree_copy_on_write() {
-    run(
-        PageStoreKind::CopyOnWrite {
-            table: TablePersist::EachFlush,
-        },
-        Durability::Deferred,
-    );
+    run(EACH_FLUSH, Durability::Deferred);
 }
 
 #[test]
 fn threads_agree_copy_on_write_with_a_lazy_table_and_group_commit() {
-    run(
-        PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
-        },
-        Durability::PerCommit,
-    );
+    run(LAZY, Durability::PerCommit);
 }

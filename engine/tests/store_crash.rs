@@ -6,28 +6,21 @@
 //! holds is compared with the state after *every* prefix of the program from the last acknowledgement on. Log order is
 //! operation order here, so nothing but a prefix is right.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use support::{EACH_FLUSH, IN_PLACE, LAZY, TREES};
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::{
-    Durability, Kv, Lsn, Options, PageStoreKind, Progress, Store, SystemClock, TablePersist, verify,
+    Durability, Kv, Lsn, Options, PageStoreKind, Progress, Store, SystemClock, TreeKind, verify,
 };
 
 const BLOCKS: u64 = 4_096;
-
-const STORES: [PageStoreKind; 3] = [
-    PageStoreKind::InPlace,
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::EachFlush,
-    },
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::Checkpoint,
-    },
-];
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -37,18 +30,15 @@ enum Step {
     Delete(Vec<u8>),
 }
 
-fn options(store: PageStoreKind, page_size: usize) -> Options {
+fn options(tree: TreeKind, store: PageStoreKind, page_size: usize) -> Options {
     let log_bytes = 64 * page_size as u64;
     Options {
-        store,
-        page_size,
-        cache_bytes: 16 * page_size as u64,
         durability: Durability::Deferred,
         log_bytes,
         checkpoint_log_bytes: log_bytes / 4,
         log_buffer_bytes: log_bytes / 16,
         write_batch_pages: 3,
-        ..Options::default()
+        ..support::options(tree, store, page_size, 16, 4)
     }
 }
 
@@ -233,14 +223,24 @@ fn restart(device: &Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> St
         .unwrap_or_else(|| open(device, options).expect("recovers"))
 }
 
+fn in_words(options: &Options) -> String {
+    let Options {
+        tree,
+        store,
+        page_size,
+        ..
+    } = options;
+    format!("{tree:?} on {store:?}, {page_size} B pages")
+}
+
 /// As [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the store is opened again on the same device.
 /// What a failed flush has forgotten may vanish rounds later, when the power goes.
-fn fail_again_and_again(kind: PageStoreKind, page_size: usize, seed: u64, rounds: usize) {
-    let story = format!("{kind:?}, {page_size} B pages, seed {seed}, with failures");
-    let options = options(kind, page_size);
+fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
+    let page_size = options.page_size;
+    let story = format!("{}, seed {seed}, with failures", in_words(options));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut device = Arc::new(CrashDevice::new(BLOCKS));
-    let mut store = open(&device, &options).expect("formats");
+    let mut store = open(&device, options).expect("formats");
     let mut base = Map::new();
     for round in 0..rounds {
         let end = rng.random_range(0..3);
@@ -252,10 +252,10 @@ fn fail_again_and_again(kind: PageStoreKind, page_size: usize, seed: u64, rounds
         let history = run_until_cut(&store, &mut rng, round * 1_000, page_size);
         drop(store);
         if end < 2 {
-            store = restart(&device, &options, &mut rng);
+            store = restart(&device, options, &mut rng);
         } else {
             let after = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
-            (device, store) = recover(after, &options, &mut rng);
+            (device, store) = recover(after, options, &mut rng);
         }
         let found = contents(&store);
         assert!(
@@ -276,19 +276,19 @@ fn fail_again_and_again(kind: PageStoreKind, page_size: usize, seed: u64, rounds
     }
 }
 
-fn crash_again_and_again(kind: PageStoreKind, page_size: usize, seed: u64, rounds: usize) {
-    let story = format!("{kind:?}, {page_size} B pages, seed {seed}");
-    let options = options(kind, page_size);
+fn crash_again_and_again(options: &Options, seed: u64, rounds: usize) {
+    let page_size = options.page_size;
+    let story = format!("{}, seed {seed}", in_words(options));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut device = Arc::new(CrashDevice::new(BLOCKS));
-    let mut store = open(&device, &options).expect("formats");
+    let mut store = open(&device, options).expect("formats");
     let mut base = Map::new();
     for round in 0..rounds {
         device.cut_power_in(rng.random_range(0..1_500));
         let history = run_until_cut(&store, &mut rng, round * 1_000, page_size);
         drop(store);
         let after = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
-        (device, store) = recover(after, &options, &mut rng);
+        (device, store) = recover(after, options, &mut rng);
         let found = contents(&store);
         let Some(n) = matching_prefix(&base, &history, &found) else {
             panic!(
@@ -316,45 +316,52 @@ fn rounds() -> u64 {
         .unwrap_or(6)
 }
 
-#[test]
-fn in_place_comes_back_with_a_prefix() {
-    for seed in 0..rounds() {
-        crash_again_and_again(PageStoreKind::InPlace, 4096, seed, 8);
-        crash_again_and_again(PageStoreKind::InPlace, 16_384, seed, 8);
-    }
-}
-
-#[test]
-fn copy_on_write_comes_back_with_a_prefix() {
-    for seed in 0..rounds() {
-        crash_again_and_again(STORES[1], 4096, seed, 8);
-        crash_again_and_again(STORES[1], 16_384, seed, 8);
-    }
-}
-
-#[test]
-fn copy_on_write_with_a_lazy_table_comes_back_with_a_prefix() {
-    for seed in 0..rounds() {
-        crash_again_and_again(STORES[2], 4096, seed, 8);
-        crash_again_and_again(STORES[2], 16_384, seed, 8);
-    }
-}
-
-#[test]
-fn failures_and_restarts_leave_a_prefix() {
-    for seed in 0..rounds() {
-        for kind in STORES {
-            fail_again_and_again(kind, 4096, seed, 10);
-            fail_again_and_again(kind, 16_384, seed, 10);
+/// Both trees, two page sizes, all seeds.
+fn each(kind: PageStoreKind, check: impl Fn(&Options, u64)) {
+    for tree in TREES {
+        for page_size in [4096, 16_384] {
+            let options = options(tree, kind, page_size);
+            (0..rounds()).for_each(|seed| check(&options, seed));
         }
     }
 }
 
 #[test]
+fn in_place_comes_back_with_a_prefix() {
+    each(IN_PLACE, |options, seed| {
+        crash_again_and_again(options, seed, 8);
+    });
+}
+
+#[test]
+fn copy_on_write_comes_back_with_a_prefix() {
+    each(EACH_FLUSH, |options, seed| {
+        crash_again_and_again(options, seed, 8);
+    });
+}
+
+#[test]
+fn copy_on_write_with_a_lazy_table_comes_back_with_a_prefix() {
+    each(LAZY, |options, seed| {
+        crash_again_and_again(options, seed, 8);
+    });
+}
+
+#[test]
+fn failures_and_restarts_leave_a_prefix() {
+    for kind in [IN_PLACE, EACH_FLUSH, LAZY] {
+        each(kind, |options, seed| {
+            fail_again_and_again(options, seed, 10);
+        });
+    }
+}
+
+#[test]
 fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
-    for kind in STORES {
+    for (tree, kind) in support::all() {
         for seed in 0..12 {
-            let options = options(kind, 4096);
+            let options = options(tree, kind, 4096);
+            let kind = in_words(&options);
             let mut rng = StdRng::seed_from_u64(seed);
             let device = Arc::new(CrashDevice::new(BLOCKS));
             let store = open(&device, &options).expect("formats");
@@ -374,17 +381,17 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
                 if store.due().is_some_and(|task| store.pump(task).is_err()) {
                     break;
                 }
-                assert!(i < 100_000, "{kind:?}: no write ever failed");
+                assert!(i < 100_000, "{kind}: no write ever failed");
             }
             assert!(
                 store.put(b"x", b"y").is_err(),
-                "{kind:?}: a failed store accepts writes"
+                "{kind}: a failed store accepts writes"
             );
             let mut got = Vec::new();
             // More than once: the first round drives pages out of the cache that the second needs again.
             for (k, v) in map.iter().chain(&map).chain(&map) {
                 match store.get(k, &mut got) {
-                    Ok(found) => assert!(found && got == *v, "{kind:?}: an old value of {k:?}"),
+                    Ok(found) => assert!(found && got == *v, "{kind}: an old value of {k:?}"),
                     // No frame can be freed for it: an error is honest, an old value is not.
                     Err(e) => assert!(e.to_string().contains("stopped accepting"), "{e}"),
                 }

@@ -1,8 +1,10 @@
-//! The store answers like an ordered map, whatever the page store, page size, cache size and keys, and again after it has
+//! The store answers like an ordered map, whatever the tree, page store, page size, cache size and keys, and again after it has
 //! been closed and opened.
 //!
 //! Geometry is tiny: 16 to 24 frames of cache, a log of a few dozen pages, large values. So a few thousand operations
 //! split and merge hundreds of leaves, evict most of them many times and run dozens of checkpoints.
+
+mod support;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,33 +12,21 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use support::{BF, EACH_FLUSH, IN_PLACE, LEAST_RING, STORES, TREES, bf};
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Progress, Store, SystemClock, TablePersist, verify,
+    Durability, Kv, Options, PageStoreKind, Progress, Store, SystemClock, TreeKind, verify,
 };
 
-const STORES: [PageStoreKind; 3] = [
-    PageStoreKind::InPlace,
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::EachFlush,
-    },
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::Checkpoint,
-    },
-];
-
-fn tiny(store: PageStoreKind, page_size: usize, frames: u64) -> Options {
+fn tiny(tree: TreeKind, store: PageStoreKind, page_size: usize, frames: u64) -> Options {
     let log_bytes = 64 * page_size as u64;
     Options {
-        store,
-        page_size,
-        cache_bytes: frames * page_size as u64,
         durability: Durability::Deferred,
         log_bytes,
         checkpoint_log_bytes: log_bytes / 4,
         log_buffer_bytes: log_bytes / 16,
         write_batch_pages: 4,
-        ..Options::default()
+        ..support::options(tree, store, page_size, frames, 4)
     }
 }
 
@@ -93,9 +83,20 @@ fn assert_same(store: &Store, map: &BTreeMap<Vec<u8>, Vec<u8>>, story: &str) {
 }
 
 fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: usize) {
+    run_program_and_reopen_as(options, &[options.clone()], seed, operations, reopen_every);
+}
+
+/// Runs a random program on a store, which is opened again as the `others` in turn.
+fn run_program_and_reopen_as(
+    options: &Options,
+    others: &[Options],
+    seed: u64,
+    operations: usize,
+    reopen_every: usize,
+) {
     let story = format!(
-        "{:?}, {} B pages, seed {seed}",
-        options.store, options.page_size
+        "{:?} on {:?}, {} B pages, seed {seed}",
+        options.tree, options.store, options.page_size
     );
     let device = Arc::new(MemDevice::new(16_384));
     let mut store = open(&device, options);
@@ -148,6 +149,7 @@ fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: us
             pump_all(&store);
         }
         if i % reopen_every == reopen_every - 1 {
+            let options = &others[i / reopen_every % others.len()];
             assert_same(&store, &map, &story);
             store.close().expect("closes");
             let report = verify(device.clone()).expect("verifies");
@@ -166,18 +168,66 @@ fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: us
 
 #[test]
 fn every_page_store_and_page_size_agrees_with_an_ordered_map() {
-    for store in STORES {
+    for (tree, store) in support::all() {
         for page_size in [4096, 16_384, 65_536] {
             for seed in 0..2 {
-                run_program(&tiny(store, page_size, 16 + 8 * seed), seed, 6_000, 2_000);
+                let options = tiny(tree, store, page_size, 16 + 8 * seed);
+                run_program(&options, seed, 6_000, 2_000);
             }
         }
     }
 }
 
+/// On the device a store has no tree: leaves, their index and their log are the same.
+#[test]
+fn a_store_that_is_opened_as_another_tree_and_with_another_cache_is_the_same_map() {
+    for store in STORES {
+        let btree = tiny(TreeKind::BTree, store, 4096, 20);
+        let smallest = support::options(BF, store, 4096, 16, LEAST_RING);
+        let others = [
+            tiny(BF, store, 4096, 16),
+            tiny(TreeKind::BTree, store, 4096, 16),
+            Options {
+                cache_bytes: smallest.cache_bytes,
+                ..tiny(bf(100, 100), store, 4096, 16)
+            },
+            tiny(BF, store, 4096, 300),
+        ];
+        run_program_and_reopen_as(&btree, &others, 5, 8_000, 1_000);
+        run_program_and_reopen_as(&others[0], &others[1..], 6, 8_000, 1_000);
+    }
+}
+
+#[test]
+fn every_ring_and_every_share_of_promotion_and_copying_agrees_with_an_ordered_map() {
+    for (copying, promotion) in [(0, 0), (0, 100), (100, 0), (100, 100), (50, 1)] {
+        for ring in [LEAST_RING, 3, 40] {
+            for store in [IN_PLACE, EACH_FLUSH] {
+                let options = Options {
+                    cache_bytes: (16 + ring) * 4096,
+                    ..tiny(bf(copying, promotion), store, 4096, 16)
+                };
+                run_program(&options, ring, 4_000, 2_000);
+            }
+        }
+    }
+}
+
+/// What is buffered goes to the leaves, and whoever deletes something then merges them, two at a time.
+fn merge_leaves(store: &Store) {
+    store.checkpoint().unwrap();
+    for _ in 0..400 {
+        store.delete(b"absent").unwrap();
+    }
+}
+
 #[test]
 fn structure_changes_and_checkpoints_really_happen() {
-    let options = tiny(PageStoreKind::InPlace, 4096, 24);
+    TREES.into_iter().for_each(structure_changes);
+}
+
+fn structure_changes(tree: TreeKind) {
+    let options = tiny(tree, IN_PLACE, 4096, 24);
     let device = Arc::new(MemDevice::new(16_384));
     let store = open(&device, &options);
     for i in 0..4_000u32 {
@@ -188,6 +238,7 @@ fn structure_changes_and_checkpoints_really_happen() {
         store.delete(&i.to_be_bytes()).unwrap();
         pump_all(&store);
     }
+    merge_leaves(&store);
     let stats = store.stats();
     assert!(stats.splits > 100, "{stats:?}");
     assert!(stats.merges > 100, "{stats:?}");
@@ -201,7 +252,11 @@ fn structure_changes_and_checkpoints_really_happen() {
 
 #[test]
 fn an_update_of_the_same_length_and_all_that_is_merged_are_there() {
-    let options = tiny(PageStoreKind::InPlace, 4096, 24);
+    TREES.into_iter().for_each(updates_and_merges);
+}
+
+fn updates_and_merges(tree: TreeKind) {
+    let options = tiny(tree, IN_PLACE, 4096, 24);
     let store = open(&Arc::new(MemDevice::new(16_384)), &options);
     let mut map = BTreeMap::new();
     for round in 0..2u8 {
@@ -218,13 +273,19 @@ fn an_update_of_the_same_length_and_all_that_is_merged_are_there() {
         map.remove(i.to_be_bytes().as_slice());
         pump_all(&store);
     }
+    merge_leaves(&store);
     assert!(store.stats().merges > 20, "{:?}", store.stats());
     assert_same(&store, &map, "every 17th record left, in merged leaves");
 }
 
 #[test]
 fn records_over_the_limit_are_refused_and_nothing_changes() {
-    let options = tiny(PageStoreKind::InPlace, 4096, 16);
+    for tree in TREES {
+        refuses_records_over_the_limit(&tiny(tree, IN_PLACE, 4096, 16));
+    }
+}
+
+fn refuses_records_over_the_limit(options: &Options) {
     let device = Arc::new(MemDevice::new(4_096));
     let store = open(&device, &options);
     let limits = treering_engine::node::limits(4096);
@@ -260,8 +321,8 @@ fn records_over_the_limit_are_refused_and_nothing_changes() {
 
 #[test]
 fn a_full_store_says_so_and_keeps_what_it_has() {
-    for kind in STORES {
-        let options = tiny(kind, 4096, 16);
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind, 4096, 16);
         let device = Arc::new(MemDevice::new(400));
         let store = open(&device, &options);
         let mut kept = 0u32;

@@ -1,34 +1,24 @@
 //! Corners that random programs seldom reach, each of which was once wrong: keys that share almost all of their bytes, a store
 //! that is full, damage after a clean close, and a flush that fails under another thread.
 
+mod support;
+
 use std::sync::{Arc, Mutex};
 
+use support::{IN_PLACE, TREES};
 use treering_engine::device::{AlignedBuf, BlockDevice, CrashDevice, DeviceError, MemDevice};
 use treering_engine::{
     BLOCK_SIZE, Durability, Error, IoClass, Kv, Lba, Options, PageStoreKind, Store, SystemClock,
-    TablePersist, Task, required_blocks, verify,
+    Task, TreeKind, required_blocks, verify,
 };
 
-const STORES: [PageStoreKind; 3] = [
-    PageStoreKind::InPlace,
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::EachFlush,
-    },
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::Checkpoint,
-    },
-];
-
-fn options(store: PageStoreKind, page_size: usize) -> Options {
+fn options(tree: TreeKind, store: PageStoreKind, page_size: usize) -> Options {
     Options {
-        store,
-        page_size,
-        cache_bytes: 64 * page_size as u64,
         log_bytes: 64 * page_size as u64,
         checkpoint_log_bytes: 32 * page_size as u64,
         log_buffer_bytes: 8 * page_size as u64,
         durability: Durability::Deferred,
-        ..Options::default()
+        ..support::options(tree, store, page_size, 64, 0)
     }
 }
 
@@ -40,8 +30,11 @@ fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<S
 /// fit no log.
 #[test]
 fn keys_that_share_almost_everything_split_within_a_small_log() {
-    for page_size in [4096, 8192, 16384] {
-        let options = options(PageStoreKind::InPlace, page_size);
+    for (tree, page_size) in TREES
+        .into_iter()
+        .flat_map(|t| [4096, 8192, 16384].map(|s| (t, s)))
+    {
+        let options = options(tree, IN_PLACE, page_size);
         let device = Arc::new(MemDevice::new(1 << 15));
         let store = open(&device, &options).unwrap();
         let prefix = vec![b'p'; page_size / 8 - 12];
@@ -50,7 +43,7 @@ fn keys_that_share_almost_everything_split_within_a_small_log() {
             let i = j * 7919 % 20_000;
             store
                 .put(&key(i), b"")
-                .unwrap_or_else(|e| panic!("{page_size}-byte pages, put {j}: {e}"));
+                .unwrap_or_else(|e| panic!("{tree:?}, {page_size}-byte pages, put {j}: {e}"));
         }
         assert!(store.stats().splits > 0);
         store.close().unwrap();
@@ -66,8 +59,8 @@ fn keys_that_share_almost_everything_split_within_a_small_log() {
 /// must still be there when leaves have taken all they can.
 #[test]
 fn a_full_store_with_long_separators_checkpoints_and_opens_again() {
-    for kind in STORES {
-        let options = options(kind, 4096);
+    for (tree, kind) in support::all() {
+        let options = options(tree, kind, 4096);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 1000)));
         let store = open(&device, &options).unwrap();
         let mut random = 1_u64;
@@ -84,26 +77,33 @@ fn a_full_store_with_long_separators_checkpoints_and_opens_again() {
                 }
             }
         };
-        assert!(matches!(full, Error::Full { .. }), "{kind:?}: {full}");
-        assert!(kept.len() > 1000, "{kind:?}: full after {}", kept.len());
+        assert!(
+            matches!(full, Error::Full { .. }),
+            "{tree:?} on {kind:?}: {full}"
+        );
+        assert!(
+            kept.len() > 1000,
+            "{tree:?} on {kind:?}: full after {}",
+            kept.len()
+        );
         store
             .checkpoint()
-            .unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+            .unwrap_or_else(|e| panic!("{tree:?} on {kind:?}: {e}"));
         drop(store);
-        let store = open(&device, &options).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+        let store = open(&device, &options).unwrap_or_else(|e| panic!("{tree:?} on {kind:?}: {e}"));
         let mut value = Vec::new();
         for key in &kept {
-            assert!(store.get(key, &mut value).unwrap(), "{kind:?}");
+            assert!(store.get(key, &mut value).unwrap(), "{tree:?} on {kind:?}");
         }
     }
 }
 
 #[test]
 fn a_full_store_can_be_emptied_and_filled_again() {
-    for kind in STORES {
+    for (tree, kind) in support::all() {
         let options = Options {
             cache_bytes: 4 << 20,
-            ..options(kind, 4096)
+            ..options(tree, kind, 4096)
         };
         let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
         let store = open(&device, &options).unwrap();
@@ -116,7 +116,7 @@ fn a_full_store_can_be_emptied_and_filled_again() {
         for i in 0..count * 9 / 10 {
             store
                 .put(&i.to_be_bytes(), &[2; 400])
-                .unwrap_or_else(|e| panic!("{kind:?}: {i} of {count}: {e}"));
+                .unwrap_or_else(|e| panic!("{tree:?} on {kind:?}: {i} of {count}: {e}"));
         }
     }
 }
@@ -125,9 +125,13 @@ fn a_full_store_can_be_emptied_and_filled_again() {
 /// whole and was damaged later.
 #[test]
 fn damage_after_a_clean_close_is_told_and_never_mended_with_an_old_page() {
+    TREES.into_iter().for_each(damage_is_told);
+}
+
+fn damage_is_told(tree: TreeKind) {
     let options = Options {
         write_batch_pages: 8,
-        ..options(PageStoreKind::InPlace, 4096)
+        ..options(tree, IN_PLACE, 4096)
     };
     let device = Arc::new(MemDevice::new(required_blocks(&options, 100)));
     let store = open(&device, &options).unwrap();
@@ -217,9 +221,13 @@ impl BlockDevice for Interrupted {
 /// succeeds and means nothing (fsyncgate).
 #[test]
 fn a_flush_that_failed_under_another_thread_acknowledges_nothing() {
+    TREES.into_iter().for_each(a_flush_that_failed);
+}
+
+fn a_flush_that_failed(tree: TreeKind) {
     let options = Options {
         durability: Durability::PerCommit,
-        ..options(PageStoreKind::InPlace, 4096)
+        ..options(tree, IN_PLACE, 4096)
     };
     let crash = Arc::new(CrashDevice::new(required_blocks(&options, 300)));
     let device = Arc::new(Interrupted {
@@ -234,7 +242,7 @@ fn a_flush_that_failed_under_another_thread_acknowledges_nothing() {
     let (other, failing) = (store.clone(), crash.clone());
     *device.hook.lock().unwrap() = Some(Box::new(move || {
         failing.fail_flush_in(0);
-        assert!(other.pump(Task::Checkpoint).is_err());
+        assert!(other.checkpoint().is_err());
     }));
     let acknowledged = store.put(&499_u32.to_be_bytes(), &[9; 200]);
     assert!(

@@ -10,20 +10,16 @@
 //! So recovery must not trust what it reads. Here every flush and every write of a small program fails in turn, the store is opened again on
 //! the same device, and the power goes at some request of that recovery or behind it, and takes back as much as it may.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use support::{EACH_FLUSH, IN_PLACE, LAZY, TREES};
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, verify,
-};
-
-const EACH_FLUSH: PageStoreKind = PageStoreKind::CopyOnWrite {
-    table: TablePersist::EachFlush,
-};
-const LAZY: PageStoreKind = PageStoreKind::CopyOnWrite {
-    table: TablePersist::Checkpoint,
+    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TreeKind, verify,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -44,18 +40,15 @@ enum Keeps {
     Seeded(u64),
 }
 
-fn options(store: PageStoreKind, page_size: usize) -> Options {
+fn options(tree: TreeKind, store: PageStoreKind, page_size: usize) -> Options {
     let log_bytes = 64 * page_size as u64;
     Options {
-        store,
-        page_size,
-        cache_bytes: 16 * page_size as u64,
         durability: Durability::PerCommit,
         log_bytes,
         checkpoint_log_bytes: log_bytes / 4,
         log_buffer_bytes: log_bytes / 16,
         write_batch_pages: 2,
-        ..Options::default()
+        ..support::options(tree, store, page_size, 16, 4)
     }
 }
 
@@ -92,9 +85,9 @@ fn contents(store: &Store) -> treering_engine::Result<Map> {
 
 /// An acknowledged key, a checkpoint whose `n`-th flush fails, a restart, a power cut.
 fn an_acknowledged_key_outlives(kind: PageStoreKind) {
-    for n in 0..4 {
+    for (tree, n) in TREES.into_iter().flat_map(|t| (0..4).map(move |n| (t, n))) {
         for keeps in [Keeps::Oldest, Keeps::Newest] {
-            let options = options(kind, 4096);
+            let options = options(tree, kind, 4096);
             let device = new_device(4096);
             let store = open(&device, &options).expect("formats");
             store.put(b"key", b"value").expect("is acknowledged");
@@ -104,7 +97,7 @@ fn an_acknowledged_key_outlives(kind: PageStoreKind) {
             if !failed {
                 continue;
             }
-            let story = format!("{kind:?}, flush {n} of a checkpoint failed");
+            let story = format!("{tree:?} on {kind:?}, flush {n} of a checkpoint failed");
             let store = open(&device, &options).unwrap_or_else(|e| panic!("{story}: {e}"));
             let mut value = Vec::new();
             assert!(store.get(b"key", &mut value).unwrap(), "{story}");
@@ -122,7 +115,7 @@ fn an_acknowledged_key_outlives(kind: PageStoreKind) {
 
 #[test]
 fn in_place_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
-    an_acknowledged_key_outlives(PageStoreKind::InPlace);
+    an_acknowledged_key_outlives(IN_PLACE);
 }
 
 #[test]
@@ -139,10 +132,10 @@ fn with_a_lazy_table_an_acknowledged_key_outlives_failed_flush_restart_and_power
 /// of an opening, so that its snapshot lies where the restart will put its own.
 #[test]
 fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
-    for kind in [PageStoreKind::InPlace, EACH_FLUSH, LAZY] {
+    for (tree, kind) in support::all() {
         let mut reached = 0;
         for (n, cut) in (0..8).flat_map(|n| (0..90).map(move |cut| (n, cut))) {
-            let options = options(kind, 4096);
+            let options = options(tree, kind, 4096);
             let device = new_device(4096);
             let mut store = open(&device, &options).expect("formats");
             let mut expected = Map::new();
@@ -167,12 +160,16 @@ fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
                 continue;
             }
             reached += 1;
-            let story = format!("{kind:?}, flush {n} failed, cut after {cut} more requests");
+            let story =
+                format!("{tree:?} on {kind:?}, flush {n} failed, cut after {cut} more requests");
             let device = lose_power(&device, Keeps::FirstOldest);
             let store = open(&device, &options).unwrap_or_else(|e| panic!("{story}: {e}"));
             assert!(contents(&store).unwrap() == expected, "{story}");
         }
-        assert!(reached > 50, "{kind:?}: only {reached} cuts met a restart");
+        assert!(
+            reached > 50,
+            "{tree:?} on {kind:?}: only {reached} cuts met a restart"
+        );
     }
 }
 
@@ -227,8 +224,8 @@ fn fail_restart_and_lose_power(
     keeps: Keeps,
 ) -> bool {
     let story = format!(
-        "{:?}, {} B pages, {failure:?} failed, power cut after {cut} more requests left {keeps:?}",
-        options.store, options.page_size
+        "{:?} on {:?}, {} B pages, {failure:?} failed, power cut after {cut} more requests left {keeps:?}",
+        options.tree, options.store, options.page_size
     );
     let Some((device, mut allowed)) = run(&new_device(options.page_size), options, failure) else {
         return false;
@@ -258,13 +255,20 @@ fn fail_restart_and_lose_power(
     true
 }
 
-/// As many power cuts for each failure as there are seeds: half of them during the restart or soon after it.
-fn every_failure(kind: PageStoreKind, page_size: usize) {
+/// For both trees and two page sizes as many power cuts for each failure as there are seeds: half of them during the restart or soon after it.
+fn every_failure(kind: PageStoreKind) {
+    for tree in TREES {
+        for page_size in [4096, 8192] {
+            every_failure_of(&options(tree, kind, page_size));
+        }
+    }
+}
+
+fn every_failure_of(options: &Options) {
     let seeds: u64 = std::env::var("TREERING_CRASH_SEEDS")
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(2);
-    let options = options(kind, page_size);
     let mut round = 0;
     for failure in [Failure::Flush as fn(u64) -> Failure, Failure::Write] {
         let mut n = 0;
@@ -278,7 +282,7 @@ fn every_failure(kind: PageStoreKind, page_size: usize) {
                     100_000
                 };
                 let keeps = keeps[(round / 2 % 3) as usize];
-                if !fail_restart_and_lose_power(&options, failure(n), cut, keeps) {
+                if !fail_restart_and_lose_power(options, failure(n), cut, keeps) {
                     break 'next;
                 }
             }
@@ -289,18 +293,15 @@ fn every_failure(kind: PageStoreKind, page_size: usize) {
 
 #[test]
 fn in_place_survives_every_failure_a_restart_and_a_power_cut() {
-    every_failure(PageStoreKind::InPlace, 4096);
-    every_failure(PageStoreKind::InPlace, 8192);
+    every_failure(IN_PLACE);
 }
 
 #[test]
 fn copy_on_write_survives_every_failure_a_restart_and_a_power_cut() {
-    every_failure(EACH_FLUSH, 4096);
-    every_failure(EACH_FLUSH, 8192);
+    every_failure(EACH_FLUSH);
 }
 
 #[test]
 fn copy_on_write_with_a_lazy_table_survives_every_failure_a_restart_and_a_power_cut() {
-    every_failure(LAZY, 4096);
-    every_failure(LAZY, 8192);
+    every_failure(LAZY);
 }

@@ -118,13 +118,14 @@ fn explore(
 }
 
 fn schedules() -> usize {
-    number("TREERING_SCHEDULES", 150) as usize
+    number("TREERING_SCHEDULES", 100) as usize
 }
 
 /// Every schedule is linearizable; many differ; and all together split, merge, evict and checkpoint.
 fn holds(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
     let first = number("TREERING_SEED", 0);
-    for (name, seed) in BTree::SMALL_PAGES.into_iter().zip(first..) {
+    let names = BTree::SMALL_PAGES.into_iter().chain(BTree::BF_SMALL_PAGES);
+    for (name, seed) in names.zip(first..) {
         let (histories, stats) = explore(name, seed, scheduler(seed, schedules()));
         assert_eq!(histories.len(), schedules());
         let mut distinct = histories.clone();
@@ -166,13 +167,8 @@ fn the_same_seed_gives_the_same_schedules_and_histories() {
     };
     assert_eq!(random(7), random(7));
     assert_ne!(random(7), random(8), "the schedule decides, too");
-    let pct = || {
-        explore(
-            BTree::SMALL_PAGES[1],
-            7,
-            PctScheduler::new_from_seed(7, 4, 5),
-        )
-        .0
-    };
-    assert_eq!(pct(), pct());
+    for name in [BTree::SMALL_PAGES[1], BTree::BF_SMALL_PAGES[1]] {
+        let pct = || explore(name, 7, PctScheduler::new_from_seed(7, 4, 5)).0;
+        assert_eq!(pct(), pct(), "{name}");
+    }
 }

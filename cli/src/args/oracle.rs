@@ -23,7 +23,7 @@ pub(crate) struct OracleArgs {
     /// All variants of one of our trees: btree, bf
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]
     pub(crate) tree: Option<String>,
-    /// One engine: btree:in-place, btree:in-place-16k, btree:cow, btree:cow-lazy, or another that is in this build
+    /// One engine: btree:in-place, btree:in-place-16k, btree:cow, btree:cow-lazy, the same of bf, or another that is in this build
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
     /// How it is judged

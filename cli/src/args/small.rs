@@ -99,6 +99,9 @@ pub(crate) struct CrashWriterArgs {
     /// in-place or cow
     #[arg(long, default_value = "in-place", value_parser = ["in-place", "cow"])]
     pub(crate) store: String,
+    /// btree or bf
+    #[arg(long, default_value = "btree", value_parser = ["btree", "bf"])]
+    pub(crate) tree: String,
     /// Operations of each thread
     #[arg(long, default_value = "1M", value_parser = units::count)]
     pub(crate) ops: u64,

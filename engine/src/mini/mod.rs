@@ -32,6 +32,7 @@
 
 use std::cmp::Ordering;
 
+use crate::mutation;
 use crate::types::Lsn;
 
 #[cfg(test)]
@@ -272,7 +273,12 @@ impl<'a> MiniRef<'a> {
     }
 
     pub(crate) fn is_dirty(self) -> bool {
-        (0..self.count()).any(|index| self.meta(index).kind.is_dirty())
+        let count = if mutation::on("bf-first-record-speaks-for-all") {
+            self.count().min(1)
+        } else {
+            self.count()
+        };
+        (0..count).any(|index| self.meta(index).kind.is_dirty())
     }
 
     /// How much of the leaf's room a change to `key` takes at most, less what a dirty record that it replaces was counted for.
@@ -383,6 +389,9 @@ impl<'a> MiniMut<'a> {
         let at = self.view().search(key);
         if let Ok(index) = at {
             let mut meta = self.view().meta(index);
+            if meta.kind == Kind::Phantom && mutation::on("bf-phantom-stays") {
+                return;
+            }
             if meta.value_len == value.len() {
                 let value_at = meta.offset + meta.key_len;
                 self.0[value_at..value_at + value.len()].copy_from_slice(value);
@@ -475,7 +484,9 @@ impl<'a> MiniMut<'a> {
         }
         // A record that replaced a cached one of the leaf was counted for less than it would be now.
         self.set(GROWTH, old.u16(GROWTH));
-        self.set_lsn(old.lsn());
+        if !mutation::on("bf-copy-forgets-lsn") {
+            self.set_lsn(old.lsn());
+        }
     }
 
     /// The leaf has all of it, and so many bytes free.

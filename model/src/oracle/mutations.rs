@@ -97,6 +97,8 @@ const fn mutation(
 const IN_PLACE: &str = "btree:in-place";
 const LARGE_PAGES: &str = "btree:in-place-16k";
 const COW: &str = "btree:cow";
+const BF: &str = "bf:in-place";
+const BF_COW: &str = "bf:cow";
 
 /// All that these modes can catch. Those of `treering_engine::MUTATIONS` that are not here are the business of the test that is named beside them
 /// (loom's, mostly).
@@ -332,6 +334,97 @@ pub const TABLE: &[Mutation] = &[
         Check::Conformance,
         Mode::Events,
         IN_PLACE,
+    ),
+    mutation(
+        "bf-page-not-asked-again",
+        "MiniPage 1, S5 doradb#351",
+        Check::Linearizability,
+        Mode::Concurrent,
+        BF,
+    ),
+    mutation(
+        "bf-late-promotion",
+        "MiniPage 5",
+        Check::Linearizability,
+        Mode::Concurrent,
+        BF,
+    ),
+    mutation(
+        "bf-growth-ignored",
+        "MiniPage 4",
+        Check::Crash,
+        Mode::Crash,
+        BF,
+    ),
+    mutation(
+        "bf-merge-some",
+        "C4 neondatabase#420",
+        Check::Reference,
+        Mode::Differential,
+        BF,
+    ),
+    mutation(
+        "bf-tombstone-dropped",
+        "D10 fjall#241",
+        Check::Reference,
+        Mode::Differential,
+        BF_COW,
+    ),
+    mutation(
+        "bf-dirty-since-newest",
+        "D13 topgun#119",
+        Check::Crash,
+        Mode::Crash,
+        BF,
+    ),
+    mutation(
+        "bf-mini-page-outlives-split",
+        "R2 orioledb PR#880",
+        Check::Scan,
+        Mode::Differential,
+        BF,
+    ),
+    mutation(
+        "bf-leaf-merge-forgets-mini-page",
+        "lost in a merge",
+        Check::Reference,
+        Mode::Differential,
+        BF_COW,
+    ),
+    mutation(
+        "bf-checkpoint-skips-buffered",
+        "D13 topgun#119",
+        Check::Crash,
+        Mode::Crash,
+        BF_COW,
+    ),
+    mutation(
+        "bf-scan-leaf-wins",
+        "lost update",
+        Check::Scan,
+        Mode::Differential,
+        BF,
+    ),
+    mutation(
+        "bf-phantom-stays",
+        "lost update",
+        Check::Reference,
+        Mode::Differential,
+        BF,
+    ),
+    mutation(
+        "bf-first-record-speaks-for-all",
+        "C6 Typhon#132",
+        Check::Reference,
+        Mode::Differential,
+        BF_COW,
+    ),
+    mutation(
+        "bf-copy-forgets-lsn",
+        "D12 turbodb#54",
+        Check::Crash,
+        Mode::Crash,
+        BF_COW,
     ),
 ];
 

@@ -8,6 +8,7 @@ use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{MiniMut, MiniRef};
+use crate::mutation;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;
@@ -43,6 +44,9 @@ impl BfTree {
             .filter(|entry| entry.kind.is_dirty())
             .collect();
         let records = entries.len() as u64;
+        if mutation::on("bf-merge-some") {
+            entries.truncate(entries.len().div_ceil(2));
+        }
         let mut edit = leaf.edit();
         // All together fit, as they were admitted; one by one in the order of keys they need not. So what does not fit waits for what makes
         // the leaf smaller.
@@ -51,7 +55,7 @@ impl BfTree {
             let mut refusal = None;
             entries.retain(|entry| {
                 if !entry.kind.exists() {
-                    edit.delete(entry.key);
+                    let _ = !mutation::on("bf-tombstone-dropped") && edit.delete(entry.key);
                     return false;
                 }
                 let refused = edit.put(entry.key, entry.value).err();
@@ -65,11 +69,16 @@ impl BfTree {
             }
         }
         // When its first change was made nobody has noted: not before the last checkpoint that is complete.
-        leaf.changed_since(self.leaves.pager.log.redo_start(), mini.view().lsn());
+        let first = if mutation::on("bf-dirty-since-newest") {
+            mini.view().lsn()
+        } else {
+            self.leaves.pager.log.redo_start()
+        };
+        leaf.changed_since(first, mini.view().lsn());
         let view = leaf.view();
         mini.merged(view.free_bytes());
         if view.is_three_quarters_free() {
-            self.sparse.lock().push(page);
+            self.sparse.lock().insert(page);
         }
         Counters::add(&self.counters.merges, 1);
         Counters::add(&self.counters.merged_records, records);
@@ -123,16 +132,28 @@ impl BfTree {
             });
         };
         // Its records may belong to the right page by now.
-        guard.set_leaf(address(None));
-        self.ring
-            .adopt_page(right, address(None))
-            .map_err(|e| unexpected(&e))?;
+        if !mutation::on("bf-mini-page-outlives-split") {
+            guard.set_leaf(address(None));
+        }
+        self.adopt(right)?;
         Ok(Attempt::Again)
+    }
+
+    /// Tells the mapping table of a new page. Its id is free since a merge has retired it, but who merged may not have taken it out of the
+    /// table yet; that one waits for nobody.
+    fn adopt(&self, page: PageId) -> Result<()> {
+        loop {
+            match self.ring.adopt_page(page, address(None)) {
+                Ok(()) => return Ok(()),
+                Err(PageError::InUse { .. }) => crate::sync::yield_now(),
+                Err(e) => return Err(unexpected(&e)),
+            }
+        }
     }
 
     /// Merges one of the leaves that have become sparse with its neighbour, if the rule says so and nobody is in the way.
     pub(crate) fn tidy(&self) -> Result<()> {
-        let Some(page) = self.sparse.lock().pop() else {
+        let Some(page) = self.sparse.lock().pop_first() else {
             return Ok(());
         };
         let Some(lower) = self.lower_fence(page)? else {
@@ -176,7 +197,9 @@ impl BfTree {
             Err(e) => return Err(unexpected(&e)),
         };
         for (page, guard) in [(left_id, &mut left), (right_id, &mut right)] {
-            if let Some(block) = guard.bytes_mut() {
+            if let Some(block) = guard.bytes_mut()
+                && !mutation::on("bf-leaf-merge-forgets-mini-page")
+            {
                 self.merge(page, &mut MiniMut::new(block))?;
             }
         }
@@ -186,12 +209,19 @@ impl BfTree {
         }
         left.set_leaf(address(None));
         right.free_page();
+        // Or of a row of empty leaves every other one would stay.
+        if self.read_leaf(left_id)?.view().is_three_quarters_free() {
+            self.sparse.lock().insert(left_id);
+        }
         Ok(true)
     }
 
     /// One step of a checkpoint: see [`crate::trees::Tree::push_down`]. An operation that was under way holds its page, so whoever has looked at all pages has
     /// seen all changes that were logged before he began.
     pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
+        if mutation::on("bf-checkpoint-skips-buffered") {
+            return Ok(None);
+        }
         let limit = self.leaves.pager.pages.page_limit();
         let until = limit.min(from.0 + STEP_PAGES);
         for page in (from.0..until).map(PageId) {

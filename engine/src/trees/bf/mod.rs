@@ -28,11 +28,14 @@
 mod merge;
 mod scan;
 
+use std::collections::BTreeSet;
+
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, LEAF_SLOT, Marks, MiniMut, MiniRef};
+use crate::mutation;
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
 use crate::stats::Stats;
@@ -58,7 +61,7 @@ pub(crate) struct BfTree {
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
     /// Leaves that a merge has left nearly empty.
-    sparse: Mutex<Vec<PageId>>,
+    sparse: Mutex<BTreeSet<PageId>>,
     counters: Counters,
 }
 
@@ -136,7 +139,7 @@ impl BfTree {
             options,
             largest,
             chance: AtomicU64::new(0),
-            sparse: Mutex::new(Vec::new()),
+            sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
         })
     }
@@ -155,6 +158,7 @@ impl BfTree {
             let page = self.leaves.index.find(key);
             match lock(&self.ring, page) {
                 Ok(guard) if self.leaves.index.find(key) == page => return Ok((page, guard)),
+                Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
                 // Split or merged meanwhile; or so new that nobody has told the mapping table.
                 Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
                 Err(e) => return Err(unexpected(&e)),
@@ -229,6 +233,7 @@ impl BfTree {
         let Ok(guard) = guard.try_upgrade() else {
             return;
         };
+        let page = guard.page();
         let needed = match guard.bytes().map(MiniRef::new) {
             Some(mini) => mini.bytes_with(found.key, found.value.len()),
             None => mini::bytes_for(1, found.key.len() + found.value.len()),
@@ -245,7 +250,14 @@ impl BfTree {
             }
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
-            Err(full) => drop(self.make_room(&full)),
+            Err(full) => {
+                drop(self.make_room(&full));
+                if mutation::on("bf-late-promotion")
+                    && let Ok(guard) = self.ring.shared(page)
+                {
+                    self.promote(guard, found, free, lsn);
+                }
+            }
         }
     }
 
@@ -426,7 +438,7 @@ impl BfTree {
             }
         }
         let room = room.unwrap_or(0);
-        if growth > room as isize {
+        if growth > room as isize && !mutation::on("bf-growth-ignored") {
             return self.merge_or_split(page, guard).map(Ready::Not);
         }
         let needed = match guard.bytes().map(MiniRef::new) {

@@ -4,6 +4,7 @@ use super::BfTree;
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::MiniRef;
+use crate::mutation;
 
 /// Records of one page, copied out: keys and values one behind the other, and where each ends.
 #[derive(Default)]
@@ -74,6 +75,7 @@ impl BfTree {
             }
             // The mini-page has the last word.
             match newer.next_if(|entry| entry.key == key) {
+                Some(_) if mutation::on("bf-scan-leaf-wins") => rows.push(&[&key], value),
                 Some(entry) if entry.kind.exists() => rows.push(&[entry.key], entry.value),
                 Some(_) => {}
                 None => rows.push(&[&key], value),

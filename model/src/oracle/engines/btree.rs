@@ -42,6 +42,9 @@ impl BTree {
     /// Those with pages so small that a few keys split and merge them.
     pub const SMALL_PAGES: [&str; 3] = ["btree:in-place", "btree:cow", "btree:cow-lazy"];
 
+    /// The same with mini-pages in a ring.
+    pub const BF_SMALL_PAGES: [&str; 3] = ["bf:in-place", "bf:cow", "bf:cow-lazy"];
+
     /// A variant by name.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {

@@ -1,0 +1,356 @@
+//! What may become of a store with mini-pages beside its life: dropped, recovered, recovered again, opened with options that cannot work; a
+//! device that is full, or does not read, or does not flush; and records of all shapes in leaves that are full.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use support::{BF, IN_PLACE, LEAST_RING, STORES, TREES, bf};
+use treering_engine::device::{BlockDevice, CrashDevice, DeviceError, MemDevice};
+use treering_engine::{
+    Durability, Error, IoClass, Kv, Lba, Options, PageStoreKind, Store, SystemClock, TreeKind,
+    node, required_blocks, verify,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A ring that is full after as many mini-pages as it has pages.
+fn options(tree: TreeKind, store: PageStoreKind) -> Options {
+    let log_bytes = 64 * 4096;
+    Options {
+        durability: Durability::Deferred,
+        log_bytes,
+        checkpoint_log_bytes: log_bytes / 4,
+        log_buffer_bytes: log_bytes / 16,
+        write_batch_pages: 4,
+        ..support::options(tree, store, 4096, 16, 4)
+    }
+}
+
+fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
+    Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+}
+
+fn contents(store: &Store) -> Map {
+    let mut map = Map::new();
+    store
+        .scan(b"", &mut |k, v| {
+            map.insert(k.to_vec(), v.to_vec());
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    map
+}
+
+fn put(store: &Store, map: &mut Map, key: &[u8], value: &[u8]) {
+    store.put(key, value).expect("puts");
+    map.insert(key.to_vec(), value.to_vec());
+}
+
+fn delete(store: &Store, map: &mut Map, key: &[u8]) {
+    store.delete(key).expect("deletes");
+    map.remove(key);
+}
+
+/// Gets say what the scan says, of what is there and of what is not.
+fn assert_same(store: &Store, map: &Map, story: &str) {
+    assert!(contents(store) == *map, "{story}: a scan differs");
+    let mut got = Vec::new();
+    for (key, value) in map {
+        let found = store.get(key, &mut got).expect("gets");
+        assert!(found && got == *value, "{story}: get of {key:02x?}");
+        let absent = [key, &b"\0absent"[..]].concat();
+        assert!(!store.get(&absent, &mut got).expect("gets"), "{story}");
+    }
+}
+
+/// What has been synced is there however often the store is dropped and recovered, and whatever tree recovers it.
+#[test]
+fn a_store_that_is_dropped_and_recovered_again_and_again_has_what_was_synced() {
+    for store_kind in STORES {
+        let device = Arc::new(MemDevice::new(4_096));
+        let mut map = Map::new();
+        for round in 0..6u32 {
+            let kind = TREES[round as usize / 3 % 2];
+            let store = open(&device, &options(kind, store_kind)).expect("opens");
+            assert_same(&store, &map, "recovered");
+            for i in 0..300u32 {
+                let key = (i * 7 % 300 + 100 * round).to_be_bytes();
+                if i % 5 == round % 5 {
+                    delete(&store, &mut map, &key);
+                } else {
+                    put(&store, &mut map, &key, &[round as u8; 90]);
+                }
+            }
+            let last = store.put(b"last", &round.to_be_bytes()).expect("puts");
+            map.insert(b"last".to_vec(), round.to_be_bytes().to_vec());
+            store.sync(last).expect("syncs");
+            drop(store);
+            for tree in [BF, TreeKind::BTree, BF, BF] {
+                let store = open(&device, &options(tree, store_kind)).expect("recovers");
+                assert_same(&store, &map, "recovered, and to be dropped");
+            }
+            let report = verify(device.clone()).expect("verifies");
+            assert_eq!(report.damage, Vec::<String>::new());
+            assert_eq!(report.records as usize, map.len());
+        }
+    }
+}
+
+#[test]
+fn options_that_cannot_work_are_refused_by_name_and_the_store_is_as_it_was() {
+    let device = Arc::new(MemDevice::new(4_096));
+    let good = options(BF, IN_PLACE);
+    let store = open(&device, &good).expect("opens");
+    store.put(b"key", b"value").expect("puts");
+    store.close().expect("closes");
+    let less = Options {
+        cache_bytes: (16 + LEAST_RING) * 4096 - 1,
+        ..good.clone()
+    };
+    let with = |tree| Options {
+        tree,
+        ..good.clone()
+    };
+    for bad in [less, with(bf(101, 0)), with(bf(0, 101)), with(bf(255, 255))] {
+        let refused = open(&device, &bad).map(drop);
+        assert!(
+            matches!(refused, Err(Error::BadOption { .. })),
+            "{bad:?}: {refused:?}"
+        );
+    }
+    let least = Options {
+        cache_bytes: (16 + LEAST_RING) * 4096,
+        ..good
+    };
+    let store = open(&device, &least).expect("the smallest ring");
+    assert_eq!(contents(&store).len(), 1);
+}
+
+/// Keys that are prefixes of one another, empty ones, records of the largest size; values that grow, shrink and vanish where there is no room.
+#[test]
+fn records_of_all_shapes_in_full_leaves_are_there() {
+    let limits = node::limits(4096);
+    let stems: [&[u8]; 6] = [b"", b"t", b"te", b"test", b"teste", b"tester"];
+    for (tree, ring) in [(BF, LEAST_RING), (BF, 8), (bf(100, 100), LEAST_RING)] {
+        for kind in STORES {
+            let story = format!("{tree:?} on {kind:?}, {ring} pages of ring");
+            let device = Arc::new(MemDevice::new(4_096));
+            let options = Options {
+                cache_bytes: (16 + ring) * 4096,
+                ..options(tree, kind)
+            };
+            let store = open(&device, &options).expect("opens");
+            let mut map = Map::new();
+            let keys: Vec<Vec<u8>> = (0..60u8)
+                .flat_map(|n| stems.map(|stem| [stem, &vec![n; usize::from(n % 4)]].concat()))
+                .collect();
+            for (round, len) in [30, 0, 400, 1, limits.max_record, 0, 9]
+                .into_iter()
+                .enumerate()
+            {
+                for (i, key) in keys.iter().enumerate() {
+                    let most = limits.max_record - key.len();
+                    let len = if i % 3 == 0 { len } else { 60 };
+                    put(&store, &mut map, key, &vec![round as u8; len.min(most)]);
+                    if i % 7 == round {
+                        delete(&store, &mut map, key);
+                    }
+                }
+                assert_same(&store, &map, &story);
+            }
+            let long = vec![b'z'; limits.max_key];
+            put(
+                &store,
+                &mut map,
+                &long,
+                &vec![1; limits.max_record - limits.max_key],
+            );
+            put(&store, &mut map, &[], &vec![2; limits.max_record]);
+            assert_same(&store, &map, &story);
+            for key in keys.iter().chain([&long]) {
+                delete(&store, &mut map, key);
+                // Deleted twice is deleted.
+                delete(&store, &mut map, key);
+            }
+            assert!(map.is_empty() && contents(&store).is_empty(), "{story}");
+            store.checkpoint().expect("checkpoints");
+            for _ in 0..200 {
+                store.delete(b"absent").expect("deletes");
+            }
+            let stats = store.stats();
+            assert!(
+                stats.splits > 5 && stats.leaf_pages < 3,
+                "{story}: {stats:?}"
+            );
+            store.close().expect("closes");
+            assert!(
+                contents(&open(&device, &options).expect("opens")).is_empty(),
+                "{story}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_device_refuses_puts_and_nothing_else() {
+    for kind in STORES {
+        let options = options(BF, kind);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 60)));
+        let store = open(&device, &options).expect("opens");
+        let mut map = Map::new();
+        for round in 0..3u8 {
+            let full = (0..10_000u32)
+                .find_map(|i| {
+                    let key = (i * 7919 % 10_000).to_be_bytes();
+                    let refused = store.put(&key, &[round; 300]).err();
+                    if refused.is_none() {
+                        map.insert(key.to_vec(), vec![round; 300]);
+                    }
+                    refused
+                })
+                .expect("so many records never fit");
+            assert!(matches!(full, Error::Full { .. }), "{kind:?}: {full}");
+            assert_same(&store, &map, "full");
+            let doomed: Vec<_> = map.keys().step_by(2).cloned().collect();
+            for key in doomed {
+                delete(&store, &mut map, &key);
+            }
+        }
+        store.close().expect("a full store can be closed");
+        let store = open(&device, &options).expect("opens");
+        assert_same(&store, &map, "opened again");
+    }
+}
+
+/// A device whose pages cannot be read for a while.
+struct Unreadable {
+    inner: MemDevice,
+    now: AtomicBool,
+}
+
+impl BlockDevice for Unreadable {
+    fn capacity_blocks(&self) -> u64 {
+        self.inner.capacity_blocks()
+    }
+    fn read(&self, at: Lba, into: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        if class == IoClass::Page && self.now.load(Ordering::Relaxed) {
+            return Err(DeviceError::Io {
+                what: "read",
+                lba: at,
+                source: std::io::Error::other("injected failure"),
+            });
+        }
+        self.inner.read(at, into, class)
+    }
+    fn write(&self, at: Lba, from: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.inner.write(at, from, class)
+    }
+    fn trim(&self, at: Lba, blocks: u64) -> Result<(), DeviceError> {
+        self.inner.trim(at, blocks)
+    }
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.inner.flush()
+    }
+}
+
+/// An eviction whose leaf cannot be read fails, and with it the operation that wanted the room; the mini-page stays, and nothing is lost.
+#[test]
+fn while_pages_cannot_be_read_operations_fail_and_afterwards_all_is_there() {
+    for kind in STORES {
+        let options = options(BF, kind);
+        let device = Arc::new(Unreadable {
+            inner: MemDevice::new(4_096),
+            now: AtomicBool::new(false),
+        });
+        let store = open(&device, &options).expect("opens");
+        let mut map = Map::new();
+        for i in 0..2_000u32 {
+            put(&store, &mut map, &(i * 7 % 2_000).to_be_bytes(), &[1; 100]);
+        }
+        let (mut failures, mut successes) = (0, 0);
+        for round in 0..4u8 {
+            device.now.store(round % 2 == 0, Ordering::Relaxed);
+            let mut got = Vec::new();
+            for i in 0..600u32 {
+                let key = (i * 331 % 2_000).to_be_bytes();
+                let done = match i % 3 {
+                    0 => store.delete(&key).map(|_| drop(map.remove(&key[..]))),
+                    1 => store.get(&key, &mut got).map(|found| {
+                        assert_eq!(found.then_some(&got), map.get(&key[..]), "{kind:?}");
+                    }),
+                    _ => {
+                        let value = vec![round; i as usize % 200];
+                        let done = store.put(&key, &value).map(drop);
+                        if done.is_ok() {
+                            map.insert(key.to_vec(), value);
+                        }
+                        done
+                    }
+                };
+                match done {
+                    Ok(()) => successes += 1,
+                    Err(Error::Device(_)) if round % 2 == 0 => failures += 1,
+                    Err(e) => panic!("{kind:?}, round {round}: {e}"),
+                }
+            }
+        }
+        assert!(
+            failures > 100 && successes > 1_200,
+            "{failures}, {successes}"
+        );
+        assert_same(&store, &map, "readable again");
+        store.close().expect("closes");
+        let store = open(&device, &options).expect("opens");
+        assert_same(&store, &map, "readable again, and opened again");
+    }
+}
+
+/// Whatever a failed flush has forgotten, what was acknowledged before is there when the store is opened again.
+#[test]
+fn after_a_failed_flush_writes_are_refused_and_a_reopened_store_has_what_was_acknowledged() {
+    for kind in STORES {
+        for n in 0..12 {
+            let options = options(BF, kind);
+            let device = Arc::new(CrashDevice::new(4_096));
+            let store = open(&device, &options).expect("formats");
+            let mut map = Map::new();
+            for i in 0..400u32 {
+                put(&store, &mut map, &i.to_be_bytes(), &[1; 100]);
+            }
+            let last = store.put(b"last", b"").expect("puts");
+            map.insert(b"last".to_vec(), Vec::new());
+            store.sync(last).expect("syncs");
+            device.fail_flush_in(n);
+            let mut unsure = map.clone();
+            let refused = (0..20_000u32).find_map(|i| {
+                let key = (i % 400).to_be_bytes();
+                let done = store.put(&key, &[2; 120]).and_then(|lsn| match i % 50 {
+                    0 => store.sync(lsn),
+                    _ => Ok(()),
+                });
+                unsure.insert(key.to_vec(), vec![2; 120]);
+                done.err()
+            });
+            let refused = refused.expect("a flush fails");
+            let typed = matches!(refused, Error::Device(_) | Error::Poisoned { .. });
+            assert!(typed, "{kind:?}: {refused}");
+            let poisoned = store.put(b"x", b"y").map(drop);
+            assert!(
+                matches!(poisoned, Err(Error::Poisoned { .. })),
+                "{kind:?}: {poisoned:?}"
+            );
+            drop(store);
+            let store = open(&device, &options).expect("recovers");
+            let found = contents(&store);
+            assert_eq!(found.len(), map.len(), "{kind:?}, flush {n}");
+            for (key, value) in &found {
+                let right = map[key] == *value || unsure[key] == *value;
+                assert!(right, "{kind:?}, flush {n}: {key:02x?}");
+            }
+        }
+    }
+}
