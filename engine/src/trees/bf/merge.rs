@@ -3,7 +3,7 @@
 //! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
 
-use super::{BfTree, Counters, address, unexpected};
+use super::{BfTree, address, unexpected};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
@@ -71,8 +71,7 @@ impl BfTree {
         if view.is_three_quarters_free() {
             self.sparse.lock().push(page);
         }
-        Counters::add(&self.counters.merges, 1);
-        Counters::add(&self.counters.merged_records, records);
+        self.counters.merged(records);
         Ok(())
     }
 

@@ -25,6 +25,7 @@
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
+mod counters;
 mod merge;
 mod scan;
 
@@ -41,6 +42,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
+use counters::Counters;
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
@@ -57,22 +59,6 @@ pub(crate) struct BfTree {
     /// Leaves that a merge has left nearly empty.
     sparse: Mutex<Vec<PageId>>,
     counters: Counters,
-}
-
-#[derive(Default)]
-struct Counters {
-    hits: [AtomicU64; 4],
-    leaf_reads: AtomicU64,
-    promotions: AtomicU64,
-    copies_to_tail: AtomicU64,
-    merges: AtomicU64,
-    merged_records: AtomicU64,
-}
-
-impl Counters {
-    fn add(counter: &AtomicU64, n: u64) {
-        counter.fetch_add(n, Ordering::Relaxed);
-    }
 }
 
 /// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
@@ -168,7 +154,7 @@ impl BfTree {
 
     /// The leaf of a page that the caller has locked.
     fn read_leaf(&self, page: PageId) -> Result<ReadGuard<'_>> {
-        Counters::add(&self.counters.leaf_reads, 1);
+        self.counters.leaf_reads.add(1);
         match self.leaves.pager.read(page)? {
             Fix::Got(leaf) => Ok(leaf),
             Fix::Gone => Err(Error::MissingPage { page }),
@@ -182,7 +168,7 @@ impl BfTree {
         }
         let (page, guard) = self.lock_shared(key)?;
         if let Some(entry) = guard.bytes().and_then(|b| MiniRef::new(b).find(key)) {
-            Counters::add(&self.counters.hits[entry.kind as usize], 1);
+            self.counters.hits[entry.kind as usize].add(1);
             let exists = entry.kind.exists();
             if exists {
                 value.extend_from_slice(entry.value);
@@ -192,6 +178,7 @@ impl BfTree {
             }
             return Ok(exists);
         }
+        self.counters.misses.add(1);
         let (exists, free, lsn) = {
             let leaf = self.read_leaf(page)?;
             let view = leaf.view();
@@ -232,7 +219,7 @@ impl BfTree {
             Ok(mut guard) => {
                 let block = guard.bytes_mut().expect("a block was made");
                 MiniMut::new(block).put(found.kind, found.key, found.value);
-                Counters::add(&self.counters.promotions, 1);
+                self.counters.promotions.add(1);
             }
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
@@ -281,7 +268,7 @@ impl BfTree {
         let old = MiniRef::new(old.expect("it has one"));
         MiniMut::init(new, old.leaf_free()).copy_from(old);
         drop(fresh.publish());
-        Counters::add(&self.counters.copies_to_tail, 1);
+        self.counters.copies_to_tail.add(1);
     }
 
     /// Sets a key in the mini-page of its leaf.
@@ -412,14 +399,8 @@ impl BfTree {
     }
 
     pub(crate) fn stats(&self, base: Stats) -> Stats {
-        let ring = self.ring.stats();
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        let hits: u64 = counters.hits.iter().map(read).sum();
         Stats {
-            cache_hits: hits,
-            cache_misses: read(&counters.leaf_reads),
-            evictions: base.evictions + ring.evictions,
+            bf: Some(self.counters.stats(&self.ring)),
             ..base
         }
     }
