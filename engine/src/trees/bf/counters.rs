@@ -4,47 +4,38 @@ use crate::ring::{ClassStats, Ring};
 use crate::stats::{BATCH_BINS, BfStats, KindCounts, SIZE_CLASSES, SizeClass};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only grows.
-#[derive(Default)]
-pub(super) struct Counter(AtomicU64);
-
-impl Counter {
-    #[inline]
-    pub(super) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// See [`BfStats`], which says what each of them means.
 #[derive(Default)]
 pub(super) struct Counters {
     /// By [`Kind`](crate::mini::Kind).
-    pub(super) hits: [Counter; 4],
-    pub(super) misses: Counter,
-    pub(super) leaf_reads: Counter,
-    pub(super) promotions: Counter,
-    pub(super) copies_to_tail: Counter,
-    merged_records: Counter,
-    batches: [Counter; BATCH_BINS],
+    pub(super) hits: [AtomicU64; 4],
+    pub(super) misses: AtomicU64,
+    pub(super) leaf_reads: AtomicU64,
+    pub(super) promotions: AtomicU64,
+    pub(super) copies_to_tail: AtomicU64,
+    merged_records: AtomicU64,
+    batches: [AtomicU64; BATCH_BINS],
 }
 
 impl Counters {
+    #[inline]
+    pub(super) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+
     /// A merge of so many records, at least one.
     pub(super) fn merged(&self, records: u64) {
-        self.merged_records.add(records);
+        Counters::add(&self.merged_records, records);
         let bin = records.max(1).ilog2() as usize;
-        self.batches[bin.min(BATCH_BINS - 1)].add(1);
+        Counters::add(&self.batches[bin.min(BATCH_BINS - 1)], 1);
     }
 
     pub(super) fn stats(&self, ring: &Ring) -> BfStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mapping_bytes = ring.table_bytes() as u64;
         let ring = ring.stats();
-        let [insert, cache, tombstone, phantom] = self.hits.each_ref().map(Counter::get);
-        let batches = self.batches.each_ref().map(Counter::get);
+        let [insert, cache, tombstone, phantom] = self.hits.each_ref().map(read);
+        let batches = self.batches.each_ref().map(read);
         let mut classes = [SizeClass::default(); SIZE_CLASSES];
         for (class, found) in classes.iter_mut().zip(&ring.classes) {
             *class = size_class(found);
@@ -56,12 +47,12 @@ impl Counters {
                 tombstone,
                 phantom,
             },
-            misses: self.misses.get(),
-            leaf_reads: self.leaf_reads.get(),
-            promotions: self.promotions.get(),
-            copies_to_tail: self.copies_to_tail.get(),
+            misses: read(&self.misses),
+            leaf_reads: read(&self.leaf_reads),
+            promotions: read(&self.promotions),
+            copies_to_tail: read(&self.copies_to_tail),
             merges: batches.iter().sum(),
-            merged_records: self.merged_records.get(),
+            merged_records: read(&self.merged_records),
             batches,
             evictions: ring.evictions,
             failed_evictions: ring.failed_evictions,

@@ -154,7 +154,7 @@ impl BfTree {
 
     /// The leaf of a page that the caller has locked.
     fn read_leaf(&self, page: PageId) -> Result<ReadGuard<'_>> {
-        self.counters.leaf_reads.add(1);
+        Counters::add(&self.counters.leaf_reads, 1);
         match self.leaves.pager.read(page)? {
             Fix::Got(leaf) => Ok(leaf),
             Fix::Gone => Err(Error::MissingPage { page }),
@@ -168,7 +168,7 @@ impl BfTree {
         }
         let (page, guard) = self.lock_shared(key)?;
         if let Some(entry) = guard.bytes().and_then(|b| MiniRef::new(b).find(key)) {
-            self.counters.hits[entry.kind as usize].add(1);
+            Counters::add(&self.counters.hits[entry.kind as usize], 1);
             let exists = entry.kind.exists();
             if exists {
                 value.extend_from_slice(entry.value);
@@ -178,7 +178,7 @@ impl BfTree {
             }
             return Ok(exists);
         }
-        self.counters.misses.add(1);
+        Counters::add(&self.counters.misses, 1);
         let (exists, free, lsn) = {
             let leaf = self.read_leaf(page)?;
             let view = leaf.view();
@@ -219,7 +219,7 @@ impl BfTree {
             Ok(mut guard) => {
                 let block = guard.bytes_mut().expect("a block was made");
                 MiniMut::new(block).put(found.kind, found.key, found.value);
-                self.counters.promotions.add(1);
+                Counters::add(&self.counters.promotions, 1);
             }
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
@@ -268,7 +268,7 @@ impl BfTree {
         let old = MiniRef::new(old.expect("it has one"));
         MiniMut::init(new, old.leaf_free()).copy_from(old);
         drop(fresh.publish());
-        self.counters.copies_to_tail.add(1);
+        Counters::add(&self.counters.copies_to_tail, 1);
     }
 
     /// Sets a key in the mini-page of its leaf.
