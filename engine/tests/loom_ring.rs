@@ -41,6 +41,7 @@ impl Tree {
             copy_on_access_percent: percent,
             sizes: vec![SMALL, LARGE],
             pages,
+            marks: false,
         });
         let ring = ring.expect("a ring");
         for n in 0..pages {

@@ -18,6 +18,7 @@ fn options(capacity: usize, percent: u8, sizes: &[usize]) -> RingOptions {
         copy_on_access_percent: percent,
         sizes: sizes.to_vec(),
         pages: 64,
+        marks: false,
     }
 }
 

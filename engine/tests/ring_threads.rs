@@ -221,6 +221,7 @@ fn stress(capacity: usize, percent: u8, rounds: usize) {
         copy_on_access_percent: percent,
         sizes: vec![64, 128, 256, 512, 1024, 1600],
         pages: PAGES + 8,
+        marks: false,
     };
     let tree = Tree::new(&options);
     std::thread::scope(|scope| {

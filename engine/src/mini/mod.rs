@@ -1,16 +1,17 @@
 //! Mini-pages: a few records of one leaf, in memory, sorted (Bf-Tree §3.1, §3.2, §5.5).
 //!
 //! ```text
-//!   0     4     12                                                    24                               payload
+//!         0     8                                                     20                                 len
 //!   +-----+-----+-------+-------+---------+-----------+--------+------+--------+-------+------+------------+
-//!   |marks| lsn | count | start | garbage | leaf free | growth | kind | meta 0 | ..    | gap  | <- records |
+//!   |marks| lsn | count | start | garbage | leaf free | growth | -    | meta 0 | ..    | gap  | <- records |
 //!   +-----+-----+-------+-------+---------+-----------+--------+------+--------+-------+------+------------+
-//!                               12-byte node header                   8-byte KV metas, in key order
+//!    4 B   8 B                  12-byte node header                   8-byte KV metas, in key order
 //!   meta:  | offset u16 | kind 2 bits, key length 14 bits | value length u16 | first two key bytes u16 |
 //!   record:| key | value |
 //! ```
 //!
-//! With 16-byte keys and values the smallest block, 64 bytes, holds one record. Integers are in the machine's own order: mini-pages
+//! The marks are the ring's, for readers set them: a reference bit a record, see [`Marks`]. With 16-byte keys and values the smallest block, 64
+//! bytes, holds one record. Integers are in the machine's own order: mini-pages
 //! never leave memory. The two look-ahead bytes order records like their keys where they differ and say nothing where they are equal
 //! (`test`, `teste`: BUGS S1), as they are zero-padded.
 //!
@@ -36,13 +37,13 @@ use crate::types::Lsn;
 #[cfg(test)]
 mod tests;
 
-const LSN: usize = 4;
-const COUNT: usize = 12;
-const START: usize = 14;
-const GARBAGE: usize = 16;
-const LEAF_FREE: usize = 18;
-const GROWTH: usize = 20;
-const METAS: usize = 24;
+const LSN: usize = 0;
+const COUNT: usize = 8;
+const START: usize = 10;
+const GARBAGE: usize = 12;
+const LEAF_FREE: usize = 14;
+const GROWTH: usize = 16;
+const METAS: usize = 20;
 const META: usize = 8;
 
 /// What a record takes of its leaf beside key and value: the slot.
@@ -115,6 +116,33 @@ pub(crate) struct Entry<'a> {
 /// Payload bytes of a mini-page for records of so many bytes of keys and values together.
 pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
     METAS + records * META + bytes
+}
+
+/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*; from the 32nd record on they share one, so that a few cold ones may be
+/// taken for hot in a mini-page of that many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks(pub(crate) u32);
+
+impl Marks {
+    const LAST: usize = 31;
+
+    /// The bit of a record.
+    pub(crate) fn bit(index: usize) -> u32 {
+        1 << index.min(Self::LAST)
+    }
+
+    /// Whether a record was used.
+    pub(crate) fn is_hot(self, index: usize) -> bool {
+        self.0 & Self::bit(index) != 0
+    }
+
+    /// A record was put in before the one at `index`, and counts as used.
+    pub(crate) fn insert(self, index: usize) -> Marks {
+        let below = Self::bit(index) - 1;
+        // The last bit is that of several, which stay.
+        let last = self.0 & Self::bit(Self::LAST);
+        Marks(self.0 & below | (self.0 & !below) << 1 | last | Self::bit(index))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -268,6 +296,17 @@ impl<'a> MiniRef<'a> {
         }
     }
 
+    /// Payload bytes that a mini-page of the records that `keep` is for needs.
+    pub(crate) fn bytes_of(self, keep: impl Fn(usize) -> bool) -> usize {
+        let kept = (0..self.count()).filter(|index| keep(*index));
+        let record = |index| META + self.meta(index).len();
+        METAS + kept.map(record).sum::<usize>()
+    }
+
+    pub(crate) fn is_dirty_at(self, index: usize) -> bool {
+        self.meta(index).kind.is_dirty()
+    }
+
     /// Payload bytes in use, without holes.
     pub(crate) fn used(self) -> usize {
         let heap = self.0.len() - self.u16(START);
@@ -325,14 +364,21 @@ impl<'a> MiniMut<'a> {
         self.view().bytes_with(key, value_len) <= self.0.len()
     }
 
-    /// Sets a record, which must fit ([`MiniMut::fits`]) and, if dirty, be admitted ([`MiniRef::room`]).
-    pub(crate) fn put(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
+    /// Sets a record, which must fit ([`MiniMut::fits`]) and, if dirty, be admitted ([`MiniRef::room`]). `Ok` with its place if there was
+    /// one of that key, else `Err`.
+    pub(crate) fn put(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<usize, usize> {
         let growth = self.view().growth_of(kind, key, value);
-        self.put_grown(kind, key, value, growth);
+        self.put_grown(kind, key, value, growth)
     }
 
     /// As [`MiniMut::put`], of a record of which the leaf is known to need `grown` bytes.
-    pub(crate) fn put_grown(&mut self, kind: Kind, key: &[u8], value: &[u8], grown: isize) {
+    pub(crate) fn put_grown(
+        &mut self,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        grown: isize,
+    ) -> Result<usize, usize> {
         debug_assert!(self.fits(key, value.len()) && key.len() <= MAX_KEY);
         let at = self.view().search(key);
         if let Ok(index) = at {
@@ -342,7 +388,8 @@ impl<'a> MiniMut<'a> {
                 self.0[value_at..value_at + value.len()].copy_from_slice(value);
                 meta.kind = kind;
                 self.set_meta(index, meta);
-                return self.grow(grown);
+                self.grow(grown);
+                return at;
             }
             self.remove(index);
         }
@@ -370,6 +417,7 @@ impl<'a> MiniMut<'a> {
             },
         );
         self.grow(grown);
+        at
     }
 
     fn grow(&mut self, by: isize) {
@@ -414,10 +462,16 @@ impl<'a> MiniMut<'a> {
         self.set(GARBAGE, 0);
     }
 
-    /// Takes over all that `old` has: growing and moving is read-copy-update (§4.2).
-    pub(crate) fn copy_from(&mut self, old: MiniRef<'_>) {
-        for entry in old.entries() {
-            self.put(entry.kind, entry.key, entry.value);
+    /// Takes over what `old` has of the records that `keep` is for, all dirty ones among them: growing, shrinking and moving are read-copy-update
+    /// (§4.2). The records keep their order.
+    pub(crate) fn copy_from(&mut self, old: MiniRef<'_>, keep: impl Fn(usize) -> bool) {
+        for (index, entry) in old.entries().enumerate() {
+            if keep(index) {
+                let put = self.put(entry.kind, entry.key, entry.value);
+                debug_assert!(put.is_err(), "keys are there once");
+            } else {
+                debug_assert!(!entry.kind.is_dirty(), "a dirty record is lost");
+            }
         }
         // A record that replaced a cached one of the leaf was counted for less than it would be now.
         self.set(GROWTH, old.u16(GROWTH));

@@ -14,10 +14,11 @@ fn key(n: u8) -> Vec<u8> {
 
 #[test]
 fn the_smallest_block_holds_one_record_of_the_papers() {
-    let mut block = [0xaa; 64];
+    // 4 of the 64 are the marks.
+    let mut block = [0xaa; 60];
     let mut mini = MiniMut::init(&mut block, 4000);
     assert!(mini.fits(&[1; 16], 16) && !mini.fits(&[1; 16], 17));
-    mini.put(Kind::Insert, &[1; 16], &[2; 16]);
+    let _ = mini.put(Kind::Insert, &[1; 16], &[2; 16]);
     assert!(!mini.fits(&[2; 16], 0));
     let found = mini.view().find(&[1; 16]).unwrap();
     assert_eq!((found.kind, found.value), (Kind::Insert, &[2; 16][..]));
@@ -28,13 +29,13 @@ fn the_smallest_block_holds_one_record_of_the_papers() {
 fn a_mini_page_grows_by_being_copied_and_keeps_its_accounts() {
     let (mut small, mut large) = ([0; 128], [0; 256]);
     let mut mini = MiniMut::init(&mut small, 500);
-    mini.put(Kind::Cache, b"a", b"1234");
-    mini.put(Kind::Insert, b"a", b"123456");
+    let _ = mini.put(Kind::Cache, b"a", b"1234");
+    let _ = mini.put(Kind::Insert, b"a", b"123456");
     assert_eq!(mini.view().room(), 498);
-    mini.put(Kind::Tombstone, b"b", b"");
+    let _ = mini.put(Kind::Tombstone, b"b", b"");
     mini.set_lsn(Lsn(77));
     let mut copy = MiniMut::init(&mut large, mini.view().leaf_free());
-    copy.copy_from(mini.view());
+    copy.copy_from(mini.view(), |_| true);
     assert_eq!(copy.view().room(), 498);
     assert_eq!(copy.view().lsn(), Lsn(77));
     assert!(copy.view().is_dirty());
@@ -43,6 +44,18 @@ fn a_mini_page_grows_by_being_copied_and_keeps_its_accounts() {
     let kinds: Vec<Kind> = copy.view().entries().map(|entry| entry.kind).collect();
     assert_eq!(kinds, [Kind::Cache, Kind::Phantom]);
     assert_eq!(copy.view().room(), 490);
+}
+
+#[test]
+fn marks_follow_their_records() {
+    let marks = Marks::default().insert(0).insert(0).insert(2);
+    assert_eq!(marks, Marks(0b111));
+    // One goes in between: the hot one behind it moves up.
+    let marks = Marks(0b10).insert(1);
+    assert!(!marks.is_hot(0) && marks.is_hot(1) && marks.is_hot(2));
+    let full = Marks(1 << 31).insert(3);
+    assert!(full.is_hot(31) && full.is_hot(90) && full.is_hot(3) && !full.is_hot(4));
+    assert!(Marks(0).insert(40).is_hot(31));
 }
 
 proptest! {
@@ -60,8 +73,11 @@ proptest! {
             if !mini.fits(&key, value.len()) {
                 continue;
             }
-            mini.put(kind, &key, &value);
-            model.insert(key, (kind, value));
+            let place = mini.put(kind, &key, &value);
+            let was = model.insert(key.clone(), (kind, value));
+            prop_assert_eq!(place.is_ok(), was.is_some());
+            let (Ok(at) | Err(at)) = place;
+            prop_assert_eq!(mini.view().entry(at).key, &key[..]);
             prop_assert!(mini.view().used() <= size);
             let found: Vec<_> = mini.view().entries()
                 .map(|e| (e.key.to_vec(), (e.kind, e.value.to_vec())))

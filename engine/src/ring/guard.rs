@@ -25,6 +25,7 @@ use super::space::Wanted;
 use super::{Event, Ring, held};
 use crate::PageId;
 use crate::mapping::{LeafAddress, PageError, Place, Word};
+use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The ring has no block: the caller gives back every page that it holds and calls [`Ring::make_room`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +112,15 @@ impl<'a> Locked<'a> {
         let block = self.block()?;
         let footprint = block.known_header().footprint();
         // SAFETY: the footprint is the header's, and the lock keeps writers out while the guard is borrowed.
-        Some(unsafe { block.bytes(footprint) })
+        Some(unsafe { block.bytes(self.ring.marks, footprint) })
+    }
+
+    #[inline]
+    fn marks(&self) -> Option<&AtomicU32> {
+        let block = self.block().filter(|_| self.ring.marks > 0)?;
+        // SAFETY: the block is the page's as long as the guard is; of a ring with marks all slices begin behind them, and a free block's
+        // links are touched when no page has it.
+        Some(unsafe { block.marks() })
     }
 
     #[inline]
@@ -155,6 +164,14 @@ impl<'a> Shared<'a> {
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.0.bytes()
+    }
+
+    /// The mini-page's marks: 32 bits that readers, too, may set, and whose meaning is the tree's. 0 in a new block; none if the ring has no
+    /// marks ([`RingOptions::marks`](super::RingOptions::marks)).
+    #[inline]
+    #[must_use]
+    pub fn marks(&self) -> Option<&AtomicU32> {
+        self.0.marks()
     }
 
     /// Whether the mini-page is near the head: who uses it copies it to the tail, if it can (§4.1, §5.5).
@@ -232,7 +249,15 @@ impl<'a> Exclusive<'a> {
         let block = self.0.block()?;
         let footprint = block.known_header().footprint();
         // SAFETY: the footprint is the header's; nobody else has the page, and the guard is borrowed to write.
-        Some(unsafe { block.bytes_mut(footprint) })
+        Some(unsafe { block.bytes_mut(self.0.ring.marks, footprint) })
+    }
+
+    /// The mini-page's marks: 32 bits that readers, too, may set, and whose meaning is the tree's. 0 in a new block; none if the ring has no
+    /// marks ([`RingOptions::marks`](super::RingOptions::marks)).
+    #[inline]
+    #[must_use]
+    pub fn marks(&self) -> Option<&AtomicU32> {
+        self.0.marks()
     }
 
     /// Whether the mini-page is near the head: it is to be copied rather than changed (§4.1).
@@ -252,8 +277,9 @@ impl<'a> Exclusive<'a> {
     /// [`NoBlock`] has the guard, which must be given back before making room, if [`Full`] is why; else no class holds `len` bytes.
     pub fn allocate(self, len: usize) -> Result<Fresh<'a>, NoBlock<'a>> {
         let Locked { ring, page, .. } = self.0;
-        let Some(class) = ring.class_for(len) else {
-            let largest = ring.classes.last().map_or(0, |f| (f - HEADER) as usize);
+        let Some(class) = ring.class_for(len + ring.marks as usize) else {
+            let overhead = HEADER + ring.marks;
+            let largest = ring.classes.last().map_or(0, |f| (f - overhead) as usize);
             let why = AllocateError::TooLarge { len, largest };
             return Err(NoBlock { page: self, why });
         };
@@ -272,6 +298,10 @@ impl<'a> Exclusive<'a> {
             Ok(at) => {
                 // SAFETY: the block is `Allocated`, which nobody but `NewBlock` ends.
                 let block = unsafe { ring.region.block(at) };
+                if ring.marks > 0 {
+                    // SAFETY: no slice of it is out yet, and those to come begin behind the marks.
+                    unsafe { block.marks() }.store(0, Relaxed);
+                }
                 let block = NewBlock {
                     ring,
                     page,
@@ -381,10 +411,13 @@ impl<'a> Fresh<'a> {
     #[must_use]
     pub fn both(&mut self) -> (Option<&[u8]>, &mut [u8]) {
         let NewBlock {
-            block, footprint, ..
+            ring,
+            block,
+            footprint,
+            ..
         } = self.block;
         // SAFETY: an allocated block is this guard's alone, and the guard is borrowed to write. The old one is another block.
-        let new = unsafe { block.bytes_mut(footprint) };
+        let new = unsafe { block.bytes_mut(ring.marks, footprint) };
         (self.page.bytes(), new)
     }
 

@@ -105,6 +105,8 @@ pub struct RingOptions {
     pub sizes: Vec<usize>,
     /// The most pages that there can be: bound of the mapping table, at most 2^40.
     pub pages: u64,
+    /// Whether the first four bytes of each payload are marks, which readers may set. Default: no.
+    pub marks: bool,
 }
 
 impl Default for RingOptions {
@@ -114,6 +116,7 @@ impl Default for RingOptions {
             copy_on_access_percent: 10,
             sizes: SIZES.to_vec(),
             pages: 1 << 28,
+            marks: false,
         }
     }
 }
@@ -217,6 +220,8 @@ pub struct Ring {
     /// Footprints of the size classes, ascending.
     classes: Box<[u64]>,
     capacity: u64,
+    /// Bytes of marks in each payload.
+    marks: u64,
     in_place: u64,
     /// The tail's offset, for those who do not hold the mutex.
     tail: Apart<AtomicU64>,
@@ -265,6 +270,7 @@ impl Ring {
             region,
             classes: footprints.collect(),
             capacity,
+            marks: if options.marks { region::MARKS } else { 0 },
             in_place,
             tail: Apart(AtomicU64::new(0)),
             space: Apart(Mutex::new(Space::new(capacity, in_place, stats))),

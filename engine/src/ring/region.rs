@@ -26,9 +26,9 @@
 use std::ptr::NonNull;
 
 use super::header::{HEADER, Header};
-#[cfg(not(any(loom, shuttle)))]
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+#[cfg(not(any(loom, shuttle)))]
+use crate::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Blocks begin at multiples of this.
 pub(super) const GRAIN: u64 = if cfg!(loom) { 256 } else { 8 };
@@ -122,8 +122,9 @@ impl<'r> Block<'r> {
     }
 
     #[inline]
-    fn payload(self, footprint: u64) -> (NonNull<u8>, usize) {
-        let (from, len) = (self.at + HEADER as usize, (footprint - HEADER) as usize);
+    fn payload(self, skip: u64, footprint: u64) -> (NonNull<u8>, usize) {
+        let from = self.at + (HEADER + skip) as usize;
+        let len = (footprint - HEADER - skip) as usize;
         assert!(
             from + len <= self.region.len,
             "NoStraddleInv: {footprint} bytes at {} run over the end",
@@ -133,13 +134,38 @@ impl<'r> Block<'r> {
         (unsafe { self.region.base.add(from) }, len)
     }
 
-    /// The payload of a block of `footprint` bytes, to read.
+    /// The marks of a block that has some: the first [`MARKS`] bytes of its payload.
+    ///
+    /// # Safety
+    /// During `'r` no slice covers them, neither of this block nor of one that is here later.
+    #[cfg(not(any(loom, shuttle)))]
+    #[inline]
+    pub(super) unsafe fn marks(self) -> &'r AtomicU32 {
+        let at = self.at + HEADER as usize;
+        assert!(
+            at + MARKS as usize <= self.region.len,
+            "NoStraddleInv: no marks at {at}"
+        );
+        // SAFETY: inside the region by the assertion, and aligned as headers are; all access to them is atomic, as the caller promises.
+        unsafe { &*self.region.base.as_ptr().add(at).cast::<AtomicU32>() }
+    }
+
+    /// As above, in the explorers' array.
+    ///
+    /// # Safety
+    /// As above.
+    #[cfg(any(loom, shuttle))]
+    pub(super) unsafe fn marks(self) -> &'r crate::sync::atomic::AtomicU32 {
+        self.region.explored.marks(self.at)
+    }
+
+    /// The payload of a block of `footprint` bytes behind the first `skip`, to read.
     ///
     /// # Safety
     /// It has that size, and nobody writes to it during `'r`.
     #[inline]
-    pub(super) unsafe fn bytes(self, footprint: u64) -> &'r [u8] {
-        let (from, len) = self.payload(footprint);
+    pub(super) unsafe fn bytes(self, skip: u64, footprint: u64) -> &'r [u8] {
+        let (from, len) = self.payload(skip, footprint);
         #[cfg(loom)]
         self.region.explored.read(self.at);
         // SAFETY: inside the region, which is initialised (zeroed) and outlives 'r; nobody writes, as the caller promises, and
@@ -147,14 +173,14 @@ impl<'r> Block<'r> {
         unsafe { std::slice::from_raw_parts(from.as_ptr(), len) }
     }
 
-    /// The payload of a block of `footprint` bytes, to write.
+    /// The payload of a block of `footprint` bytes behind the first `skip`, to write.
     ///
     /// # Safety
     /// It has that size, and nobody else reads or writes it during `'r`.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the caller promises to be alone")]
-    pub(super) unsafe fn bytes_mut(self, footprint: u64) -> &'r mut [u8] {
-        let (from, len) = self.payload(footprint);
+    pub(super) unsafe fn bytes_mut(self, skip: u64, footprint: u64) -> &'r mut [u8] {
+        let (from, len) = self.payload(skip, footprint);
         #[cfg(loom)]
         self.region.explored.write(self.at);
         // SAFETY: as in `bytes`; that nobody else has any of it, the caller promises.
@@ -167,7 +193,7 @@ impl<'r> Block<'r> {
     /// The block is free and the caller holds the ring's mutex.
     pub(super) unsafe fn links(self) -> [u64; 2] {
         // SAFETY: free blocks belong to who holds the mutex. No class is smaller than the links.
-        let bytes = unsafe { self.bytes(HEADER + LINKS) };
+        let bytes = unsafe { self.bytes(0, HEADER + LINKS) };
         let (next, previous) = bytes.split_at(8);
         [next, previous].map(|link| {
             u64::from_le_bytes(link.try_into().expect("links are two times eight bytes"))
@@ -180,11 +206,14 @@ impl<'r> Block<'r> {
     /// As [`Block::links`].
     pub(super) unsafe fn set_links(self, [next, previous]: [u64; 2]) {
         // SAFETY: as in `links`.
-        let bytes = unsafe { self.bytes_mut(HEADER + LINKS) };
+        let bytes = unsafe { self.bytes_mut(0, HEADER + LINKS) };
         bytes[..8].copy_from_slice(&next.to_le_bytes());
         bytes[8..].copy_from_slice(&previous.to_le_bytes());
     }
 }
+
+/// Bytes of a block's marks, if the ring has marks.
+pub(super) const MARKS: u64 = 4;
 
 /// Bytes of a free block's links: the smallest payload.
 pub(super) const LINKS: u64 = 16;
@@ -272,11 +301,12 @@ impl Drop for Region {
 #[cfg(any(loom, shuttle))]
 mod explored {
     use super::GRAIN;
-    use crate::sync::atomic::AtomicU64;
+    use crate::sync::atomic::{AtomicU32, AtomicU64};
 
     #[derive(Debug)]
     pub(super) struct Shadow {
         headers: Box<[AtomicU64]>,
+        marks: Box<[AtomicU32]>,
         #[cfg(loom)]
         payloads: Box<[loom::cell::UnsafeCell<()>]>,
     }
@@ -286,6 +316,7 @@ mod explored {
             let places = 0..len / GRAIN as usize;
             Self {
                 headers: places.clone().map(|_| AtomicU64::new(0)).collect(),
+                marks: places.clone().map(|_| AtomicU32::new(0)).collect(),
                 #[cfg(loom)]
                 payloads: places.map(|_| loom::cell::UnsafeCell::new(())).collect(),
             }
@@ -293,6 +324,10 @@ mod explored {
 
         pub(super) fn header(&self, at: usize) -> &AtomicU64 {
             &self.headers[at / GRAIN as usize]
+        }
+
+        pub(super) fn marks(&self, at: usize) -> &AtomicU32 {
+            &self.marks[at / GRAIN as usize]
         }
 
         /// Loom panics if a write is not ordered before this read.

@@ -3,7 +3,7 @@
 //! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
 
-use super::{BfTree, address, unexpected};
+use super::{BfTree, address, marks_of, unexpected};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
@@ -75,15 +75,27 @@ impl BfTree {
         Ok(())
     }
 
-    /// Merges the mini-page and lets go of it.
-    pub(super) fn merge_and_drop<T>(
+    /// A mini-page has become too large (§5.5): what is dirty goes to the leaf, and what was used stays, if that makes room.
+    pub(super) fn merge_and_shrink<T>(
         &self,
         page: PageId,
         mut guard: Exclusive<'_>,
     ) -> Result<Attempt<T>> {
+        let marks = marks_of(guard.marks());
         if let Some(block) = guard.bytes_mut() {
             let leaf = self.merge(page, &mut MiniMut::new(block))?;
-            guard.set_leaf(leaf);
+            let hot = |index| marks.is_hot(index);
+            let mini = guard.bytes().map(MiniRef::new);
+            let small = mini.is_some_and(|mini| mini.bytes_of(hot) <= self.largest / 2);
+            let left = if small {
+                self.keep(guard, hot)
+            } else {
+                Some(guard)
+            };
+            // Or the caller, who begins anew, would find it as large as it was.
+            if let Some(mut guard) = left {
+                guard.set_leaf(leaf);
+            }
         }
         Ok(Attempt::Again)
     }
@@ -98,7 +110,7 @@ impl BfTree {
             .bytes()
             .is_some_and(|block| MiniRef::new(block).is_dirty())
         {
-            return self.merge_and_drop(page, guard);
+            return self.merge_and_shrink(page, guard);
         }
         let leaf = self.write_leaf(page)?;
         let divided = self.leaves.divide(page, leaf)?;

@@ -33,12 +33,12 @@ use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::mapping::{LeafAddress, PageError};
-use crate::mini::{self, Kind, LEAF_SLOT, MiniMut, MiniRef};
+use crate::mini::{self, Kind, LEAF_SLOT, Marks, MiniMut, MiniRef};
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
@@ -46,6 +46,9 @@ use counters::Counters;
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
+
+/// What the ring keeps of a block's payload for marks.
+const MARK_BYTES: usize = 4;
 
 /// See the module's story.
 pub(crate) struct BfTree {
@@ -93,13 +96,14 @@ impl BfTree {
     /// [`Error::BadOption`] if the ring cannot be made.
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
-        let largest = page_size / 2;
+        let largest = page_size / 2 - MARK_BYTES;
         let sizes = std::iter::successors(Some(64), |size| Some(size * 2));
         let ring = RingOptions {
             capacity: usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX),
             copy_on_access_percent: options.copy_on_access_percent,
-            sizes: sizes.take_while(|size| *size <= largest).collect(),
+            sizes: sizes.take_while(|size| *size <= page_size / 2).collect(),
             pages: leaves.pager.pages.page_limit(),
+            marks: true,
         };
         let ring = Ring::new(&ring).map_err(|e| Error::BadOption {
             name: "cache",
@@ -167,7 +171,11 @@ impl BfTree {
             return Ok(false);
         }
         let (page, guard) = self.lock_shared(key)?;
-        if let Some(entry) = guard.bytes().and_then(|b| MiniRef::new(b).find(key)) {
+        if let Some(mini) = guard.bytes().map(MiniRef::new)
+            && let Ok(index) = mini.search(key)
+        {
+            let entry = mini.entry(index);
+            note_use(guard.marks(), index);
             Counters::add(&self.counters.hits[entry.kind as usize], 1);
             let exists = entry.kind.exists();
             if exists {
@@ -218,7 +226,8 @@ impl BfTree {
         match self.with_room(guard, needed, free, lsn) {
             Ok(mut guard) => {
                 let block = guard.bytes_mut().expect("a block was made");
-                MiniMut::new(block).put(found.kind, found.key, found.value);
+                let at = MiniMut::new(block).put(found.kind, found.key, found.value);
+                note_put(guard.marks(), at);
                 Counters::add(&self.counters.promotions, 1);
             }
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
@@ -238,37 +247,70 @@ impl BfTree {
         if guard.bytes().is_some_and(|block| block.len() >= needed) {
             return Ok(guard);
         }
+        let marks = marks_of(guard.marks());
         let mut fresh = guard.allocate(needed).map_err(|none| none.give_back())?;
         let (old, new) = fresh.both();
         let old = old.map(MiniRef::new);
         let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
         match old {
-            Some(old) => mini.copy_from(old),
+            Some(old) => mini.copy_from(old, |_| true),
             None => mini.set_lsn(lsn),
         }
-        Ok(fresh.publish())
+        let guard = fresh.publish();
+        set_marks(guard.marks(), marks);
+        Ok(guard)
     }
 
-    /// Moves a mini-page that is used near the head to the tail (§5.5), if the caller is alone with it and there is room.
+    /// Moves a mini-page that is used near the head to the tail (§5.5), if the caller is alone with it.
     fn copy_to_tail(&self, guard: Shared<'_>) {
-        let Ok(guard) = guard.try_upgrade() else {
-            return;
-        };
-        self.move_to_tail(guard);
+        if let Ok(guard) = guard.try_upgrade() {
+            // Not to be had, or not to be merged: it stays where it is, and the evictor meets the same trouble.
+            drop(self.move_to_tail(guard));
+        }
     }
 
-    fn move_to_tail(&self, guard: Exclusive<'_>) {
-        let Some(len) = guard.bytes().map(|block| MiniRef::new(block).used()) else {
-            return;
+    /// Moves a mini-page to the tail, without the records that were not used since it was there last. If one of those is dirty, all that is dirty goes
+    /// to the leaf first ("maximizing the utility of the disk write"). Without room nothing happens.
+    fn move_to_tail(&self, mut guard: Exclusive<'_>) -> Result<()> {
+        let (page, marks) = (guard.page(), marks_of(guard.marks()));
+        let Some(block) = guard.bytes_mut() else {
+            return Ok(());
         };
-        let Ok(mut fresh) = guard.allocate(len) else {
-            return;
+        let mut mini = MiniMut::new(block);
+        let count = mini.view().count();
+        if (0..count).any(|index| !marks.is_hot(index) && mini.view().is_dirty_at(index)) {
+            self.merge(page, &mut mini)?;
+        }
+        if self.keep(guard, |index| marks.is_hot(index)).is_none() {
+            Counters::add(&self.counters.copies_to_tail, 1);
+        }
+        Ok(())
+    }
+
+    /// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
+    /// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
+    /// the page comes back.
+    fn keep<'a>(
+        &self,
+        mut guard: Exclusive<'a>,
+        keep: impl Fn(usize) -> bool,
+    ) -> Option<Exclusive<'a>> {
+        let old = guard.bytes().map(MiniRef::new)?;
+        if !(0..old.count()).any(&keep) {
+            let leaf = address(Some(old.leaf_free()));
+            guard.set_leaf(leaf);
+            return None;
+        }
+        let len = old.bytes_of(&keep);
+        let mut fresh = match guard.allocate(len) {
+            Ok(fresh) => fresh,
+            Err(none) => return Some(none.page),
         };
         let (old, new) = fresh.both();
         let old = MiniRef::new(old.expect("it has one"));
-        MiniMut::init(new, old.leaf_free()).copy_from(old);
+        MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
         drop(fresh.publish());
-        Counters::add(&self.counters.copies_to_tail, 1);
+        None
     }
 
     /// Sets a key in the mini-page of its leaf.
@@ -327,14 +369,16 @@ impl BfTree {
         let lsn = self.leaves.append(&record(page))?;
         let block = guard.bytes_mut().expect("made ready");
         let mut mini = MiniMut::new(block);
-        mini.put_grown(change.kind, change.key, change.value, growth);
+        let at = mini.put_grown(change.kind, change.key, change.value, growth);
         mini.set_lsn(lsn);
+        note_put(guard.marks(), at);
         self.leaves
             .pager
             .volume
             .tell(|| Event::PageChanged { page, lsn });
         if guard.in_copy_on_access_region() {
-            self.move_to_tail(guard);
+            // The change is made, whatever becomes of the move.
+            drop(self.move_to_tail(guard));
         }
         Ok(Attempt::Done(lsn))
     }
@@ -377,7 +421,7 @@ impl BfTree {
             None => mini::bytes_for(1, change.key.len() + change.value.len()),
         };
         if needed > self.largest {
-            return self.merge_and_drop(page, guard).map(Ready::Not);
+            return self.merge_and_shrink(page, guard).map(Ready::Not);
         }
         match self.with_room(guard, needed, room, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
@@ -403,6 +447,36 @@ impl BfTree {
             bf: Some(self.counters.stats(&self.ring)),
             ..base
         }
+    }
+}
+
+/// A record was used: readers say so together.
+#[inline]
+fn note_use(marks: Option<&AtomicU32>, index: usize) {
+    let bit = Marks::bit(index);
+    // A bit that is set already is not written again, to spare the cache line.
+    if let Some(marks) = marks
+        && marks.load(Ordering::Relaxed) & bit == 0
+    {
+        marks.fetch_or(bit, Ordering::Relaxed);
+    }
+}
+
+/// A record was put, by who is alone with the page; `Err` if it is new.
+fn note_put(marks: Option<&AtomicU32>, at: std::result::Result<usize, usize>) {
+    match at {
+        Ok(index) => note_use(marks, index),
+        Err(index) => set_marks(marks, marks_of(marks).insert(index)),
+    }
+}
+
+fn marks_of(marks: Option<&AtomicU32>) -> Marks {
+    Marks(marks.map_or(0, |marks| marks.load(Ordering::Relaxed)))
+}
+
+fn set_marks(marks: Option<&AtomicU32>, to: Marks) {
+    if let Some(marks) = marks {
+        marks.store(to.0, Ordering::Relaxed);
     }
 }
 

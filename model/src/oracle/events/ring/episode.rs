@@ -117,6 +117,7 @@ impl Tree {
             copy_on_access_percent: episode.percent,
             sizes: SIZES.map(payload).to_vec(),
             pages: episode.pages.into(),
+            marks: false,
         };
         let ring = Ring::observed(&options, Some(recorder.clone())).expect("a ring");
         let page = |_| {
