@@ -47,6 +47,9 @@ fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
         .sum();
     assert_eq!(hits + count(mini, "/misses"), count(&report, "/ops/get"));
     assert_eq!(sum(&mini["merge_sizes"], "merges"), count(mini, "/merges"));
+    let causes = mini["merges_by"].as_object().expect("counts").values();
+    let merges: u64 = causes.map(|n| n.as_u64().expect("a count")).sum();
+    assert_eq!(merges, count(mini, "/merges"));
     assert_eq!(sum(&mini["sizes"], "evicted"), count(mini, "/evictions"));
     assert!(count(mini, "/merges") > 0 && count(mini, "/merged_records") >= count(mini, "/merges"));
     assert!(count(mini, "/ring/used_bytes") <= count(mini, "/ring/capacity_bytes"));

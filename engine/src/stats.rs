@@ -111,8 +111,8 @@ pub struct BfStats {
     pub promotions: u64,
     /// Mini-pages moved from near the head to the tail because they were used.
     pub copies_to_tail: u64,
-    /// Merges of a mini-page's dirty records into its leaf.
-    pub merges: u64,
+    /// Merges of a mini-page's dirty records into its leaf, by cause.
+    pub merges: MergeCauses,
     /// Records that went down with them.
     pub merged_records: u64,
     /// Merges by their records: bin `i` counts those of `2^i` to `2^(i+1) - 1`.
@@ -164,6 +164,29 @@ impl KindCounts {
     }
 }
 
+/// Merges by what made them necessary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeCauses {
+    /// The mini-page was evicted at the ring's head.
+    pub eviction: u64,
+    /// It was used near the head, and left records behind on its way to the tail.
+    pub copy_on_access: u64,
+    /// It had become too large, or its leaf might not have held what was to come.
+    pub room: u64,
+    /// A checkpoint began.
+    pub checkpoint: u64,
+    /// Its leaf was merged with a neighbour.
+    pub leaf_merge: u64,
+}
+
+impl MergeCauses {
+    /// All causes together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.eviction + self.copy_on_access + self.room + self.checkpoint + self.leaf_merge
+    }
+}
+
 /// Mini-pages of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeClass {
@@ -184,6 +207,7 @@ impl BfStats {
     #[must_use]
     pub fn since(&self, earlier: &BfStats) -> BfStats {
         let (hits, before) = (&self.hits, &earlier.hits);
+        let (merges, merged) = (&self.merges, &earlier.merges);
         let mut batches = self.batches;
         for (bin, before) in batches.iter_mut().zip(earlier.batches) {
             *bin -= before;
@@ -205,7 +229,13 @@ impl BfStats {
             leaf_reads: self.leaf_reads - earlier.leaf_reads,
             promotions: self.promotions - earlier.promotions,
             copies_to_tail: self.copies_to_tail - earlier.copies_to_tail,
-            merges: self.merges - earlier.merges,
+            merges: MergeCauses {
+                eviction: merges.eviction - merged.eviction,
+                copy_on_access: merges.copy_on_access - merged.copy_on_access,
+                room: merges.room - merged.room,
+                checkpoint: merges.checkpoint - merged.checkpoint,
+                leaf_merge: merges.leaf_merge - merged.leaf_merge,
+            },
             merged_records: self.merged_records - earlier.merged_records,
             batches,
             evictions: self.evictions - earlier.evictions,

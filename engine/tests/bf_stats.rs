@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::{
-    BfOptions, BfStats, Durability, KindCounts, Kv, Options, Store, SystemClock, TreeKind,
+    BfOptions, BfStats, Durability, KindCounts, Kv, MergeCauses, Options, Store, SystemClock,
+    TreeKind,
 };
 
 fn open(promotion_percent: u8) -> Store {
@@ -48,7 +49,7 @@ fn lookups_are_counted_by_the_kind_of_record_that_answers() {
         ..KindCounts::default()
     };
     assert_eq!((before.hits, before.misses), (hits, 0));
-    assert_eq!(before.merges, 0);
+    assert_eq!(before.merges.total(), 0);
 
     store.checkpoint().expect("checkpoints");
     // Merged, the mini-page keeps what it has; what it lacks is looked up once, and promoted.
@@ -61,7 +62,11 @@ fn lookups_are_counted_by_the_kind_of_record_that_answers() {
         ..KindCounts::default()
     };
     assert_eq!((since.hits, since.misses, since.promotions), (hits, 1, 1));
-    assert_eq!((since.merges, since.merged_records), (1, 3));
+    let merges = MergeCauses {
+        checkpoint: 1,
+        ..MergeCauses::default()
+    };
+    assert_eq!((since.merges, since.merged_records), (merges, 3));
     assert_eq!(since.batches[..3], [0, 1, 0], "one merge of 2 to 3 records");
 }
 
@@ -100,8 +105,10 @@ fn mini_pages_are_counted_by_size_and_add_up() {
     assert!(stats.evictions > 100 && stats.live_bytes > 0, "{stats:?}");
     assert!(stats.live_bytes + stats.listed_bytes <= stats.span_bytes);
     assert!(stats.span_bytes <= stats.ring_bytes);
-    assert_eq!(stats.merges, stats.batches.iter().sum::<u64>());
-    assert!(stats.merges <= stats.merged_records, "{stats:?}");
+    let merges = stats.merges.total();
+    assert_eq!(merges, stats.batches.iter().sum::<u64>());
+    assert!(merges <= stats.merged_records, "{stats:?}");
+    assert!(stats.merges.eviction <= stats.evictions, "{stats:?}");
     assert!(stats.merged_records <= 20_000, "{stats:?}");
     assert_eq!(store.stats().cache_frames, 16);
 }

@@ -24,6 +24,8 @@ pub struct MiniPagesReport {
     pub evictions: u64,
     /// Merges of a mini-page's dirty records into its leaf.
     pub merges: u64,
+    /// The same by cause.
+    pub merges_by: MergesByCause,
     /// Records that went down with them.
     pub merged_records: u64,
     /// Mean records of a merge; `null` without merges.
@@ -65,6 +67,34 @@ impl HitsByKind {
     /// All kinds together.
     pub fn total(&self) -> u64 {
         self.iter().into_iter().map(|(_, n)| n).sum()
+    }
+}
+
+/// Merges by what made them necessary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MergesByCause {
+    /// The mini-page was evicted at the ring's head.
+    pub eviction: u64,
+    /// It was used near the head, and left records behind on its way to the tail.
+    pub copy_on_access: u64,
+    /// It had become too large, or its leaf might not have held what was to come.
+    pub room: u64,
+    /// A checkpoint began.
+    pub checkpoint: u64,
+    /// Its leaf was merged with a neighbour.
+    pub leaf_merge: u64,
+}
+
+impl MergesByCause {
+    /// Cause, as a sentence has it, and count, in report order.
+    pub fn iter(&self) -> [(&'static str, u64); 5] {
+        [
+            ("evicted", self.eviction),
+            ("used near the head", self.copy_on_access),
+            ("short of room", self.room),
+            ("for a checkpoint", self.checkpoint),
+            ("before a leaf merge", self.leaf_merge),
+        ]
     }
 }
 
@@ -138,6 +168,7 @@ impl MiniPagesReport {
             phantom: stats.hits.phantom,
         };
         let lookups = hits.total() + stats.misses;
+        let merges = stats.merges.total();
         MiniPagesReport {
             hit_ratio: if lookups == 0 {
                 0.0
@@ -150,10 +181,16 @@ impl MiniPagesReport {
             promotions: stats.promotions,
             copies_to_tail: stats.copies_to_tail,
             evictions: stats.evictions,
-            merges: stats.merges,
+            merges,
+            merges_by: MergesByCause {
+                eviction: stats.merges.eviction,
+                copy_on_access: stats.merges.copy_on_access,
+                room: stats.merges.room,
+                checkpoint: stats.merges.checkpoint,
+                leaf_merge: stats.merges.leaf_merge,
+            },
             merged_records: stats.merged_records,
-            records_per_merge: (stats.merges > 0)
-                .then(|| stats.merged_records as f64 / stats.merges as f64),
+            records_per_merge: (merges > 0).then(|| stats.merged_records as f64 / merges as f64),
             merge_sizes: merge_sizes(&stats.batches),
             sizes: sizes(stats),
             ring: RingReport {
@@ -183,6 +220,9 @@ impl MiniPagesReport {
         let hits = hits.map(|(name, n)| format!("{} {name}", grouped(n)));
         let merges = self.merge_sizes.iter();
         let merges = merges.map(|bin| format!("{}: {}", bin.name(), grouped(bin.merges)));
+        let causes = self.merges_by.iter().into_iter();
+        let causes = causes.filter(|(_, n)| *n > 0);
+        let causes = causes.map(|(why, n)| format!("{why}: {}", grouped(n)));
         let live = self.sizes.iter().filter(|size| size.live > 0);
         let live = live.map(|s| format!("{}: {}", bytes(s.bytes as f64), grouped(s.live)));
         let ring = &self.ring;
@@ -215,6 +255,7 @@ impl MiniPagesReport {
                     grouped(self.merged_records)
                 ),
             ),
+            ("merged because", list(causes.collect())),
             ("records a merge", list(merges.collect())),
             (
                 "ring",

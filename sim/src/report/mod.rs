@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::predict::Prediction;
 
-pub use mini_pages::{HitsByKind, MergeBin, MiniPagesReport, RingReport, SizeBin};
+pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "treering.replay/1";

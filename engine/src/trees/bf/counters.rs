@@ -1,8 +1,18 @@
 //! What a Bf-Tree counts.
 
 use crate::ring::{ClassStats, Ring};
-use crate::stats::{BATCH_BINS, BfStats, KindCounts, SIZE_CLASSES, SizeClass};
+use crate::stats::{BATCH_BINS, BfStats, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass};
 use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a mini-page is merged, in the order of [`MergeCauses`].
+#[derive(Clone, Copy)]
+pub(super) enum Cause {
+    Eviction,
+    CopyOnAccess,
+    Room,
+    Checkpoint,
+    LeafMerge,
+}
 
 /// See [`BfStats`], which says what each of them means.
 #[derive(Default)]
@@ -13,6 +23,7 @@ pub(super) struct Counters {
     pub(super) leaf_reads: AtomicU64,
     pub(super) promotions: AtomicU64,
     pub(super) copies_to_tail: AtomicU64,
+    merges: [AtomicU64; 5],
     merged_records: AtomicU64,
     batches: [AtomicU64; BATCH_BINS],
 }
@@ -24,7 +35,8 @@ impl Counters {
     }
 
     /// A merge of so many records, at least one.
-    pub(super) fn merged(&self, records: u64) {
+    pub(super) fn merged(&self, cause: Cause, records: u64) {
+        Counters::add(&self.merges[cause as usize], 1);
         Counters::add(&self.merged_records, records);
         let bin = records.max(1).ilog2() as usize;
         Counters::add(&self.batches[bin.min(BATCH_BINS - 1)], 1);
@@ -35,6 +47,8 @@ impl Counters {
         let mapping_bytes = ring.table_bytes() as u64;
         let ring = ring.stats();
         let [insert, cache, tombstone, phantom] = self.hits.each_ref().map(read);
+        let merges = self.merges.each_ref().map(read);
+        let [eviction, copy_on_access, room, checkpoint, leaf_merge] = merges;
         let batches = self.batches.each_ref().map(read);
         let mut classes = [SizeClass::default(); SIZE_CLASSES];
         for (class, found) in classes.iter_mut().zip(&ring.classes) {
@@ -51,7 +65,13 @@ impl Counters {
             leaf_reads: read(&self.leaf_reads),
             promotions: read(&self.promotions),
             copies_to_tail: read(&self.copies_to_tail),
-            merges: batches.iter().sum(),
+            merges: MergeCauses {
+                eviction,
+                copy_on_access,
+                room,
+                checkpoint,
+                leaf_merge,
+            },
             merged_records: read(&self.merged_records),
             batches,
             evictions: ring.evictions,

@@ -42,7 +42,7 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
-use counters::Counters;
+use counters::{Cause, Counters};
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
@@ -279,7 +279,7 @@ impl BfTree {
         let mut mini = MiniMut::new(block);
         let count = mini.view().count();
         if (0..count).any(|index| !marks.is_hot(index) && mini.view().is_dirty_at(index)) {
-            self.merge(page, &mut mini)?;
+            self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
         if self.keep(guard, |index| marks.is_hot(index)).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
@@ -438,7 +438,8 @@ impl BfTree {
             return Ok(());
         };
         let bytes = full.short.max(SPARE_ROOM);
-        let merge = |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block));
+        let merge =
+            |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block), Cause::Eviction);
         self.ring.make_room(bytes, merge).map(drop)
     }
 

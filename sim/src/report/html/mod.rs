@@ -131,7 +131,9 @@ fn table_wa(r: &ReplayReport, out: &mut String) {
 }
 
 fn section_mini_pages(m: &MiniPagesReport, out: &mut String) {
-    section(out, "What answered lookups", &mini_pages::hits(m));
+    if m.hits.total() + m.misses > 0 {
+        section(out, "What answered lookups", &mini_pages::hits(m));
+    }
     section(out, "How large the mini-pages are", &mini_pages::sizes(m));
     if m.merges > 0 {
         section(out, "Records merged at once", &mini_pages::merges(m));
