@@ -495,8 +495,8 @@ fn region(layout: &Layout) -> LogRegion {
 fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
     let leaves = BTree::new(pager, index);
     Ok(match options.tree {
-        TreeKind::BTree => Tree::BTree(leaves),
-        TreeKind::Bf(bf) => Tree::Bf(BfTree::new(leaves, bf, options.ring_bytes())?),
+        TreeKind::BTree => Tree::BTree(Box::new(leaves)),
+        TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
     })
 }
 

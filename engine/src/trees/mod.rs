@@ -19,9 +19,9 @@ use btree::{Attempt, BTree};
 )]
 pub(crate) enum Tree {
     /// The conventional one.
-    BTree(BTree),
+    BTree(Box<BTree>),
     /// With mini-pages in a ring.
-    Bf(BfTree),
+    Bf(Box<BfTree>),
 }
 
 impl Tree {
