@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use treering_engine::{Options, PageStoreKind, TablePersist};
+use treering_engine::{BfOptions, Options, PageStoreKind, TablePersist, TreeKind};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
 use treering_sim::report::{ReplayReport, html, text};
 
@@ -92,6 +92,13 @@ fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
             "--strict: garbage collection was never reached; expected a longer trace or a smaller --capacity",
         ));
     }
+    if let Some(mini_pages) = &report.cache.mini_pages
+        && mini_pages.evictions == 0
+    {
+        return Err(Failure::not_reached(
+            "--strict: no mini-page was ever evicted; expected a longer trace or a smaller --cache",
+        ));
+    }
     if report.cache.evictions == 0 {
         return Err(Failure::not_reached(
             "--strict: no page was ever evicted; expected a longer trace or a smaller --cache",
@@ -176,6 +183,28 @@ fn file_target(args: &ReplayArgs, path: std::path::PathBuf) -> Result<Target, Fa
     Ok(Target::File(path))
 }
 
+fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {
+    if args.tree == "bf" {
+        let defaults = BfOptions::default();
+        return Ok(TreeKind::Bf(BfOptions {
+            copy_on_access_percent: args
+                .copy_on_access
+                .unwrap_or(defaults.copy_on_access_percent),
+            promotion_percent: args.promote.unwrap_or(defaults.promotion_percent),
+        }));
+    }
+    let of_bf = [
+        ("--copy-on-access", args.copy_on_access),
+        ("--promote", args.promote),
+    ];
+    match of_bf.into_iter().find(|(_, given)| given.is_some()) {
+        Some((flag, _)) => Err(Failure::usage(format!(
+            "{flag}: only --tree bf has mini-pages"
+        ))),
+        None => Ok(TreeKind::BTree),
+    }
+}
+
 /// What depends on another option follows it, unless it was given.
 fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
     let defaults = Options::default();
@@ -191,10 +220,12 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
             return Err(Failure::usage("--table: only --store cow has a page table"));
         }
     };
+    let tree = tree(args)?;
     let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
     let too_large =
         |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
     Ok(Options {
+        tree,
         store,
         page_size: usize::try_from(args.page).map_err(|_| too_large("--page"))?,
         log_bytes,

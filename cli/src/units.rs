@@ -118,6 +118,19 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a share from 0 to 1, such as 0.1 or 10%".into())
 }
 
+/// Whole per cent, 0 to 100: `30` or `30%`.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn percent(text: &str) -> Result<u8, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    let percent = number.parse().ok().filter(|percent| *percent <= 100);
+    percent
+        .filter(|_| digits)
+        .ok_or_else(|| "expected whole per cent from 0 to 100, such as 30".into())
+}
+
 /// How many.
 ///
 /// # Errors
@@ -213,5 +226,9 @@ mod tests {
         assert_eq!(size_or_share("20%"), Ok(Size::Share(0.2)));
         assert_eq!(size_or_share("1MiB"), Ok(Size::Bytes(1 << 20)));
         assert!(size_or_share("0%").is_err());
+        assert_eq!((percent("0"), percent("100%")), (Ok(0), Ok(100)));
+        for wrong in ["101", "-1", "+1", "0.5", "", "%", "ten"] {
+            assert!(percent(wrong).is_err(), "{wrong} was taken for per cent");
+        }
     }
 }

@@ -207,6 +207,23 @@ const BAD: &[(&str, &str)] = &[
         "replay good.trz --table checkpoint --json out.json",
         "--table",
     ),
+    ("replay good.trz --promote 5 --json out.json", "--promote"),
+    (
+        "replay good.trz --tree btree --copy-on-access 5 --json out.json",
+        "--copy-on-access",
+    ),
+    (
+        "replay good.trz --tree bf --promote 101 --json out.json",
+        "--promote",
+    ),
+    (
+        "replay good.trz --tree bf --copy-on-access half --json out.json",
+        "--copy-on-access",
+    ),
+    (
+        "replay good.trz --tree bf --cache 68KiB --json out.json",
+        "--cache",
+    ),
     ("replay good.trz --nosuch --json out.json", "--nosuch"),
     (
         "replay good.trz --json nowhere/out.json",

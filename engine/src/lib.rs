@@ -41,7 +41,9 @@ pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{BfOptions, Durability, Options, PageStoreKind, TablePersist, TreeKind};
 pub use pager::Progress;
 pub use recovery::RecoveryReport;
-pub use stats::{ClassBytes, Stats};
+pub use stats::{
+    BATCH_BINS, BfStats, ClassBytes, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass, Stats,
+};
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};

@@ -1,5 +1,6 @@
 //! Options and their defaults: the one place where an unset option gets its value.
 
+use crate::store::MIN_CACHE_PAGES;
 use crate::types::Nanos;
 
 /// Which tree.
@@ -9,6 +10,17 @@ pub enum TreeKind {
     BTree,
     /// Mini-pages in a ring over the same leaves (Bf-Tree).
     Bf(BfOptions),
+}
+
+impl TreeKind {
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TreeKind::BTree => "btree",
+            TreeKind::Bf(_) => "bf",
+        }
+    }
 }
 
 /// What a Bf-Tree can be told.
@@ -71,7 +83,7 @@ pub struct Options {
     pub store: PageStoreKind,
     /// Page size in bytes: a power of two from 4 KiB to 64 KiB. Default: 4 KiB.
     pub page_size: usize,
-    /// Page-cache budget in bytes, page frames only. Default: 64 MiB.
+    /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
     pub cache_bytes: u64,
     /// When writes are acknowledged. Default: flushed every 60 s (B⁻-tree §4.2, "log-flush-per-minute").
     pub durability: Durability,
@@ -106,12 +118,23 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The smallest cache that works.
+    #[must_use]
+    pub fn least_cache_bytes(&self) -> u64 {
+        let pages = match self.tree {
+            TreeKind::BTree => MIN_CACHE_PAGES,
+            // Two mini-pages of half a page, and a little.
+            TreeKind::Bf(_) => MIN_CACHE_PAGES + 2,
+        };
+        pages * self.page_size as u64
+    }
+
     /// Frames for pages: all of the cache, or, below mini-pages, a sixteenth of it.
     pub(crate) fn frames(&self) -> u64 {
         let pages = self.cache_bytes / self.page_size as u64;
         match self.tree {
             TreeKind::BTree => pages,
-            TreeKind::Bf(_) => (pages / 16).max(crate::store::MIN_CACHE_PAGES),
+            TreeKind::Bf(_) => (pages / 16).max(MIN_CACHE_PAGES),
         }
     }
 

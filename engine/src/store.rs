@@ -542,16 +542,12 @@ impl Options {
             );
             return bad("page", why);
         }
-        let pages = match self.tree {
-            TreeKind::BTree => MIN_CACHE_PAGES,
-            // Two mini-pages of half a page, and a little.
-            TreeKind::Bf(_) => MIN_CACHE_PAGES + 2,
-        };
-        let least = pages * self.page_size as u64;
+        let least = self.least_cache_bytes();
         if self.cache_bytes < least {
             let why = format!(
-                "{} bytes; expected at least {pages} pages, {least} bytes",
-                self.cache_bytes
+                "{} bytes; expected at least {} pages, {least} bytes",
+                self.cache_bytes,
+                least / self.page_size as u64
             );
             return bad("cache", why);
         }

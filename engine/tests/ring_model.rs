@@ -260,6 +260,7 @@ impl Model {
         assert!(census.pages.iter().eq(self.minis.keys()));
         let ready: usize = self.minis.values().map(|(len, _)| len + 8).sum();
         assert_eq!(census.ready, ready as u64);
+        assert_eq!(self.ring.stats().live_bytes(), ready as u64);
         for (page, (len, fill)) in &self.minis {
             let guard = self.ring.shared(*page).expect("a page");
             assert_eq!(
@@ -319,6 +320,9 @@ fn a_freed_block_is_used_again_by_its_class_only() {
     };
     assert_eq!((taken(0), taken(1)), ((2, 1), (2, 0)));
     assert_eq!(stats.allocations(), 5);
+    let live = |class: usize| (stats.classes[class].freed, stats.classes[class].live());
+    assert_eq!((live(0), live(1)), ((2, 1), (0, 2)));
+    assert_eq!(stats.live_bytes(), 72 + 2 * 136);
     assert_eq!(stats.listed_bytes, 72, "the block of the last page's past");
     assert_eq!(stats.span_bytes, 2 * 72 + 2 * 136);
 }

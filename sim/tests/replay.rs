@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_engine::{Nanos, PageStoreKind, TablePersist};
+use treering_engine::{BfOptions, Nanos, PageStoreKind, TablePersist, TreeKind};
 use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
 use treering_sim::report::{ReplayReport, html, text};
 use treering_sim::ssd::builtin;
@@ -101,6 +101,34 @@ fn stores_clients_and_acknowledgements_combine() {
                     assert_eq!(report, replay(&config), "the same twice");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    for store in STORES {
+        for (page_size, clients, timing, acknowledge) in [
+            (4096, 1, false, Acknowledge::Deferred),
+            (4096, 8, true, Acknowledge::Commit),
+            (16_384, 3, true, Acknowledge::Interval(Nanos(5_000_000))),
+        ] {
+            let mut config = config(&path, |_| {});
+            config.engine.tree = TreeKind::Bf(BfOptions::default());
+            config.engine.store = store;
+            config.engine.page_size = page_size;
+            config.clients = clients;
+            config.acknowledge = acknowledge;
+            config.timing = timing;
+            let report = replay(&config);
+            let mini_pages = report.cache.mini_pages.as_ref().unwrap();
+            let lookups = mini_pages.hits.total() + mini_pages.misses;
+            assert_eq!(lookups, report.ops.get);
+            assert!(mini_pages.merges > 0 && mini_pages.evictions > 0);
+            assert_eq!(report.wa.predicted, None);
+            assert_eq!(report, replay(&config), "the same twice");
         }
     }
 }
@@ -277,7 +305,17 @@ fn the_page_is_whole_whatever_the_run() {
     timed.timing = true;
     let mut unpredicted = config(&ordinary, |_| {});
     unpredicted.predict = false;
-    for config in [timed, unpredicted, config(&reads_only, |_| {})] {
+    let with_mini_pages = |mut config: ReplayConfig| {
+        config.engine.tree = TreeKind::Bf(BfOptions::default());
+        config
+    };
+    for config in [
+        with_mini_pages(timed.clone()),
+        with_mini_pages(config(&reads_only, |_| {})),
+        timed,
+        unpredicted,
+        config(&reads_only, |_| {}),
+    ] {
         let mut report = replay(&config);
         report.trace.name = "<b>&\"'".into();
         let page = html::render(&report);

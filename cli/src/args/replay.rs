@@ -13,12 +13,13 @@ use crate::units;
 #[command(after_help = "EXAMPLES:\n  \
     treering replay zipf.trz\n  \
     treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
+    treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
     treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
-    /// Tree: btree
+    /// Tree: btree, or bf (Bf-Tree: mini-pages in a ring above the same leaves)
     #[arg(long, default_value = "btree", value_parser = tree)]
     pub(crate) tree: String,
     /// Drive: ssd, another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
@@ -39,7 +40,13 @@ pub(crate) struct ReplayArgs {
     /// Page size, a power of two from 4KiB to 64KiB
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
     pub(crate) page: u64,
-    /// Page cache: bytes, or a share of the data set
+    /// Share of bf's ring, in per cent, in which a mini-page that is used is copied to the tail [default: 10]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    pub(crate) copy_on_access: Option<u8>,
+    /// How many of a hundred lookups of a leaf leave the record in bf's mini-page [default: 30]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    pub(crate) promote: Option<u8>,
+    /// Page cache, and bf's ring in it: bytes, or a share of the data set
     #[arg(long, value_name = "SIZE", default_value = "10%", value_parser = units::size_or_share)]
     pub(crate) cache: Size,
     /// Clients; each waits for its operation before the next
@@ -189,8 +196,8 @@ fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
 fn tree(text: &str) -> Result<String, String> {
     choose(
         text,
-        &["btree"],
-        &["bf", "bminus", "ccl", "lodge", "pmtree"],
+        &["btree", "bf"],
+        &["bminus", "ccl", "lodge", "pmtree"],
     )
 }
 

@@ -390,7 +390,7 @@ impl<'a> MiniMut<'a> {
         if let Ok(index) = at {
             let mut meta = self.view().meta(index);
             if meta.kind == Kind::Phantom && mutation::on("bf-phantom-stays") {
-                return;
+                return at;
             }
             if meta.value_len == value.len() {
                 let value_at = meta.offset + meta.key_len;

@@ -117,7 +117,11 @@ impl Ring {
                 Look::Evicted => {
                     let mut space = self.space.0.lock();
                     if !mutation::on("ring-evicted-before-unmapped") {
-                        space.evicted(&self.region, claim.address);
+                        space.evicted(
+                            &self.region,
+                            |footprint| self.class_of(footprint),
+                            claim.address,
+                        );
                     }
                     return Ok(self.pass(space, &mut claim));
                 }
@@ -192,7 +196,11 @@ impl Ring {
         self.hook.tell(|| Event::Merged { page, at });
         if mutation::on("ring-evicted-before-unmapped") {
             let mut space = self.space.0.lock();
-            space.evicted(&self.region, claim.address);
+            space.evicted(
+                &self.region,
+                |footprint| self.class_of(footprint),
+                claim.address,
+            );
             space.advance(&self.region, claim.address, &self.hook);
         }
         self.hook.tell(|| Event::Unmapped { page, at });

@@ -234,6 +234,7 @@ impl Space {
     /// A block that nobody wants any more (§4.2, Dealloc): on its free list, or, near the head, a tombstone (§5.5). True: listed.
     pub(super) fn free(&mut self, region: &Region, class: usize, at: u64) -> bool {
         let footprint = self.block(region, at).known_header().footprint();
+        self.stats.classes[class].freed += 1;
         let listed = !self.near_head(at);
         if listed {
             self.lists.push(region, class, at, footprint);
@@ -291,11 +292,17 @@ impl Space {
     }
 
     /// The claimed mini-page is unmapped.
-    pub(super) fn evicted(&mut self, region: &Region, address: u64) {
+    pub(super) fn evicted(
+        &mut self,
+        region: &Region,
+        class_of: impl Fn(u64) -> usize,
+        address: u64,
+    ) {
         let block = self.block(region, self.offset_of(address));
         let footprint = block.known_header().footprint();
         block.set_header(Header::dead(State::Evicted, footprint));
         self.stats.evictions += 1;
+        self.stats.classes[class_of(footprint)].evicted += 1;
     }
 
     /// Moves the head over all that is evicted, in order (§4.3), whoever evicted it; true if it moved.

@@ -1,5 +1,7 @@
 //! Counters of a ring.
 
+use super::header::HEADER;
+
 /// Allocations of one size class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStats {
@@ -9,6 +11,24 @@ pub struct ClassStats {
     pub from_tail: u64,
     /// Blocks taken from the free list.
     pub from_list: u64,
+    /// Blocks that their pages gave back: copied away, dropped, or never published.
+    pub freed: u64,
+    /// Blocks evicted at the head with a mini-page in them.
+    pub evicted: u64,
+}
+
+impl ClassStats {
+    /// Blocks taken in all.
+    #[must_use]
+    pub fn allocated(&self) -> u64 {
+        self.from_tail + self.from_list
+    }
+
+    /// Blocks in use now.
+    #[must_use]
+    pub fn live(&self) -> u64 {
+        self.allocated().saturating_sub(self.freed + self.evicted)
+    }
 }
 
 /// What a ring has done since it was made, and what it holds now.
@@ -41,10 +61,16 @@ pub struct RingStats {
 }
 
 impl RingStats {
+    /// Bytes of all blocks in use now, headers included.
+    #[must_use]
+    pub fn live_bytes(&self) -> u64 {
+        let footprint = |class: &ClassStats| class.live() * (class.size as u64 + HEADER);
+        self.classes.iter().map(footprint).sum()
+    }
+
     /// Allocations of all classes.
     #[must_use]
     pub fn allocations(&self) -> u64 {
-        let all = self.classes.iter();
-        all.map(|class| class.from_tail + class.from_list).sum()
+        self.classes.iter().map(ClassStats::allocated).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use treering_engine::{Nanos, Options};
+use treering_engine::{Nanos, Options, TreeKind};
 
 use crate::ssd::SsdProfile;
 
@@ -78,7 +78,7 @@ pub struct ReplayConfig {
     /// Whether the log's size (and with it the checkpoint's distance and the buffer) is fitted to the data set, so that a small trace
     /// goes round its log as a large one does.
     pub fit_log: bool,
-    /// Page cache.
+    /// Page cache, with the ring of mini-pages if the tree has one.
     pub cache: Size,
     /// When writes count as done.
     pub acknowledge: Acknowledge,
@@ -94,13 +94,18 @@ pub struct ReplayConfig {
     pub fill: f64,
     /// Whether queues, channels and dies are modelled.
     pub timing: bool,
-    /// Whether the predictors run.
+    /// Whether the predictors run; there are none for `bf` yet, and the report then says so.
     pub predict: bool,
     /// Decides everything random.
     pub seed: u64,
 }
 
 impl ReplayConfig {
+    /// Whether predictors run, and there are some for the tree.
+    pub(super) fn predicts(&self) -> bool {
+        self.predict && self.engine.tree == TreeKind::BTree
+    }
+
     /// The defaults of `treering replay` for a trace and a target.
     pub fn new(trace: PathBuf, target: Target) -> ReplayConfig {
         ReplayConfig {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use treering_engine::device::BlockDevice;
 use treering_engine::node::Limits;
-use treering_engine::{BLOCK_SIZE, LeafFill, PageStoreKind, Stats, TablePersist};
+use treering_engine::{BLOCK_SIZE, LeafFill, PageStoreKind, Stats, TablePersist, TreeKind};
 use treering_traces::OpKind;
 
 use super::measure::Latencies;
@@ -14,7 +14,8 @@ use super::{Acknowledge, Precondition, ReplayConfig, Target};
 use crate::predict::Prediction;
 use crate::report::{
     self, ByOp, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport, LifetimeReport,
-    ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport, WaSide,
+    MiniPagesReport, ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport, TraceInfo,
+    WaReport, WaSide,
 };
 use crate::ssd::{SimSsd, SsdCounters};
 
@@ -137,7 +138,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             warmup_ops: plan.warmup_ops,
             records: plan.workload.records().round() as u64,
         },
-        tree: "btree".into(),
+        tree: plan.engine.tree.name().into(),
         lifetime: drive
             .zip(pe_limit(config))
             .map(|(d, pe)| lifetime(d, pe, &outcome, &measured)),
@@ -283,7 +284,12 @@ fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
 }
 
 fn cache(before: &Stats, after: &Stats, plan: &Plan) -> CacheReport {
-    let hits = after.cache_hits - before.cache_hits;
+    let bf = after
+        .bf
+        .zip(before.bf)
+        .map(|(after, before)| after.since(&before));
+    let by_mini_pages = bf.map_or(0, |bf| bf.hits.total());
+    let hits = after.cache_hits - before.cache_hits + by_mini_pages;
     let misses = after.cache_misses - before.cache_misses;
     CacheReport {
         hit_ratio: over(hits, hits + misses),
@@ -291,7 +297,8 @@ fn cache(before: &Stats, after: &Stats, plan: &Plan) -> CacheReport {
         misses,
         evictions: after.evictions - before.evictions,
         frames: after.cache_frames,
-        bytes: after.cache_frames * plan.engine.page_size as u64,
+        bytes: after.cache_frames * plan.engine.page_size as u64 + bf.map_or(0, |bf| bf.ring_bytes),
+        mini_pages: bf.as_ref().map(MiniPagesReport::new),
     }
 }
 
@@ -350,6 +357,11 @@ fn turns_short(config: &ReplayConfig, outcome: &Outcome, plan: &Plan) -> Option<
         .then_some(turns)
 }
 
+/// Of what makes the most of the cache: the frames below mini-pages are few, and change all the time.
+fn evictions(stats: &Stats) -> u64 {
+    stats.bf.map_or(stats.evictions, |bf| bf.evictions)
+}
+
 fn steady_warnings(
     outcome: &Outcome,
     user_bytes: u64,
@@ -366,10 +378,14 @@ fn steady_warnings(
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
         return;
     }
-    if outcome.after.evictions == outcome.before.evictions {
-        warnings.push(
-            "No page was evicted after warm-up: the cache holds the whole working set.".into(),
-        );
+    if evictions(&outcome.after) == evictions(&outcome.before) {
+        let what = match outcome.after.bf {
+            None => "page",
+            Some(_) => "mini-page",
+        };
+        warnings.push(format!(
+            "No {what} was evicted after warm-up: the cache holds the whole working set."
+        ));
     }
     if let Some(turns) = turns {
         warnings.push(format!(
@@ -411,13 +427,22 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         Target::Ssd { precondition, .. } => json!(format!("{precondition:?}").to_lowercase()),
         Target::File(_) => Value::Null,
     };
-    let pairs: [(&str, Value); 18] = [
+    let (copy_on_access, promote) = match engine.tree {
+        TreeKind::BTree => (Value::Null, Value::Null),
+        TreeKind::Bf(bf) => (
+            json!(bf.copy_on_access_percent),
+            json!(bf.promotion_percent),
+        ),
+    };
+    let pairs: [(&str, Value); 20] = [
         ("store", json!(store)),
         ("table", table),
         ("log", json!("packed")),
         ("layout", json!("slotted")),
         ("page", json!(engine.page_size)),
         ("cache", json!(engine.cache_bytes)),
+        ("copy-on-access", copy_on_access),
+        ("promote", promote),
         ("clients", json!(config.clients)),
         ("durability", json!(durability)),
         ("log-size", json!(engine.log_bytes)),

@@ -3,7 +3,7 @@
 //! Shares of the data set (`--cache 20%`) need the data set's size; a drive that is neither empty nor bursting needs the store's.
 //! Both come from one pass over the trace, which is also all that the predictors get to see.
 
-use treering_engine::{BLOCK_SIZE, Durability, MIN_CACHE_PAGES, Nanos, Options, required_blocks};
+use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
 use treering_traces::{Op, OpSource};
 
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
@@ -79,6 +79,12 @@ pub(super) fn plan(
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
+    if config.predict && !config.predicts() {
+        let tree = config.engine.tree.name();
+        warnings.push(format!(
+            "There is no predictor for {tree} yet: what is measured stands alone."
+        ));
+    }
     Ok(Plan {
         ops,
         warmup_ops,
@@ -116,7 +122,7 @@ fn engine_options(
     workload: &Workload,
     warnings: &mut Vec<String>,
 ) -> Result<Options, ReplayError> {
-    let least = MIN_CACHE_PAGES * config.engine.page_size as u64;
+    let least = config.engine.least_cache_bytes();
     let cache_bytes = match config.cache {
         Size::Bytes(bytes) => bytes,
         Size::Share(share) => {
@@ -205,7 +211,7 @@ fn no_closed_form(config: &ReplayConfig) -> Option<String> {
     };
     let policy = GcPolicy::parse(&profile.gc)?;
     let unknown = matches!(policy, GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_));
-    (unknown && config.predict).then(|| {
+    (unknown && config.predicts()).then(|| {
         format!(
             "No closed form is known for garbage collection by {policy}: it is predicted as greedy."
         )

@@ -5,6 +5,7 @@
 //! user bytes (key and value of puts, key of deletes). Nothing in here depends on wall-clock time, except on real files.
 
 pub mod html;
+mod mini_pages;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::predict::Prediction;
+
+pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "treering.replay/1";
@@ -28,7 +31,7 @@ pub struct ReplayReport {
     pub complete: bool,
     /// What was replayed.
     pub trace: TraceInfo,
-    /// The tree: `btree`.
+    /// The tree: `btree` or `bf`.
     pub tree: String,
     /// What it ran on.
     pub device: DeviceReport,
@@ -56,7 +59,7 @@ pub struct ReplayReport {
     pub lifetime: Option<LifetimeReport>,
     /// What the kernel says; files only.
     pub kernel: Option<KernelReport>,
-    /// What the predictors said, whole; `null` with `--no-predict`.
+    /// What the predictors said, whole; `null` with `--no-predict`, and for trees that have none.
     pub prediction: Option<Prediction>,
     /// WA over the run, about a hundred points.
     pub series: Vec<SeriesPoint>,
@@ -138,7 +141,7 @@ pub struct WaReport {
     pub host: HostWa<f64>,
     /// Bytes the drive programmed over user bytes; `null` on files.
     pub device: Option<DeviceWa<f64>>,
-    /// The same, predicted; `null` with `--no-predict`.
+    /// The same, predicted; `null` where there is no prediction.
     pub predicted: Option<WaSide<f64>>,
     /// Measured over predicted, minus one; `null` where the component is under 3 % of the total.
     pub error: Option<WaSide<Option<f64>>>,
@@ -287,7 +290,7 @@ pub struct SpaceReport {
     pub physical_bytes: u64,
     /// Leaves.
     pub leaves: u64,
-    /// Records.
+    /// Records in leaves; what only a mini-page has is not counted.
     pub records: u64,
     /// Mean records in a leaf.
     pub records_per_leaf: f64,
@@ -320,21 +323,23 @@ pub struct StoreReport {
     pub flushes: u64,
 }
 
-/// The page cache in the measured part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// The cache in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CacheReport {
-    /// Share of page accesses answered from memory.
+    /// Share of page accesses answered from memory. A lookup that a mini-page answers is one.
     pub hit_ratio: f64,
     /// Accesses answered from memory.
     pub hits: u64,
     /// Accesses that read the device.
     pub misses: u64,
-    /// Pages evicted.
+    /// Pages evicted from their frames.
     pub evictions: u64,
     /// Page frames.
     pub frames: u64,
-    /// Bytes of all frames.
+    /// Bytes of all frames, and of the ring of mini-pages.
     pub bytes: u64,
+    /// Mini-pages; `null` for trees without.
+    pub mini_pages: Option<MiniPagesReport>,
 }
 
 /// Wear of the drive.

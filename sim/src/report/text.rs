@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Latency, ReplayReport};
+use super::{Latency, MiniPagesReport, ReplayReport};
+
+/// Columns of a line.
+const COLUMNS: usize = 100;
 
 /// Renders the whole report.
 pub fn render(report: &ReplayReport) -> String {
@@ -156,8 +159,9 @@ fn state(r: &ReplayReport, out: &mut String) {
     line(
         out,
         &format!(
-            "Cache:      {} frames ({}), {:.1} % of page accesses hit, {} evictions",
+            "Cache:      {} frames{} ({}), {:.1} % of page accesses hit, {} evictions",
             grouped(r.cache.frames),
+            r.cache.mini_pages.as_ref().map_or("", |_| " and a ring"),
             bytes(r.cache.bytes as f64),
             r.cache.hit_ratio * 100.0,
             grouped(r.cache.evictions)
@@ -186,6 +190,9 @@ fn state(r: &ReplayReport, out: &mut String) {
             grouped(r.store.merges)
         ),
     );
+    if let Some(m) = &r.cache.mini_pages {
+        mini_pages(m, out);
+    }
     if let Some(life) = &r.lifetime {
         let left = life.user_bytes.map_or("unlimited".into(), bytes);
         let drive_writes = life.drive_writes.map_or("-".into(), |d| format!("{d:.0}"));
@@ -207,6 +214,22 @@ fn state(r: &ReplayReport, out: &mut String) {
                 kernel.how
             ),
         );
+    }
+}
+
+/// Names and values, values wrapped where the line is full.
+fn mini_pages(m: &MiniPagesReport, out: &mut String) {
+    line(out, "Mini-pages:");
+    for (name, value) in m.rows() {
+        let mut row = format!("  {name:<18}");
+        for part in value.split_inclusive(", ") {
+            if row.chars().count() + part.trim_end().chars().count() > COLUMNS {
+                line(out, &row);
+                row = " ".repeat(20);
+            }
+            row.push_str(part);
+        }
+        line(out, &row);
     }
 }
 

@@ -3,7 +3,8 @@
 //! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
 
-use super::{BfTree, Counters, address, marks_of, unexpected};
+use super::counters::Cause;
+use super::{BfTree, address, marks_of, unexpected};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
@@ -25,21 +26,28 @@ impl BfTree {
     }
 
     /// Merges what is dirty in a mini-page, whose page is locked alone, into its leaf. On return all records are as the leaf has them.
-    pub(super) fn merge(&self, page: PageId, mini: &mut MiniMut<'_>) -> Result<LeafAddress> {
+    pub(super) fn merge(
+        &self,
+        page: PageId,
+        mini: &mut MiniMut<'_>,
+        cause: Cause,
+    ) -> Result<LeafAddress> {
         if mini.view().is_dirty() {
             self.leaves.pager.check_poison()?;
             let mut leaf = self.write_leaf(page)?;
-            self.merge_into(page, mini, &mut leaf)?;
+            let records = self.merge_into(page, mini, &mut leaf)?;
+            self.counters.merged(cause, records);
         }
         Ok(address(Some(mini.view().leaf_free())))
     }
 
+    /// Says how many records that were.
     fn merge_into(
         &self,
         page: PageId,
         mini: &mut MiniMut<'_>,
         leaf: &mut WriteGuard<'_>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let mut entries: Vec<_> = (mini.view().entries())
             .filter(|entry| entry.kind.is_dirty())
             .collect();
@@ -80,9 +88,7 @@ impl BfTree {
         if view.is_three_quarters_free() {
             self.sparse.lock().insert(page);
         }
-        Counters::add(&self.counters.merges, 1);
-        Counters::add(&self.counters.merged_records, records);
-        Ok(())
+        Ok(records)
     }
 
     /// A mini-page has become too large (§5.5): what is dirty goes to the leaf, and what was used stays, if that makes room.
@@ -93,7 +99,7 @@ impl BfTree {
     ) -> Result<Attempt<T>> {
         let marks = marks_of(guard.marks());
         if let Some(block) = guard.bytes_mut() {
-            let leaf = self.merge(page, &mut MiniMut::new(block))?;
+            let leaf = self.merge(page, &mut MiniMut::new(block), Cause::Room)?;
             let hot = |index| marks.is_hot(index);
             let mini = guard.bytes().map(MiniRef::new);
             let small = mini.is_some_and(|mini| mini.bytes_of(hot) <= self.largest / 2);
@@ -200,7 +206,7 @@ impl BfTree {
             if let Some(block) = guard.bytes_mut()
                 && !mutation::on("bf-leaf-merge-forgets-mini-page")
             {
-                self.merge(page, &mut MiniMut::new(block))?;
+                self.merge(page, &mut MiniMut::new(block), Cause::LeafMerge)?;
             }
         }
         let leaf = self.write_leaf(left_id)?;
@@ -239,7 +245,7 @@ impl BfTree {
                 Err(e) => return Err(unexpected(&e)),
             };
             if let Some(block) = guard.bytes_mut() {
-                self.merge(page, &mut MiniMut::new(block))?;
+                self.merge(page, &mut MiniMut::new(block), Cause::Checkpoint)?;
             }
         }
         Ok((until < limit).then_some(PageId(until)))

@@ -25,6 +25,7 @@
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
+mod counters;
 mod merge;
 mod scan;
 
@@ -44,6 +45,7 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
+use counters::{Cause, Counters};
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
@@ -63,22 +65,6 @@ pub(crate) struct BfTree {
     /// Leaves that a merge has left nearly empty.
     sparse: Mutex<BTreeSet<PageId>>,
     counters: Counters,
-}
-
-#[derive(Default)]
-struct Counters {
-    hits: [AtomicU64; 4],
-    leaf_reads: AtomicU64,
-    promotions: AtomicU64,
-    copies_to_tail: AtomicU64,
-    merges: AtomicU64,
-    merged_records: AtomicU64,
-}
-
-impl Counters {
-    fn add(counter: &AtomicU64, n: u64) {
-        counter.fetch_add(n, Ordering::Relaxed);
-    }
 }
 
 /// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
@@ -204,6 +190,7 @@ impl BfTree {
             }
             return Ok(exists);
         }
+        Counters::add(&self.counters.misses, 1);
         let (exists, free, lsn) = {
             let leaf = self.read_leaf(page)?;
             let view = leaf.view();
@@ -304,7 +291,7 @@ impl BfTree {
         let mut mini = MiniMut::new(block);
         let count = mini.view().count();
         if (0..count).any(|index| !marks.is_hot(index) && mini.view().is_dirty_at(index)) {
-            self.merge(page, &mut mini)?;
+            self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
         if self.keep(guard, |index| marks.is_hot(index)).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
@@ -463,19 +450,14 @@ impl BfTree {
             return Ok(());
         };
         let bytes = full.short.max(SPARE_ROOM);
-        let merge = |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block));
+        let merge =
+            |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block), Cause::Eviction);
         self.ring.make_room(bytes, merge).map(drop)
     }
 
     pub(crate) fn stats(&self, base: Stats) -> Stats {
-        let ring = self.ring.stats();
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        let hits: u64 = counters.hits.iter().map(read).sum();
         Stats {
-            cache_hits: hits,
-            cache_misses: read(&counters.leaf_reads),
-            evictions: base.evictions + ring.evictions,
+            bf: Some(self.counters.stats(&self.ring)),
             ..base
         }
     }

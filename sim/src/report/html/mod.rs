@@ -1,13 +1,14 @@
-//! The report as one self-contained HTML page: four pictures in inline SVG, and the numbers under them.
+//! The report as one self-contained HTML page: pictures in inline SVG, and the numbers under them.
 //!
 //! No script, no font, no image is fetched. The page follows the reader's light or dark preference; pictures are on white.
 
+mod mini_pages;
 mod pictures;
 
 use std::fmt::Write as _;
 
-use super::ReplayReport;
 use super::text::{bytes, duration, grouped, percent};
+use super::{MiniPagesReport, ReplayReport};
 
 pub use pictures::write_amplification as wa_svg;
 
@@ -48,6 +49,9 @@ pub fn render(r: &ReplayReport) -> String {
         &pictures::over_time(r),
     );
     section(&mut out, "How full the leaves are", &pictures::leaf_fill(r));
+    if let Some(m) = &r.cache.mini_pages {
+        section_mini_pages(m, &mut out);
+    }
     if r.latency_ns.is_some() {
         section(&mut out, "Latency", &pictures::latency(r));
         table_latency(r, &mut out);
@@ -122,6 +126,21 @@ fn table_wa(r: &ReplayReport, out: &mut String) {
             "<tr><td>{}</td><td>{:.3}</td><td>{predicted}</td><td>{error}</td></tr>",
             row.name, row.measured
         );
+    }
+    out.push_str("</table>\n");
+}
+
+fn section_mini_pages(m: &MiniPagesReport, out: &mut String) {
+    if m.hits.total() + m.misses > 0 {
+        section(out, "What answered lookups", &mini_pages::hits(m));
+    }
+    section(out, "How large the mini-pages are", &mini_pages::sizes(m));
+    if m.merges > 0 {
+        section(out, "Records merged at once", &mini_pages::merges(m));
+    }
+    out.push_str("<table><tr><th>mini-pages</th><th></th></tr>");
+    for (name, value) in m.rows() {
+        let _ = write!(out, "<tr><td>{name}</td><td>{}</td></tr>", escape(&value));
     }
     out.push_str("</table>\n");
 }

@@ -12,22 +12,22 @@ use super::escape;
 use crate::report::text::duration;
 use crate::report::{HostWa, ReplayReport};
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// Host log, page, extra and the drive's garbage collection.
-const PARTS: [(&str, RGBColor); 4] = [
+pub(super) const PARTS: [(&str, RGBColor); 4] = [
     ("host log", RGBColor(0x00, 0x72, 0xb2)),
     ("host page", RGBColor(0xe6, 0x9f, 0x00)),
     ("host extra", RGBColor(0x00, 0x9e, 0x73)),
     ("device gc", RGBColor(0xcc, 0x79, 0xa7)),
 ];
-const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
-const LINE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
+pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
+pub(super) const LINE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
 const WIDTH: u32 = 860;
-const LEGEND: u32 = 34;
+pub(super) const LEGEND: u32 = 34;
 
-fn draw(height: u32, picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+pub(super) fn draw(height: u32, picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut svg = String::new();
     let drawn = {
         let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
@@ -41,16 +41,19 @@ fn draw(height: u32, picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     }
 }
 
-fn font(size: u32) -> TextStyle<'static> {
+pub(super) fn font(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-fn anchored(horizontal: HPos) -> TextStyle<'static> {
+pub(super) fn anchored(horizontal: HPos) -> TextStyle<'static> {
     font(15).pos(Pos::new(horizontal, VPos::Center))
 }
 
 /// Names with their colours, side by side.
-fn legend<'a>(area: &Area<'_>, names: impl Iterator<Item = (&'a str, RGBColor)>) -> Drawn {
+pub(super) fn legend<'a>(
+    area: &Area<'_>,
+    names: impl Iterator<Item = (&'a str, RGBColor)>,
+) -> Drawn {
     let mut x = 20;
     for (name, colour) in names {
         area.draw(&Rectangle::new([(x, 10), (x + 14, 24)], colour.filled()))?;
@@ -69,7 +72,7 @@ fn parts(host: &HostWa<f64>, gc: f64) -> [f64; 4] {
 }
 
 /// From nothing to a little more than `most`, never empty.
-fn up_to(most: f64, room: f64) -> Range<f64> {
+pub(super) fn up_to(most: f64, room: f64) -> Range<f64> {
     if most.is_finite() && most > 0.0 {
         0.0..most * room
     } else {
@@ -273,7 +276,7 @@ fn mesh(chart: &mut Plain<'_, '_>, x: &str, y: &str) -> Drawn {
 }
 
 /// A number on an axis.
-fn number(n: f64) -> String {
+pub(super) fn number(n: f64) -> String {
     match n.abs() {
         a if a >= 1e9 => format!("{}G", n / 1e9),
         a if a >= 1e6 => format!("{}M", n / 1e6),

@@ -1,0 +1,222 @@
+//! `replay --tree bf` as its users see it.
+
+mod support;
+
+use serde_json::Value;
+use support::{ok, treering};
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/samples/zipf.trz");
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn count(document: &Value, pointer: &str) -> u64 {
+    let found = document.pointer(pointer).and_then(Value::as_u64);
+    found.unwrap_or_else(|| panic!("{pointer}: expected a count"))
+}
+
+fn sum(list: &Value, field: &str) -> u64 {
+    let rows = list.as_array().expect("a list").iter();
+    rows.map(|row| count(row, &format!("/{field}"))).sum()
+}
+
+#[test]
+fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let args = [
+        "replay", SAMPLE, "--tree", "bf", "--seed", "5", "--strict", "--json", "-",
+    ];
+    let first = ok(folder.path(), &args);
+    assert!(
+        first == ok(folder.path(), &args),
+        "the same command gave other bytes"
+    );
+    let report = json(&first);
+    assert_eq!(report["tree"], "bf");
+    let options = &report["options"];
+    assert_eq!(
+        (&options["copy-on-access"], &options["promote"]),
+        (&10.into(), &30.into())
+    );
+
+    let mini = &report["cache"]["mini_pages"];
+    let hits: u64 = ["insert", "cache", "tombstone", "phantom"]
+        .iter()
+        .map(|kind| count(mini, &format!("/hits/{kind}")))
+        .sum();
+    assert_eq!(hits + count(mini, "/misses"), count(&report, "/ops/get"));
+    assert_eq!(sum(&mini["merge_sizes"], "merges"), count(mini, "/merges"));
+    let causes = mini["merges_by"].as_object().expect("counts").values();
+    let merges: u64 = causes.map(|n| n.as_u64().expect("a count")).sum();
+    assert_eq!(merges, count(mini, "/merges"));
+    assert_eq!(sum(&mini["sizes"], "evicted"), count(mini, "/evictions"));
+    assert!(count(mini, "/merges") > 0 && count(mini, "/merged_records") >= count(mini, "/merges"));
+    assert!(count(mini, "/ring/used_bytes") <= count(mini, "/ring/capacity_bytes"));
+    assert!(count(mini, "/ring/live_bytes") <= count(mini, "/ring/used_bytes"));
+    let (frames, page) = (count(&report, "/cache/frames"), count(options, "/page"));
+    let cache = frames * page + count(mini, "/ring/capacity_bytes");
+    assert_eq!(cache, count(&report, "/cache/bytes"));
+    assert!(cache <= count(options, "/cache"));
+}
+
+/// Nobody has worked out what a Bf-Tree should write: there must be no number that seems to say so.
+#[test]
+fn there_is_no_prediction_and_the_report_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = ok(
+        folder,
+        &[
+            "replay", SAMPLE, "--tree", "bf", "--limit", "20k", "--warmup", "50%", "--json",
+            "out.json", "--html", "out.html",
+        ],
+    );
+    let report = json(&std::fs::read_to_string(folder.join("out.json")).expect("read"));
+    for absent in ["/wa/predicted", "/wa/error", "/prediction"] {
+        assert_eq!(report.pointer(absent), Some(&Value::Null), "{absent}");
+    }
+    let page = std::fs::read_to_string(folder.join("out.html")).expect("read");
+    for face in [&text, &page] {
+        assert!(face.contains("There is no predictor for bf yet"), "{face}");
+    }
+    assert!(text.contains("\nMini-pages:\n"), "{text}");
+    for line in text.lines() {
+        assert!(
+            line.chars().count() <= 100 || line.starts_with("Warning"),
+            "{line}"
+        );
+    }
+    for title in [
+        "What answered lookups",
+        "How large the mini-pages are",
+        "Records merged at once",
+    ] {
+        assert!(page.contains(title), "{title}");
+    }
+    let silent = ok(
+        folder,
+        &[
+            "replay",
+            SAMPLE,
+            "--tree",
+            "bf",
+            "--limit",
+            "20k",
+            "--warmup",
+            "50%",
+            "--no-predict",
+        ],
+    );
+    assert!(!silent.contains("predictor"), "nobody asked: {silent}");
+    let btree = ok(
+        folder,
+        &[
+            "replay", SAMPLE, "--limit", "20k", "--warmup", "50%", "--json", "-",
+        ],
+    );
+    assert_eq!(json(&btree)["cache"]["mini_pages"], Value::Null);
+}
+
+#[test]
+fn its_own_flags_do_what_they_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let args = [
+        "gen",
+        "ycsb-b",
+        "--records",
+        "20k",
+        "--ops",
+        "40k",
+        "-o",
+        "b.trz",
+    ];
+    ok(folder, &args);
+    let mini = |flags: &[&str]| {
+        let mut args = vec!["replay", "b.trz", "--tree", "bf", "--json", "-"];
+        args.extend(flags);
+        json(&ok(folder, &args))["cache"]["mini_pages"].take()
+    };
+    let (never, always) = (mini(&["--promote", "0"]), mini(&["--promote", "100%"]));
+    assert_eq!(
+        (count(&never, "/promotions"), count(&never, "/hits/phantom")),
+        (0, 0)
+    );
+    assert!(count(&always, "/promotions") > 1000, "{always}");
+    assert!(count(&always, "/hits/cache") > count(&never, "/hits/cache"));
+    let (none, all) = (
+        mini(&["--copy-on-access", "0"]),
+        mini(&["--copy-on-access", "50"]),
+    );
+    assert_eq!(count(&none, "/copies_to_tail"), 0);
+    assert!(count(&all, "/copies_to_tail") > 1000, "{all}");
+}
+
+#[test]
+fn strict_is_status_4_when_no_mini_page_was_evicted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let args = [
+        "gen",
+        "uniform",
+        "--records",
+        "5k",
+        "--ops",
+        "60k",
+        "-o",
+        "u.trz",
+    ];
+    ok(folder, &args);
+    let args = [
+        "replay", "u.trz", "--tree", "bf", "--cache", "64MiB", "--strict",
+    ];
+    let large = [&args[..], &["--precondition", "steady"]].concat();
+    let output = treering(folder, &large);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("no mini-page was ever evicted"), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("No mini-page was evicted"));
+}
+
+#[test]
+fn on_a_file_it_leaves_a_store_that_is_sound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(folder, &["gen", "ycsb-a", "--records", "2k", "-o", "a.trz"]);
+    for (store, page, durability) in [
+        ("in-place", "4KiB", "interval:10ms"),
+        ("cow", "8KiB", "deferred"),
+        ("in-place", "64KiB", "commit"),
+    ] {
+        let name = format!("{store}-{page}");
+        let device = format!("file:{name}");
+        ok(
+            folder,
+            &[
+                "replay",
+                "a.trz",
+                "--tree",
+                "bf",
+                "--device",
+                &device,
+                "--store",
+                store,
+                "--page",
+                page,
+                "--durability",
+                durability,
+                "--clients",
+                "3",
+                "--limit",
+                "4k",
+            ],
+        );
+        let verified = json(&ok(folder, &["verify", &name, "--json", "-"]));
+        assert_eq!(
+            (&verified["sound"], &verified["records"]),
+            (&true.into(), &2000.into()),
+            "{name}"
+        );
+    }
+}

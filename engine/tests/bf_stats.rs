@@ -1,0 +1,114 @@
+//! What a store of mini-pages says of itself: small programs whose every count is known.
+
+use std::sync::Arc;
+
+use treering_engine::device::{BlockDevice, MemDevice};
+use treering_engine::{
+    BfOptions, BfStats, Durability, KindCounts, Kv, MergeCauses, Options, Store, SystemClock,
+    TreeKind,
+};
+
+fn open(promotion_percent: u8) -> Store {
+    let options = Options {
+        tree: TreeKind::Bf(BfOptions {
+            promotion_percent,
+            ..BfOptions::default()
+        }),
+        cache_bytes: 32 * 4096,
+        durability: Durability::Deferred,
+        log_bytes: 1 << 20,
+        checkpoint_log_bytes: 1 << 19,
+        log_buffer_bytes: 1 << 16,
+        ..Options::default()
+    };
+    let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(4096));
+    Store::open(device, Arc::new(SystemClock::new()), &options).expect("opens")
+}
+
+fn get(store: &Store, key: &str) -> bool {
+    let mut value = Vec::new();
+    store.get(key.as_bytes(), &mut value).expect("reads")
+}
+
+fn bf(store: &Store) -> BfStats {
+    store.stats().bf.expect("a tree with mini-pages")
+}
+
+#[test]
+fn lookups_are_counted_by_the_kind_of_record_that_answers() {
+    let store = open(100);
+    for key in ["a", "b", "c"] {
+        store.put(key.as_bytes(), b"value").expect("writes");
+    }
+    store.delete(b"b").expect("deletes");
+    assert!(get(&store, "a") && !get(&store, "b") && get(&store, "c"));
+    let before = bf(&store);
+    let hits = KindCounts {
+        insert: 2,
+        tombstone: 1,
+        ..KindCounts::default()
+    };
+    assert_eq!((before.hits, before.misses), (hits, 0));
+    assert_eq!(before.merges.total(), 0);
+
+    store.checkpoint().expect("checkpoints");
+    // Merged, the mini-page keeps what it has; what it lacks is looked up once, and promoted.
+    assert!(get(&store, "a") && !get(&store, "b"));
+    assert!(!get(&store, "z") && !get(&store, "z"));
+    let since = bf(&store).since(&before);
+    let hits = KindCounts {
+        cache: 1,
+        phantom: 2,
+        ..KindCounts::default()
+    };
+    assert_eq!((since.hits, since.misses, since.promotions), (hits, 1, 1));
+    let merges = MergeCauses {
+        checkpoint: 1,
+        ..MergeCauses::default()
+    };
+    assert_eq!((since.merges, since.merged_records), (merges, 3));
+    assert_eq!(since.batches[..3], [0, 1, 0], "one merge of 2 to 3 records");
+}
+
+#[test]
+fn without_promotion_every_lookup_of_a_leaf_is_a_miss() {
+    let store = open(0);
+    for _ in 0..3 {
+        assert!(!get(&store, "absent"));
+    }
+    let stats = bf(&store);
+    assert_eq!(
+        (stats.misses, stats.leaf_reads, stats.promotions),
+        (3, 3, 0)
+    );
+    assert_eq!(stats.live_bytes, 0);
+}
+
+#[test]
+fn mini_pages_are_counted_by_size_and_add_up() {
+    let store = open(30);
+    let value = [7; 100];
+    for i in 0..20_000_u32 {
+        let key = (i.wrapping_mul(0x9e37_79b9)).to_be_bytes();
+        store.put(&key, &value).expect("writes");
+    }
+    let stats = bf(&store);
+    let (mut live, mut evicted) = (0, 0);
+    for class in stats.classes.iter().filter(|class| class.size > 0) {
+        assert_eq!(class.allocated, class.freed + class.evicted + class.live);
+        live += class.live * (class.size + 8);
+        evicted += class.evicted;
+    }
+    let sizes: Vec<u64> = stats.classes.iter().map(|class| class.size).collect();
+    assert_eq!(sizes, [64, 128, 256, 512, 1024, 2048, 0, 0, 0, 0]);
+    assert_eq!((live, evicted), (stats.live_bytes, stats.evictions));
+    assert!(stats.evictions > 100 && stats.live_bytes > 0, "{stats:?}");
+    assert!(stats.live_bytes + stats.listed_bytes <= stats.span_bytes);
+    assert!(stats.span_bytes <= stats.ring_bytes);
+    let merges = stats.merges.total();
+    assert_eq!(merges, stats.batches.iter().sum::<u64>());
+    assert!(merges <= stats.merged_records, "{stats:?}");
+    assert!(stats.merges.eviction <= stats.evictions, "{stats:?}");
+    assert!(stats.merged_records <= 20_000, "{stats:?}");
+    assert_eq!(store.stats().cache_frames, 16);
+}

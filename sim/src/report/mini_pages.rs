@@ -1,0 +1,311 @@
+//! The part of the report that only a Bf-Tree has: what its mini-pages did in the measured part, and what they are at its end.
+
+use serde::Serialize;
+use treering_engine::BfStats;
+
+use super::text::{bytes, grouped};
+
+/// Mini-pages; counts are of the measured part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MiniPagesReport {
+    /// Share of lookups answered by a record of a mini-page.
+    pub hit_ratio: f64,
+    /// Lookups answered by a record of a mini-page.
+    pub hits: HitsByKind,
+    /// Lookups that read the leaf.
+    pub misses: u64,
+    /// Leaves read, by lookups, scans and writes, in memory or not; those that merges change are not among them.
+    pub leaf_reads: u64,
+    /// Records that a lookup of the leaf left in the mini-page.
+    pub promotions: u64,
+    /// Mini-pages moved from near the head to the tail because they were used.
+    pub copies_to_tail: u64,
+    /// Mini-pages evicted from the ring.
+    pub evictions: u64,
+    /// Merges of a mini-page's dirty records into its leaf.
+    pub merges: u64,
+    /// The same by cause.
+    pub merges_by: MergesByCause,
+    /// Records that went down with them.
+    pub merged_records: u64,
+    /// Mean records of a merge; `null` without merges.
+    pub records_per_merge: Option<f64>,
+    /// Merges by their records, in bins that end below the next power of two; the last is the last that is not empty.
+    pub merge_sizes: Vec<MergeBin>,
+    /// Mini-pages by size, ascending.
+    pub sizes: Vec<SizeBin>,
+    /// The ring.
+    pub ring: RingReport,
+    /// Bytes of the mapping table, which is not part of the cache.
+    pub mapping_bytes: u64,
+}
+
+/// Lookups by the kind of record that answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HitsByKind {
+    /// Written, and not in the leaf yet.
+    pub insert: u64,
+    /// As the leaf has it.
+    pub cache: u64,
+    /// Deleted, and perhaps still in the leaf.
+    pub tombstone: u64,
+    /// Known not to be in the leaf.
+    pub phantom: u64,
+}
+
+impl HitsByKind {
+    /// Name and count, in report order.
+    pub fn iter(&self) -> [(&'static str, u64); 4] {
+        [
+            ("insert", self.insert),
+            ("cache", self.cache),
+            ("tombstone", self.tombstone),
+            ("phantom", self.phantom),
+        ]
+    }
+
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.iter().into_iter().map(|(_, n)| n).sum()
+    }
+}
+
+/// Merges by what made them necessary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MergesByCause {
+    /// The mini-page was evicted at the ring's head.
+    pub eviction: u64,
+    /// It was used near the head, and left records behind on its way to the tail.
+    pub copy_on_access: u64,
+    /// It had become too large, or its leaf might not have held what was to come.
+    pub room: u64,
+    /// A checkpoint began.
+    pub checkpoint: u64,
+    /// Its leaf was merged with a neighbour.
+    pub leaf_merge: u64,
+}
+
+impl MergesByCause {
+    /// Cause, as a sentence has it, and count, in report order.
+    pub fn iter(&self) -> [(&'static str, u64); 5] {
+        [
+            ("evicted", self.eviction),
+            ("used near the head", self.copy_on_access),
+            ("short of room", self.room),
+            ("for a checkpoint", self.checkpoint),
+            ("before a leaf merge", self.leaf_merge),
+        ]
+    }
+}
+
+/// Merges of `least` to `most` records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MergeBin {
+    /// A power of two.
+    pub least: u64,
+    /// One below the next.
+    pub most: u64,
+    /// How many.
+    pub merges: u64,
+}
+
+impl MergeBin {
+    /// `1`, `2-3`, `4-7`.
+    pub(super) fn name(&self) -> String {
+        if self.least == self.most {
+            self.least.to_string()
+        } else {
+            format!("{}-{}", self.least, self.most)
+        }
+    }
+}
+
+/// Mini-pages of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SizeBin {
+    /// Bytes, without the block's header.
+    pub bytes: u64,
+    /// Made or grown to this size in the measured part.
+    pub allocated: u64,
+    /// Grown, moved or dropped in the measured part.
+    pub freed: u64,
+    /// Evicted in the measured part.
+    pub evicted: u64,
+    /// In the ring at the end.
+    pub live: u64,
+}
+
+/// The ring: counts are of the measured part, bytes in use are those at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RingReport {
+    /// Its size.
+    pub capacity_bytes: u64,
+    /// From its head to its tail: mini-pages, free blocks, padding and tombstones.
+    pub used_bytes: u64,
+    /// Mini-pages, their blocks' headers included.
+    pub live_bytes: u64,
+    /// Blocks on free lists.
+    pub free_list_bytes: u64,
+    /// Laid as padding before the physical end in the measured part.
+    pub padding_bytes: u64,
+    /// Turned into tombstones in the measured part: left by mini-pages that moved or went.
+    pub tombstone_bytes: u64,
+    /// Allocations that found the ring full.
+    pub full_returns: u64,
+    /// Evictions that failed because the device did.
+    pub failed_evictions: u64,
+    /// Whether the kernel took the advice to use huge pages; a ring below 2 MiB does not ask.
+    pub huge_pages: bool,
+}
+
+impl MiniPagesReport {
+    /// What these counters, those of the measured part, say.
+    pub(crate) fn new(stats: &BfStats) -> MiniPagesReport {
+        let hits = HitsByKind {
+            insert: stats.hits.insert,
+            cache: stats.hits.cache,
+            tombstone: stats.hits.tombstone,
+            phantom: stats.hits.phantom,
+        };
+        let lookups = hits.total() + stats.misses;
+        let merges = stats.merges.total();
+        MiniPagesReport {
+            hit_ratio: if lookups == 0 {
+                0.0
+            } else {
+                hits.total() as f64 / lookups as f64
+            },
+            hits,
+            misses: stats.misses,
+            leaf_reads: stats.leaf_reads,
+            promotions: stats.promotions,
+            copies_to_tail: stats.copies_to_tail,
+            evictions: stats.evictions,
+            merges,
+            merges_by: MergesByCause {
+                eviction: stats.merges.eviction,
+                copy_on_access: stats.merges.copy_on_access,
+                room: stats.merges.room,
+                checkpoint: stats.merges.checkpoint,
+                leaf_merge: stats.merges.leaf_merge,
+            },
+            merged_records: stats.merged_records,
+            records_per_merge: (merges > 0).then(|| stats.merged_records as f64 / merges as f64),
+            merge_sizes: merge_sizes(&stats.batches),
+            sizes: sizes(stats),
+            ring: RingReport {
+                capacity_bytes: stats.ring_bytes,
+                used_bytes: stats.span_bytes,
+                live_bytes: stats.live_bytes,
+                free_list_bytes: stats.listed_bytes,
+                padding_bytes: stats.padding_bytes,
+                tombstone_bytes: stats.tombstone_bytes,
+                full_returns: stats.full_returns,
+                failed_evictions: stats.failed_evictions,
+                huge_pages: stats.huge_pages,
+            },
+            mapping_bytes: stats.mapping_bytes,
+        }
+    }
+}
+
+impl MiniPagesReport {
+    /// Names and values, as text and HTML show them.
+    pub(super) fn rows(&self) -> Vec<(&'static str, String)> {
+        let list = |parts: Vec<String>| match parts.is_empty() {
+            true => "none".to_string(),
+            false => parts.join(", "),
+        };
+        let hits = self.hits.iter();
+        let hits = hits.map(|(name, n)| format!("{} {name}", grouped(n)));
+        let merges = self.merge_sizes.iter();
+        let merges = merges.map(|bin| format!("{}: {}", bin.name(), grouped(bin.merges)));
+        let causes = self.merges_by.iter().into_iter();
+        let causes = causes.filter(|(_, n)| *n > 0);
+        let causes = causes.map(|(why, n)| format!("{why}: {}", grouped(n)));
+        let live = self.sizes.iter().filter(|size| size.live > 0);
+        let live = live.map(|s| format!("{}: {}", bytes(s.bytes as f64), grouped(s.live)));
+        let ring = &self.ring;
+        let mean = self
+            .records_per_merge
+            .map_or("-".into(), |mean| format!("{mean:.1}"));
+        vec![
+            (
+                "lookups answered",
+                format!(
+                    "{:.1} %, {}; {} by the leaf",
+                    self.hit_ratio * 100.0,
+                    hits.join(", "),
+                    grouped(self.misses)
+                ),
+            ),
+            (
+                "records in",
+                format!(
+                    "{} promoted by lookups; {} leaves read by all operations",
+                    grouped(self.promotions),
+                    grouped(self.leaf_reads)
+                ),
+            ),
+            (
+                "merges",
+                format!(
+                    "{} of {} records, {mean} each",
+                    grouped(self.merges),
+                    grouped(self.merged_records)
+                ),
+            ),
+            ("merged because", list(causes.collect())),
+            ("records a merge", list(merges.collect())),
+            (
+                "ring",
+                format!(
+                    "{} of {} in use, {} mini-pages, {} free; huge pages: {}",
+                    bytes(ring.used_bytes as f64),
+                    bytes(ring.capacity_bytes as f64),
+                    bytes(ring.live_bytes as f64),
+                    bytes(ring.free_list_bytes as f64),
+                    if ring.huge_pages { "yes" } else { "no" }
+                ),
+            ),
+            (
+                "at its head",
+                format!(
+                    "{} evicted, {} copied to the tail, {} of tombstones, {} of padding",
+                    grouped(self.evictions),
+                    grouped(self.copies_to_tail),
+                    bytes(ring.tombstone_bytes as f64),
+                    bytes(ring.padding_bytes as f64)
+                ),
+            ),
+            ("sizes now", list(live.collect())),
+        ]
+    }
+}
+
+fn merge_sizes(batches: &[u64]) -> Vec<MergeBin> {
+    let bins = batches
+        .iter()
+        .rposition(|n| *n > 0)
+        .map_or(0, |last| last + 1);
+    (batches[..bins].iter().enumerate())
+        .map(|(i, merges)| MergeBin {
+            least: 1 << i,
+            most: (2 << i) - 1,
+            merges: *merges,
+        })
+        .collect()
+}
+
+fn sizes(stats: &BfStats) -> Vec<SizeBin> {
+    (stats.classes.iter())
+        .filter(|class| class.size > 0)
+        .map(|class| SizeBin {
+            bytes: class.size,
+            allocated: class.allocated,
+            freed: class.freed,
+            evicted: class.evicted,
+            live: class.live,
+        })
+        .collect()
+}
