@@ -63,45 +63,54 @@ impl<F: Fn(u64) + Sync> Watch for F {
     }
 }
 
-/// The programs that are under way, by worker.
+/// What the workers are at.
 struct UnderWay {
-    programs: Mutex<(usize, Vec<Option<(u64, Instant)>>)>,
+    workers: Mutex<Workers>,
     over: Condvar,
+}
+
+struct Workers {
+    /// Those that are still there.
+    left: usize,
+    /// The seed of each one's program, and since when.
+    programs: Vec<Option<(u64, Instant)>>,
 }
 
 impl UnderWay {
     fn new(workers: usize) -> UnderWay {
         UnderWay {
-            programs: Mutex::new((workers, vec![None; workers])),
+            workers: Mutex::new(Workers {
+                left: workers,
+                programs: vec![None; workers],
+            }),
             over: Condvar::new(),
         }
     }
 
     fn set(&self, worker: usize, program: Option<u64>) {
-        let mut programs = self.programs.lock().expect("nothing panics here");
-        programs.1[worker] = program.map(|seed| (seed, Instant::now()));
+        let mut workers = self.workers.lock().expect("nothing panics here");
+        workers.programs[worker] = program.map(|seed| (seed, Instant::now()));
     }
 
     fn leave(&self) {
-        self.programs.lock().expect("nothing panics here").0 -= 1;
+        self.workers.lock().expect("nothing panics here").left -= 1;
         self.over.notify_all();
     }
 
     /// Returns when all workers have left; tells of each program once that takes longer than `patience`.
     fn watch(&self, patience: Duration, watch: &dyn Watch) {
-        let mut programs = self.programs.lock().expect("nothing panics here");
-        while programs.0 > 0 {
+        let mut workers = self.workers.lock().expect("nothing panics here");
+        while workers.left > 0 {
             let late = |program: &Option<(u64, Instant)>| {
                 program.is_some_and(|(_, began)| began.elapsed() >= patience)
             };
-            if let Some((seed, _)) =
-                (programs.1.iter().position(late)).and_then(|worker| programs.1[worker].take())
-            {
+            let stuck = workers.programs.iter_mut().find(|program| late(program));
+            if let Some((seed, _)) = stuck.and_then(Option::take) {
                 watch.stuck(seed);
             }
             let tick = Duration::from_secs(1);
-            let waited = self.over.wait_timeout(programs, tick);
-            programs = waited.expect("nothing panics here").0;
+            let waited = self.over.wait_timeout(workers, tick);
+            workers = waited.expect("nothing panics here").0;
         }
     }
 }
