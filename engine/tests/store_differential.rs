@@ -83,7 +83,13 @@ fn assert_same(store: &Store, map: &BTreeMap<Vec<u8>, Vec<u8>>, story: &str) {
 }
 
 fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: usize) {
-    run_program_and_reopen_as(options, &[options.clone()], seed, operations, reopen_every);
+    run_program_and_reopen_as(
+        options,
+        std::slice::from_ref(options),
+        seed,
+        operations,
+        reopen_every,
+    );
 }
 
 /// Runs a random program on a store, which is opened again as the `others` in turn.
@@ -287,7 +293,7 @@ fn records_over_the_limit_are_refused_and_nothing_changes() {
 
 fn refuses_records_over_the_limit(options: &Options) {
     let device = Arc::new(MemDevice::new(4_096));
-    let store = open(&device, &options);
+    let store = open(&device, options);
     let limits = treering_engine::node::limits(4096);
     let long = vec![b'k'; limits.max_key + 1];
     assert!(

@@ -118,7 +118,7 @@ fn explore(
 }
 
 fn schedules() -> usize {
-    number("TREERING_SCHEDULES", 100) as usize
+    number("TREERING_SCHEDULES", 150) as usize
 }
 
 /// Every schedule is linearizable; many differ; and all together split, merge, evict and checkpoint.

@@ -13,6 +13,10 @@ use bf::BfTree;
 use btree::{Attempt, BTree};
 
 /// A tree over leaves that are pages.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a store has one, and every operation goes through it: no pointer between"
+)]
 pub(crate) enum Tree {
     /// The conventional one.
     BTree(Box<BTree>),

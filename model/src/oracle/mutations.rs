@@ -374,7 +374,7 @@ pub const TABLE: &[Mutation] = &[
         "bf-dirty-since-newest",
         "D13 topgun#119",
         Check::Crash,
-        Mode::Crash,
+        Mode::Differential,
         BF,
     ),
     mutation(
@@ -423,7 +423,7 @@ pub const TABLE: &[Mutation] = &[
         "bf-copy-forgets-lsn",
         "D12 turbodb#54",
         Check::Crash,
-        Mode::Crash,
+        Mode::Differential,
         BF_COW,
     ),
 ];
