@@ -616,6 +616,7 @@ fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> P
             _ => 1_000,
         },
         threads,
+        ..Plan::default()
     }
 }
 
