@@ -128,13 +128,8 @@ impl Space {
             footprint: bytes,
             ..
         } = wanted;
-        let found = match self.reuse(region, wanted, hook) {
-            Some(at) => {
-                hook.tell(|| Event::Reused { page, at, bytes });
-                Some(at)
-            }
-            None => self.allocate_at_tail(region, wanted, hook),
-        };
+        let reused = self.reuse(region, wanted, hook);
+        let found = reused.or_else(|| self.allocate_at_tail(region, wanted, hook));
         match found {
             Some(at) => {
                 self.block(region, at)
@@ -160,13 +155,23 @@ impl Space {
             ..
         } = wanted;
         while let Some(at) = self.lists.first(class) {
-            if mutation::on("ring-pop-unchecked") {
+            let stale = self.is_claimed(at);
+            let unchecked = mutation::on("ring-pop-unchecked");
+            if !stale || unchecked {
+                // Told before the list's links are read: of a list that is broken, this is the last that is heard.
+                hook.tell(|| Event::Reused {
+                    page,
+                    at,
+                    bytes: footprint,
+                });
+            }
+            if unchecked {
                 // The pointer stays on the list.
                 return Some(at);
             }
             self.lists.remove(region, class, at);
             self.stats.listed_bytes -= footprint;
-            if !self.is_claimed(at) {
+            if !stale {
                 self.stats.classes[class].from_list += 1;
                 return Some(at);
             }
