@@ -110,7 +110,9 @@ impl Checkpointer {
         };
         if let Some(from) = run.buffered {
             run.buffered = tree.push_down(from)?;
-            return Ok(Progress::More);
+            if run.buffered.is_some() {
+                return Ok(Progress::More);
+            }
         }
         if run.cursor < pager.cache.len() && !mutation::on("checkpoint-skips-pages") {
             let before = run.cursor;

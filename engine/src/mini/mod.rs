@@ -48,7 +48,7 @@ const METAS: usize = 20;
 const META: usize = 8;
 
 /// What a record takes of its leaf beside key and value: the slot.
-pub(crate) const LEAF_SLOT: usize = 10;
+const LEAF_SLOT: usize = 10;
 
 /// Longest key: its length shares 16 bits with the kind.
 pub(crate) const MAX_KEY: usize = (1 << 14) - 1;
@@ -320,7 +320,8 @@ impl<'a> MiniRef<'a> {
     }
 }
 
-fn growth(kind: Kind, key_len: usize, value_len: usize) -> usize {
+/// Bytes that a record of this kind takes of a leaf without its key.
+pub(crate) fn growth(kind: Kind, key_len: usize, value_len: usize) -> usize {
     if kind == Kind::Insert {
         LEAF_SLOT + key_len + value_len
     } else {
@@ -402,7 +403,13 @@ impl<'a> MiniMut<'a> {
             }
             self.remove(index);
         }
-        let index = at.unwrap_or_else(|index| index);
+        self.insert(at.unwrap_or_else(|index| index), kind, key, value);
+        self.grow(grown);
+        at
+    }
+
+    /// Puts a record, for which there is room, before the one at `index`.
+    fn insert(&mut self, index: usize, kind: Kind, key: &[u8], value: &[u8]) {
         let len = key.len() + value.len();
         if self.gap() < META + len {
             self.compact();
@@ -425,8 +432,6 @@ impl<'a> MiniMut<'a> {
                 head: head(key),
             },
         );
-        self.grow(grown);
-        at
     }
 
     fn grow(&mut self, by: isize) {
@@ -476,8 +481,7 @@ impl<'a> MiniMut<'a> {
     pub(crate) fn copy_from(&mut self, old: MiniRef<'_>, keep: impl Fn(usize) -> bool) {
         for (index, entry) in old.entries().enumerate() {
             if keep(index) {
-                let put = self.put(entry.kind, entry.key, entry.value);
-                debug_assert!(put.is_err(), "keys are there once");
+                self.insert(self.view().count(), entry.kind, entry.key, entry.value);
             } else {
                 debug_assert!(!entry.kind.is_dirty(), "a dirty record is lost");
             }

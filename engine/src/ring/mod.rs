@@ -85,11 +85,14 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Condvar, Mutex};
 use guard::Locked;
 use header::{HEADER, LARGEST};
-use region::{GRAIN, LINKS, Region};
+use region::{GRAIN, LINKS, MARKS, Region};
 use space::{Space, Wanted};
 
 /// Payload of the class for full-page mirrors: a leaf page of 4 KiB, and a cache line for what the tree keeps beside it.
 pub const MIRROR: usize = 4096 + 64;
+
+/// What marks take of a block's payload ([`RingOptions::marks`]).
+pub const MARK_BYTES: usize = MARKS as usize;
 
 /// Payloads of the default size classes.
 pub const SIZES: [usize; 8] = [64, 128, 256, 512, 1024, 2048, 4096, MIRROR];
@@ -270,7 +273,7 @@ impl Ring {
             region,
             classes: footprints.collect(),
             capacity,
-            marks: if options.marks { region::MARKS } else { 0 },
+            marks: if options.marks { MARKS } else { 0 },
             in_place,
             tail: Apart(AtomicU64::new(0)),
             space: Apart(Mutex::new(Space::new(capacity, in_place, stats))),

@@ -2,6 +2,7 @@
 
 pub(crate) mod bf;
 pub(crate) mod btree;
+mod rows;
 
 use crate::error::Result;
 use crate::kv::Visitor;

@@ -129,13 +129,9 @@ impl BfTree {
             return self.merge_and_shrink(page, guard);
         }
         let leaf = self.write_leaf(page)?;
-        let divided = self.leaves.divide(page, leaf)?;
-        let Attempt::Done(right) = divided else {
-            return Ok(match divided {
-                Attempt::LogFull => Attempt::LogFull,
-                Attempt::StoreFull => Attempt::StoreFull,
-                Attempt::Done(_) | Attempt::Again => Attempt::Again,
-            });
+        let right = match self.leaves.divide(page, leaf)? {
+            Attempt::Done(right) => right,
+            stopped => return Ok(stopped.and_then(|_| Attempt::Again)),
         };
         // Its records may belong to the right page by now.
         if !mutation::on("bf-mini-page-outlives-split") {

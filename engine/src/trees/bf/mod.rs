@@ -35,10 +35,10 @@ use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::mapping::{LeafAddress, PageError};
-use crate::mini::{self, Kind, LEAF_SLOT, Marks, MiniMut, MiniRef};
+use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
-use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
+use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -49,9 +49,6 @@ use counters::{Cause, Counters};
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
-
-/// What the ring keeps of a block's payload for marks.
-const MARK_BYTES: usize = 4;
 
 /// See the module's story.
 pub(crate) struct BfTree {
@@ -82,6 +79,21 @@ struct Change<'a> {
     kind: Kind,
     key: &'a [u8],
     value: &'a [u8],
+}
+
+impl Change<'_> {
+    /// Bytes of a mini-page for this page, with the change in it.
+    fn needs(&self, guard: &Exclusive<'_>) -> usize {
+        match guard.bytes().map(MiniRef::new) {
+            Some(mini) => mini.bytes_with(self.key, self.value.len()),
+            None => mini::bytes_for(1, self.key.len() + self.value.len()),
+        }
+    }
+
+    /// Bytes that it takes of a leaf without the key.
+    fn full_growth(&self) -> isize {
+        mini::growth(self.kind, self.key.len(), self.value.len()) as isize
+    }
 }
 
 /// A page on its way to a change.
@@ -221,10 +233,7 @@ impl BfTree {
             return;
         };
         let page = guard.page();
-        let needed = match guard.bytes().map(MiniRef::new) {
-            Some(mini) => mini.bytes_with(found.key, found.value.len()),
-            None => mini::bytes_for(1, found.key.len() + found.value.len()),
-        };
+        let needed = found.needs(&guard);
         if needed > self.largest {
             return;
         }
@@ -348,15 +357,8 @@ impl BfTree {
             key,
             value: b"",
         };
-        let sparse = || !self.sparse.lock().is_empty();
-        Ok(
-            match self.try_change(&change, |page| Record::Delete { page, key })? {
-                Attempt::Done(lsn) => Attempt::Done((lsn, sparse())),
-                Attempt::Again => Attempt::Again,
-                Attempt::LogFull => Attempt::LogFull,
-                Attempt::StoreFull => Attempt::StoreFull,
-            },
-        )
+        let deleted = self.try_change(&change, |page| Record::Delete { page, key })?;
+        Ok(deleted.map(|lsn| (lsn, !self.sparse.lock().is_empty())))
     }
 
     fn try_change<'r>(
@@ -374,9 +376,7 @@ impl BfTree {
         }
         let (mut guard, growth) = match self.prepare(page, guard, change)? {
             Ready::Page(guard, growth) => (guard, growth),
-            Ready::Not(Attempt::LogFull) => return Ok(Attempt::LogFull),
-            Ready::Not(Attempt::StoreFull) => return Ok(Attempt::StoreFull),
-            Ready::Not(_) => return Ok(Attempt::Again),
+            Ready::Not(stopped) => return Ok(stopped.map(|never| match never {})),
         };
         let lsn = self.leaves.append(&record(page))?;
         let block = guard.bytes_mut().expect("made ready");
@@ -407,7 +407,7 @@ impl BfTree {
                 Some(mini.room()),
                 mini.growth_of(change.kind, change.key, change.value),
             ),
-            None => (guard.leaf().and_then(free_at), full_growth(change)),
+            None => (guard.leaf().and_then(free_at), change.full_growth()),
         };
         let mut lsn = Lsn(0);
         if room.is_none_or(|room| growth > room as isize) {
@@ -421,17 +421,15 @@ impl BfTree {
                 .and_then(|block| MiniRef::new(block).find(change.key))
                 .is_some_and(|entry| entry.kind.is_dirty());
             if !dirty && let Some(old) = view.get(change.key) {
-                growth = full_growth(change) - (LEAF_SLOT + change.key.len() + old.len()) as isize;
+                growth = change.full_growth()
+                    - mini::growth(Kind::Insert, change.key.len(), old.len()) as isize;
             }
         }
         let room = room.unwrap_or(0);
         if growth > room as isize && !mutation::on("bf-growth-ignored") {
             return self.merge_or_split(page, guard).map(Ready::Not);
         }
-        let needed = match guard.bytes().map(MiniRef::new) {
-            Some(mini) => mini.bytes_with(change.key, change.value.len()),
-            None => mini::bytes_for(1, change.key.len() + change.value.len()),
-        };
+        let needed = change.needs(&guard);
         if needed > self.largest {
             return self.merge_and_shrink(page, guard).map(Ready::Not);
         }
@@ -490,13 +488,6 @@ fn marks_of(marks: Option<&AtomicU32>) -> Marks {
 fn set_marks(marks: Option<&AtomicU32>, to: Marks) {
     if let Some(marks) = marks {
         marks.store(to.0, Ordering::Relaxed);
-    }
-}
-
-fn full_growth(change: &Change<'_>) -> isize {
-    match change.kind {
-        Kind::Insert => (LEAF_SLOT + change.key.len() + change.value.len()) as isize,
-        _ => 0,
     }
 }
 

@@ -5,50 +5,12 @@ use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::MiniRef;
 use crate::mutation;
-
-/// Records of one page, copied out: keys and values one behind the other, and where each ends.
-#[derive(Default)]
-struct Rows {
-    bytes: Vec<u8>,
-    ends: Vec<(usize, usize)>,
-}
-
-impl Rows {
-    fn push(&mut self, key: &[&[u8]], value: &[u8]) {
-        key.iter()
-            .for_each(|part| self.bytes.extend_from_slice(part));
-        let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        self.ends.push((key_end, self.bytes.len()));
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-}
+use crate::trees::rows::{self, Rows};
 
 impl BfTree {
-    /// Visits records page by page. Each page's records are copied out under its lock and visited without it.
+    /// Visits records page by page, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        let mut at = from.to_vec();
-        let mut rows = Rows::default();
-        loop {
-            rows.clear();
-            let next = self.rows_from(&at, &mut rows)?;
-            let mut start = 0;
-            for &(key_end, end) in &rows.ends {
-                let (key, value) = (&rows.bytes[start..key_end], &rows.bytes[key_end..end]);
-                if visit(key, value).is_break() {
-                    return Ok(());
-                }
-                start = end;
-            }
-            match next {
-                Some(fence) => at = fence,
-                None => return Ok(()),
-            }
-        }
+        rows::scan(from, visit, |at, rows| self.rows_from(at, rows))
     }
 
     /// Copies what the page of `at` has at or after it; returns the page's upper fence.

@@ -28,6 +28,7 @@ use crate::node::{self, Limits, PageRef, Refused};
 use crate::pager::Pager;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::trees::rows;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
@@ -53,6 +54,23 @@ pub(crate) enum Attempt<T> {
     LogFull,
     /// No page is free, but some wait to be. No latch is held.
     StoreFull,
+}
+
+impl<T> Attempt<T> {
+    /// What was done, in other words; what stopped it stays.
+    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Attempt<U> {
+        self.and_then(|it| Attempt::Done(done(it)))
+    }
+
+    /// What follows once it is done; what stopped it stays.
+    pub(crate) fn and_then<U>(self, next: impl FnOnce(T) -> Attempt<U>) -> Attempt<U> {
+        match self {
+            Attempt::Done(it) => next(it),
+            Attempt::Again => Attempt::Again,
+            Attempt::LogFull => Attempt::LogFull,
+            Attempt::StoreFull => Attempt::StoreFull,
+        }
+    }
 }
 
 /// A promise of log space, given back when dropped.
@@ -230,51 +248,16 @@ impl BTree {
         Ok(Attempt::Done((lsn, leaf.view().is_three_quarters_free())))
     }
 
-    /// Visits records leaf by leaf. Each leaf's records are copied out under its latch and visited without it.
+    /// Visits records leaf by leaf, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        let mut at = from.to_vec();
-        let mut bytes = Vec::new();
-        let mut ends: Vec<(usize, usize)> = Vec::new();
-        loop {
-            bytes.clear();
-            ends.clear();
-            let next = {
-                let leaf = self.leaf(&at)?;
-                let view = leaf.view();
-                for (suffix, value) in view.iter_from(&at) {
-                    bytes.extend_from_slice(view.prefix());
-                    bytes.extend_from_slice(suffix);
-                    let key_end = bytes.len();
-                    bytes.extend_from_slice(value);
-                    ends.push((key_end, bytes.len()));
-                }
-                view.upper_fence().map(<[u8]>::to_vec)
-            };
-            let mut start = 0;
-            for &(key_end, end) in &ends {
-                let wanted = visit(&bytes[start..key_end], &bytes[key_end..end]);
-                if wanted.is_break() && !mutation::on("scan-ignores-break") {
-                    return Ok(());
-                }
-                start = end;
+        rows::scan(from, visit, |at, rows| {
+            let leaf = self.leaf(at)?;
+            let view = leaf.view();
+            for (suffix, value) in view.iter_from(at) {
+                rows.push(&[view.prefix(), suffix], value);
             }
-            match next {
-                Some(mut fence) => {
-                    if mutation::on("scan-skips-fence") {
-                        fence.push(0);
-                    }
-                    if mutation::on("scan-repeats-last") && !ends.is_empty() {
-                        let from = ends.len().checked_sub(2).map_or(0, |i| ends[i].1);
-                        let key_end = ends[ends.len() - 1].0;
-                        if visit(&bytes[from..key_end], &bytes[key_end..]).is_break() {
-                            return Ok(());
-                        }
-                    }
-                    at = fence;
-                }
-                None => return Ok(()),
-            }
-        }
+            Ok(view.upper_fence().map(<[u8]>::to_vec))
+        })
     }
 
     /// A leaf refused what its fences and limits allow: only damage that passed its checks can do that.

@@ -18,11 +18,8 @@ use crate::wal::Record;
 impl BTree {
     /// Splits `left`; the caller tries its put again.
     pub(super) fn split(&self, left_id: PageId, left: WriteGuard<'_>) -> Result<Attempt<Lsn>> {
-        Ok(match self.divide(left_id, left)? {
-            Attempt::Done(_) | Attempt::Again => Attempt::Again,
-            Attempt::LogFull => Attempt::LogFull,
-            Attempt::StoreFull => Attempt::StoreFull,
-        })
+        let divided = self.divide(left_id, left)?;
+        Ok(divided.and_then(|_| Attempt::Again))
     }
 
     /// Splits `left` at a short separator near its middle, and says which page is new.

@@ -1,0 +1,70 @@
+//! Scans, as all page trees do them: page by page, without recursion (BUGS R4). A page's records are copied out under its latch or lock and
+//! visited without it; where the page ends the next one begins.
+
+use crate::error::Result;
+use crate::kv::Visitor;
+use crate::mutation;
+
+/// Records of one page, copied out: keys and values one behind the other, and where each ends.
+#[derive(Default)]
+pub(super) struct Rows {
+    bytes: Vec<u8>,
+    ends: Vec<(usize, usize)>,
+}
+
+impl Rows {
+    /// Adds a record, its key in parts.
+    pub(super) fn push(&mut self, key: &[&[u8]], value: &[u8]) {
+        key.iter()
+            .for_each(|part| self.bytes.extend_from_slice(part));
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn row(&self, index: usize) -> (&[u8], &[u8]) {
+        let (key_end, end) = self.ends[index];
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        (&self.bytes[start..key_end], &self.bytes[key_end..end])
+    }
+}
+
+/// Visits records from `from` on. `copy` copies what the page of a key has at or after it, and returns the page's upper fence.
+pub(super) fn scan(
+    from: &[u8],
+    visit: &mut Visitor<'_>,
+    mut copy: impl FnMut(&[u8], &mut Rows) -> Result<Option<Vec<u8>>>,
+) -> Result<()> {
+    let mut at = from.to_vec();
+    let mut rows = Rows::default();
+    loop {
+        rows.clear();
+        let next = copy(&at, &mut rows)?;
+        for index in 0..rows.ends.len() {
+            let (key, value) = rows.row(index);
+            if visit(key, value).is_break() && !mutation::on("scan-ignores-break") {
+                return Ok(());
+            }
+        }
+        let Some(mut fence) = next else {
+            return Ok(());
+        };
+        if mutation::on("scan-skips-fence") {
+            fence.push(0);
+        }
+        if mutation::on("scan-repeats-last")
+            && let Some(last) = rows.ends.len().checked_sub(1)
+        {
+            let (key, value) = rows.row(last);
+            if visit(key, value).is_break() {
+                return Ok(());
+            }
+        }
+        at = fence;
+    }
+}
