@@ -61,6 +61,8 @@ pub(crate) struct BfTree {
     options: BfOptions,
     /// Payload of the largest mini-page that is no mirror: what needs more is merged (§5.5).
     largest: usize,
+    /// Payload of the ring's largest class.
+    largest_mirror: usize,
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
     /// Leaves that a merge has left nearly empty.
@@ -127,6 +129,7 @@ impl BfTree {
         if capacity >= LEAST_MIRRORS * page_size {
             sizes.extend([page_size / 4 * 3, page_size]);
         }
+        let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
             capacity,
             copy_on_access_percent: options.copy_on_access_percent,
@@ -150,6 +153,7 @@ impl BfTree {
             ring,
             options,
             largest,
+            largest_mirror,
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
@@ -294,7 +298,7 @@ impl BfTree {
     fn is_too_large(&self, guard: &Exclusive<'_>, needed: usize) -> bool {
         let mini = guard.bytes().map(MiniRef::new);
         let largest = if mini.is_some_and(MiniRef::is_whole) {
-            self.leaves.pager.layout.page_size - MARK_BYTES
+            self.largest_mirror
         } else {
             self.largest
         };
