@@ -1,5 +1,6 @@
 //! Figure 14: the share of the ring in which a mini-page that is used moves to the tail.
 
+use treering_engine::BfOptions;
 use treering_sim::replay::ReplayError;
 use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_traces::Op;
@@ -12,8 +13,10 @@ use crate::ring_model::{Cold, Left, RingModel, Rules};
 
 const SHARES: [u8; 10] = [0, 5, 10, 15, 20, 25, 50, 75, 90, 100];
 
-/// The engine's default, by this figure's sibling.
-const PROMOTION: u8 = crate::promotion::DEFAULT;
+/// As it is by default.
+fn promotion() -> u8 {
+    BfOptions::default().promotion_percent
+}
 
 const MIXES: [(&str, Mix); 3] = [
     ("reads only", Mix::Reads),
@@ -24,7 +27,7 @@ const MIXES: [(&str, Mix); 3] = [
 pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut cells = Vec::new();
     for (_, mix) in MIXES {
-        cells.extend(SHARES.map(|share| Cell::new(bf(share, PROMOTION), mix)));
+        cells.extend(SHARES.map(|share| Cell::new(bf(share, promotion()), mix)));
     }
     let measured = each(&cells, Cell::measure)?;
     let rows: Vec<_> = measured.chunks(SHARES.len()).collect();
@@ -229,7 +232,7 @@ fn model(
     const MEASURED: u64 = 400_000;
     let params = GenParams {
         no_load: true,
-        ..Cell::new(bf(share, PROMOTION), Mix::Reads).params(Workload::Zipf)
+        ..Cell::new(bf(share, promotion()), Mix::Reads).params(Workload::Zipf)
     };
     let (_, mut source) = build(&params)?;
     let mut op = Op::default();
@@ -239,7 +242,7 @@ fn model(
         rules,
         ring_bytes,
         share.into(),
-        PROMOTION.into(),
+        promotion().into(),
         leaves,
         allocations,
     );

@@ -1,5 +1,6 @@
 //! Figure 15: how many of the records that a lookup found in the leaf are promoted, and a workload that changes.
 
+use treering_engine::BfOptions;
 use treering_sim::replay::ReplayError;
 use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_traces::generate::{GenParams, Workload, build};
@@ -9,24 +10,18 @@ use crate::cell::{Cell, Mix, bf};
 use crate::each;
 use crate::page::{Sheet, Table, per_op};
 
-/// The engine's default.
-pub(crate) const DEFAULT: u8 = 30;
-
-/// The engine's default of the other knob.
-const COPY_ON_ACCESS: u8 = 10;
-
-const RATES: [u8; 7] = [1, 5, 10, 20, 30, 50, 100];
+const RATES: [u8; 6] = [1, 5, 10, 20, 30, 100];
 
 /// Fewer than elsewhere: at 1 % it takes long until the ring has been filled anew.
 const RECORDS: u64 = 100_000;
 
-const BEFORE: u64 = 6_000_000;
+const BEFORE: u64 = 5_000_000;
 
 /// Operations after the change until which it is measured, one part up to each.
 fn marks() -> Vec<u64> {
     let mut marks = vec![25_000u64];
     while let Some(last) = marks.last()
-        && *last < 8_000_000
+        && *last < 5_000_000
     {
         marks.push(last * 7 / 5);
     }
@@ -68,8 +63,8 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Ends of the spans over which the table has means: one, ten and eighty operations a record, about.
-const SPANS: [u64; 3] = [100_000, 1_000_000, 8_000_000];
+/// Ends of the spans over which the table has means: about one, ten and fifty operations a record.
+const SPANS: [u64; 3] = [100_000, 1_000_000, 5_000_000];
 
 fn table(row: &[Found]) -> Table {
     let mut table = Table::new(&[
@@ -77,7 +72,7 @@ fn table(row: &[Found]) -> Table {
         "before the change",
         "mean of the first 0.1 M",
         "of 1 M",
-        "of 8 M",
+        "of 5 M",
         "at the end",
     ]);
     for (rate, found) in RATES.iter().zip(row) {
@@ -94,7 +89,7 @@ impl Found {
     fn mean_until(&self, span: u64) -> f64 {
         let (mut sum, mut from) = (0.0, 0);
         for (mark, ios) in marks().into_iter().zip(&self.after) {
-            if mark > span * 11 / 10 {
+            if mark > span * 6 / 5 {
                 break;
             }
             sum += ios * (mark - from) as f64;
@@ -105,9 +100,10 @@ impl Found {
 }
 
 fn measure(rate: u8, mix: Mix) -> Result<Found, ReplayError> {
+    let tree = bf(BfOptions::default().copy_on_access_percent, rate);
     let cell = Cell {
         records: RECORDS,
-        ..Cell::new(bf(COPY_ON_ACCESS, rate), mix)
+        ..Cell::new(tree, mix)
     };
     let (mut rig, mut source) = cell.rig()?;
     rig.run(&mut *source, RECORDS)?;
