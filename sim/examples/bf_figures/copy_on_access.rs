@@ -135,35 +135,31 @@ fn of_updates(row: &[Measured]) -> Table {
     table
 }
 
-const RULES: [(&str, Rules); 4] = [
-    (
-        "as published",
-        Rules {
-            left: Left::Stays,
-            cold: Cold::Dropped,
-        },
-    ),
-    (
-        "cold records stay",
-        Rules {
-            left: Left::Stays,
-            cold: Cold::Kept,
-        },
-    ),
-    (
-        "old copies vanish",
-        Rules {
-            left: Left::Vanishes,
-            cold: Cold::Dropped,
-        },
-    ),
-    (
-        "both: strict LRU at 100 %",
-        Rules {
-            left: Left::Vanishes,
-            cold: Cold::Kept,
-        },
-    ),
+/// What the model is of: its rules, and whether a leaf has as many records as the engine's, or one.
+#[derive(Clone, Copy)]
+struct Variant {
+    name: &'static str,
+    rules: Rules,
+    whole_leaves: bool,
+}
+
+const fn variant(name: &'static str, left: Left, cold: Cold) -> Variant {
+    Variant {
+        name,
+        rules: Rules { left, cold },
+        whole_leaves: true,
+    }
+}
+
+const VARIANTS: [Variant; 5] = [
+    variant("as published", Left::Stays, Cold::Dropped),
+    variant("cold records stay", Left::Stays, Cold::Kept),
+    variant("old copies vanish", Left::Vanishes, Cold::Dropped),
+    variant("both", Left::Vanishes, Cold::Kept),
+    Variant {
+        whole_leaves: false,
+        ..variant("both, a record a leaf", Left::Vanishes, Cold::Kept)
+    },
 ];
 
 /// The same with the ring's two rules switched off, one by one.
@@ -171,11 +167,12 @@ fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError
     let ring_bytes = engine[0].part.after.bf.unwrap_or_default().ring_bytes;
     let per_leaf = engine[0].records_per_leaf;
     let mut runs = Vec::new();
-    for (_, rules) in RULES {
-        runs.extend(SHARES.map(|share| (rules, share)));
+    for variant in VARIANTS {
+        runs.extend(SHARES.map(|share| (variant, share)));
     }
-    let found = each(&runs, |(rules, share)| {
-        model(*rules, *share, ring_bytes, per_leaf)
+    let found = each(&runs, |(variant, share)| {
+        let per_leaf = if variant.whole_leaves { per_leaf } else { 1.0 };
+        model(variant.rules, *share, ring_bytes, per_leaf)
     })?;
     let rows: Vec<_> = found.chunks(SHARES.len()).collect();
     let mut table = Table::new(&[
@@ -185,15 +182,15 @@ fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError
         "cold records stay",
         "old copies vanish",
         "both",
+        "both, a record a leaf",
         "live: as published",
         "cold records stay",
         "old copies vanish",
-        "both",
     ]);
     for (i, share) in SHARES.iter().enumerate() {
         let mut cells = vec![format!("{share} %"), percent(miss_ratio(&engine[i]))];
         cells.extend(rows.iter().map(|row| percent(row[i].0)));
-        cells.extend(rows.iter().map(|row| percent(row[i].1)));
+        cells.extend(rows[..3].iter().map(|row| percent(row[i].1)));
         table.row(&cells);
     }
     sheet.table("copy-on-access-apart", table);
@@ -201,9 +198,9 @@ fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError
         name: "engine".into(),
         points: along(&SHARES, engine, miss_ratio),
     }];
-    curves.extend(RULES.iter().zip(&rows).map(|((name, _), row)| {
+    curves.extend(VARIANTS.iter().zip(&rows).map(|(variant, row)| {
         Curve {
-            name: (*name).into(),
+            name: variant.name.into(),
             points: (SHARES.iter().zip(*row))
                 .map(|(share, (misses, _))| (f64::from(*share), *misses))
                 .collect(),
