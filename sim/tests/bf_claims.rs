@@ -120,7 +120,10 @@ fn a_repeated_negative_lookup_reads_nothing() {
         let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
         let (read, first) = lookup(&key);
         assert_eq!(first.misses, 1, "{key:02x?}");
-        assert_eq!(first.promotions + first.full_returns, 1, "{key:02x?}");
+        assert!(
+            first.promotions == 1 || first.full_returns > 0,
+            "{key:02x?}"
+        );
         reads += u64::from(read > 0);
         if first.promotions == 1 {
             kept += 1;
@@ -231,7 +234,7 @@ impl OpSource for Scans {
     }
 }
 
-/// BF-31: the leaf is read whatever the mini-page has, and with 66 records a leaf every other scan reads two.
+/// BF-31: with 66 records a leaf every other scan of 32 goes on into a second one, and few of them are in memory.
 #[test]
 fn a_scan_of_32_records_reads_a_leaf_or_two() {
     let (mut rig, source) = loaded(default_bf(), CACHE, 0.0, 1.0);
@@ -239,8 +242,5 @@ fn a_scan_of_32_records_reads_a_leaf_or_two() {
     rig.run(&mut source, 2 * RECORDS).expect("warms up");
     let part = rig.run(&mut source, RECORDS).expect("runs");
     let reads = part.page_reads();
-    assert!(reads < 1.5, "{reads} pages for one scan");
-    let bf = part.bf().expect("mini-pages");
-    let looked_at = bf.leaf_reads as f64 / part.ops as f64;
-    assert!((1.0..=1.6).contains(&looked_at), "{looked_at} leaves");
+    assert!((0.1..1.5).contains(&reads), "{reads} pages for one scan");
 }

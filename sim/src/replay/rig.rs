@@ -6,9 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
-use treering_engine::{
-    BLOCK_SIZE, BfStats, Kv, LeafFill, Nanos, Options, Stats, Store, required_blocks,
-};
+use treering_engine::{BfStats, Kv, LeafFill, Nanos, Options, Stats, Store, required_blocks};
 use treering_traces::{Op, OpKind, OpSource};
 
 use super::ReplayError;
@@ -184,13 +182,6 @@ impl Part {
     #[must_use]
     pub fn page_ios(&self) -> f64 {
         self.page_reads() + self.page_writes()
-    }
-
-    /// Blocks of the log written, an operation.
-    #[must_use]
-    pub fn log_writes(&self) -> f64 {
-        let bytes = self.after.written.log - self.before.written.log;
-        self.per_op(bytes as f64 / BLOCK_SIZE as f64)
     }
 
     /// Share of the operations, all of them gets, for which no page was read.
