@@ -138,6 +138,8 @@ pub const HARMLESS: &[&str] = &[
     "harmless-second-look",
     // Every sync is a checkpoint, too.
     "harmless-checkpoint",
+    // A trim is a hint, which the device does not take.
+    "harmless-trim-ignored",
 ];
 
 #[cfg(any(treering_mutations, feature = "mutations"))]

@@ -141,8 +141,8 @@ fn a_cache_much_smaller_than_what_is_put_keeps_what_is_used_and_a_small_index() 
         stats.leaf_pages
     );
     assert!(
-        hits > 300_000,
-        "{hits} hits on {hot} keys that are used over and over"
+        hits > 90_000,
+        "{hits} hits of at most 100,000 on keys that are used over and over"
     );
 }
 

@@ -10,7 +10,7 @@
 //!   returned `Ok`. Until then a crash may keep or drop each block by itself.
 //! - After a failed write a block holds the old bytes, the new ones, or (multi-block writes) a mix; after a
 //!   failed flush nothing written since the last good one is known to be durable *until it is rewritten*.
-//! - A trimmed block may read as its old bytes or as zeros until the next flush, as zeros afterwards.
+//! - A trim is a hint: a trimmed block may read as its old bytes or as zeros until it is written again.
 
 mod aligned;
 mod crash;

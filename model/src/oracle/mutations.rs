@@ -692,7 +692,11 @@ pub fn spare(name: &'static str, seed: u64, threads: usize) -> Kill {
     let began = Instant::now();
     assert!(choose_mutation(Some(name)), "the engine has it");
     let mut found = None;
-    for (mode, engine_name, runs) in [(Mode::Differential, IN_PLACE, 200), (Mode::Crash, COW, 10)] {
+    for (mode, engine_name, runs) in [
+        (Mode::Differential, IN_PLACE, 200),
+        (Mode::Crash, COW, 10),
+        (Mode::Crash, IN_PLACE, 10),
+    ] {
         let caught = look(
             &engine(engine_name),
             mode,
