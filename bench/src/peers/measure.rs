@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_on_the_device_after_a_sync() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let folder = tempfile::tempdir().expect("a folder");
         let device = Device::of(folder.path()).expect("a folder that is there");
         let Some(before) = device.sync().ok().and_then(|()| device.traffic()) else {
             // Nothing to count here: it must say why.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use super::*;
-use crate::peers::child::{Job, Message, work};
-use crate::peers::engines::{Durability, ENGINES};
+use crate::peers::child::{Footprint, Job, Message, Row, work};
+use crate::peers::engines::{Backing, Durability, ENGINES, Groups, Open, Spec};
 
 const RECORDS: u64 = 2000;
 const OPS: u64 = 3000;
@@ -201,6 +201,29 @@ fn what_the_clock_leaves_out_is_loaded_all_the_same() {
     bench.sweep().expect("all is there");
 }
 
+/// What a process would tell of an engine, in very short phases.
+fn told(spec: &Spec, durability: Durability) -> (Vec<Row>, Vec<Footprint>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let job = Job {
+        folder: folder.path().to_owned(),
+        records: RECORDS,
+        cache_bytes: 1 << 20,
+        durability,
+        threads: 2,
+        group: 16,
+        measured: Duration::from_millis(50),
+        warm_up: Duration::from_millis(10),
+        workloads: Workload::ALL.to_vec(),
+    };
+    let (mut rows, mut footprints) = (Vec::new(), Vec::new());
+    let worked = work(spec, &job, &mut |message| match message {
+        Message::Row(row) => rows.push(row),
+        Message::Footprint(footprint) => footprints.push(footprint),
+    });
+    worked.unwrap_or_else(|e| panic!("{}: {e}", spec.name));
+    (rows, footprints)
+}
+
 #[test]
 fn every_engine_answers_right() {
     for spec in ENGINES {
@@ -208,30 +231,37 @@ fn every_engine_answers_right() {
             if spec.promise(durability).is_none() {
                 continue;
             }
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            let job = Job {
-                folder: folder.path().to_owned(),
-                records: RECORDS,
-                cache_bytes: 1 << 20,
-                durability,
-                threads: 2,
-                group: 16,
-                measured: Duration::from_millis(50),
-                warm_up: Duration::from_millis(10),
-                workloads: Workload::ALL.to_vec(),
-            };
-            let (mut rows, mut footprints) = (0, 0);
-            let worked = work(spec, &job, &mut |message| match message {
-                Message::Row(row) => {
-                    let at = format!("{}, {durability:?}, {:?}", spec.name, row.workload);
-                    assert_eq!(row.void, None, "{at}");
-                    assert!(row.ops > 0, "{at}");
-                    rows += 1;
-                }
-                Message::Footprint(_) => footprints += 1,
-            });
-            worked.unwrap_or_else(|e| panic!("{}: {e}", spec.name));
-            assert_eq!((rows, footprints), (6, 1), "{}", spec.name);
+            let (rows, footprints) = told(spec, durability);
+            assert_eq!((rows.len(), footprints.len()), (6, 1), "{}", spec.name);
+            for row in rows {
+                let at = format!("{}, {durability:?}, {:?}", spec.name, row.workload);
+                assert_eq!(row.void, None, "{at}");
+                assert!(row.ops > 0, "{at}");
+            }
         }
     }
+}
+
+#[test]
+fn a_lie_voids_its_row_and_no_other() {
+    let liar = |lie: fn(&Open) -> Result<Box<dyn Peer>>| Spec {
+        name: "liar",
+        backing: Backing::Direct,
+        settings: "",
+        relaxed: Some(""),
+        grouped: "",
+        groups: |_, _| Groups { load: 1, write: 1 },
+        open: lie,
+    };
+    let stale = liar(|_| Ok(Box::new(Liar::new(Lie::StaleGet))));
+    let short = liar(|_| Ok(Box::new(Liar::new(Lie::ShortScan))));
+    let void = |spec| -> Vec<_> {
+        let (rows, _) = told(spec, Durability::Relaxed);
+        let void = rows.iter().filter(|row| row.void.is_some());
+        void.map(|row| row.workload).collect()
+    };
+    // Nothing is stale before there is an update, and it is read.
+    assert_eq!(void(&stale), [Workload::Mixed, Workload::MixedUniform]);
+    // The look at all records asks for more than there are, and so gets them all.
+    assert_eq!(void(&short), [Workload::Scan]);
 }

@@ -166,6 +166,7 @@ pub struct Spec {
 /// All engines of this build; ours first.
 pub const ENGINES: &[Spec] = &[
     treering::BF,
+    treering::BF_COW,
     treering::BF_EACH,
     treering::BTREE,
     bf_tree::STD,
@@ -184,7 +185,8 @@ impl Spec {
     /// Whether it is a Bf-Tree of ours, which the others are compared with.
     #[must_use]
     pub fn is_compared(&self) -> bool {
-        [treering::BF.name, treering::BF_EACH.name].contains(&self.name)
+        let ours = [treering::BF, treering::BF_COW, treering::BF_EACH];
+        ours.iter().any(|spec| spec.name == self.name)
     }
 
     /// What it promises in a table, if it is in it.

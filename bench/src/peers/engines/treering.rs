@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 
 use treering_engine::device::FileDevice;
 use treering_engine::{
-    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, Store, SystemClock, TreeKind,
-    required_blocks,
+    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, PageStoreKind, Store, SystemClock,
+    TablePersist, TreeKind, required_blocks,
 };
 
 use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
 use crate::peers::data::{Key, Value};
 
-const SETTINGS: &str = "in-place pages of 4 KiB, O_DIRECT; the cache is frames and ring together; log of 512 MiB, a checkpoint every \
+const SETTINGS: &str = "pages of 4 KiB in place, with a journal; O_DIRECT; the cache is frames and ring together; log of 512 MiB, a checkpoint every \
                         256 MiB, one pump thread";
 
 pub(super) const BF: Spec = Spec {
@@ -24,7 +24,18 @@ pub(super) const BF: Spec = Spec {
     relaxed: Some("logged; the log is flushed every 256 KiB"),
     grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
     groups: super::singly_if_relaxed,
-    open: |open| Ours::open(open, TreeKind::Bf(BfOptions::default())),
+    open: |open| Ours::open(open, bf(), PageStoreKind::InPlace),
+};
+
+/// On the other page store: half the page writes, and a trim for each.
+pub(super) const BF_COW: Spec = Spec {
+    name: "bf-cow",
+    settings: "as bf, with pages written to a new place and their table persisted by checkpoints",
+    open: |open| {
+        let table = TablePersist::Checkpoint;
+        Ours::open(open, bf(), PageStoreKind::CopyOnWrite { table })
+    },
+    ..BF
 };
 
 /// As an engine that acknowledges every write by itself.
@@ -39,9 +50,13 @@ pub(super) const BF_EACH: Spec = Spec {
 
 pub(super) const BTREE: Spec = Spec {
     name: "btree",
-    open: |open| Ours::open(open, TreeKind::BTree),
+    open: |open| Ours::open(open, TreeKind::BTree, PageStoreKind::InPlace),
     ..BF
 };
+
+fn bf() -> TreeKind {
+    TreeKind::Bf(BfOptions::default())
+}
 
 struct Ours {
     store: Arc<Store>,
@@ -51,9 +66,10 @@ struct Ours {
 }
 
 impl Ours {
-    fn open(open: &Open, tree: TreeKind) -> Result<Box<dyn Peer>> {
+    fn open(open: &Open, tree: TreeKind, store: PageStoreKind) -> Result<Box<dyn Peer>> {
         let options = Options {
             tree,
+            store,
             cache_bytes: open.cache_bytes,
             durability: Acknowledge::Deferred,
             log_bytes: 512 << 20,
