@@ -20,6 +20,9 @@ use super::{Failure, Result};
 /// A child that says nothing for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
+/// What a quiet machine may write or read beside a workload.
+const QUIET_BYTES: u64 = 16 << 20;
+
 /// What a child is to do.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -88,6 +91,17 @@ impl Row {
     pub fn written_per_user_byte(&self) -> Option<f64> {
         let device = self.device.filter(|_| self.user_bytes > 0)?;
         Some(device.written as f64 / self.user_bytes as f64)
+    }
+
+    /// Whether the device did so much more than the process caused that somebody else must have used it.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        let Some((device, process)) = self.device.zip(self.process) else {
+            return false;
+        };
+        // A file system's own writes come on top of a process's.
+        let beyond = |device: u64, process: u64| device > 4 * process + QUIET_BYTES;
+        beyond(device.written, process.written) || beyond(device.read, process.read)
     }
 
     /// Bytes read from the device for each operation.

@@ -253,6 +253,7 @@ impl Report {
         let bf = self.find(row, ENGINES[0].name);
         let bf = bf.filter(|bf| bf.void.is_none() && bf.engine != row.engine);
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let mark = if row.is_disturbed() { "*" } else { "" };
         writeln!(
             f,
             "  {:<26}{:>12}{:>10}{:>10}{:>14}{:>12}",
@@ -260,8 +261,8 @@ impl Report {
             thousands(row.ops_per_second as u64),
             or_none(bf.map(|bf| format!("{:.2}", bf.ops_per_second / row.ops_per_second))),
             time(row.p99_ns),
-            or_none(row.written_per_user_byte().map(|x| format!("{x:.1}"))),
-            or_none(row.read_per_op().map(|x| format!("{x:.0} B"))),
+            or_none(row.written_per_user_byte().map(|x| format!("{x:.1}{mark}"))),
+            or_none(row.read_per_op().map(|x| format!("{x:.0} B{mark}"))),
         )
     }
 
@@ -280,8 +281,8 @@ impl Report {
     fn means_table(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
         writeln!(
             f,
-            "\n{:<12}{:<20}{:>8}{:>8}  {:<32}{:>6}",
-            "times faster", "than", "geomean", "least", " in", "rows"
+            "\n{:<14}{:<18}{:>8}{:>8}   {:<31}{:>6}",
+            "times faster", "than", "geomean", "least", "in", "rows"
         )?;
         for mean in self.means.iter().filter(|m| m.durability == durability) {
             let left_out = match mean.left_out {
@@ -290,7 +291,7 @@ impl Report {
             };
             writeln!(
                 f,
-                "{:<12}{:<20}{:>8.2}{:>8.2}   {:<31}{:>6}{left_out}",
+                "{:<14}{:<18}{:>8.2}{:>8.2}   {:<31}{:>6}{left_out}",
                 mean.ours, mean.other, mean.ratio, mean.least, mean.least_at, mean.rows
             )?;
         }
@@ -354,7 +355,8 @@ impl Report {
 }
 
 const NOTES: &str = "\
-Bytes are the block device's, between two syncs of the file system; what an engine still holds in memory is not among them, so short \
+Bytes are the block device's, between two syncs of the file system; with * they are several times what the process caused, so somebody \
+else was using it. What an engine still holds in memory is not among them, so short \
 phases flatter whoever buffers. Peak RSS is above the harness's own and counts a map's pages. The cache's size bounds neither the page \
 cache nor a map: engines over them have all of their data in memory where the machine has room. The time of an operation in a group is \
 its group's.";

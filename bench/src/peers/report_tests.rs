@@ -1,4 +1,5 @@
 use super::*;
+use crate::peers::measure::Traffic;
 use crate::peers::workload::Workload;
 
 fn row(engine: &str, workload: Workload, ops_per_second: f64) -> Row {
@@ -81,4 +82,16 @@ fn figures_are_scaled_for_reading() {
     assert_eq!(thousands(12), "12");
     assert_eq!(time(2_500_000), "2.5 ms");
     assert_eq!(time(999), "999 ns");
+}
+
+#[test]
+fn figures_of_a_disturbed_device_are_marked() {
+    let traffic = |written| Some(Traffic { written, read: 0 });
+    let mut row = row("bf", Workload::Update, 200.0);
+    (row.device, row.process) = (traffic(3 << 30), traffic(1 << 30));
+    assert!(!row.is_disturbed());
+    row.device = traffic(5 << 30);
+    assert!(row.is_disturbed());
+    let text = report(vec![row]).to_string();
+    assert!(text.contains("0 B*"), "{text}");
 }
