@@ -1,4 +1,6 @@
 //! `cargo run --release -p treering-bench --features peers --bin peers`: Treering beside other engines; see `bench/README.md`.
+//!
+//! Exit codes: 0 all rows stand, 1 some are void or missing, 2 bad input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +8,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use treering_bench::peers::child::{self, Job, Message};
+use treering_bench::peers::child::{self, Job, Message, Row};
 use treering_bench::peers::engines::{Durability, ENGINES, Spec};
 use treering_bench::peers::report::{Lost, Report, Setup};
 use treering_bench::peers::workload::Workload;
@@ -28,7 +30,7 @@ struct Args {
     /// Records of 16+16 bytes
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
     records: u64,
-    /// Seconds that a workload is measured; as long again before that, halved, is warm-up
+    /// Seconds that a workload is measured, after half as many of warm-up
     #[arg(long, default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
     /// Numbers of clients
@@ -74,12 +76,13 @@ fn power_of_two(text: &str) -> std::result::Result<u64, String> {
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = if args.child {
-        args.be_child()
+        args.be_child().map(|()| true)
     } else {
         args.run()
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(e) => {
             eprintln!("peers: {e}");
             ExitCode::from(2)
@@ -129,7 +132,22 @@ impl Args {
         child::work(spec, &job, &mut |message| child::tell(&message))
     }
 
-    fn run(&self) -> Result<()> {
+    /// What is to be found out at once, not after hours.
+    fn check(&self) -> Result<()> {
+        fs::create_dir_all(&self.dir).map_err(|source| Failure::File {
+            path: self.dir.clone(),
+            what: "cannot be made",
+            source,
+        })?;
+        match &self.json {
+            Some(path) => fs::write(beside(path), "").map_err(|e| unwritten(path, e)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all rows stand.
+    fn run(&self) -> Result<bool> {
+        self.check()?;
         let began = Instant::now();
         let mut report = Report::new(Setup {
             records: self.records,
@@ -150,10 +168,11 @@ impl Args {
         }
         report.finish();
         print!("{report}");
-        match &self.json {
-            Some(path) => write_json(path, &report),
-            None => Ok(()),
+        if let Some(path) = &self.json {
+            write_json(path, &report)?;
         }
+        let stands = |row: &Row| row.void.is_none();
+        Ok(report.lost.is_empty() && report.rows.iter().all(stands))
     }
 
     /// Runs one engine in its process.
@@ -233,16 +252,24 @@ fn machine() -> String {
     )
 }
 
-/// Beside, then renamed: a file that is there is whole.
-fn write_json(path: &Path, report: &Report) -> Result<()> {
-    let file = |what, source| Failure::File {
+fn unwritten(path: &Path, source: std::io::Error) -> Failure {
+    Failure::File {
         path: path.to_owned(),
-        what,
+        what: "cannot be written",
         source,
-    };
-    let json = serde_json::to_string_pretty(report).expect("numbers and strings");
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    fs::write(&beside, json + "\n").map_err(|e| file("cannot be written", e))?;
-    fs::rename(&beside, path).map_err(|e| file("cannot be written", e))
+    beside.into()
+}
+
+/// Beside, then renamed: a file that is there is whole.
+fn write_json(path: &Path, report: &Report) -> Result<()> {
+    let json = serde_json::to_string_pretty(report).expect("numbers and strings");
+    fs::write(beside(path), json + "\n")
+        .and_then(|()| fs::rename(beside(path), path))
+        .map_err(|e| unwritten(path, e))
 }

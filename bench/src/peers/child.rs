@@ -281,7 +281,8 @@ pub fn supervise(
         what,
         source,
     };
-    fs::create_dir_all(folder).map_err(|e| file("cannot be made", e))?;
+    // What another run has left there is no empty store.
+    fs::create_dir(folder).map_err(|e| file("cannot be made", e))?;
     let outcome = watch(command, take);
     fs::remove_dir_all(folder).map_err(|e| file("cannot be removed", e))?;
     outcome
