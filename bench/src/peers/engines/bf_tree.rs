@@ -1,9 +1,8 @@
 //! Bf-Tree as its authors publish it.
 //!
 //! Its log waits: a write holds its page until the log's thread has written the log's buffer, every millisecond. The buffer is written
-//! whole each time, so it is as small as the crate's own reader has it, and never synced. A write that makes a new mini-page is not logged at all
-//! (0.5.7, `tree.rs`), so its figures with the log are those of a weaker promise. Without the log nothing but a snapshot of everything could be
-//! called a sync, and none is taken: the comparison errs in its favour.
+//! whole each time, so it is as small as the crate's own reader has it, and never synced. Without the log nothing but a snapshot of everything
+//! could be called a sync, and none is taken: the comparison errs in its favour.
 
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ pub(super) const STD: Spec = Spec {
     backing: Backing::PageCache,
     settings: "defaults: 4 KiB leaves, promotion 30 %, copy-on-access 10 %; backend Std (pread, pwrite)",
     relaxed: Some("in the buffer, not logged; its sync is the file system's, for it has none"),
-    grouped: "with the operating system: a write waits for the log's buffer, written every 1 ms and never synced; one that makes a mini-page is not logged",
+    grouped: "with the operating system: a write waits for the log's buffer, written every 1 ms and never synced",
     groups: super::singly,
     open: |open| Store::open(open, StorageBackend::Std),
 };
