@@ -166,6 +166,7 @@ pub struct Spec {
 /// All engines of this build; ours first.
 pub const ENGINES: &[Spec] = &[
     treering::BF,
+    treering::BF_BUFFERED,
     treering::BF_COW,
     treering::BF_EACH,
     treering::BTREE,
@@ -185,7 +186,12 @@ impl Spec {
     /// Whether it is a Bf-Tree of ours, which the others are compared with.
     #[must_use]
     pub fn is_compared(&self) -> bool {
-        let ours = [treering::BF, treering::BF_COW, treering::BF_EACH];
+        let ours = [
+            treering::BF,
+            treering::BF_BUFFERED,
+            treering::BF_COW,
+            treering::BF_EACH,
+        ];
         ours.iter().any(|spec| spec.name == self.name)
     }
 

@@ -1,11 +1,11 @@
-//! Treering's own trees, on a file with direct I/O, pumped by one thread as a real device wants it.
+//! Treering's own trees, on a file, pumped by one thread as a real device wants it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use treering_engine::device::FileDevice;
+use treering_engine::device::{FileDevice, FileIo};
 use treering_engine::{
     BfOptions, Durability as Acknowledge, Kv, Lsn, Options, PageStoreKind, Store, SystemClock,
     TablePersist, TreeKind, required_blocks,
@@ -24,7 +24,16 @@ pub(super) const BF: Spec = Spec {
     relaxed: Some("logged; the log is flushed every 256 KiB"),
     grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
     groups: super::singly_if_relaxed,
-    open: |open| Ours::open(open, bf(), PageStoreKind::InPlace),
+    open: |open| Ours::open(open, bf(), PageStoreKind::InPlace, FileIo::Direct),
+};
+
+/// Through the page cache: beside engines whose data is there.
+pub(super) const BF_BUFFERED: Spec = Spec {
+    name: "bf-buffered",
+    backing: Backing::PageCache,
+    settings: "as bf, without O_DIRECT",
+    open: |open| Ours::open(open, bf(), PageStoreKind::InPlace, FileIo::Buffered),
+    ..BF
 };
 
 /// On the other page store: half the page writes, and a trim for each.
@@ -33,7 +42,12 @@ pub(super) const BF_COW: Spec = Spec {
     settings: "as bf, with pages written to a new place and their table persisted by checkpoints",
     open: |open| {
         let table = TablePersist::Checkpoint;
-        Ours::open(open, bf(), PageStoreKind::CopyOnWrite { table })
+        Ours::open(
+            open,
+            bf(),
+            PageStoreKind::CopyOnWrite { table },
+            FileIo::Direct,
+        )
     },
     ..BF
 };
@@ -50,7 +64,14 @@ pub(super) const BF_EACH: Spec = Spec {
 
 pub(super) const BTREE: Spec = Spec {
     name: "btree",
-    open: |open| Ours::open(open, TreeKind::BTree, PageStoreKind::InPlace),
+    open: |open| {
+        Ours::open(
+            open,
+            TreeKind::BTree,
+            PageStoreKind::InPlace,
+            FileIo::Direct,
+        )
+    },
     ..BF
 };
 
@@ -66,7 +87,12 @@ struct Ours {
 }
 
 impl Ours {
-    fn open(open: &Open, tree: TreeKind, store: PageStoreKind) -> Result<Box<dyn Peer>> {
+    fn open(
+        open: &Open,
+        tree: TreeKind,
+        store: PageStoreKind,
+        io: FileIo,
+    ) -> Result<Box<dyn Peer>> {
         let options = Options {
             tree,
             store,
@@ -78,8 +104,9 @@ impl Ours {
         };
         // A leaf has room for about ninety such records; it is more than a third full.
         let blocks = required_blocks(&options, open.records / 30 + 1024);
-        let device = FileDevice::create(open.folder.join("store"), blocks).map_err(told)?;
-        if let Some(notice) = device.notice() {
+        let device = FileDevice::create_for(open.folder.join("store"), blocks, io);
+        let device = device.map_err(told)?;
+        if let Some(notice) = device.notice().filter(|_| io == FileIo::Direct) {
             return Err(told(notice));
         }
         let clock = Arc::new(SystemClock::new());
