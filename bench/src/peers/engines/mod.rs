@@ -167,7 +167,6 @@ pub struct Spec {
 pub const ENGINES: &[Spec] = &[
     treering::BF,
     treering::BF_BUFFERED,
-    treering::BF_COW,
     treering::BF_EACH,
     treering::BTREE,
     bf_tree::STD,
@@ -186,12 +185,7 @@ impl Spec {
     /// Whether it is a Bf-Tree of ours, which the others are compared with.
     #[must_use]
     pub fn is_compared(&self) -> bool {
-        let ours = [
-            treering::BF,
-            treering::BF_BUFFERED,
-            treering::BF_COW,
-            treering::BF_EACH,
-        ];
+        let ours = [treering::BF, treering::BF_BUFFERED, treering::BF_EACH];
         ours.iter().any(|spec| spec.name == self.name)
     }
 

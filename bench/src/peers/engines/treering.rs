@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 
 use treering_engine::device::{FileDevice, FileIo};
 use treering_engine::{
-    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, PageStoreKind, Store, SystemClock,
-    TablePersist, TreeKind, required_blocks,
+    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, Store, SystemClock, TreeKind,
+    required_blocks,
 };
 
 use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
@@ -24,7 +24,7 @@ pub(super) const BF: Spec = Spec {
     relaxed: Some("logged; the log is flushed every 256 KiB"),
     grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
     groups: super::singly_if_relaxed,
-    open: |open| Ours::open(open, bf(), PageStoreKind::InPlace, FileIo::Direct),
+    open: |open| Ours::open(open, bf(), FileIo::Direct),
 };
 
 /// Through the page cache: beside engines whose data is there.
@@ -32,23 +32,7 @@ pub(super) const BF_BUFFERED: Spec = Spec {
     name: "bf-buffered",
     backing: Backing::PageCache,
     settings: "as bf, without O_DIRECT",
-    open: |open| Ours::open(open, bf(), PageStoreKind::InPlace, FileIo::Buffered),
-    ..BF
-};
-
-/// On the other page store: half the page writes, and a trim for each.
-pub(super) const BF_COW: Spec = Spec {
-    name: "bf-cow",
-    settings: "as bf, with pages written to a new place and their table persisted by checkpoints",
-    open: |open| {
-        let table = TablePersist::Checkpoint;
-        Ours::open(
-            open,
-            bf(),
-            PageStoreKind::CopyOnWrite { table },
-            FileIo::Direct,
-        )
-    },
+    open: |open| Ours::open(open, bf(), FileIo::Buffered),
     ..BF
 };
 
@@ -64,14 +48,7 @@ pub(super) const BF_EACH: Spec = Spec {
 
 pub(super) const BTREE: Spec = Spec {
     name: "btree",
-    open: |open| {
-        Ours::open(
-            open,
-            TreeKind::BTree,
-            PageStoreKind::InPlace,
-            FileIo::Direct,
-        )
-    },
+    open: |open| Ours::open(open, TreeKind::BTree, FileIo::Direct),
     ..BF
 };
 
@@ -87,15 +64,9 @@ struct Ours {
 }
 
 impl Ours {
-    fn open(
-        open: &Open,
-        tree: TreeKind,
-        store: PageStoreKind,
-        io: FileIo,
-    ) -> Result<Box<dyn Peer>> {
+    fn open(open: &Open, tree: TreeKind, io: FileIo) -> Result<Box<dyn Peer>> {
         let options = Options {
             tree,
-            store,
             cache_bytes: open.cache_bytes,
             durability: Acknowledge::Deferred,
             log_bytes: 512 << 20,
