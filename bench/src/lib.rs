@@ -1,1 +1,4 @@
-//! Benchmarks live in `benches/`; this library only gives them a crate to hang on.
+//! Benchmarks live in `benches/`; this library gives them a crate to hang on, and holds the comparison with other engines.
+
+#[cfg(feature = "peers")]
+pub mod peers;

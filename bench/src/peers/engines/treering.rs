@@ -1,0 +1,156 @@
+//! Treering's own trees, on a file, pumped by one thread as a real device wants it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use treering_engine::device::{FileDevice, FileIo};
+use treering_engine::{
+    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, Store, SystemClock, TreeKind,
+    required_blocks,
+};
+
+use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use crate::peers::data::{Key, Value};
+
+const SETTINGS: &str = "pages of 4 KiB in place, with a journal; O_DIRECT; the cache is frames and ring together; log of 512 MiB, a checkpoint every \
+                        256 MiB, one pump thread";
+
+pub(super) const BF: Spec = Spec {
+    name: "bf",
+    backing: Backing::Direct,
+    settings: SETTINGS,
+    relaxed: Some("logged; the log is flushed every 256 KiB"),
+    grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
+    groups: super::singly_if_relaxed,
+    open: |open| Ours::open(open, bf(), FileIo::Direct),
+};
+
+/// Through the page cache: beside engines whose data is there.
+pub(super) const BF_BUFFERED: Spec = Spec {
+    name: "bf-buffered",
+    backing: Backing::PageCache,
+    settings: "as bf, without O_DIRECT",
+    open: |open| Ours::open(open, bf(), FileIo::Buffered),
+    ..BF
+};
+
+/// As an engine that acknowledges every write by itself.
+pub(super) const BF_EACH: Spec = Spec {
+    name: "bf-each",
+    settings: "as bf",
+    relaxed: None,
+    grouped: "on the drive: each write is acknowledged after fdatasync of the log, which concurrent writes share",
+    groups: super::singly,
+    ..BF
+};
+
+pub(super) const BTREE: Spec = Spec {
+    name: "btree",
+    open: |open| Ours::open(open, TreeKind::BTree, FileIo::Direct),
+    ..BF
+};
+
+fn bf() -> TreeKind {
+    TreeKind::Bf(BfOptions::default())
+}
+
+struct Ours {
+    store: Arc<Store>,
+    durability: Durability,
+    stop: Arc<AtomicBool>,
+    pump: Option<JoinHandle<treering_engine::Result<()>>>,
+}
+
+impl Ours {
+    fn open(open: &Open, tree: TreeKind, io: FileIo) -> Result<Box<dyn Peer>> {
+        let options = Options {
+            tree,
+            cache_bytes: open.cache_bytes,
+            durability: Acknowledge::Deferred,
+            log_bytes: 512 << 20,
+            checkpoint_log_bytes: 256 << 20,
+            ..Options::default()
+        };
+        // A leaf has room for about ninety such records; it is more than a third full.
+        let blocks = required_blocks(&options, open.records / 30 + 1024);
+        let device = FileDevice::create_for(open.folder.join("store"), blocks, io);
+        let device = device.map_err(told)?;
+        if let Some(notice) = device.notice().filter(|_| io == FileIo::Direct) {
+            return Err(told(notice));
+        }
+        let clock = Arc::new(SystemClock::new());
+        let store = Arc::new(Store::open(Arc::new(device), clock, &options).map_err(told)?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let pump = std::thread::spawn({
+            let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
+            move || store.pump_until(&stop)
+        });
+        Ok(Box::new(Ours {
+            store,
+            durability: open.durability,
+            stop,
+            pump: Some(pump),
+        }))
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> Failure {
+    failed("treering", error)
+}
+
+impl Peer for Ours {
+    fn get(&self, key: &Key, value: &mut Vec<u8>) -> Result<bool> {
+        self.store.get(key, value).map_err(told)
+    }
+
+    fn write(&self, group: &[(Key, Value)]) -> Result<()> {
+        let mut last = None;
+        for (key, value) in group {
+            last = Some(self.store.put(key, value).map_err(told)?);
+        }
+        match last.filter(|_| self.durability == Durability::Grouped) {
+            Some(lsn) => self.store.sync(lsn).map_err(told),
+            None => Ok(()),
+        }
+    }
+
+    fn fill(&self, group: &[(Key, Value)]) -> Result<()> {
+        for (key, value) in group {
+            self.store.put(key, value).map_err(told)?;
+        }
+        Ok(())
+    }
+
+    fn scan(&self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let mut left = limit;
+        let scanned = self.store.scan(from, &mut |key, value| {
+            visit(key, value);
+            left -= 1;
+            if left == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        scanned.map_err(told)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.store.sync(Lsn(u64::MAX)).map_err(told)
+    }
+
+    fn counters(&self) -> String {
+        format!("{:?}", self.store.stats())
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(pump) = self.pump.take() {
+            let _ = pump.join();
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Tables and JSON of a run.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+
+use super::child::{Footprint, Row};
+use super::engines::{Durability, ENGINES, Spec};
+
+/// Name of the JSON's schema.
+pub const SCHEMA: &str = "treering-peers";
+
+/// Its version: raised whenever a field changes its meaning or goes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What was asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setup {
+    /// Records loaded.
+    pub records: u64,
+    /// Bytes of each engine's cache.
+    pub cache_bytes: u64,
+    /// Writes of a group.
+    pub group: usize,
+    /// Seconds a workload is measured.
+    pub seconds: f64,
+    /// Seconds before that.
+    pub warm_up_seconds: f64,
+    /// The machine.
+    pub machine: String,
+}
+
+/// An engine's part of the JSON.
+#[derive(Debug, Serialize)]
+struct About {
+    name: &'static str,
+    backing: &'static str,
+    settings: &'static str,
+    relaxed: Option<&'static str>,
+    grouped: &'static str,
+}
+
+/// All that a run has found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    version: u32,
+    setup: Setup,
+    engines: Vec<About>,
+    /// In the order of the run.
+    pub rows: Vec<Row>,
+    /// One for each process that came to its end.
+    pub footprints: Vec<Footprint>,
+    /// One for each process that did not.
+    pub lost: Vec<Lost>,
+    means: Vec<Mean>,
+}
+
+/// A process that died or hung: the rows that it had not told of are missing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lost {
+    /// Which table.
+    pub durability: Durability,
+    /// Whose it was, and what became of it.
+    pub why: String,
+}
+
+/// How many times faster one of ours is than another engine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mean {
+    /// Which table.
+    pub durability: Durability,
+    /// One of ours.
+    pub ours: String,
+    /// The other.
+    pub other: String,
+    /// Geometric mean of the ratios of operations a second.
+    pub ratio: f64,
+    /// The smallest of them.
+    pub least: f64,
+    /// Where that is.
+    pub least_at: String,
+    /// How many there are.
+    pub rows: usize,
+    /// Rows left out because one side has none or a void one.
+    pub left_out: usize,
+}
+
+impl Report {
+    /// Nothing is found yet.
+    #[must_use]
+    pub fn new(setup: Setup) -> Report {
+        Report {
+            schema: SCHEMA,
+            version: SCHEMA_VERSION,
+            setup,
+            engines: Vec::new(),
+            rows: Vec::new(),
+            footprints: Vec::new(),
+            lost: Vec::new(),
+            means: Vec::new(),
+        }
+    }
+
+    /// To be called when all rows are there.
+    pub fn finish(&mut self) {
+        let about = |spec: &Spec| About {
+            name: spec.name,
+            backing: spec.backing.name(),
+            settings: spec.settings,
+            relaxed: spec.relaxed,
+            grouped: spec.grouped,
+        };
+        let ran = |spec: &&Spec| self.rows.iter().any(|row| row.engine == spec.name);
+        self.engines = ENGINES.iter().filter(ran).map(about).collect();
+        self.means = means(&self.rows);
+    }
+
+    /// The means, once it is finished.
+    #[must_use]
+    pub fn means(&self) -> &[Mean] {
+        &self.means
+    }
+
+    fn find(&self, like: &Row, engine: &str) -> Option<&Row> {
+        let same = |row: &&Row| row.engine == engine && is_alike(row, like);
+        self.rows.iter().find(same)
+    }
+}
+
+fn is_alike(a: &Row, b: &Row) -> bool {
+    (a.durability, a.workload, a.threads) == (b.durability, b.workload, b.threads)
+}
+
+/// Each Bf-Tree of ours against every other engine, table by table.
+fn means(rows: &[Row]) -> Vec<Mean> {
+    let mut means = Vec::new();
+    for durability in Durability::ALL {
+        for ours in ENGINES.iter().filter(|spec| spec.is_compared()) {
+            for other in ENGINES.iter().filter(|spec| spec.name != ours.name) {
+                means.extend(mean(rows, durability, ours.name, other.name));
+            }
+        }
+    }
+    means
+}
+
+fn mean(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option<Mean> {
+    let of = |engine| {
+        let wanted = move |row: &&Row| row.engine == engine && row.durability == durability;
+        rows.iter().filter(wanted)
+    };
+    let (mut logs, mut left_out) = (0.0, 0);
+    let mut ratios = Vec::new();
+    for ours in of(ours) {
+        let twin = of(other).find(|row| is_alike(row, ours));
+        let valid = twin.filter(|twin| twin.void.is_none() && ours.void.is_none());
+        let Some(twin) = valid.filter(|twin| twin.ops > 0 && ours.ops > 0) else {
+            left_out += 1;
+            continue;
+        };
+        let ratio = ours.ops_per_second / twin.ops_per_second;
+        logs += ratio.ln();
+        ratios.push((ratio, ours));
+    }
+    let (least, at) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Mean {
+        durability,
+        ours: ours.into(),
+        other: other.into(),
+        ratio: (logs / ratios.len() as f64).exp(),
+        least: *least,
+        least_at: place(at),
+        rows: ratios.len(),
+        left_out,
+    })
+}
+
+fn place(row: &Row) -> String {
+    format!("{}, {}", row.workload.name(), clients(row.threads))
+}
+
+fn clients(threads: u64) -> String {
+    match threads {
+        1 => "1 thread".into(),
+        n => format!("{n} threads"),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let setup = &self.setup;
+        writeln!(
+            f,
+            "{} records of 16+16 B, {} MiB cache, {} s a workload after {} s of warm-up\n{}",
+            thousands(setup.records),
+            setup.cache_bytes >> 20,
+            setup.seconds,
+            setup.warm_up_seconds,
+            setup.machine
+        )?;
+        for durability in Durability::ALL {
+            if self.rows.iter().any(|row| row.durability == durability) {
+                self.table(f, durability)?;
+            }
+        }
+        self.settings(f)
+    }
+}
+
+impl Report {
+    fn table(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
+        let title = match durability {
+            Durability::Relaxed => "Relaxed: no sync per operation, one at the end of each phase",
+            Durability::Grouped => "Durable group commit",
+        };
+        writeln!(f, "\n{title}")?;
+        let mut last = None;
+        for row in self.in_order(durability) {
+            let at = (row.workload, row.threads);
+            if last.replace(at) != Some(at) {
+                writeln!(
+                    f,
+                    "\n{:<28}{:>12}{:>10}{:>10}{:>14}{:>12}",
+                    place(row),
+                    "ops/s",
+                    "bf ÷ it",
+                    "p99",
+                    "written/user",
+                    "read/op"
+                )?;
+            }
+            self.line(f, row)?;
+        }
+        self.void_rows(f, durability)?;
+        self.means_table(f, durability)?;
+        self.memory(f, durability)?;
+        self.promises(f, durability)
+    }
+
+    fn in_order(&self, durability: Durability) -> Vec<&Row> {
+        let of = |row: &&Row| row.durability == durability;
+        let mut rows: Vec<_> = self.rows.iter().filter(of).collect();
+        let rank = |row: &Row| ENGINES.iter().position(|spec| spec.name == row.engine);
+        rows.sort_by_key(|row| (row.threads, row.workload as u8, rank(row)));
+        rows
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
+        if row.void.is_some() {
+            return writeln!(f, "  {:<26}{:>12}", row.engine, "VOID");
+        }
+        let bf = self.find(row, ENGINES[0].name);
+        let bf = bf.filter(|bf| bf.void.is_none() && bf.engine != row.engine);
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let mark = if row.is_disturbed() { "*" } else { "" };
+        writeln!(
+            f,
+            "  {:<26}{:>12}{:>10}{:>10}{:>14}{:>12}",
+            row.engine,
+            thousands(row.ops_per_second as u64),
+            or_none(bf.map(|bf| format!("{:.2}", bf.ops_per_second / row.ops_per_second))),
+            time(row.p99_ns),
+            or_none(row.written_per_user_byte().map(|x| format!("{x:.1}{mark}"))),
+            or_none(row.read_per_op().map(|x| format!("{x:.0} B{mark}"))),
+        )
+    }
+
+    fn void_rows(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
+        for row in self.in_order(durability) {
+            if let Some(why) = &row.void {
+                writeln!(f, "\nVOID: {}, {}: {why}", row.engine, place(row))?;
+            }
+        }
+        for lost in self.lost.iter().filter(|l| l.durability == durability) {
+            writeln!(f, "\nLOST: {}", lost.why)?;
+        }
+        Ok(())
+    }
+
+    fn means_table(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{:<14}{:<18}{:>8}{:>8}   {:<31}{:>6}",
+            "times faster", "than", "geomean", "least", "in", "rows"
+        )?;
+        for mean in self.means.iter().filter(|m| m.durability == durability) {
+            let left_out = match mean.left_out {
+                0 => String::new(),
+                n => format!(" ({n} left out)"),
+            };
+            writeln!(
+                f,
+                "{:<14}{:<18}{:>8.2}{:>8.2}   {:<31}{:>6}{left_out}",
+                mean.ours, mean.other, mean.ratio, mean.least, mean.least_at, mean.rows
+            )?;
+        }
+        Ok(())
+    }
+
+    fn memory(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{:<18}{:<12}{:>8}{:>12}{:>12}{:>14}",
+            "memory", "data in", "threads", "peak RSS", "files", "page cache"
+        )?;
+        let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64);
+        let or_none = |bytes: Option<u64>| bytes.map_or("-".into(), mib);
+        for found in &self.footprints {
+            if found.durability == durability {
+                let spec = ENGINES.iter().find(|spec| spec.name == found.engine);
+                writeln!(
+                    f,
+                    "{:<18}{:<12}{:>8}{:>12}{:>12}{:>14}",
+                    found.engine,
+                    spec.map_or("", |spec| spec.backing.name()),
+                    found.threads,
+                    or_none(found.peak_resident_bytes),
+                    mib(found.file_bytes),
+                    or_none(found.page_cache_bytes)
+                )?;
+            }
+        }
+        let missing: Option<&str> = self.footprints.iter().find_map(|f| f.no_device.as_deref());
+        missing.map_or(Ok(()), |why| writeln!(f, "{why}"))
+    }
+
+    fn promises(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
+        writeln!(f, "\nAn acknowledged write is")?;
+        for spec in self.ran() {
+            if let Some(promise) = spec.promise(durability) {
+                let groups = (spec.groups)(durability, self.setup.group);
+                let size = match groups.write {
+                    1 => "one by one".into(),
+                    n => format!("{n} at a time"),
+                };
+                writeln!(f, "  {:<18}{promise}; {size}", spec.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nSettings")?;
+        for spec in self.ran() {
+            writeln!(f, "  {:<18}{}", spec.name, spec.settings)?;
+        }
+        writeln!(f, "\n{NOTES}")
+    }
+
+    fn ran(&self) -> impl Iterator<Item = &'static Spec> {
+        let ran = |spec: &&Spec| self.engines.iter().any(|about| about.name == spec.name);
+        ENGINES.iter().filter(ran)
+    }
+}
+
+const NOTES: &str = "\
+Bytes are the block device's, between two syncs of the file system; with * they are several times what the process caused, so somebody \
+else was using it. What an engine still holds in memory is not among them, so short \
+phases flatter whoever buffers. Peak RSS is above the harness's own and counts a map's pages. The cache's size bounds neither the page \
+cache nor a map: engines over them have all of their data in memory where the machine has room. The time of an operation in a group is \
+its group's.";
+
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        let _ = text.write_char(digit);
+    }
+    text
+}
+
+fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;
