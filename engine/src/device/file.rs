@@ -155,7 +155,8 @@ impl FileDevice {
             asked: io,
             direct,
             #[cfg(all(target_os = "linux", not(miri)))]
-            ring: Ring::new().map(Mutex::new),
+            // Writes into the page cache do not wait, and the kernel would give each to a thread of its own.
+            ring: direct.then(Ring::new).flatten().map(Mutex::new),
         })
     }
 

@@ -7,21 +7,21 @@ use std::thread::JoinHandle;
 
 use treering_engine::device::{FileDevice, FileIo};
 use treering_engine::{
-    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, Store, SystemClock, TreeKind,
-    required_blocks,
+    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, PageStoreKind, Store, SystemClock,
+    TablePersist, TreeKind, required_blocks,
 };
 
 use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
 use crate::peers::data::{Key, Value};
 
-const SETTINGS: &str = "pages of 4 KiB in place, with a journal; O_DIRECT; the cache is frames and ring together; log of 512 MiB, a checkpoint every \
+const SETTINGS: &str = "pages of 4 KiB, copy-on-write, the page table persisted by checkpoints; O_DIRECT; the cache is frames and ring together; log of 512 MiB, a checkpoint every \
                         256 MiB, one pump thread";
 
 pub(super) const BF: Spec = Spec {
     name: "bf",
     backing: Backing::Direct,
     settings: SETTINGS,
-    relaxed: Some("logged; the log is flushed every 256 KiB"),
+    relaxed: Some("logged; the log is flushed every MiB"),
     grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
     groups: super::singly_if_relaxed,
     open: |open| Ours::open(open, bf(), FileIo::Direct),
@@ -69,7 +69,14 @@ impl Ours {
             tree,
             cache_bytes: open.cache_bytes,
             durability: Acknowledge::Deferred,
+            store: PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            },
             log_bytes: 512 << 20,
+            log_buffer_bytes: 1 << 20,
+            write_batch_pages: usize::try_from(open.cache_bytes >> 18)
+                .map_err(told)?
+                .clamp(8, 512),
             checkpoint_log_bytes: 256 << 20,
             ..Options::default()
         };
