@@ -33,8 +33,9 @@ use std::collections::BTreeSet;
 
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
-use crate::events::Event;
+use crate::events::{Event, Hook};
 use crate::mapping::{LeafAddress, PageError};
+use crate::mini::events::{Event as Told, LeafImage, MiniImage};
 use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
@@ -62,6 +63,8 @@ pub(crate) struct BfTree {
     /// Leaves that a merge has left nearly empty.
     sparse: Mutex<BTreeSet<PageId>>,
     counters: Counters,
+    /// Is told what happens to mini-pages.
+    pub(super) hook: Hook<Told>,
 }
 
 /// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
@@ -139,6 +142,7 @@ impl BfTree {
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
+            hook: Hook::default(),
         })
     }
 
@@ -153,14 +157,17 @@ impl BfTree {
         lock: impl Fn(&'a Ring, PageId) -> std::result::Result<G, PageError>,
     ) -> Result<(PageId, G)> {
         loop {
+            self.hook.tell(|| Told::Descends);
             let page = self.leaves.index.find(key);
             match lock(&self.ring, page) {
                 Ok(guard) if self.leaves.index.find(key) == page => return Ok((page, guard)),
                 Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
                 // Split or merged meanwhile; or so new that nobody has told the mapping table.
-                Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+                Ok(_) => self.hook.tell(|| Told::Restarted { page }),
+                Err(PageError::Unknown { .. }) => {}
                 Err(e) => return Err(unexpected(&e)),
             }
+            crate::sync::yield_now();
         }
     }
 
@@ -181,6 +188,14 @@ impl BfTree {
         }
     }
 
+    /// The same, as a listener is told of it.
+    fn leaf_image(&self, page: PageId) -> Option<LeafImage> {
+        match self.leaves.pager.read(page) {
+            Ok(Fix::Got(leaf)) => Some(LeafImage::of(&leaf.view())),
+            Ok(Fix::Gone) | Err(_) => None,
+        }
+    }
+
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         if self.leaves.check_record(key, b"").is_err() {
@@ -197,6 +212,10 @@ impl BfTree {
             if exists {
                 value.extend_from_slice(entry.value);
             }
+            self.hook.tell(|| Told::ReadMini {
+                page,
+                mini: image(guard.bytes(), guard.marks()),
+            });
             if guard.in_copy_on_access_region() {
                 self.copy_to_tail(guard);
             }
@@ -212,9 +231,12 @@ impl BfTree {
             }
             (found.is_some(), view.free_bytes(), view.lsn())
         };
+        self.hook.tell(|| Told::ReadLeaf { page });
         if self.wants_promotion() {
             let kind = if exists { Kind::Cache } else { Kind::Phantom };
             self.promote(guard, &Change { kind, key, value }, free, lsn);
+        } else {
+            self.hook.tell(|| Told::Declined { page });
         }
         Ok(exists)
     }
@@ -229,13 +251,15 @@ impl BfTree {
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
     /// page the next one will do it (CircularBuffer 5).
     fn promote(&self, guard: Shared<'_>, found: &Change<'_>, free: usize, lsn: Lsn) {
-        let Ok(guard) = guard.try_upgrade() else {
-            return;
-        };
         let page = guard.page();
+        let declined = || self.hook.tell(|| Told::Declined { page });
+        let guard = match guard.try_upgrade() {
+            Ok(guard) => guard,
+            Err(_shared) => return declined(),
+        };
         let needed = found.needs(&guard);
         if needed > self.largest {
-            return;
+            return declined();
         }
         match self.with_room(guard, needed, free, lsn) {
             Ok(mut guard) => {
@@ -243,6 +267,10 @@ impl BfTree {
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
                 note_put(guard.marks(), at);
                 Counters::add(&self.counters.promotions, 1);
+                self.hook.tell(|| Told::Promoted {
+                    page,
+                    mini: image(guard.bytes(), guard.marks()),
+                });
             }
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
@@ -268,8 +296,11 @@ impl BfTree {
         if guard.bytes().is_some_and(|block| block.len() >= needed) {
             return Ok(guard);
         }
-        let marks = marks_of(guard.marks());
-        let mut fresh = guard.allocate(needed).map_err(|none| none.give_back())?;
+        let (page, marks) = (guard.page(), marks_of(guard.marks()));
+        let mut fresh = guard.allocate(needed).map_err(|none| {
+            self.hook.tell(|| Told::Full { page });
+            none.give_back()
+        })?;
         let (old, new) = fresh.both();
         let old = old.map(MiniRef::new);
         let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
@@ -279,6 +310,10 @@ impl BfTree {
         }
         let guard = fresh.publish();
         set_marks(guard.marks(), marks);
+        self.hook.tell(|| Told::Grown {
+            page,
+            mini: image(guard.bytes(), guard.marks()),
+        });
         Ok(guard)
     }
 
@@ -316,10 +351,12 @@ impl BfTree {
         mut guard: Exclusive<'a>,
         keep: impl Fn(usize) -> bool,
     ) -> Option<Exclusive<'a>> {
+        let page = guard.page();
         let old = guard.bytes().map(MiniRef::new)?;
         if !(0..old.count()).any(&keep) {
             let leaf = address(Some(old.leaf_free()));
             guard.set_leaf(leaf);
+            self.hook.tell(|| Told::Kept { page, mini: None });
             return None;
         }
         let len = old.bytes_of(&keep);
@@ -330,7 +367,11 @@ impl BfTree {
         let (old, new) = fresh.both();
         let old = MiniRef::new(old.expect("it has one"));
         MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
-        drop(fresh.publish());
+        let guard = fresh.publish();
+        self.hook.tell(|| Told::Kept {
+            page,
+            mini: image(guard.bytes(), guard.marks()),
+        });
         None
     }
 
@@ -372,6 +413,7 @@ impl BfTree {
             && mini.find(change.key).is_some_and(|old| !old.kind.exists())
         {
             // Absent as of the mini-page's last change; that is what the caller may want durable.
+            self.hook.tell(|| Told::AbsentAlready { page });
             return Ok(Attempt::Done(mini.lsn()));
         }
         let (mut guard, growth) = match self.prepare(page, guard, change)? {
@@ -388,6 +430,10 @@ impl BfTree {
             .pager
             .volume
             .tell(|| Event::PageChanged { page, lsn });
+        self.hook.tell(|| Told::Written {
+            page,
+            mini: image(guard.bytes(), guard.marks()),
+        });
         if guard.in_copy_on_access_region() {
             // The change is made, whatever becomes of the move.
             drop(self.move_to_tail(guard));
@@ -459,6 +505,11 @@ impl BfTree {
             ..base
         }
     }
+}
+
+/// A page's mini-page, if it has one, as a listener is told of it.
+fn image(mini: Option<&[u8]>, marks: Option<&AtomicU32>) -> Option<MiniImage> {
+    Some(MiniImage::of(mini?, marks_of(marks)))
 }
 
 /// A record was used: readers say so together.

@@ -4,6 +4,7 @@ use super::BfTree;
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::MiniRef;
+use crate::mini::events::Event as Told;
 use crate::mutation;
 use crate::trees::rows::{self, Rows};
 
@@ -46,6 +47,7 @@ impl BfTree {
         for entry in newer.filter(|entry| entry.kind.exists()) {
             rows.push(&[entry.key], entry.value);
         }
+        self.hook.tell(|| Told::Scanned { page });
         Ok(view.upper_fence().map(<[u8]>::to_vec))
     }
 }
