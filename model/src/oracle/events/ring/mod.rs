@@ -31,26 +31,13 @@ pub mod episode;
 pub mod judge;
 
 pub use episode::{Episode, run_episode};
-pub use judge::{Heard, Judge, Refusal, Tally};
+pub use judge::{Heard, Judge, Refusal};
 
+use super::refused;
 use crate::oracle::random::Random;
 
 /// What came of some episodes.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// What was accepted.
-    pub tally: Tally,
-    /// The first refusal, with its episode.
-    pub refusal: Option<(Episode, Box<Refusal>)>,
-}
-
-impl Report {
-    /// Events accepted.
-    #[must_use]
-    pub fn accepted(&self) -> u64 {
-        self.tally.heard
-    }
-}
+pub type Report = refused::Report<Episode, Refusal>;
 
 /// Runs episodes of `clients` threads until so many events are accepted or one is refused.
 #[must_use]
@@ -59,9 +46,7 @@ pub fn run(clients: u8, seed: u64, events: u64) -> Report {
     let mut report = Report::default();
     while report.accepted() < events && report.refusal.is_none() {
         let episode = Episode::new(clients, seeds.word());
-        let (tally, refusal) = run_episode(&episode);
-        report.tally.add(&tally);
-        report.refusal = refusal.map(|refusal| (episode, refusal));
+        report.add(episode, run_episode(&episode));
     }
     report
 }

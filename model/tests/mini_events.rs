@@ -1,0 +1,28 @@
+//! What the engine's Bf-Tree does is what `MiniPage` allows.
+
+use treering_model::oracle::events::mini::{ALONE, Report, SELDOM, run};
+
+fn accepted(clients: u8, seed: u64, events: u64) -> Report {
+    let report = run(clients, seed, events);
+    if let Some((episode, refusal)) = &report.refusal {
+        panic!("{episode:?}: {refusal}");
+    }
+    println!("{clients} clients: {:?}", report.tally);
+    report
+}
+
+#[test]
+fn one_client_is_accepted_event_by_event() {
+    let report = accepted(1, 1, 60_000);
+    let never = report.tally.never(&ALONE);
+    assert!(never.is_empty(), "{never:?} were never taken");
+}
+
+#[test]
+fn threads_are_accepted_too() {
+    for clients in [2, 4, 8] {
+        let report = accepted(clients, 2, 30_000);
+        let never = report.tally.never(&[&ALONE[..], &SELDOM].concat());
+        assert!(never.is_empty(), "{never:?} were never taken");
+    }
+}
