@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display};
+use std::time::Instant;
+
+use super::Budget;
+use crate::oracle::random::Random;
+use crate::oracle::{Check, Finding};
 
 /// Something that the mirror does not do.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +23,20 @@ pub struct Refusal<Heard, Action> {
     pub state: String,
     /// What the client could have done.
     pub enabled: Vec<Action>,
+}
+
+impl<Heard: Debug, Action: Debug> Refusal<Heard, Action> {
+    /// The same in the words that all modes of the oracle share; `what` was run.
+    #[must_use]
+    pub fn in_words(&self, what: &str) -> Finding {
+        Finding {
+            check: Check::Conformance,
+            operation: None,
+            what: what.to_owned(),
+            expected: "an event that the mirror takes".to_owned(),
+            found: self.to_string(),
+        }
+    }
 }
 
 impl<Heard: Debug, Action: Debug> Display for Refusal<Heard, Action> {
@@ -98,12 +117,36 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         self.tally.heard
     }
 
-    /// Adds what came of an episode.
-    pub fn add(&mut self, episode: Episode, (tally, refusal): (Tally, Option<Box<Refusal>>)) {
-        self.episodes += 1;
-        self.tally.add(&tally);
-        self.refusal = refusal.map(|refusal| (episode, refusal));
+    /// Runs episodes until the budget is used up or something is refused. `one` is told which it is, from 0, and its seed.
+    pub(super) fn of(
+        seed: u64,
+        budget: Budget,
+        mut one: impl FnMut(u64, u64) -> (Episode, (Tally, Option<Box<Refusal>>)),
+    ) -> Self {
+        let began = Instant::now();
+        let mut seeds = Random::new(seed);
+        let mut report = Report::default();
+        loop {
+            let over = match budget {
+                Budget::Episodes(n) => report.episodes >= n,
+                Budget::Events(n) => report.accepted() >= n,
+                Budget::Time(limit) => began.elapsed() >= limit,
+            };
+            if over || report.refusal.is_some() {
+                return report;
+            }
+            let (episode, (tally, refusal)) = one(report.episodes, seeds.word());
+            report.episodes += 1;
+            report.tally.add(&tally);
+            report.refusal = refusal.map(|refusal| (episode, refusal));
+        }
     }
+}
+
+/// Clients of one episode after another, if they come in turns: half of the episodes follow from their seeds alone.
+pub(super) fn in_turns(episode: u64) -> u8 {
+    const CLIENTS: [u8; 6] = [1, 2, 1, 4, 1, 8];
+    CLIENTS[(episode % CLIENTS.len() as u64) as usize]
 }
 
 /// Nothing, or why the mirror does not do it.

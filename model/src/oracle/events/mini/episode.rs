@@ -36,8 +36,8 @@ pub struct Episode {
     pub copy_on_access: u8,
     /// Share of reads of leaves that are promoted.
     pub promotion: u8,
-    /// Whether pages are copied on write.
-    pub copy_on_write: bool,
+    /// Where the leaves are.
+    pub store: PageStoreKind,
     /// Of all choices.
     pub seed: u64,
 }
@@ -52,7 +52,13 @@ impl Episode {
             keys: 12 + rng.below(13) as u8,
             copy_on_access: [10, 50, 90][rng.below(3) as usize],
             promotion: [20, 50, 100][rng.below(3) as usize],
-            copy_on_write: rng.one_in(3),
+            store: if rng.one_in(3) {
+                PageStoreKind::CopyOnWrite {
+                    table: TablePersist::EachFlush,
+                }
+            } else {
+                PageStoreKind::InPlace
+            },
             seed: rng.word(),
         }
     }
@@ -64,13 +70,7 @@ impl Episode {
                 copy_on_access_percent: self.copy_on_access,
                 promotion_percent: self.promotion,
             }),
-            store: if self.copy_on_write {
-                PageStoreKind::CopyOnWrite {
-                    table: TablePersist::EachFlush,
-                }
-            } else {
-                PageStoreKind::InPlace
-            },
+            store: self.store,
             page_size: PAGE,
             // A ring of two pages: four mini-pages of the largest size.
             cache_bytes: (MIN_CACHE_PAGES + 2) * PAGE as u64,

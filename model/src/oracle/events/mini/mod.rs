@@ -49,14 +49,15 @@ mod scale;
 pub use episode::{Episode, run_episode};
 pub use judge::{Heard, Judge, Refusal};
 
-use super::refused;
-use crate::oracle::random::Random;
+use treering_engine::PageStoreKind;
+
+use super::{Budget, refused};
 
 /// What came of some episodes.
 pub type Report = refused::Report<Episode, Refusal>;
 
 /// Actions of the spec that one client alone takes.
-pub const ALONE: [&str; 26] = [
+pub const ALONE: [&str; 27] = [
     "CallGet",
     "CallPut",
     "CallDelete",
@@ -83,19 +84,29 @@ pub const ALONE: [&str; 26] = [
     "MoveRecords",
     "RemoveSeparator",
     "EvictMini",
+    "CopyToTail",
 ];
 
-/// Those that one client alone may have to be lucky for, or that take two.
-pub const SELDOM: [&str; 2] = ["CopyToTail", "Restart"];
+/// Those that take two.
+pub const TOGETHER: [&str; 1] = ["Restart"];
 
 /// Runs episodes of `clients` threads until so many events are accepted or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
-    let mut seeds = Random::new(seed);
-    let mut report = Report::default();
-    while report.accepted() < events && report.refusal.is_none() {
-        let episode = Episode::new(clients, seeds.word());
-        report.add(episode, run_episode(&episode));
-    }
-    report
+    Report::of(seed, Budget::Events(events), |_, seed| {
+        let episode = Episode::new(clients, seed);
+        (episode, run_episode(&episode))
+    })
+}
+
+/// Runs episodes of one, two, four or eight threads, with leaves in this store, until the budget is used up or an event is refused.
+#[must_use]
+pub fn run_mixed(store: PageStoreKind, seed: u64, budget: Budget) -> Report {
+    Report::of(seed, budget, |n, seed| {
+        let episode = Episode {
+            store,
+            ..Episode::new(refused::in_turns(n), seed)
+        };
+        (episode, run_episode(&episode))
+    })
 }

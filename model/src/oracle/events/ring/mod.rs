@@ -33,20 +33,53 @@ pub mod judge;
 pub use episode::{Episode, run_episode};
 pub use judge::{Heard, Judge, Refusal};
 
-use super::refused;
-use crate::oracle::random::Random;
+use super::{Budget, refused};
 
 /// What came of some episodes.
 pub type Report = refused::Report<Episode, Refusal>;
 
+/// Actions of the spec that one client alone takes.
+pub const ALONE: [&str; 24] = [
+    "Allocate",
+    "Call",
+    "Claim",
+    "Copy",
+    "CopyToTail",
+    "Create",
+    "Deallocate",
+    "FindPage",
+    "Finish",
+    "Full",
+    "Grow",
+    "LockPage",
+    "LockVictim",
+    "Pad",
+    "PopFreeList",
+    "Publish",
+    "Read",
+    "Return",
+    "Reuse",
+    "Skip",
+    "Unlist",
+    "Unmap",
+    "Write",
+    "WriteLeaf",
+];
+
 /// Runs episodes of `clients` threads until so many events are accepted or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
-    let mut seeds = Random::new(seed);
-    let mut report = Report::default();
-    while report.accepted() < events && report.refusal.is_none() {
-        let episode = Episode::new(clients, seeds.word());
-        report.add(episode, run_episode(&episode));
-    }
-    report
+    Report::of(seed, Budget::Events(events), |_, seed| {
+        let episode = Episode::new(clients, seed);
+        (episode, run_episode(&episode))
+    })
+}
+
+/// Runs episodes of one, two, four or eight threads until the budget is used up or an event is refused.
+#[must_use]
+pub fn run_mixed(seed: u64, budget: Budget) -> Report {
+    Report::of(seed, budget, |n, seed| {
+        let episode = Episode::new(refused::in_turns(n), seed);
+        (episode, run_episode(&episode))
+    })
 }
