@@ -1,6 +1,6 @@
 //! What the engine's Bf-Tree does is what `MiniPage` allows.
 
-use treering_model::oracle::events::mini::{ALONE, Report, TOGETHER, run};
+use treering_model::oracle::events::mini::{ALONE, Episode, Report, TOGETHER, run, run_episode};
 
 fn accepted(clients: u8, seed: u64, events: u64) -> Report {
     let report = run(clients, seed, events);
@@ -25,4 +25,19 @@ fn threads_are_accepted_too() {
         let never = report.tally.never(&[&ALONE[..], &TOGETHER].concat());
         assert!(never.is_empty(), "{never:?} were never taken");
     }
+}
+
+#[test]
+fn merges_splits_joins_evictions_and_promotions_happen_within_a_few_hundred_calls() {
+    let episodes = 0..20;
+    let complete = episodes.filter(|seed| {
+        let (tally, refusal) = run_episode(&Episode::new(1, *seed));
+        assert!(refusal.is_none(), "seed {seed}: {}", refusal.unwrap());
+        tally.never(&ALONE).is_empty()
+    });
+    let complete = complete.count();
+    assert!(
+        complete >= 10,
+        "{complete} of 20 episodes take every action"
+    );
 }

@@ -11,12 +11,12 @@
 //! | [`Grown`](Event::Grown) | `LockPage` of a write, `Upgrade` of a get; `Grow` | the same |
 //! | [`Full`](Event::Full) | `Decline` of a get; a write has not happened | the same, just before it is given back |
 //! | [`Written`](Event::Written) | `LockPage`, if it has not grown; `WriteRecord` | the same |
-//! | [`AbsentAlready`](Event::AbsentAlready) | `WriteRecord` of a tombstone, merged at once | the same |
+//! | [`AbsentAlready`](Event::AbsentAlready) | `LockPage`; then none, for nothing changes | under the page's lock, held alone |
 //! | [`Scanned`](Event::Scanned) | `LockPage`, `ScanPage` | under the page's lock |
-//! | [`Merged`](Event::Merged) | `EvictMini`; with what follows, `CopyToTail` or a part of a join | under the page's lock, held alone |
+//! | [`Merged`](Event::Merged) | `EvictMini` for an eviction; else what follows says: `CopyToTail`, a part of a join, or none, and all stays | under the page's lock, held alone |
 //! | [`Kept`](Event::Kept) | `CopyToTail` | the same |
 //! | [`Dropped`](Event::Dropped) | `EvictMini` | the same |
-//! | [`Split`](Event::Split) | `LockPage`, `LockInner`, `AllocateRight`, `ShortenLeft`, `InsertSeparator` | the same, before anybody can lock the right-hand page |
+//! | [`Split`](Event::Split) | `EvictMini`, if there is a mini-page; `LockPage`, `LockInner`, `AllocateRight`, `ShortenLeft`, `InsertSeparator` | the same, before anybody can lock the right-hand page |
 //! | [`Joined`](Event::Joined) | `LockLeft`, `LockRight`, `LockInnerToJoin`, `MoveRecords`, `RemoveSeparator` | under the locks of both |
 //!
 //! Each event but `Descends` is told under a lock that orders it among those that it could race with, so the order of telling is an order in
@@ -197,8 +197,8 @@ pub enum Event {
         page: PageId,
         /// The new one.
         right: PageId,
-        /// The mini-page of the left one.
-        mini: Option<MiniImage>,
+        /// The mini-pages of both.
+        minis: [Option<MiniImage>; 2],
         /// Both leaves; `None`: one of them could not be read.
         leaves: Option<[LeafImage; 2]>,
     },

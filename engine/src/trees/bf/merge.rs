@@ -152,7 +152,7 @@ impl BfTree {
         self.hook.tell(|| Told::Split {
             page,
             right,
-            mini: image(guard.bytes(), guard.marks()),
+            minis: [image(guard.bytes(), guard.marks()), None],
             leaves: (self.leaf_image(page))
                 .zip(self.leaf_image(right))
                 .map(<[_; 2]>::from),

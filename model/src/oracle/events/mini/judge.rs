@@ -202,9 +202,9 @@ impl Judge {
             Event::Split {
                 page,
                 right,
-                mini,
+                minis,
                 leaves,
-            } => self.splits(c, (*page, *right), mini.as_ref(), leaves.as_ref()),
+            } => self.splits(c, [*page, *right], minis, leaves.as_ref()),
             Event::Joined { page, right, leaf } => self.joins(*page, *right, leaf.as_ref()),
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! Episodes ([`episode`]) let clients, a thread each, get, put, delete and scan a few keys of a real [`treering_engine::Store`] of kind `bf`: leaves of nine
 //! records, mini-pages of one, two or four, a ring of 8 KiB. The tree's events and what clients ask and hear are recorded in one order and
-//! replayed on the mirror ([`judge`], [`pages`]): the source that is equal to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and without the
+//! replayed on the mirror ([`judge`], `pages`): the source that is equal to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and without the
 //! model's bounds on who calls what. The first event for which the mirror has no step, or another outcome, is refused, and told with the state
 //! before it. Events carry mini-pages and leaves, which are compared with the mirror's record by record. All invariants are looked at after every event.
 //!
 //! # What stands for what
 //!
 //! The engine's own events: see the table in [`treering_engine::mini::events`]. `CallGet` .. `CallScan` and `Return` are heard from the clients. Records are of one
-//! length, so that a page of so many bytes has room for so many of them ([`scale`]).
+//! length, so that a page of so many bytes has room for so many of them (`scale`).
 //!
 //! The spec's inner node is one for all, with one version, and its change sends everybody back who is on the way; the engine's descent looks at the nodes on
 //! its path, and at the whole path again once it has the page. So where the engine arrives the spec's client may first have to `Restart`. `Restarted`, where the
@@ -43,7 +43,7 @@
 
 pub mod episode;
 pub mod judge;
-pub mod pages;
+mod pages;
 mod scale;
 
 pub use episode::{Episode, run_episode};

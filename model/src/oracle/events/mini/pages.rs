@@ -37,7 +37,7 @@ impl Judge {
             told.collect::<Vec<_>>(),
             mirror.collect::<Vec<_>>(),
         )?;
-        if !page_is_free(&cleaned) {
+        if !cleaned.is_free() {
             return Err("somebody has the page".into());
         }
         match cause {
@@ -66,12 +66,18 @@ impl Judge {
         let records = scale::rows(self.page(p));
         self.detour(Action::EvictMini(p))?;
         for (key, _, _, used) in records {
-            self.read_for_nobody(key)?;
-            if used {
-                self.read_for_nobody(key)?;
-            }
+            self.reads_again(key, used)?;
         }
         self.tally.took("(MergeInPlace)");
+        Ok(())
+    }
+
+    /// A record that was evicted is in the mini-page again, and used or not.
+    fn reads_again(&mut self, key: u8, used: bool) -> Accepted {
+        self.read_for_nobody(key)?;
+        if used {
+            self.read_for_nobody(key)?;
+        }
         Ok(())
     }
 
@@ -119,15 +125,15 @@ impl Judge {
         self.take(Action::EvictMini(p))
     }
 
-    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean and goes, in the engine.
+    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean; what stays of it is told.
     ///
     /// In the spec a leaf is split when a merge finds it full. So on the way here somebody reads so much of it that the mini-page is full, which the writer
-    /// makes a mirror (`MergeToMirror`), finds full, too, and evicts (`EvictMirror`): the leaf is full.
+    /// makes a mirror (`MergeToMirror`), finds full, too, and evicts (`EvictMirror`): the leaf is full. What stays in the mini-pages is read again.
     pub(super) fn splits(
         &mut self,
         c: u8,
-        (page, right): (PageId, PageId),
-        mini: Option<&MiniImage>,
+        [page, right]: [PageId; 2],
+        minis: &[Option<MiniImage>; 2],
         leaves: Option<&[LeafImage; 2]>,
     ) -> Accepted {
         self.settle(page)?;
@@ -157,9 +163,15 @@ impl Judge {
         }
         self.take(Action::ShortenLeft(c))?;
         self.take(Action::InsertSeparator(c))?;
-        self.same_mini(page, mini, |row| row)?;
         self.same_leaf(page, Some(left_told))?;
-        self.same_leaf(right, Some(right_told))
+        self.same_leaf(right, Some(right_told))?;
+        for (id, mini) in [page, right].into_iter().zip(minis) {
+            for (key, _, _, used) in self.scale.told(mini.as_ref())? {
+                self.reads_again(key, used)?;
+            }
+            self.same_mini(id, mini.as_ref(), |row| row)?;
+        }
+        Ok(())
     }
 
     /// Whoever deleted has answered already when it joins leaves, and may be anybody.
@@ -191,8 +203,4 @@ impl Judge {
 
 fn is_dirty(page: &Page) -> bool {
     page.mini.rec.iter().any(|record| record.is_dirty())
-}
-
-fn page_is_free(page: &Page) -> bool {
-    page.is_free()
 }
