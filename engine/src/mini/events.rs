@@ -25,6 +25,8 @@
 //! Events carry what the pages hold behind them, so that a listener need not guess. Without one the cost is one branch on a field that is never
 //! written.
 
+use std::fmt;
+
 pub use super::Kind;
 use super::{Marks, MiniRef};
 use crate::node::PageRef;
@@ -46,7 +48,7 @@ pub enum Cause {
 }
 
 /// A record of a mini-page.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct MiniRecord {
     /// Which of Table 1.
     pub kind: Kind,
@@ -84,7 +86,7 @@ impl MiniImage {
 }
 
 /// A leaf.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct LeafImage {
     /// The first key that may lie here.
     pub lower: Vec<u8>,
@@ -102,6 +104,40 @@ impl LeafImage {
             upper: view.upper_fence().map(<[u8]>::to_vec),
             records: (0..view.count()).map(record).collect(),
         }
+    }
+}
+
+/// Bytes to be read by people: text where it is text, and not much of it.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 16;
+    match bytes.get(..MOST) {
+        Some(first) => format!("{}.. ({} bytes)", first.escape_ascii(), bytes.len()),
+        None => bytes.escape_ascii().to_string(),
+    }
+}
+
+impl fmt::Debug for MiniRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = if self.used { ", used" } else { "" };
+        let (key, value) = (shown(&self.key), shown(&self.value));
+        write!(f, "{:?} {key} = {value}{used}", self.kind)
+    }
+}
+
+impl fmt::Debug for LeafImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upper = self.upper.as_deref().map(shown);
+        let records = self.records.iter();
+        f.debug_struct("LeafImage")
+            .field("lower", &shown(&self.lower))
+            .field("upper", &upper)
+            .field(
+                "records",
+                &records
+                    .map(|(key, value)| (shown(key), shown(value)))
+                    .collect::<Vec<_>>(),
+            )
+            .finish()
     }
 }
 

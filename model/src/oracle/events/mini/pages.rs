@@ -4,8 +4,8 @@ use treering_engine::PageId;
 use treering_engine::mini::events::{Cause, LeafImage, MiniImage};
 
 use super::judge::{Judge, without_bits};
-use super::scale::{self, SIZES};
-use crate::mirror::wide::mini_page::records::{ABSENT, Page};
+use super::scale::{self, LEAF_CAPACITY, SIZES};
+use crate::mirror::wide::mini_page::records::Page;
 use crate::mirror::wide::mini_page::{Action, Bug, Call};
 use crate::oracle::events::refused::{Accepted, same};
 
@@ -144,10 +144,12 @@ impl Judge {
         if self.page(p).mini.size > 0 {
             self.take(Action::EvictMini(p))?;
         }
-        let records = (1..).zip(self.page(p).leaf).filter(|(_, c)| *c != ABSENT);
+        let (_, _, records) = scale::leaf(self.page(p));
+        if records.len() < usize::from(LEAF_CAPACITY) {
+            return Err(format!("the leaf has room: it holds {}", records.len()));
+        }
         let most = SIZES[SIZES.len() - 1].into();
-        let full: Vec<u8> = records.map(|(key, _)| key).take(most).collect();
-        for key in full {
+        for (key, _) in records.into_iter().take(most) {
             self.read_for_nobody(key)?;
         }
         self.arrives(c, page)?;
