@@ -12,16 +12,26 @@ pub(crate) type Set = u8;
 pub(crate) type Pages = u8;
 /// A record: kind and reference bit in the low four bits, then the value.
 pub(crate) type Packed = u8;
-/// A row of a scan: key in the low bits, then the value.
+/// A row of a scan: key in the low half, value in the high one.
 pub(crate) type Row = u8;
 
 /// Keys, and so pages.
 pub(crate) const KEYS: usize = 4;
 pub(crate) const CLIENTS: usize = 3;
-/// Bits of a row's key.
-pub(crate) const ROW_KEY: u32 = 4;
 /// The result of a read that has not happened yet: more than any value.
 pub(crate) const PENDING: u8 = 0xf;
+
+/// No row.
+pub(crate) const NO_ROW: Row = 0;
+
+pub(super) fn row(key: u8, value: u8) -> Row {
+    key | value << 4
+}
+
+/// Key and value.
+pub(super) fn parts(row: Row) -> (u8, u8) {
+    (row & 0xf, row >> 4)
+}
 
 pub(super) fn hash_rows(rows: &[Row; 2 * KEYS], hasher: &mut impl Hasher) {
     hasher.write_u64(u64::from_le_bytes(*rows));

@@ -23,7 +23,7 @@ use stateright::{Model, Property};
 
 use self::invariants::Invariant;
 use self::records::{ABSENT, Content, Image, Page, Sizes};
-use self::room::{CLIENTS, KEYS, ROW_KEY, Row, Set};
+use self::room::{CLIENTS, KEYS, Row, Set};
 use super::mini_page_room as room;
 use super::{Mirror, listed};
 use crate::{Config, ConfigError, Value};
@@ -65,31 +65,29 @@ pub enum Bug {
     PublishedLatePromotion,
 }
 
-/// What a scan has returned: key in the low half of a row, value in the high one.
+/// What a scan has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    // invariant: 0 from `len` on, so that equal rows are equal bytes.
+    // invariant: no rows from `len` on, so that equal rows are equal arrays.
     rows: [Row; ROWS],
     len: u8,
 }
 
 impl Rows {
     const NONE: Self = Self {
-        rows: [0; ROWS],
+        rows: [room::NO_ROW; ROWS],
         len: 0,
     };
 
     fn push(&mut self, key: u8, value: Content) -> Option<()> {
-        *self.rows.get_mut(usize::from(self.len))? = Row::from(key) | Row::from(value) << ROW_KEY;
+        *self.rows.get_mut(usize::from(self.len))? = room::row(key, value);
         self.len += 1;
         Some(())
     }
 
     fn iter(&self) -> impl Iterator<Item = (u8, Content)> {
         let rows = &self.rows[..usize::from(self.len)];
-        let key = |row| (row & ((1 << ROW_KEY) - 1)) as u8;
-        rows.iter()
-            .map(move |row| (key(*row), (row >> ROW_KEY) as Content))
+        rows.iter().copied().map(room::parts)
     }
 }
 
