@@ -38,7 +38,11 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
             "bf-mini-page-outlives-split",
             1,
             // It has what is the right-hand page's; or it knows only what the leaf had free before.
-            &[("Split", "the mini-page"), ("Split", "the leaf has room")],
+            &[
+                ("Split", "the mini-page"),
+                ("Split", "the leaf has room"),
+                ("Split", "a mirror"),
+            ],
         ),
         (
             "bf-leaf-merge-forgets-mini-page",

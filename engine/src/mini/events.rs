@@ -15,6 +15,7 @@
 //! | [`Scanned`](Event::Scanned) | `LockPage`, `ScanPage` | under the page's lock |
 //! | [`Merged`](Event::Merged) | `EvictMini` for an eviction; else what follows says: `CopyToTail`, a part of a join, or none, and all stays | under the page's lock, held alone |
 //! | [`Kept`](Event::Kept) | `CopyToTail` | the same |
+//! | [`Mirrored`](Event::Mirrored) | `GrowToMirror`, `MergeToMirror`, but for their merge | the same |
 //! | [`Dropped`](Event::Dropped) | `EvictMini` | the same |
 //! | [`Split`](Event::Split) | `EvictMini`, if there is a mini-page; `LockPage`, `LockInner`, `AllocateRight`, `ShortenLeft`, `InsertSeparator` | the same, before anybody can lock the right-hand page |
 //! | [`Joined`](Event::Joined) | `LockLeft`, `LockRight`, `LockInnerToJoin`, `MoveRecords`, `RemoveSeparator` | under the locks of both |
@@ -65,22 +66,25 @@ pub struct MiniRecord {
 pub struct MiniImage {
     /// Room for records, their metas and the header.
     pub bytes: usize,
+    /// Whether it is a mirror of its leaf.
+    pub whole: bool,
     /// In the order of keys.
     pub records: Vec<MiniRecord>,
 }
 
 impl MiniImage {
     pub(crate) fn of(bytes: &[u8], marks: Marks) -> MiniImage {
-        let entries = MiniRef::new(bytes).entries().enumerate();
+        let mini = MiniRef::new(bytes);
         let record = |(index, entry): (usize, super::Entry<'_>)| MiniRecord {
             kind: entry.kind,
             key: entry.key.to_vec(),
             value: entry.value.to_vec(),
-            used: marks.is_hot(index),
+            used: marks.is_hot(index, mini.is_whole()),
         };
         MiniImage {
             bytes: bytes.len(),
-            records: entries.map(record).collect(),
+            whole: mini.is_whole(),
+            records: mini.entries().enumerate().map(record).collect(),
         }
     }
 }
@@ -220,6 +224,13 @@ pub enum Event {
         /// The page.
         page: PageId,
         /// Its mini-page; `None`: nothing was used.
+        mini: Option<MiniImage>,
+    },
+    /// A mini-page has become a mirror: all that its leaf has is in it, dirty records as they were.
+    Mirrored {
+        /// The page.
+        page: PageId,
+        /// Its mini-page.
         mini: Option<MiniImage>,
     },
     /// A mini-page, merged before, is given up.

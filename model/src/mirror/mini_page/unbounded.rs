@@ -1,7 +1,7 @@
 //! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
 
 use super::invariants::INVARIANTS;
-use super::records::{ABSENT, Page, Sizes};
+use super::records::{ABSENT, Kind, Page, Record, Sizes};
 use super::room::{CLIENTS, KEYS, PENDING};
 use super::{Action, Bug, Call, Client, MiniPage, Rows, State, Step};
 use crate::Value;
@@ -158,6 +158,48 @@ impl MiniPage {
     pub fn untouched(&self, before: &State, after: &State, page: u8) -> State {
         let mut next = *after;
         next.page_mut(page).mini = before.page(page).mini;
+        next
+    }
+
+    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not.
+    #[must_use]
+    pub fn mirrored(&self, state: &State, page: u8) -> State {
+        let mut next = *state;
+        let page = next.page_mut(page);
+        for (record, content) in page.mini.rec.iter_mut().zip(page.leaf) {
+            if record.is_some() && record.kind() != Kind::Phantom {
+                continue;
+            }
+            *record = match content {
+                ABSENT => Record::NONE,
+                value => Record::cached(value, false),
+            };
+        }
+        (page.mini.mirror, page.mini.size) = (true, self.capacity);
+        next
+    }
+
+    /// No step of the spec: a mirror is merged, and stays one.
+    #[must_use]
+    pub fn merged_mirror(&self, state: &State, page: u8) -> State {
+        let mut next = *state;
+        let page = next.page_mut(page);
+        page.leaf = page.merged(self.bug);
+        page.mini.rec = page.mini.rec.map(Record::cleaned);
+        next
+    }
+
+    /// No step of the spec: the reference bits of a mini-page are these.
+    #[must_use]
+    pub fn with_bits(&self, state: &State, page: u8, used: impl Fn(u8) -> bool) -> State {
+        let mut next = *state;
+        for (key, record) in (1..).zip(&mut next.page_mut(page).mini.rec) {
+            *record = if used(key) {
+                record.touched()
+            } else {
+                record.cooled()
+            };
+        }
         next
     }
 

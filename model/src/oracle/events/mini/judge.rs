@@ -149,6 +149,11 @@ impl Judge {
             Event::Descends => self.descends(c),
             Event::Restarted { page } => {
                 self.settle(*page)?;
+                if self.mirror.is_valid(&self.state, c) {
+                    // The change is not told of yet.
+                    self.tally.took("(EarlyRestart)");
+                    return Ok(());
+                }
                 self.take(Action::Restart(c))
             }
             Event::ReadMini { page, mini } => {
@@ -165,11 +170,17 @@ impl Judge {
                 self.upgrades(c, *page)?;
                 self.take(Action::Promote(c))?;
                 self.is_used(c)?;
+                self.adopt_bits(*page, mini.as_ref())?;
                 self.same_mini(*page, mini.as_ref(), |row| row)
             }
             Event::Grown { page, mini } => {
                 self.upgrades(c, *page)?;
-                self.take(Action::Grow(c))?;
+                let p = self.number(*page)?;
+                // A mirror has room for a leaf, in the spec.
+                if !self.page(p).mini.mirror {
+                    self.take(Action::Grow(c))?;
+                }
+                self.adopt_bits(*page, mini.as_ref())?;
                 self.same_mini(*page, mini.as_ref(), |row| row)
             }
             Event::Full { page } => match self.step(c) {
@@ -181,6 +192,7 @@ impl Judge {
                 self.upgrades(c, *page)?;
                 self.take(Action::WriteRecord(c))?;
                 self.is_used(c)?;
+                self.adopt_bits(*page, mini.as_ref())?;
                 self.same_mini(*page, mini.as_ref(), |row| row)
             }
             Event::AbsentAlready { page } => {
@@ -198,6 +210,7 @@ impl Judge {
                 leaf,
             } => self.merges(*page, *cause, mini, leaf.as_ref()),
             Event::Kept { page, mini } => self.keeps(*page, mini.as_ref()),
+            Event::Mirrored { page, mini } => self.mirrors(*page, mini.as_ref()),
             Event::Dropped { page } => self.drops(*page),
             Event::Split {
                 page,
@@ -257,7 +270,16 @@ impl Judge {
 
     fn declines(&mut self, c: u8, page: PageId) -> Accepted {
         let at = self.mirror.client(&self.state, c).at();
-        same("the page", self.number(page)?, at)?;
+        let p = self.number(page)?;
+        same("the page", p, at)?;
+        if let Call::Get { key, .. } = *self.call(c)
+            && self.page(p).mini.mirror
+        {
+            // It has made the mirror, and used its record.
+            let rec = self.page(p).mini.rec;
+            let used = |k: u8| k == key || rec[usize::from(k) - 1].hot();
+            self.state = self.mirror.with_bits(&self.state, p, used);
+        }
         self.take(Action::Decline(c))
     }
 
@@ -334,6 +356,11 @@ impl Judge {
             engine.collect::<Vec<_>>(),
             mirror.collect(),
         )?;
+        let whole = told.is_some_and(|mini| mini.whole);
+        same("a mirror", whole, self.page(p).mini.mirror)?;
+        if whole {
+            return Ok(());
+        }
         same("its size", Scale::size(told)?, self.page(p).mini.size)
     }
 

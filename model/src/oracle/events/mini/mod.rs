@@ -33,11 +33,17 @@
 //!
 //! - `(ScanLeavesBits)`: the spec's scan sets the reference bits of what it reads, the engine's does not. They decide what stays in memory, nothing
 //!   else.
+//! - `(Mirrored)`: a mini-page becomes a mirror of its leaf under its page's lock, of which the spec's mirror has room for a whole leaf and the engine's
+//!   for so many bytes (`Grown` is no step then); the spec merges it at once (`GrowToMirror`, `MergeToMirror`), the engine may leave that for later.
+//! - `(MergedMirror)`: a mirror is merged and stays one; in the spec it is evicted (`EvictMirror`).
+//! - `(MirrorKept)`: a mirror that a scan has used is copied to the tail as a whole. Reference bits of a mirror belong to places, not to
+//!   records: they are taken over from the engine.
+//! - `(EarlyRestart)`: a client begins again for a change of the inner nodes that is told of just afterwards.
 //! - `(AbsentAlready)`: the spec's delete writes a tombstone over a phantom or tombstone, the engine's leaves it.
 //!
 //! # What the engine never does
 //!
-//! - `MergeToMirror`, `EvictMirror`, `GrowToMirror`: no event tells of a mirror; a tree that makes one would be refused.
+//! - `MergeToMirror`, `EvictMirror`, `GrowToMirror`, as they are: see above.
 //! - `FindLeafFull`: no merge finds its leaf full, for what it brings was admitted before.
 //! - `GiveUpJoin`: whether two leaves are joined is decided when both are locked, so there is nothing to give up.
 

@@ -63,6 +63,11 @@ impl Judge {
         if !is_dirty(self.page(p)) {
             return Ok(());
         }
+        if self.page(p).mini.mirror {
+            self.state = self.mirror.merged_mirror(&self.state, p);
+            self.tally.took("(MergedMirror)");
+            return Ok(());
+        }
         let records = scale::rows(self.page(p));
         self.detour(Action::EvictMini(p))?;
         for (key, _, _, used) in records {
@@ -106,15 +111,49 @@ impl Judge {
         let p = self.number(page)?;
         let merged = self.merged.remove(&p);
         let must = self.page(p).must_merge(Bug::None);
-        if must && !merged {
+        let as_a_whole = self.page(p).mini.mirror && mini.is_some_and(|mini| mini.whole);
+        if must && !merged && !as_a_whole {
             return Err("a cold record is dirty, and goes".into());
         }
         if merged && !must {
             // Room was needed, and all that is dirty is hot.
             self.merge_in_place(p)?;
         }
-        self.take(Action::CopyToTail(p))?;
+        if as_a_whole {
+            // Used as a whole.
+            if merged && must {
+                self.merge_in_place(p)?;
+            }
+            self.state = self.mirror.with_bits(&self.state, p, |_| true);
+            self.tally.took("(MirrorKept)");
+        }
+        if self.page(p).mini.used() > 0 {
+            self.take(Action::CopyToTail(p))?;
+        }
         self.same_mini(page, mini, |row| row)
+    }
+
+    /// The spec merges what it makes a mirror; the engine may leave that for later. Whoever scans or gets does it, or a writer.
+    pub(super) fn mirrors(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        if self.merged.remove(&p) {
+            self.state = self.mirror.merged_mirror(&self.state, p);
+        }
+        self.state = self.mirror.mirrored(&self.state, p);
+        self.tally.took("(Mirrored)");
+        self.adopt_bits(page, mini)?;
+        self.same_mini(page, mini, |row| row)
+    }
+
+    /// In a mirror the engine's reference bits belong to places.
+    pub(super) fn adopt_bits(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        if mini.is_some_and(|mini| mini.whole) {
+            let used = self.scale.told(mini)?;
+            let is_used = |key| used.iter().any(|(k, _, _, used)| *k == key && *used);
+            self.state = self.mirror.with_bits(&self.state, p, is_used);
+        }
+        Ok(())
     }
 
     pub(super) fn drops(&mut self, page: PageId) -> Accepted {
@@ -170,6 +209,11 @@ impl Judge {
         for (id, mini) in [page, right].into_iter().zip(minis) {
             for (key, _, _, used) in self.scale.told(mini.as_ref())? {
                 self.reads_again(key, used)?;
+            }
+            if mini.as_ref().is_some_and(|mini| mini.whole) {
+                let p = self.number(id)?;
+                self.state = self.mirror.mirrored(&self.state, p);
+                self.adopt_bits(id, mini.as_ref())?;
             }
             self.same_mini(id, mini.as_ref(), |row| row)?;
         }
