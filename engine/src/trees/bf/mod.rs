@@ -404,7 +404,7 @@ impl BfTree {
     ) -> Option<Exclusive<'a>> {
         let old = guard.bytes().map(MiniRef::new)?;
         // The mirror of an empty leaf is worth something, too.
-        if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
+        if !((0..old.count()).any(&keep) || old.count() == 0 && old.is_whole()) {
             let leaf = address(Some(old.leaf_free()));
             let page = guard.page();
             guard.set_leaf(leaf);

@@ -107,7 +107,7 @@ impl Recorder {
 
 impl Observer<Event> for Recorder {
     fn event(&self, event: Event) {
-        self.hear(Heard::Tree(event));
+        self.hear(Heard::Tree(Box::new(event)));
     }
 }
 

@@ -33,7 +33,7 @@ pub enum Heard {
     /// Its call failed.
     Failed(String),
     /// The tree did something.
-    Tree(Event),
+    Tree(Box<Event>),
 }
 
 impl Heard {
