@@ -79,6 +79,45 @@ fn a_program_is_replayed_and_what_never_happened_is_status_4() {
 }
 
 #[test]
+fn events_of_a_bf_tree_are_judged_by_the_mirrors_of_mini_pages_and_ring() {
+    let folder = tempfile::tempdir().unwrap();
+    let judge = |runs: &str| {
+        let args = [
+            "--mode",
+            "events",
+            "--engine",
+            "bf:cow",
+            "--runs",
+            runs,
+            "--json",
+            "events.json",
+        ];
+        let output = oracle(folder.path(), &args);
+        let json = std::fs::read_to_string(folder.path().join("events.json")).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        (output, document["runs"][0].clone())
+    };
+    let (output, run) = judge("60");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(run["verdict"], "holds");
+    let counts = run["counts"].as_array().unwrap();
+    for what in [
+        "mini-pages: Promote",
+        "mini-pages: RemoveSeparator",
+        "ring: Claim",
+    ] {
+        let count = counts.iter().find(|count| count["what"] == what).unwrap();
+        assert!(count["n"].as_u64().unwrap() > 0, "{what}");
+        assert!(text(&output.stdout).contains(what), "{what}");
+    }
+    // One episode, of one client: nobody is ever in its way.
+    let (output, run) = judge("1");
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
+    assert_eq!(run["verdict"], "not-exercised");
+    assert!(text(&output.stderr).contains("mini-pages: Restart"));
+}
+
+#[test]
 fn bad_programs_and_names_are_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let head = "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n";

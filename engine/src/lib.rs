@@ -7,7 +7,7 @@ pub mod device;
 pub mod events;
 pub mod index;
 pub mod mapping;
-mod mini;
+pub mod mini;
 pub mod node;
 pub mod ring;
 pub mod sync;

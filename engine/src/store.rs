@@ -13,6 +13,7 @@ use crate::events::{Event, Observer};
 use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
+use crate::mini;
 use crate::mutation;
 use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
@@ -224,6 +225,11 @@ impl Store {
             recovery,
             last_log_flush,
         }
+    }
+
+    /// Has what a `bf` tree does with its mini-pages told to `observer` from now on, see [`mini::events`]; other trees have none.
+    pub fn observe_mini_pages(&mut self, observer: Arc<dyn Observer<mini::events::Event>>) {
+        self.tree.observe_mini_pages(observer);
     }
 
     /// What opening had to do.

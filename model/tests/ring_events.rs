@@ -1,6 +1,6 @@
 //! What the engine's ring does is what `CircularBuffer` allows.
 
-use treering_model::oracle::events::ring::{Report, run};
+use treering_model::oracle::events::ring::{ALONE, Report, run};
 
 /// Together more than a million events.
 fn accepted(clients: u8, seed: u64, events: u64) -> Report {
@@ -11,34 +11,6 @@ fn accepted(clients: u8, seed: u64, events: u64) -> Report {
     println!("{clients} clients: {:?}", report.tally);
     report
 }
-
-/// Steps that one client alone can take.
-const ALONE: [&str; 24] = [
-    "Allocate",
-    "Call",
-    "Claim",
-    "Copy",
-    "CopyToTail",
-    "Create",
-    "Deallocate",
-    "FindPage",
-    "Finish",
-    "Full",
-    "Grow",
-    "LockPage",
-    "LockVictim",
-    "Pad",
-    "PopFreeList",
-    "Publish",
-    "Read",
-    "Return",
-    "Reuse",
-    "Skip",
-    "Unlist",
-    "Unmap",
-    "Write",
-    "WriteLeaf",
-];
 
 #[test]
 fn one_client_is_accepted_event_by_event() {

@@ -29,7 +29,7 @@ pub(super) struct Row {
     /// Judged for linearizability.
     pub(super) histories: u64,
     /// More of what happened.
-    pub(super) counts: Vec<(&'static str, u64)>,
+    pub(super) counts: Vec<(String, u64)>,
     /// The history that no order explains, and its seed.
     pub(super) history: Option<(u64, History)>,
     /// What was to be exercised and never was.

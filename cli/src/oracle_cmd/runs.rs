@@ -2,10 +2,11 @@
 
 use std::sync::Mutex;
 
+use treering_engine::{PageStoreKind, TablePersist};
 use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
-use treering_model::oracle::events::{self, Budget, Cast, Variant};
+use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
 
 use super::report::Row;
@@ -57,8 +58,8 @@ impl Mode {
             (Mode::Concurrent, _) if engine.name().ends_with("-16k") => Err(
                 "its large pages hardly ever split or merge; the same code with small pages is judged",
             ),
-            (Mode::Events, _) if variant(engine).is_none() => {
-                Err("only btree:in-place and btree:cow say what they do as the spec has it")
+            (Mode::Events, _) if variant(engine).is_none() && bf_store(engine).is_none() => {
+                Err("only btree:in-place, btree:cow and bf say what they do as a spec has it")
             }
             _ => Ok(()),
         }
@@ -70,6 +71,17 @@ fn variant(engine: &dyn Engine) -> Option<Variant> {
     Variant::ALL
         .into_iter()
         .find(|variant| variant.name() == name)
+}
+
+/// Where a `bf` tree has its leaves.
+fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
+    let table = match engine.name().as_str() {
+        "bf:in-place" => return Some(PageStoreKind::InPlace),
+        "bf:cow" => TablePersist::EachFlush,
+        "bf:cow-lazy" => TablePersist::Checkpoint,
+        _ => return None,
+    };
+    Some(PageStoreKind::CopyOnWrite { table })
 }
 
 /// What a tiny store must have gone through; engines that count nothing are not asked.
@@ -170,8 +182,11 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
             row.recoveries = outcome.done.judged;
             row.points = outcome.done.points;
             row.counts = vec![
-                ("points with all states tried", outcome.done.exhausted),
-                ("points with a sample tried", outcome.done.sampled),
+                (
+                    "points with all states tried".into(),
+                    outcome.done.exhausted,
+                ),
+                ("points with a sample tried".into(), outcome.done.sampled),
             ];
         }
         Mode::Concurrent => concurrently(engine, plan, &mut row),
@@ -217,7 +232,7 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
         checkpoints: report.checkpoints,
         ..Tally::default()
     };
-    row.counts = vec![("calls that overlapped another", report.overlapping)];
+    row.counts = vec![("calls that overlapped another".into(), report.overlapping)];
     let Some(wrong) = report.wrong else {
         return;
     };
@@ -239,13 +254,18 @@ fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Fi
 const WITH_THREADS: u64 = 8;
 
 fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
-    let Some(variant) = variant(engine) else {
-        return;
-    };
     let began = std::time::Instant::now();
     let budget = match plan.budget {
         Some(budget) if plan.runs == u64::MAX => Budget::Time(budget),
         _ => Budget::Episodes(plan.runs),
+    };
+    if let Some(store) = bf_store(engine) {
+        by_events_of_bf(store, plan.seed, budget, row);
+        row.elapsed = began.elapsed();
+        return;
+    }
+    let Some(variant) = variant(engine) else {
+        return;
     };
     let report = match events::run(variant, Cast::Mixed(WITH_THREADS), plan.seed, budget) {
         Ok(report) => report,
@@ -261,12 +281,52 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
         .map(str::to_owned)
         .collect();
     row.counts = vec![
-        ("events accepted", report.accepted()),
-        ("steps of the mirror", report.tally.taken.values().sum()),
-        ("actions of the spec taken", report.tally.taken.len() as u64),
+        ("events accepted".into(), report.accepted()),
+        (
+            "steps of the mirror".into(),
+            report.tally.taken.values().sum(),
+        ),
+        (
+            "actions of the spec taken".into(),
+            report.tally.taken.len() as u64,
+        ),
     ];
     row.finding = report.refusal.map(|(seed, refusal)| {
         let what = format!("the episode of seed {seed}");
         refusal.in_words(&what)
     });
+}
+
+/// As many episodes of mini-pages, over leaves in this store, as of the ring alone.
+fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
+    let budget = match budget {
+        Budget::Time(all) => Budget::Time(all / 2),
+        other => other,
+    };
+    let report = mini::run_mixed(store, seed, budget);
+    let actions = [&mini::ALONE[..], &mini::TOGETHER].concat();
+    note_tally(row, "mini-pages", &report.tally, &actions);
+    row.runs = report.episodes;
+    row.finding = report
+        .refusal
+        .map(|(episode, refusal)| refusal.in_words(&format!("mini-pages, {episode:?}")));
+    if row.finding.is_some() {
+        return;
+    }
+    let report = ring::run_mixed(seed, budget);
+    note_tally(row, "ring", &report.tally, &ring::ALONE);
+    row.runs += report.episodes;
+    row.finding = report
+        .refusal
+        .map(|(episode, refusal)| refusal.in_words(&format!("the ring, {episode:?}")));
+}
+
+/// What a part has done, and what of its actions it has not.
+fn note_tally(row: &mut Row, part: &str, tally: &refused::Tally, actions: &[&str]) {
+    let said = |label: &str| format!("{part}: {label}");
+    row.tally.operations += tally.heard;
+    row.counts.push((said("events accepted"), tally.heard));
+    let taken = tally.taken.iter();
+    row.counts.extend(taken.map(|(label, n)| (said(label), *n)));
+    row.never.extend(tally.never(actions).into_iter().map(said));
 }

@@ -15,7 +15,7 @@
 //! leaf, and what is not here does not exist. *Skip*: so many first bytes are the same in all keys; the two look-ahead bytes are those behind them, for
 //! the keys of one leaf have much in common.
 //!
-//! The marks are the ring's, for readers set them: a reference bit a record, see [`Marks`]. With 16-byte keys and values the smallest block, 64
+//! The marks are the ring's, for readers set them: a reference bit a record, see `Marks`. With 16-byte keys and values the smallest block, 64
 //! bytes, holds one record. Integers are in the machine's own order: mini-pages
 //! never leave memory. The two look-ahead bytes order records like their keys where they differ and say nothing where they are equal
 //! (`test`, `teste`: BUGS S1), as they are zero-padded.
@@ -32,8 +32,10 @@
 //! # Redo needs no history, here neither
 //! Redo repeats logged changes one by one on an image of the leaf, so every change has to fit the leaf at the time at which it is
 //! logged, though the leaf is not looked at. Therefore a mini-page knows how many bytes its leaf has free, and an upper bound of what its dirty
-//! records will take of them ([`MiniRef::room`]): what does not fit in between is not admitted, and the tree merges, or splits, first. The paper
+//! records will take of them (`MiniRef::room`): what does not fit in between is not admitted, and the tree merges, or splits, first. The paper
 //! leaves the split to the merge (§5.5), which page-wise redo cannot repeat.
+
+pub mod events;
 
 use std::cmp::Ordering;
 
@@ -63,8 +65,8 @@ const LEAF_SLOT: usize = 10;
 pub(crate) const MAX_KEY: usize = (1 << 14) - 1;
 
 /// Table 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
     /// Written here, not yet in the leaf.
     Insert,
     /// As it is in the leaf.
@@ -211,6 +213,10 @@ pub(crate) struct MiniRef<'a>(&'a [u8]);
 impl<'a> MiniRef<'a> {
     pub(crate) fn new(block: &'a [u8]) -> Self {
         MiniRef(block)
+    }
+
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.0
     }
 
     #[inline]

@@ -5,8 +5,11 @@ pub(crate) mod btree;
 mod rows;
 
 use crate::error::Result;
+use crate::events::{Hook, Observer};
 use crate::kv::Visitor;
+use crate::mini;
 use crate::stats::Stats;
+use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 
@@ -45,6 +48,13 @@ impl Tree {
         match self {
             Tree::BTree(tree) => tree.try_put(key, value),
             Tree::Bf(tree) => tree.try_put(key, value),
+        }
+    }
+
+    /// Has what happens to mini-pages told to `observer`, if there are any.
+    pub(crate) fn observe_mini_pages(&mut self, observer: Arc<dyn Observer<mini::events::Event>>) {
+        if let Tree::Bf(tree) = self {
+            tree.hook = Hook::new(Some(observer));
         }
     }
 

@@ -7,6 +7,10 @@ pub mod circular_buffer;
 mod circular_buffer_room;
 pub mod durable_map;
 pub mod mini_page;
+mod mini_page_room;
+#[cfg(test)]
+#[path = "mini_page/tests.rs"]
+mod mini_page_tests;
 pub mod wal_recovery;
 mod wal_recovery_room;
 pub mod wide;

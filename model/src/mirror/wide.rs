@@ -2,8 +2,8 @@
 //!
 //! A bounded mirror keeps its states small, for a checker copies and hashes millions of them, and that is why its numbers are bytes and
 //! its arrays short. What an engine does in an episode needs more of everything, but not another protocol: so there is one source,
-//! `wal_recovery/` or `circular_buffer/`, whose bounded form is compared with TLC state by state and edge by edge, and the judge of the
-//! engine's events is that very source with other sizes (`wal_recovery_room`, `circular_buffer_room`).
+//! `wal_recovery/`, `circular_buffer/` or `mini_page/`, whose bounded form is compared with TLC state by state and edge by edge, and the judge of the
+//! engine's events is that very source with other sizes (`wal_recovery_room`, `circular_buffer_room`, `mini_page_room`).
 
 use super::{Mirror, listed};
 
@@ -11,6 +11,10 @@ use super::{Mirror, listed};
 #[path = "circular_buffer/mod.rs"]
 pub mod circular_buffer;
 mod circular_buffer_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "mini_page/mod.rs"]
+pub mod mini_page;
+mod mini_page_room;
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "wal_recovery/mod.rs"]
 pub mod wal_recovery;

@@ -13,14 +13,16 @@
 
 use super::counters::Counters;
 use super::mirror::give_part;
-use super::{
+use super::page::{
     SPARE_ROOM, address, keep, lock, marks_of, note_put, note_use, ring_sizes, unexpected,
     with_room,
 };
 use crate::error::{Error, Result};
+use crate::events::Hook;
 use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::mapping::PageError;
+use crate::mini::events::Event as Told;
 use crate::mini::{self, Kind, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::{self, Limits, common_prefix};
@@ -49,6 +51,8 @@ pub struct CacheOnly {
     /// Where the next sweep begins.
     cursor: Mutex<Vec<u8>>,
     counters: Counters,
+    /// Nobody listens: there is no protocol with leaves.
+    hook: Hook<Told>,
 }
 
 impl CacheOnly {
@@ -82,11 +86,15 @@ impl CacheOnly {
             writes: AtomicU64::new(0),
             cursor: Mutex::new(Vec::new()),
             counters: Counters::default(),
+            hook: Hook::new(None),
         })
     }
 
     fn lock_exclusive(&self, key: &[u8]) -> Result<Exclusive<'_>> {
-        lock(&self.index, key, |page| self.ring.exclusive(page)).map(|(_, guard)| guard)
+        lock(&self.index, &self.hook, key, |page| {
+            self.ring.exclusive(page)
+        })
+        .map(|(_, guard)| guard)
     }
 
     fn make_room(&self, full: &AllocateError) {
@@ -105,7 +113,7 @@ impl CacheOnly {
     /// Moves a mini-page to the tail, without the records that were not used since it was there last.
     fn move_to_tail(&self, guard: Exclusive<'_>) {
         let marks = marks_of(guard.marks());
-        if keep(guard, |index| marks.is_hot(index, false)).is_none() {
+        if keep(guard, &self.hook, |index| marks.is_hot(index, false)).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
     }
@@ -127,7 +135,7 @@ impl CacheOnly {
                 self.split(guard)?;
                 continue;
             }
-            match with_room(guard, needed, 0, Lsn(0)) {
+            match with_room(guard, &self.hook, needed, 0, Lsn(0)) {
                 Ok(mut guard) => {
                     let block = guard.bytes_mut().expect("a block was made");
                     let at = MiniMut::new(block).put(kind, key, value);
@@ -226,7 +234,7 @@ impl CacheOnly {
 impl Kv for CacheOnly {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let (_, guard) = lock(&self.index, key, |page| self.ring.shared(page))?;
+        let (_, guard) = lock(&self.index, &self.hook, key, |page| self.ring.shared(page))?;
         let found = guard.bytes().map(MiniRef::new).and_then(|mini| {
             let index = mini.search(key).ok()?;
             let entry = mini.entry(index);
@@ -255,7 +263,7 @@ impl Kv for CacheOnly {
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, rows| {
-            let (_, guard) = lock(&self.index, at, |page| self.ring.shared(page))?;
+            let (_, guard) = lock(&self.index, &self.hook, at, |page| self.ring.shared(page))?;
             let upper = self.index.fence_after(at);
             // The range may have grown to the right meanwhile; what it has from there on comes with the next.
             self.copy_rows(guard, at, upper.as_deref(), rows);

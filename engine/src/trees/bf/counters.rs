@@ -1,18 +1,9 @@
 //! What a Bf-Tree counts.
 
+pub(super) use crate::mini::events::Cause;
 use crate::ring::{ClassStats, Ring};
 use crate::stats::{BATCH_BINS, BfStats, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass};
 use crate::sync::atomic::{AtomicU64, Ordering};
-
-/// Why a mini-page is merged, in the order of [`MergeCauses`].
-#[derive(Clone, Copy)]
-pub(super) enum Cause {
-    Eviction,
-    CopyOnAccess,
-    Room,
-    Checkpoint,
-    LeafMerge,
-}
 
 /// See [`BfStats`], which says what each of them means.
 #[derive(Default)]
@@ -36,7 +27,7 @@ impl Counters {
         counter.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// A merge of so many records, at least one.
+    /// A merge of so many records, at least one. The causes are in the order of [`MergeCauses`].
     pub(super) fn merged(&self, cause: Cause, records: u64) {
         Counters::add(&self.merges[cause as usize], 1);
         Counters::add(&self.merged_records, records);

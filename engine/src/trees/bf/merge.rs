@@ -4,11 +4,13 @@
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
 
 use super::counters::Cause;
-use super::{BfTree, Change, address, keep, marks_of, unexpected};
+use super::page::{address, keep, marks_of, unexpected};
+use super::{BfTree, Change};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
-use crate::mini::{MiniMut, MiniRef};
+use crate::mini::events::{Event as Told, LeafImage, MiniImage};
+use crate::mini::{Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
@@ -32,11 +34,21 @@ impl BfTree {
         mini: &mut MiniMut<'_>,
         cause: Cause,
     ) -> Result<LeafAddress> {
+        let told = |mini: &MiniMut<'_>, leaf| Told::Merged {
+            page,
+            cause,
+            mini: MiniImage::of(mini.view().bytes(), Marks::default()),
+            leaf,
+        };
         if mini.view().is_dirty() {
             self.leaves.pager.check_poison()?;
             let mut leaf = self.write_leaf(page)?;
             let records = self.merge_into(page, mini, &mut leaf)?;
             self.counters.merged(cause, records);
+            self.hook
+                .tell(|| told(mini, Some(LeafImage::of(&leaf.view()))));
+        } else {
+            self.hook.tell(|| told(mini, None));
         }
         Ok(address(Some(mini.view().leaf_free())))
     }
@@ -116,10 +128,15 @@ impl BfTree {
         let whole = mini.is_some_and(MiniRef::is_whole);
         let hot = |index| marks.is_hot(index, whole);
         let small = mini.is_some_and(|mini| mini.bytes_of(hot) <= self.largest / 2);
-        let left = if small { keep(guard, hot) } else { Some(guard) };
+        let left = if small {
+            keep(guard, &self.hook, hot)
+        } else {
+            Some(guard)
+        };
         // Or the caller, who begins anew, would find it as large as it was.
         if let Some(mut guard) = left {
             guard.set_leaf(leaf);
+            self.hook.tell(|| Told::Dropped { page });
         }
         Ok(Attempt::Again)
     }
@@ -220,6 +237,11 @@ impl BfTree {
             return Ok(false);
         }
         left.set_leaf(address(None));
+        self.hook.tell(|| Told::Joined {
+            page: left_id,
+            right: right_id,
+            leaf: self.leaf_image(left_id),
+        });
         right.free_page();
         // Or of a row of empty leaves every other one would stay.
         if self.read_leaf(left_id)?.view().is_three_quarters_free() {

@@ -11,10 +11,12 @@
 //!
 //! Cost: O(records of the leaf), and no I/O beside that which has read the leaf.
 
+use super::BfTree;
 use super::counters::Counters;
-use super::{BfTree, address, marks_of, set_marks};
+use super::page::{address, image, marks_of, set_marks};
 use crate::cache::ReadGuard;
 use crate::error::Result;
+use crate::mini::events::Event as Told;
 use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::PageRef;
@@ -101,6 +103,10 @@ impl BfTree {
         let guard = fresh.publish();
         set_marks(guard.marks(), Marks(hot));
         Counters::add(&self.counters.mirrors, 1);
+        self.hook.tell(|| Told::Mirrored {
+            page: guard.page(),
+            mini: image(guard.bytes(), guard.marks()),
+        });
         Ok(guard)
     }
 
@@ -120,6 +126,7 @@ impl BfTree {
     /// A leaf was split, and `right`, which nobody has seen yet, is the new one: each gets its part of the mini-page, which is clean.
     pub(super) fn divide_mini(&self, mut left: Exclusive<'_>, right: Exclusive<'_>) -> Result<()> {
         if mutation::on("bf-mini-page-outlives-split") {
+            self.tell_split(&left, &right);
             return Ok(());
         }
         let old = left.bytes().map(<[u8]>::to_vec);
@@ -134,9 +141,22 @@ impl BfTree {
         let at = old.map_or(0, |old| {
             old.search(&separator).unwrap_or_else(|place| place)
         });
-        drop(give_part(old, left, left_free, |index| index < at));
-        drop(give_part(old, right, right_free, |index| index >= at));
+        let left = give_part(old, left, left_free, |index| index < at);
+        let right = give_part(old, right, right_free, |index| index >= at);
+        self.tell_split(&left, &right);
         Ok(())
+    }
+
+    fn tell_split(&self, left: &Exclusive<'_>, right: &Exclusive<'_>) {
+        let (page, other) = (left.page(), right.page());
+        self.hook.tell(|| Told::Split {
+            page,
+            right: other,
+            minis: [left, right].map(|guard| image(guard.bytes(), guard.marks())),
+            leaves: (self.leaf_image(page))
+                .zip(self.leaf_image(other))
+                .map(<[_; 2]>::from),
+        });
     }
 }
 

@@ -29,32 +29,30 @@ pub(crate) mod cache_only;
 mod counters;
 mod merge;
 mod mirror;
+mod page;
 mod scan;
 
 use std::collections::BTreeSet;
 
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
-use crate::events::Event;
-use crate::index::Index;
-use crate::mapping::{LeafAddress, PageError};
+use crate::events::{Event, Hook};
+use crate::mini::events::{Event as Told, LeafImage};
 use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
-use crate::ring::{AllocateError, Exclusive, MARK_BYTES, NoBlock, Ring, RingOptions, Shared};
+use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 use counters::{Cause, Counters};
-
-/// Room that is made beyond what is needed, so that the next ones who allocate need not.
-const SPARE_ROOM: u64 = 4096;
-
-/// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
-const LEAST_MIRRORS: usize = 4;
+use page::{
+    SPARE_ROOM, address, free_at, image, keep, lock, marks_of, note_put, note_use, ring_sizes,
+    unexpected, with_room,
+};
 
 /// See the module's story.
 pub(crate) struct BfTree {
@@ -70,16 +68,8 @@ pub(crate) struct BfTree {
     /// Leaves that a merge has left nearly empty.
     sparse: Mutex<BTreeSet<PageId>>,
     counters: Counters,
-}
-
-/// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
-fn address(free: Option<usize>) -> LeafAddress {
-    let value = free.map_or(0, |bytes| bytes as u64 + 1);
-    LeafAddress::new(value).expect("a page has fewer bytes than an address has values")
-}
-
-fn free_at(address: LeafAddress) -> Option<usize> {
-    address.get().checked_sub(1).map(|bytes| bytes as usize)
+    /// Is told what happens to mini-pages.
+    pub(super) hook: Hook<Told>,
 }
 
 /// What a change to a leaf will take of it.
@@ -155,6 +145,7 @@ impl BfTree {
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
+            hook: Hook::default(),
         })
     }
 
@@ -163,11 +154,15 @@ impl BfTree {
     }
 
     fn lock_shared(&self, key: &[u8]) -> Result<(PageId, Shared<'_>)> {
-        lock(&self.leaves.index, key, |page| self.ring.shared(page))
+        lock(&self.leaves.index, &self.hook, key, |page| {
+            self.ring.shared(page)
+        })
     }
 
     fn lock_exclusive(&self, key: &[u8]) -> Result<(PageId, Exclusive<'_>)> {
-        lock(&self.leaves.index, key, |page| self.ring.exclusive(page))
+        lock(&self.leaves.index, &self.hook, key, |page| {
+            self.ring.exclusive(page)
+        })
     }
 
     /// The leaf of a page that the caller has locked.
@@ -176,6 +171,14 @@ impl BfTree {
         match self.leaves.pager.read(page)? {
             Fix::Got(leaf) => Ok(leaf),
             Fix::Gone => Err(Error::MissingPage { page }),
+        }
+    }
+
+    /// The same, as a listener is told of it.
+    fn leaf_image(&self, page: PageId) -> Option<LeafImage> {
+        match self.leaves.pager.read(page) {
+            Ok(Fix::Got(leaf)) => Some(LeafImage::of(&leaf.view())),
+            Ok(Fix::Gone) | Err(_) => None,
         }
     }
 
@@ -204,6 +207,10 @@ impl BfTree {
                     }
                 };
                 Counters::add(&self.counters.hits[kind as usize], 1);
+                self.hook.tell(|| Told::ReadMini {
+                    page,
+                    mini: image(guard.bytes(), guard.marks()),
+                });
                 if guard.in_copy_on_access_region() {
                     self.copy_to_tail(guard);
                 }
@@ -217,9 +224,12 @@ impl BfTree {
             value.extend_from_slice(bytes);
         }
         let exists = found.is_some();
+        self.hook.tell(|| Told::ReadLeaf { page });
         if self.wants_promotion() {
             let kind = if exists { Kind::Cache } else { Kind::Phantom };
             self.promote(guard, &Change { kind, key, value }, leaf);
+        } else {
+            self.hook.tell(|| Told::Declined { page });
         }
         Ok(exists)
     }
@@ -234,10 +244,11 @@ impl BfTree {
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
     /// page the next one will do it (CircularBuffer 5).
     fn promote(&self, guard: Shared<'_>, found: &Change<'_>, leaf: ReadGuard<'_>) {
-        let Ok(guard) = guard.try_upgrade() else {
-            return;
-        };
         let page = guard.page();
+        let guard = match guard.try_upgrade() {
+            Ok(guard) => guard,
+            Err(_shared) => return self.hook.tell(|| Told::Declined { page }),
+        };
         let needed = found.needs(&guard);
         let made = if self.is_too_large(&guard, needed) {
             self.widen(guard, &leaf.view(), 0).map(|guard| {
@@ -245,13 +256,18 @@ impl BfTree {
                 if let Ok(index) = mini.search(found.key) {
                     note_use(guard.marks(), mini.mark(index));
                 }
+                self.hook.tell(|| Told::Declined { page });
             })
         } else {
             let (free, lsn) = (leaf.view().free_bytes(), leaf.view().lsn());
-            with_room(guard, needed, free, lsn).map(|mut guard| {
+            with_room(guard, &self.hook, needed, free, lsn).map(|mut guard| {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
                 note_put(&guard, at);
+                self.hook.tell(|| Told::Promoted {
+                    page,
+                    mini: image(guard.bytes(), guard.marks()),
+                });
             })
         };
         match made {
@@ -259,6 +275,7 @@ impl BfTree {
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
             Err(none) => {
+                self.hook.tell(|| Told::Full { page });
                 let full = none.give_back();
                 drop(leaf);
                 drop(self.make_room(&full));
@@ -307,7 +324,7 @@ impl BfTree {
         if (0..view.count()).any(|index| !stays(index) && view.is_dirty_at(index)) {
             self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
-        if keep(guard, stays).is_none() {
+        if keep(guard, &self.hook, stays).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
         Ok(())
@@ -351,6 +368,7 @@ impl BfTree {
             && mini.find(change.key).is_some_and(|old| !old.kind.exists())
         {
             // Absent as of the mini-page's last change; that is what the caller may want durable.
+            self.hook.tell(|| Told::AbsentAlready { page });
             return Ok(Attempt::Done(mini.lsn()));
         }
         let (mut guard, growth) = match self.prepare(page, guard, change)? {
@@ -367,6 +385,10 @@ impl BfTree {
             .pager
             .volume
             .tell(|| Event::PageChanged { page, lsn });
+        self.hook.tell(|| Told::Written {
+            page,
+            mini: image(guard.bytes(), guard.marks()),
+        });
         if guard.in_copy_on_access_region() {
             // The change is made, whatever becomes of the move.
             drop(self.move_to_tail(guard));
@@ -419,9 +441,10 @@ impl BfTree {
         if self.is_too_large(&guard, needed) {
             return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
-        match with_room(guard, needed, room, lsn) {
+        match with_room(guard, &self.hook, needed, room, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
             Err(none) => {
+                self.hook.tell(|| Told::Full { page });
                 self.make_room(&none.give_back())?;
                 Ok(Ready::Not(Attempt::Again))
             }
@@ -444,124 +467,5 @@ impl BfTree {
             bf: Some(self.counters.stats(&self.ring)),
             ..base
         }
-    }
-}
-
-/// Size classes: doubling up to half a page, and two for mirrors, if the ring is large enough to have some.
-fn ring_sizes(page_size: usize, capacity: usize) -> Vec<usize> {
-    let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
-    let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
-    if capacity >= LEAST_MIRRORS * page_size {
-        sizes.extend([page_size / 4 * 3, page_size]);
-    }
-    sizes
-}
-
-/// Locks the page of `key`.
-fn lock<G>(
-    index: &Index,
-    key: &[u8],
-    lock: impl Fn(PageId) -> std::result::Result<G, PageError>,
-) -> Result<(PageId, G)> {
-    loop {
-        let located = index.locate(key);
-        let page = located.page;
-        match lock(page) {
-            Ok(guard) if index.is_current(key, &located) => return Ok((page, guard)),
-            Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
-            // Split or merged meanwhile; or so new that nobody has told the mapping table.
-            Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
-            Err(e) => return Err(unexpected(&e)),
-        }
-    }
-}
-
-/// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
-fn with_room<'a>(
-    guard: Exclusive<'a>,
-    needed: usize,
-    free: usize,
-    lsn: Lsn,
-) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
-    if guard.bytes().is_some_and(|block| block.len() >= needed) {
-        return Ok(guard);
-    }
-    let marks = marks_of(guard.marks());
-    let mut fresh = guard.allocate(needed)?;
-    let (old, new) = fresh.both();
-    let old = old.map(MiniRef::new);
-    let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
-    match old {
-        Some(old) => mini.copy_from(old, |_| true),
-        None => mini.set_lsn(lsn),
-    }
-    let guard = fresh.publish();
-    set_marks(guard.marks(), marks);
-    Ok(guard)
-}
-
-/// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
-/// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
-/// the page comes back.
-fn keep<'a>(mut guard: Exclusive<'a>, keep: impl Fn(usize) -> bool) -> Option<Exclusive<'a>> {
-    let old = guard.bytes().map(MiniRef::new)?;
-    // The mirror of an empty leaf is worth something, too.
-    if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
-        let leaf = address(Some(old.leaf_free()));
-        guard.set_leaf(leaf);
-        return None;
-    }
-    let len = old.bytes_of(&keep);
-    let mut fresh = match guard.allocate(len) {
-        Ok(fresh) => fresh,
-        Err(none) => return Some(none.page),
-    };
-    let (old, new) = fresh.both();
-    let old = MiniRef::new(old.expect("it has one"));
-    MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
-    drop(fresh.publish());
-    None
-}
-
-/// Something was used that has this mark: readers say so together.
-#[inline]
-fn note_use(marks: Option<&AtomicU32>, bit: u32) {
-    // A bit that is set already is not written again, to spare the cache line.
-    if let Some(marks) = marks
-        && marks.load(Ordering::Relaxed) & bit == 0
-    {
-        marks.fetch_or(bit, Ordering::Relaxed);
-    }
-}
-
-/// A record was put; `Err` if it is new.
-fn note_put(guard: &Exclusive<'_>, at: std::result::Result<usize, usize>) {
-    let Some(mini) = guard.bytes().map(MiniRef::new) else {
-        return;
-    };
-    match at {
-        // Of a mirror, where several share a mark, they stay with their places.
-        Err(index) if !mini.is_whole() => {
-            set_marks(guard.marks(), marks_of(guard.marks()).insert(index));
-        }
-        Ok(index) | Err(index) => note_use(guard.marks(), mini.mark(index)),
-    }
-}
-
-fn marks_of(marks: Option<&AtomicU32>) -> Marks {
-    Marks(marks.map_or(0, |marks| marks.load(Ordering::Relaxed)))
-}
-
-fn set_marks(marks: Option<&AtomicU32>, to: Marks) {
-    if let Some(marks) = marks {
-        marks.store(to.0, Ordering::Relaxed);
-    }
-}
-
-/// Index and mapping table do not agree: an error of ours, or damage that passed all checks.
-fn unexpected(e: &PageError) -> Error {
-    Error::Foreign {
-        engine: "bf",
-        why: e.to_string(),
     }
 }

@@ -1,12 +1,14 @@
 //! Scans: leaf and mini-page merged, leaf by leaf, without recursion (Bf-Tree §5.3; BUGS R4). Where the mini-page is a mirror the leaf is
 //! not looked at.
 
+use super::BfTree;
 use super::counters::Counters;
 use super::mirror::both;
-use super::{BfTree, note_use, unexpected};
+use super::page::{note_use, unexpected};
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mapping::PageError;
+use crate::mini::events::Event as Told;
 use crate::mini::{Marks, MiniRef};
 use crate::ring::Shared;
 use crate::trees::rows::{self, Rows};
@@ -69,6 +71,7 @@ impl BfTree {
             }
             note_use(guard.marks(), Marks::SCANNED);
             Counters::add(&self.counters.mirror_scans, 1);
+            self.hook.tell(|| Told::Scanned { page });
             if guard.in_copy_on_access_region() {
                 self.copy_to_tail(guard);
             }
@@ -78,6 +81,7 @@ impl BfTree {
         both(&leaf.view(), mini, from, |kind, key, value| {
             copy(kind.exists(), key, value);
         });
+        self.hook.tell(|| Told::Scanned { page });
         if self.wants_promotion() {
             self.promote_all(guard, leaf);
         }

@@ -1,6 +1,7 @@
 //! What holds: the invariants of `MiniPage.tla`, by the same names.
 
 use super::records::{ABSENT, Kind, Page};
+use super::room::{CLIENTS, Pages, Set};
 use super::{Bug, Call, MiniPage, NOBODY, State, Step};
 
 /// An invariant.
@@ -30,10 +31,10 @@ impl MiniPage {
     }
 
     /// The pages of `Actual`, a bit each from the lowest.
-    fn actual(&self, s: &State) -> u8 {
+    fn actual(&self, s: &State) -> Pages {
         let mut used = 0;
         for (i, page) in self.pages(s).iter().enumerate() {
-            used |= u8::from(page.high != 0) << i;
+            used |= Pages::from(page.high != 0) << i;
         }
         for client in &s.client {
             if matches!(client.step, Step::Divided | Step::Joined) {
@@ -44,7 +45,7 @@ impl MiniPage {
     }
 
     /// The page of `Actual` that has the key, if it is one.
-    fn home<'a>(&self, s: &'a State, actual: u8, key: u8) -> Option<&'a Page> {
+    fn home<'a>(&self, s: &'a State, actual: Pages, key: u8) -> Option<&'a Page> {
         let pages = self.pages(s).iter().enumerate();
         let mut covering = pages
             .filter_map(|(i, page)| (actual >> i & 1 == 1 && page.covers(key)).then_some(page));
@@ -153,7 +154,7 @@ impl MiniPage {
     }
 
     /// `WaitsFor`, a bit each.
-    fn waits_for(&self, s: &State, c: u8) -> u8 {
+    fn waits_for(&self, s: &State, c: u8) -> Set {
         let bit = |client: u8| if client == NOBODY { 0 } else { 1 << client };
         let step = s.client(c).step;
         let (for_inner, for_right) = match self.bug {
@@ -171,12 +172,12 @@ impl MiniPage {
     }
 
     fn deadlock_inv(&self, s: &State) -> bool {
-        let mut waits = [0; super::CLIENTS];
+        let mut waits = [0; CLIENTS];
         for c in self.all_clients() {
             waits[usize::from(c)] = self.waits_for(s, c);
         }
         // A set of clients that each wait for another of the set is a circle.
-        (1u8..1 << self.clients.len()).all(|set| {
+        (1..(1 as Set) << self.clients.len()).all(|set| {
             let mut members = self.all_clients().filter(|c| set >> c & 1 == 1);
             members.any(|c| waits[usize::from(c)] & set == 0)
         })

@@ -4,6 +4,7 @@
 //! - `steps`: the actions of `MiniTree` and `MiniPage`, in their order.
 //! - `invariants`: what holds.
 //! - `values`: configurations, and states as TLA+ values.
+//! - `unbounded`: the mirror as the judge of an engine's events.
 //! - this file: the state, which steps may be worth a try.
 //!
 //! Keys and page ids are numbered from 1 as in the spec, clients from 0.
@@ -12,23 +13,22 @@ mod invariants;
 
 pub mod records;
 mod steps;
-#[cfg(test)]
-mod tests;
 mod tree;
-mod values;
+pub mod unbounded;
+pub(in crate::mirror) mod values;
 
 use std::hash::{Hash, Hasher};
 
 use stateright::{Model, Property};
 
 use self::invariants::Invariant;
-use self::records::{ABSENT, Content, Image, KEYS, Page, Sizes};
-use super::Mirror;
+use self::records::{ABSENT, Content, Image, Page, Sizes};
+use self::room::{CLIENTS, KEYS, Row, Set};
+use super::mini_page_room as room;
+use super::{Mirror, listed};
 use crate::{Config, ConfigError, Value};
 
-/// Room in a state; a configuration that needs more is refused.
 const PAGES: usize = KEYS;
-const CLIENTS: usize = 3;
 /// A scan returns each key once; a scan with a bug, one page twice.
 const ROWS: usize = 2 * KEYS;
 
@@ -65,29 +65,29 @@ pub enum Bug {
     PublishedLatePromotion,
 }
 
-/// What a scan has returned: key in the low half of a byte, value in the high one.
+/// What a scan has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    // invariant: 0 from `len` on, so that equal rows are equal bytes.
-    rows: [u8; ROWS],
+    // invariant: no rows from `len` on, so that equal rows are equal arrays.
+    rows: [Row; ROWS],
     len: u8,
 }
 
 impl Rows {
     const NONE: Self = Self {
-        rows: [0; ROWS],
+        rows: [room::NO_ROW; ROWS],
         len: 0,
     };
 
     fn push(&mut self, key: u8, value: Content) -> Option<()> {
-        *self.rows.get_mut(usize::from(self.len))? = key | value << 4;
+        *self.rows.get_mut(usize::from(self.len))? = room::row(key, value);
         self.len += 1;
         Some(())
     }
 
     fn iter(&self) -> impl Iterator<Item = (u8, Content)> {
         let rows = &self.rows[..usize::from(self.len)];
-        rows.iter().map(|row| (row & 0xf, row >> 4))
+        rows.iter().copied().map(room::parts)
     }
 }
 
@@ -173,7 +173,7 @@ impl Hash for Client {
             Call::Get { key, got } => (1, key, got),
             Call::Write { key, value } => (2, key, value),
             Call::Scan { cursor, rows } => {
-                hasher.write_u64(u64::from_le_bytes(rows.rows));
+                room::hash_rows(&rows.rows, hasher);
                 (3, cursor, rows.len)
             }
         };
@@ -190,7 +190,7 @@ pub struct State {
     inner: [u8; KEYS],
     store: Image,
     inner_lock: u8,
-    outdated: u8,
+    outdated: Set,
     honest: bool,
 }
 
@@ -275,11 +275,11 @@ pub struct MiniPage {
     pages: u8,
     sizes: Sizes,
     capacity: u8,
-    bug: Bug,
+    pub(in crate::mirror) bug: Bug,
     /// The calls that the wrapper allows each client.
     requests: Vec<Vec<Call>>,
     /// The clients that look after the tree, a bit each.
-    keepers: u8,
+    keepers: Set,
     invariants: Vec<&'static (&'static str, Invariant)>,
 }
 

@@ -2,17 +2,15 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::Bug;
-
-/// Room in a state; a configuration that needs more is refused.
-pub const KEYS: usize = 4;
+use super::room::{KEYS, Packed, Set, hash_page};
+use super::{Bug, room};
 
 /// What a key holds: `ABSENT`, or the number of one of `Values`, from 1.
 pub type Content = u8;
 /// `Absent`.
 pub const ABSENT: Content = 0;
 /// `Pending`.
-pub const PENDING: Content = 0xf;
+pub const PENDING: Content = room::PENDING;
 
 /// A leaf page; keys are numbered from 1 and lie one place lower.
 pub type Image = [Content; KEYS];
@@ -35,9 +33,9 @@ pub enum Kind {
 
 /// A record of a mini-page: kind in the low three bits, then the reference bit, then the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record(u8);
+pub struct Record(Packed);
 
-const HOT: u8 = 1 << 3;
+const HOT: Packed = 1 << 3;
 
 impl Record {
     /// `NoRecord`.
@@ -46,7 +44,7 @@ impl Record {
     /// `Record`.
     #[must_use]
     pub fn new(kind: Kind, value: Content, hot: bool) -> Self {
-        Self(kind as u8 | if hot { HOT } else { 0 } | value << 4)
+        Self(kind as Packed | if hot { HOT } else { 0 } | Packed::from(value) << 4)
     }
 
     /// `Written`.
@@ -98,7 +96,11 @@ impl Record {
     /// The value; that of a tombstone, a phantom and of no record is `ABSENT`.
     #[must_use]
     pub fn value(self) -> Content {
-        self.0 >> 4
+        (self.0 >> 4) as Content
+    }
+
+    pub(in crate::mirror) fn packed(self) -> Packed {
+        self.0
     }
 
     /// `IsDirty`.
@@ -208,7 +210,7 @@ pub struct Page {
     /// The client that holds the lock for writing, or `NOBODY`.
     pub writer: u8,
     /// The clients that hold it for reading, a bit each.
-    pub readers: u8,
+    pub readers: Set,
     /// What lies on disk.
     pub leaf: Image,
     /// What lies in memory.
@@ -216,22 +218,8 @@ pub struct Page {
 }
 
 impl Hash for Page {
-    // Two words for a hasher instead of two dozen bytes.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let m = &self.mini;
-        hasher.write_u64(u64::from_le_bytes([
-            self.low,
-            self.high,
-            self.writer,
-            self.readers,
-            m.size,
-            u8::from(m.mirror),
-            0,
-            0,
-        ]));
-        let [a, b, c, d] = self.leaf;
-        let [e, f, g, h] = m.rec.map(|r| r.0);
-        hasher.write_u64(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+        hash_page(self, hasher);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The actions of `MiniPage` (those of `MiniTree` are in `tree`), and what all of them do to the state. Each is `None` where the spec's is not enabled.
 
 use super::records::{ABSENT, Mini, Page, Record, present};
+use super::room::Set;
 use super::{Action, Bug, Call, MiniPage, NO_PAGE, NOBODY, State, Step};
 
 impl State {
@@ -36,7 +37,7 @@ impl State {
     /// The inner node has changed: everybody `OnTheWay` has to begin again.
     pub(super) fn outdate(&mut self) {
         for (c, client) in self.client.iter().enumerate() {
-            self.outdated |= u8::from(matches!(client.step, Step::Version | Step::Child)) << c;
+            self.outdated |= Set::from(matches!(client.step, Step::Version | Step::Child)) << c;
         }
     }
 

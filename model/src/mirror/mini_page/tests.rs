@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use stateright::{Checker, Model};
 
-use super::{Bug, MiniPage};
-use crate::{Config, Mirror, graph};
+use super::Mirror;
+use super::mini_page::values::BUGS;
+use super::mini_page::{Bug, MiniPage};
+use crate::{Config, graph};
 
 fn models() -> Vec<(PathBuf, Config)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs/mini_page");
@@ -39,11 +41,7 @@ fn every_seeded_bug_is_caught_by_the_invariant_that_its_model_names() {
         );
         caught += 1;
     }
-    assert_eq!(
-        caught,
-        super::values::BUGS.len() - 1,
-        "each bug but none has a model"
-    );
+    assert_eq!(caught, BUGS.len() - 1, "each bug but none has a model");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! What the mirror reads from a configuration, and how its states read in TLA+.
 
 use super::invariants::INVARIANTS;
-use super::records::{ABSENT, Content, Image, KEYS, Kind, PENDING, Page, Record, Sizes};
-use super::{Bug, CLIENTS, Call, Client, MiniPage, NOBODY, PAGES, Rows, State, Step};
-use crate::mirror::listed;
+use super::records::{ABSENT, Content, Image, Kind, PENDING, Page, Record, Sizes};
+use super::room::{CLIENTS, KEYS, Set};
+use super::{Bug, Call, Client, MiniPage, NOBODY, PAGES, Rows, State, Step, listed};
 use crate::{Config, ConfigError, Value};
 
-pub(super) const BUGS: [(&str, Bug); 24] = [
+pub(in crate::mirror) const BUGS: [(&str, Bug); 24] = [
     ("none", Bug::None),
     ("merge-drops-tombstone", Bug::MergeDropsTombstone),
     ("cold-dirty-dropped", Bug::ColdDirtyDropped),
@@ -64,9 +64,9 @@ pub(super) fn model(config: &Config) -> Result<MiniPage, ConfigError> {
     };
     let clients = config.members("Clients", CLIENTS)?;
     let values = config.members("Values", usize::from(PENDING) - 1)?;
-    let among = |name: &str| -> Result<u8, ConfigError> {
+    let among = |name: &str| -> Result<Set, ConfigError> {
         let members = config.members(name, CLIENTS)?;
-        let bit = |(i, c): (usize, &Value)| u8::from(members.contains(c)) << i;
+        let bit = |(i, c): (usize, &Value)| Set::from(members.contains(c)) << i;
         Ok(clients.iter().enumerate().map(bit).sum())
     };
     let requests = |c: usize| -> Result<Vec<Call>, ConfigError> {
@@ -167,7 +167,7 @@ impl MiniPage {
         }
     }
 
-    fn client_set(&self, bits: u8) -> Value {
+    fn client_set(&self, bits: Set) -> Value {
         let among = (0..).zip(&self.clients).filter(|(i, _)| bits >> i & 1 == 1);
         Value::set(among.map(|(_, client)| client.clone()))
     }

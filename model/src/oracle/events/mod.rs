@@ -57,8 +57,10 @@
 pub mod cover;
 pub mod episode;
 pub mod judge;
+pub mod mini;
 mod power;
 pub mod record;
+pub mod refused;
 pub mod ring;
 pub mod scale;
 pub mod setup;

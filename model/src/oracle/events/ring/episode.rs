@@ -11,8 +11,9 @@ use treering_engine::mapping::LeafAddress;
 use treering_engine::ring::{AllocateError, Event, Eviction, Exclusive, Fresh, Ring, RingOptions};
 use treering_engine::sync::{Mutex, MutexGuard, yield_now};
 
-use super::judge::{Heard, Intent, Judge, Refusal, Tally};
+use super::judge::{Heard, Intent, Judge, Refusal};
 use crate::mirror::wide::circular_buffer::CircularBuffer;
+use crate::oracle::events::refused::Tally;
 use crate::oracle::random::Random;
 
 const NONE: u8 = CircularBuffer::NONE;

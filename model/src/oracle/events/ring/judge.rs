@@ -1,7 +1,5 @@
 //! The judge: takes, for everything that was heard, the steps of the mirror that it is.
 
-use std::collections::BTreeMap;
-
 use treering_engine::PageId;
 use treering_engine::ring::Event;
 
@@ -9,7 +7,11 @@ use crate::Mirror;
 use crate::mirror::wide::circular_buffer::{
     Action, Block, Call, CircularBuffer, Life, Phase, State,
 };
+use crate::oracle::events::refused::{self, Accepted, Tally, same};
 use crate::value::state_text;
+
+/// Something that the ring does and its mirror does not.
+pub type Refusal = refused::Refusal<Heard, Action>;
 
 /// What a client means to do with a mini-page that is not near the head; sizes in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,63 +46,6 @@ pub enum Heard {
     /// The ring did something.
     Ring(Event),
 }
-
-/// Something that the mirror does not do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// Its number in the recording, from 1.
-    pub number: u64,
-    /// Whose thread.
-    pub client: u8,
-    /// What was heard.
-    pub heard: Heard,
-    /// Why it is refused.
-    pub why: String,
-    /// The mirror's state before it, as TLA+.
-    pub state: String,
-    /// What the client could have done.
-    pub enabled: Vec<Action>,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Refusal {
-            number,
-            client,
-            heard,
-            ..
-        } = self;
-        writeln!(
-            f,
-            "event {number} of client c{} is refused: {heard:?}",
-            client + 1
-        )?;
-        writeln!(f, "because {}", self.why)?;
-        writeln!(f, "enabled: {:?}", self.enabled)?;
-        writeln!(f, "the state before it:\n{}", self.state)
-    }
-}
-
-/// How much was heard, and how often each step was taken.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Events accepted.
-    pub heard: u64,
-    /// Steps taken, by action.
-    pub taken: BTreeMap<&'static str, u64>,
-}
-
-impl Tally {
-    /// Adds another one's counts.
-    pub fn add(&mut self, other: &Tally) {
-        self.heard += other.heard;
-        for (label, n) in &other.taken {
-            *self.taken.entry(label).or_default() += n;
-        }
-    }
-}
-
-type Accepted = Result<(), String>;
 
 /// Judges one recording.
 pub struct Judge {
@@ -160,12 +105,8 @@ impl Judge {
     fn take(&mut self, client: u8, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, client, action);
         self.state = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
-        self.took(CircularBuffer::label(&action));
+        self.tally.took(CircularBuffer::label(&action));
         Ok(())
-    }
-
-    fn took(&mut self, label: &'static str) {
-        *self.tally.taken.entry(label).or_default() += 1;
     }
 
     fn judge(&mut self, c: u8, heard: Heard) -> Accepted {
@@ -225,7 +166,7 @@ impl Judge {
             && let Some(next) = self.mirror.late_return(&self.state, c)
         {
             self.state = next;
-            self.took("(LateReturn)");
+            self.tally.took("(LateReturn)");
             return Ok(());
         }
         self.take(c, Action::Return(c))
@@ -356,7 +297,7 @@ impl Judge {
                 same("the victim's phase", phase, Phase::Merge)
             }
             Event::VictimMoved { .. } => {
-                self.took("(VictimMoved)");
+                self.tally.took("(VictimMoved)");
                 Ok(())
             }
             Event::Merged { page, .. } => {
@@ -378,15 +319,5 @@ impl Judge {
             }
             other => Err(format!("{other:?} is no eviction's")),
         }
-    }
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, mirror: T) -> Accepted {
-    if engine == mirror {
-        Ok(())
-    } else {
-        Err(format!(
-            "{what}: the engine says {engine:?}, the mirror {mirror:?}"
-        ))
     }
 }

@@ -31,37 +31,55 @@ pub mod episode;
 pub mod judge;
 
 pub use episode::{Episode, run_episode};
-pub use judge::{Heard, Judge, Refusal, Tally};
+pub use judge::{Heard, Judge, Refusal};
 
-use crate::oracle::random::Random;
+use super::{Budget, refused};
 
 /// What came of some episodes.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// What was accepted.
-    pub tally: Tally,
-    /// The first refusal, with its episode.
-    pub refusal: Option<(Episode, Box<Refusal>)>,
-}
+pub type Report = refused::Report<Episode, Refusal>;
 
-impl Report {
-    /// Events accepted.
-    #[must_use]
-    pub fn accepted(&self) -> u64 {
-        self.tally.heard
-    }
-}
+/// Actions of the spec that one client alone takes.
+pub const ALONE: [&str; 24] = [
+    "Allocate",
+    "Call",
+    "Claim",
+    "Copy",
+    "CopyToTail",
+    "Create",
+    "Deallocate",
+    "FindPage",
+    "Finish",
+    "Full",
+    "Grow",
+    "LockPage",
+    "LockVictim",
+    "Pad",
+    "PopFreeList",
+    "Publish",
+    "Read",
+    "Return",
+    "Reuse",
+    "Skip",
+    "Unlist",
+    "Unmap",
+    "Write",
+    "WriteLeaf",
+];
 
 /// Runs episodes of `clients` threads until so many events are accepted or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
-    let mut seeds = Random::new(seed);
-    let mut report = Report::default();
-    while report.accepted() < events && report.refusal.is_none() {
-        let episode = Episode::new(clients, seeds.word());
-        let (tally, refusal) = run_episode(&episode);
-        report.tally.add(&tally);
-        report.refusal = refusal.map(|refusal| (episode, refusal));
-    }
-    report
+    Report::of(seed, Budget::Events(events), |_, seed| {
+        let episode = Episode::new(clients, seed);
+        (episode, run_episode(&episode))
+    })
+}
+
+/// Runs episodes of one, two, four or eight threads until the budget is used up or an event is refused.
+#[must_use]
+pub fn run_mixed(seed: u64, budget: Budget) -> Report {
+    Report::of(seed, budget, |n, seed| {
+        let episode = Episode::new(refused::in_turns(n), seed);
+        (episode, run_episode(&episode))
+    })
 }

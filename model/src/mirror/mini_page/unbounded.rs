@@ -1,0 +1,212 @@
+//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+
+use super::invariants::INVARIANTS;
+use super::records::{ABSENT, Kind, Page, Record, Sizes};
+use super::room::{CLIENTS, KEYS, PENDING};
+use super::{Action, Bug, Call, Client, MiniPage, Rows, State, Step};
+use crate::Value;
+use stateright::Model;
+
+impl Client {
+    /// What it waits for.
+    #[must_use]
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// The page that it goes to or holds; 0: none.
+    #[must_use]
+    pub fn at(&self) -> u8 {
+        self.at
+    }
+
+    /// The right-hand page of its split or join; 0: none.
+    #[must_use]
+    pub fn right(&self) -> u8 {
+        self.right
+    }
+}
+
+impl Call {
+    /// `GetCall`.
+    #[must_use]
+    pub fn get(key: u8) -> Call {
+        Call::Get { key, got: PENDING }
+    }
+
+    /// `ScanCall`.
+    #[must_use]
+    pub fn scan() -> Call {
+        Call::Scan {
+            cursor: 1,
+            rows: Rows::NONE,
+        }
+    }
+
+    /// What a scan has returned: keys and values.
+    #[must_use]
+    pub fn rows(&self) -> Vec<(u8, u8)> {
+        match self {
+            Call::Scan { rows, .. } => rows.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl MiniPage {
+    /// The most clients that a state has room for.
+    pub const MOST_CLIENTS: usize = CLIENTS;
+    /// The most keys.
+    pub const MOST_KEYS: usize = KEYS;
+
+    /// The protocol for so many clients and keys. Anybody may ask for anything, and look after the tree.
+    ///
+    /// # Panics
+    /// The state has no room for as many.
+    #[must_use]
+    pub fn unbounded(clients: usize, keys: usize, sizes: Vec<u8>, capacity: u8) -> Self {
+        assert!(clients <= CLIENTS && keys <= KEYS, "no room");
+        let named = |letter: char, n: usize| {
+            let names = (1..=n).map(|i| Value::model(format!("{letter}{i}")));
+            names.collect::<Vec<_>>()
+        };
+        Self {
+            clients: named('c', clients),
+            values: named('v', usize::from(PENDING) - 1),
+            absent: Value::model("Absent"),
+            pending: Value::model("Pending"),
+            keys: keys as u8,
+            pages: keys as u8,
+            sizes: Sizes(sizes),
+            capacity,
+            bug: Bug::None,
+            // A judge knows what a client asks for.
+            requests: vec![Vec::new(); clients],
+            keepers: (0..clients).fold(0, |all, c| all | 1 << c),
+            invariants: INVARIANTS.iter().collect(),
+        }
+    }
+
+    /// The first state.
+    #[must_use]
+    pub fn first(&self) -> State {
+        self.init_states()[0]
+    }
+
+    /// What a client may do next, but for calling, and for looking after the tree.
+    #[must_use]
+    pub fn enabled(&self, state: &State, client: u8) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if state.client(client).step != Step::Idle {
+            self.client_actions(state, client, &mut actions);
+        }
+        actions.retain(|action| self.step(state, *action).is_some());
+        actions
+    }
+
+    /// The state after a step; `None` if it is not enabled.
+    #[must_use]
+    pub fn after(&self, state: &State, action: Action) -> Option<State> {
+        self.step(state, action)
+    }
+
+    /// What a client does.
+    #[must_use]
+    pub fn client<'s>(&self, state: &'s State, client: u8) -> &'s Client {
+        state.client(client)
+    }
+
+    /// A page, by its number from 1.
+    #[must_use]
+    pub fn page<'s>(&self, state: &'s State, page: u8) -> &'s Page {
+        state.page(page)
+    }
+
+    /// Whether what a client has read of the inner node still holds.
+    #[must_use]
+    pub fn is_valid(&self, state: &State, client: u8) -> bool {
+        self.validates(state, client)
+    }
+
+    /// No step of the spec: a delete of a key that is absent already, by a record of the mini-page, leaves all as it is.
+    #[must_use]
+    pub fn absent_already(&self, state: &State, client: u8) -> Option<State> {
+        let Client { call, step, at, .. } = *state.client(client);
+        let Call::Write { key, value: ABSENT } = call else {
+            return None;
+        };
+        if step != Step::Write {
+            return None;
+        }
+        let record = state.page(at).mini.record(key);
+        if !record.is_some() || record.value() != ABSENT {
+            return None;
+        }
+        let mut next = *state;
+        next.leave(client, Step::Answered);
+        Some(next)
+    }
+
+    /// No step of the spec: the reference bits of a page as they were before a scan.
+    #[must_use]
+    pub fn untouched(&self, before: &State, after: &State, page: u8) -> State {
+        let mut next = *after;
+        next.page_mut(page).mini = before.page(page).mini;
+        next
+    }
+
+    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not.
+    #[must_use]
+    pub fn mirrored(&self, state: &State, page: u8) -> State {
+        let mut next = *state;
+        let page = next.page_mut(page);
+        for (record, content) in page.mini.rec.iter_mut().zip(page.leaf) {
+            if record.is_some() && record.kind() != Kind::Phantom {
+                continue;
+            }
+            *record = match content {
+                ABSENT => Record::NONE,
+                value => Record::cached(value, false),
+            };
+        }
+        (page.mini.mirror, page.mini.size) = (true, self.capacity);
+        next
+    }
+
+    /// No step of the spec: a mirror is merged, and stays one.
+    #[must_use]
+    pub fn merged_mirror(&self, state: &State, page: u8) -> State {
+        let mut next = *state;
+        let page = next.page_mut(page);
+        page.leaf = page.merged(self.bug);
+        page.mini.rec = page.mini.rec.map(Record::cleaned);
+        next
+    }
+
+    /// No step of the spec: the reference bits of a mini-page are these.
+    #[must_use]
+    pub fn with_bits(&self, state: &State, page: u8, used: impl Fn(u8) -> bool) -> State {
+        let mut next = *state;
+        for (key, record) in (1..).zip(&mut next.page_mut(page).mini.rec) {
+            *record = if used(key) {
+                record.touched()
+            } else {
+                record.cooled()
+            };
+        }
+        next
+    }
+
+    /// The first invariant that does not hold.
+    #[must_use]
+    pub fn broken(&self, state: &State) -> Option<&'static str> {
+        let broken = INVARIANTS.iter().find(|(_, holds)| !holds(self, state));
+        broken.map(|(name, _)| *name)
+    }
+}

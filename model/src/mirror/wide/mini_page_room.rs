@@ -1,0 +1,43 @@
+//! Room in a state of `MiniPage`: for the recordings of a real engine, on a tree of a few leaves.
+
+use std::hash::{Hash, Hasher};
+
+use super::mini_page::records::{Page, Record};
+
+/// A set of clients, a bit each.
+pub(crate) type Set = u16;
+/// A set of pages, a bit each.
+pub(crate) type Pages = u32;
+/// A record: kind and reference bit in the low four bits, then the value.
+pub(crate) type Packed = u16;
+/// A row of a scan: key and value.
+pub(crate) type Row = (u8, u8);
+
+/// Keys, and so pages.
+pub(crate) const KEYS: usize = 24;
+/// One of them reads and keeps house for whoever the engine does not tell of.
+pub(crate) const CLIENTS: usize = 9;
+/// The result of a read that has not happened yet: more than any value.
+pub(crate) const PENDING: u8 = 0xff;
+
+/// No row.
+pub(crate) const NO_ROW: Row = (0, 0);
+
+pub(super) fn row(key: u8, value: u8) -> Row {
+    (key, value)
+}
+
+/// Key and value.
+pub(super) fn parts(row: Row) -> (u8, u8) {
+    row
+}
+
+pub(super) fn hash_rows(rows: &[Row; 2 * KEYS], hasher: &mut impl Hasher) {
+    rows.hash(hasher);
+}
+
+pub(super) fn hash_page(page: &Page, hasher: &mut impl Hasher) {
+    let m = &page.mini;
+    (page.low, page.high, page.writer, page.readers, page.leaf).hash(hasher);
+    (m.size, m.mirror, m.rec.map(Record::packed)).hash(hasher);
+}

@@ -1,0 +1,131 @@
+//! What the engine's bytes are in the spec: keys by number, values by number, pages and mini-pages by the records that they have room for.
+//!
+//! All records are of one length, so that bytes and records count alike, but for tombstones, which lack eight bytes of 420: a mini-page or leaf has as many
+//! as the spec's whatever they are.
+
+use treering_engine::mini::Kind;
+use treering_engine::mini::events::{LeafImage, MiniImage};
+
+use crate::mirror::wide::mini_page::MiniPage;
+use crate::mirror::wide::mini_page::records::{self, ABSENT, Content, Page};
+
+/// Records that mini-pages of 512 bytes, 1 KiB and 2 KiB have room for.
+pub(super) const SIZES: [u8; 3] = [1, 2, 4];
+/// Records that a leaf of 4 KiB has room for.
+pub(super) const LEAF_CAPACITY: u8 = 9;
+
+const KEY_BYTES: usize = 404;
+const VALUE_BYTES: usize = 8;
+
+/// A record of a mini-page: key, kind, value, reference bit.
+pub(super) type Row = (u8, records::Kind, Content, bool);
+
+/// A leaf: its fences, keys and values.
+pub(super) type Leaf = (u8, u8, Vec<(u8, Content)>);
+
+/// The keys of an episode.
+#[derive(Clone, Debug)]
+pub(super) struct Scale {
+    keys: Vec<Vec<u8>>,
+}
+
+impl Scale {
+    pub(super) fn new(keys: u8) -> Scale {
+        assert!(usize::from(keys) <= MiniPage::MOST_KEYS, "no room");
+        let key = |n| {
+            // They differ early, so that leaves have next to no prefix to leave out and separators are short.
+            let mut bytes = format!("{n:02}").into_bytes();
+            bytes.resize(KEY_BYTES, b'.');
+            bytes
+        };
+        Scale {
+            keys: (1..=keys).map(key).collect(),
+        }
+    }
+
+    pub(super) fn len(&self) -> u8 {
+        self.keys.len() as u8
+    }
+
+    /// The bytes of a key.
+    pub(super) fn bytes(&self, key: u8) -> &[u8] {
+        &self.keys[usize::from(key) - 1]
+    }
+
+    /// The bytes of a value.
+    pub(super) fn value(content: Content) -> [u8; VALUE_BYTES] {
+        [content; VALUE_BYTES]
+    }
+
+    /// The number of a key.
+    pub(super) fn key(&self, bytes: &[u8]) -> Result<u8, String> {
+        let place = self.keys.binary_search_by(|key| key.as_slice().cmp(bytes));
+        let unknown = |_| format!("nobody uses the key {}", bytes.escape_ascii());
+        place.map(|n| n as u8 + 1).map_err(unknown)
+    }
+
+    /// The first key that is not below a fence.
+    pub(super) fn fence(&self, bytes: &[u8]) -> u8 {
+        self.keys.partition_point(|key| key.as_slice() < bytes) as u8 + 1
+    }
+
+    /// The number of a value; of none `Absent`.
+    pub(super) fn content(bytes: &[u8]) -> Result<Content, String> {
+        match bytes {
+            [] => Ok(ABSENT),
+            [first, ..] if bytes == Scale::value(*first) && *first != ABSENT => Ok(*first),
+            _ => Err(format!("nobody writes the value {}", bytes.escape_ascii())),
+        }
+    }
+
+    /// Records that a mini-page has room for; 0: there is none.
+    pub(super) fn size(mini: Option<&MiniImage>) -> Result<u8, String> {
+        let Some(mini) = mini else { return Ok(0) };
+        // The block is a power of two but for its header and marks.
+        let class = match mini.bytes.next_power_of_two() {
+            512 => 0,
+            1024 => 1,
+            2048 => 2,
+            _ => return Err(format!("a mini-page of {} bytes", mini.bytes)),
+        };
+        Ok(SIZES[class])
+    }
+
+    /// The records of a mini-page as the engine tells of them.
+    pub(super) fn told(&self, mini: Option<&MiniImage>) -> Result<Vec<Row>, String> {
+        let records = mini.into_iter().flat_map(|mini| &mini.records);
+        let row = |record: &treering_engine::mini::events::MiniRecord| {
+            let kind = match record.kind {
+                Kind::Insert => records::Kind::Insert,
+                Kind::Cache => records::Kind::Cache,
+                Kind::Tombstone => records::Kind::Tombstone,
+                Kind::Phantom => records::Kind::Phantom,
+            };
+            let (key, value) = (self.key(&record.key)?, Scale::content(&record.value)?);
+            Ok((key, kind, value, record.used))
+        };
+        records.map(row).collect()
+    }
+
+    /// A leaf as the engine tells of it.
+    pub(super) fn told_leaf(&self, leaf: &LeafImage) -> Result<Leaf, String> {
+        let row = |(key, value): &(Vec<u8>, Vec<u8>)| Ok((self.key(key)?, Scale::content(value)?));
+        let rows: Result<Vec<_>, String> = leaf.records.iter().map(row).collect();
+        let upper = (leaf.upper.as_ref()).map_or(self.len() + 1, |fence| self.fence(fence));
+        Ok((self.fence(&leaf.lower), upper, rows?))
+    }
+}
+
+/// The records of the mirror's mini-page.
+pub(super) fn rows(page: &Page) -> Vec<Row> {
+    let records = (1..).zip(page.mini.rec).filter(|(_, r)| r.is_some());
+    records
+        .map(|(key, r)| (key, r.kind(), r.value(), r.hot()))
+        .collect()
+}
+
+/// The mirror's leaf.
+pub(super) fn leaf(page: &Page) -> Leaf {
+    let records = (1..).zip(page.leaf).filter(|(_, c)| *c != ABSENT);
+    (page.low, page.high, records.collect())
+}
