@@ -58,6 +58,7 @@ impl BTree {
             }
         };
         let lsn = self.append(&Record::Split {
+            layout: left.view().layout(),
             left: left_id,
             right: right_id,
             separator: &plan.separator,
