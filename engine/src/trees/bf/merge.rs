@@ -8,7 +8,7 @@ use super::{BfTree, address, marks_of, unexpected};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
-use crate::mini::{MiniMut, MiniRef};
+use crate::mini::{Leaf, MiniMut, MiniRef};
 use crate::mutation;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
@@ -38,7 +38,7 @@ impl BfTree {
             let records = self.merge_into(page, mini, &mut leaf)?;
             self.counters.merged(cause, records);
         }
-        Ok(address(Some(mini.view().leaf_free())))
+        Ok(address(Some(mini.view().leaf())))
     }
 
     /// Says how many records that were.
@@ -84,7 +84,7 @@ impl BfTree {
         };
         leaf.changed_since(first, mini.view().lsn());
         let view = leaf.view();
-        mini.merged(view.free_bytes());
+        mini.merged(Leaf::of(&view));
         if view.is_three_quarters_free() {
             self.sparse.lock().insert(page);
         }

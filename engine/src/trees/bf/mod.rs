@@ -35,7 +35,7 @@ use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::mapping::{LeafAddress, PageError};
-use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
+use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
@@ -64,14 +64,9 @@ pub(crate) struct BfTree {
     counters: Counters,
 }
 
-/// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
-fn address(free: Option<usize>) -> LeafAddress {
-    let value = free.map_or(0, |bytes| bytes as u64 + 1);
-    LeafAddress::new(value).expect("a page has fewer bytes than an address has values")
-}
-
-fn free_at(address: LeafAddress) -> Option<usize> {
-    address.get().checked_sub(1).map(|bytes| bytes as usize)
+/// What is known of a leaf, as the mapping table keeps it while there is no mini-page: nothing until the leaf was looked at.
+fn address(leaf: Option<Leaf>) -> LeafAddress {
+    LeafAddress::new(leaf.map_or(0, Leaf::to_bits)).expect("33 bits fit")
 }
 
 /// What a change to a leaf will take of it.
@@ -90,9 +85,10 @@ impl Change<'_> {
         }
     }
 
-    /// Bytes that it takes of a leaf without the key.
-    fn full_growth(&self) -> isize {
-        mini::growth(self.kind, self.key.len(), self.value.len()) as isize
+    /// Bytes that it takes of a leaf, whose value of the key has so many bytes, if it has one.
+    fn growth(&self, leaf: Leaf, old: Option<usize>) -> isize {
+        let before = old.map_or(0, |len| leaf.growth(Kind::Insert, self.key.len(), len));
+        leaf.growth(self.kind, self.key.len(), self.value.len()) - before
     }
 }
 
@@ -203,18 +199,18 @@ impl BfTree {
             return Ok(exists);
         }
         Counters::add(&self.counters.misses, 1);
-        let (exists, free, lsn) = {
+        let (exists, leaf, lsn) = {
             let leaf = self.read_leaf(page)?;
             let view = leaf.view();
             let found = view.get(key);
             if let Some(bytes) = found {
                 value.extend_from_slice(bytes);
             }
-            (found.is_some(), view.free_bytes(), view.lsn())
+            (found.is_some(), Leaf::of(&view), view.lsn())
         };
         if self.wants_promotion() {
             let kind = if exists { Kind::Cache } else { Kind::Phantom };
-            self.promote(guard, &Change { kind, key, value }, free, lsn);
+            self.promote(guard, &Change { kind, key, value }, leaf, lsn);
         }
         Ok(exists)
     }
@@ -228,7 +224,7 @@ impl BfTree {
 
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
     /// page the next one will do it (CircularBuffer 5).
-    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, free: usize, lsn: Lsn) {
+    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, leaf: Leaf, lsn: Lsn) {
         let Ok(guard) = guard.try_upgrade() else {
             return;
         };
@@ -237,7 +233,7 @@ impl BfTree {
         if needed > self.largest {
             return;
         }
-        match self.with_room(guard, needed, free, lsn) {
+        match self.with_room(guard, needed, leaf, lsn) {
             Ok(mut guard) => {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
@@ -251,18 +247,18 @@ impl BfTree {
                 if mutation::on("bf-late-promotion")
                     && let Ok(guard) = self.ring.shared(page)
                 {
-                    self.promote(guard, found, free, lsn);
+                    self.promote(guard, found, leaf, lsn);
                 }
             }
         }
     }
 
-    /// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
+    /// The page with a mini-page of at least `needed` bytes; one that has to be made is for this leaf, as of `lsn`.
     fn with_room<'a>(
         &self,
         guard: Exclusive<'a>,
         needed: usize,
-        free: usize,
+        leaf: Leaf,
         lsn: Lsn,
     ) -> std::result::Result<Exclusive<'a>, AllocateError> {
         if guard.bytes().is_some_and(|block| block.len() >= needed) {
@@ -272,7 +268,7 @@ impl BfTree {
         let mut fresh = guard.allocate(needed).map_err(|none| none.give_back())?;
         let (old, new) = fresh.both();
         let old = old.map(MiniRef::new);
-        let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
+        let mut mini = MiniMut::init(new, leaf);
         match old {
             Some(old) => mini.copy_from(old, |_| true),
             None => mini.set_lsn(lsn),
@@ -318,7 +314,7 @@ impl BfTree {
     ) -> Option<Exclusive<'a>> {
         let old = guard.bytes().map(MiniRef::new)?;
         if !(0..old.count()).any(&keep) {
-            let leaf = address(Some(old.leaf_free()));
+            let leaf = address(Some(old.leaf()));
             guard.set_leaf(leaf);
             return None;
         }
@@ -329,7 +325,7 @@ impl BfTree {
         };
         let (old, new) = fresh.both();
         let old = MiniRef::new(old.expect("it has one"));
-        MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
+        MiniMut::init(new, old.leaf()).copy_from(old, keep);
         drop(fresh.publish());
         None
     }
@@ -402,38 +398,40 @@ impl BfTree {
         guard: Exclusive<'a>,
         change: &Change<'_>,
     ) -> Result<Ready<'a>> {
-        let (mut room, mut growth) = match guard.bytes().map(MiniRef::new) {
-            Some(mini) => (
-                Some(mini.room()),
-                mini.growth_of(change.kind, change.key, change.value),
-            ),
-            None => (guard.leaf().and_then(free_at), change.full_growth()),
+        let mini = guard.bytes().map(MiniRef::new);
+        let known = match mini {
+            Some(mini) => Some(mini.leaf()),
+            None => guard.leaf().and_then(|at| Leaf::from_bits(at.get())),
         };
-        let mut lsn = Lsn(0);
-        if room.is_none_or(|room| growth > room as isize) {
-            // The leaf knows better what it has free, and whether it has the key.
-            let leaf = self.read_leaf(page)?;
-            let view = leaf.view();
-            lsn = view.lsn();
-            room.get_or_insert(view.free_bytes());
-            let dirty = guard
-                .bytes()
-                .and_then(|block| MiniRef::new(block).find(change.key))
-                .is_some_and(|entry| entry.kind.is_dirty());
-            if !dirty && let Some(old) = view.get(change.key) {
-                growth = change.full_growth()
-                    - mini::growth(Kind::Insert, change.key.len(), old.len()) as isize;
+        let guess = known.map(|leaf| match mini {
+            Some(mini) => mini.growth_of(change.kind, change.key, change.value),
+            None => change.growth(leaf, None),
+        });
+        let (leaf, growth, lsn) = match (known, guess) {
+            (Some(leaf), Some(growth)) if growth <= leaf.free as isize => (leaf, growth, Lsn(0)),
+            _ => {
+                // The leaf knows better what it has free, and whether it has the key.
+                let page = self.read_leaf(page)?;
+                let view = page.view();
+                let leaf = known.unwrap_or_else(|| Leaf::of(&view));
+                let dirty = mini
+                    .and_then(|mini| mini.find(change.key))
+                    .is_some_and(|entry| entry.kind.is_dirty());
+                let growth = match guess {
+                    Some(guess) if dirty => guess,
+                    _ => change.growth(leaf, view.get(change.key).map(<[u8]>::len)),
+                };
+                (leaf, growth, view.lsn())
             }
-        }
-        let room = room.unwrap_or(0);
-        if growth > room as isize && !mutation::on("bf-growth-ignored") {
+        };
+        if growth > leaf.free as isize && !mutation::on("bf-growth-ignored") {
             return self.merge_or_split(page, guard).map(Ready::Not);
         }
         let needed = change.needs(&guard);
         if needed > self.largest {
             return self.merge_and_shrink(page, guard).map(Ready::Not);
         }
-        match self.with_room(guard, needed, room, lsn) {
+        match self.with_room(guard, needed, leaf, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
             Err(full) => {
                 self.make_room(&full)?;
