@@ -177,6 +177,15 @@ impl BfTree {
         }
     }
 
+    /// The leaf of a page that the caller has locked for `key`; damage if it does not cover that.
+    fn leaf_of(&self, page: PageId, key: &[u8]) -> Result<ReadGuard<'_>> {
+        let leaf = self.read_leaf(page)?;
+        if !leaf.view().covers(key) {
+            self.leaves.check_moved(key, page, &leaf.view())?;
+        }
+        Ok(leaf)
+    }
+
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         if self.leaves.check_record(key, b"").is_err() {
@@ -200,7 +209,7 @@ impl BfTree {
         }
         Counters::add(&self.counters.misses, 1);
         let (exists, leaf, lsn) = {
-            let leaf = self.read_leaf(page)?;
+            let leaf = self.leaf_of(page, key)?;
             let view = leaf.view();
             let found = view.get(key);
             if let Some(bytes) = found {
@@ -411,7 +420,7 @@ impl BfTree {
             (Some(leaf), Some(growth)) if growth <= leaf.free as isize => (leaf, growth, Lsn(0)),
             _ => {
                 // The leaf knows better what it has free, and whether it has the key.
-                let page = self.read_leaf(page)?;
+                let page = self.leaf_of(page, change.key)?;
                 let view = page.view();
                 let leaf = known.unwrap_or_else(|| Leaf::of(&view));
                 let dirty = mini

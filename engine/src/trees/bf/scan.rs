@@ -16,7 +16,7 @@ impl BfTree {
     /// Copies what the page of `at` has at or after it; returns the page's upper fence.
     fn rows_from(&self, at: &[u8], rows: &mut Rows) -> Result<Option<Vec<u8>>> {
         let (page, guard) = self.lock_shared(at)?;
-        let leaf = self.read_leaf(page)?;
+        let leaf = self.leaf_of(page, at)?;
         let view = leaf.view();
         let prefix = view.prefix();
         let mini = guard.bytes().map(MiniRef::new);
