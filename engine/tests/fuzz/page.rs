@@ -189,7 +189,7 @@ fn change_sound(bytes: &[u8], input: &mut Input<'_>) {
         let (key, value) = (key(input), value(input));
         let mut changes = ChangeMap::new();
         let mut page = PageMut::new(&mut bytes, &mut changes);
-        if input.byte() % 3 == 0 {
+        if input.byte().is_multiple_of(3) {
             assert_eq!(page.delete(&key), map.remove(&key).is_some());
         } else {
             match page.put(&key, &value) {
