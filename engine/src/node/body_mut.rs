@@ -67,7 +67,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         let heap_used = page.heap_used() + len;
         let offset = self.append(suffix, value);
         let (at, end) = (F::slot_at(index), F::slot_at(count));
-        self.bytes.copy_within(at..end, at + F::SLOT_BYTES);
+        self.bytes[at..end + F::SLOT_BYTES].copy_within(..end - at, F::SLOT_BYTES);
         let slot = Slot {
             offset,
             key_len: suffix.len() as u16,
@@ -172,7 +172,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
     }
 
     /// Puts a payload below the heap and returns its offset. The caller has checked that the gap is large enough.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, suffix: &[u8], value: &[u8]) -> u16 {
         let len = suffix.len() + value.len();
         if len == 0 {
@@ -226,7 +226,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, field: impl Fn(&mut [u8], usize) -> std::ops::Range<usize>, value: usize) {
         let changed = field(self.bytes, value);
         self.track.mark(changed);

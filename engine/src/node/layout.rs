@@ -164,7 +164,7 @@ pub(super) fn u64_at(page: &[u8], at: usize) -> u64 {
 }
 
 /// Writes `value` at `at` and says where that is.
-#[inline]
+#[inline(always)]
 pub(super) fn put_at<const N: usize>(page: &mut [u8], at: usize, value: [u8; N]) -> Range<usize> {
     page[at..at + N].copy_from_slice(&value);
     at..at + N
