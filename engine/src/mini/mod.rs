@@ -14,6 +14,9 @@
 //! [`crate::node::body_mut`] changes them. What differs: keys are whole, for a mini-page has no fences to take a prefix from; but the look-ahead
 //! bytes are those behind the first bytes that all its keys *share*, for the keys of one leaf have much in common.
 //!
+//! One bit beside that length says that it is *whole*: a mirror of its leaf (§3.1 "range gaps", §5.3): all records that the leaf has are here,
+//! too, so that a scan need not look at the leaf, and what is not here does not exist.
+//!
 //! The marks are the ring's, for readers set them: a reference bit a record, see [`Marks`]. With 16-byte keys and values the smallest block, 64
 //! bytes, holds one record. The two look-ahead bytes order records like their keys where they differ and say nothing where they are equal
 //! (`test`, `teste`: BUGS S1), as they are zero-padded.
@@ -55,6 +58,10 @@ const NODE: usize = 8;
 const SHARED: usize = NODE + field::PREFIX_LEN;
 const ROOM: usize = NODE + field::LOWER_LEN;
 const BESIDE: usize = NODE + field::UPPER_LEN;
+/// Beside the length in `SHARED`.
+const WHOLE: u16 = compact::WHOLE;
+/// What a record takes beside key and value.
+pub(crate) const META: usize = Layout::SLOT_BYTES;
 
 /// The layout of leaves, behind an LSN and without fences.
 type Layout = Compact<NODE, false>;
@@ -170,30 +177,45 @@ pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
     Layout::slot_at(records) + bytes
 }
 
-/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*; from the 32nd record on they share one, so that a few cold ones may be
-/// taken for hot in a mini-page of that many.
+/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*; from the 31st record on they share one, in a mirror every 31st does,
+/// so that a few cold ones may be taken for hot in a mini-page of that many. One more says that a mirror was used as a whole, by a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks(pub(crate) u32);
 
 impl Marks {
-    const LAST: usize = 31;
+    const LAST: usize = 30;
 
-    /// The bit of a record.
-    pub(crate) fn bit(index: usize) -> u32 {
-        1 << index.min(Self::LAST)
+    /// Set by who used all of a mirror.
+    pub(crate) const SCANNED: u32 = 1 << 31;
+
+    /// The bit of a record, in a mirror or not.
+    #[inline]
+    pub(crate) fn bit(index: usize, whole: bool) -> u32 {
+        if whole {
+            1 << (index % (Self::LAST + 1))
+        } else {
+            1 << index.min(Self::LAST)
+        }
     }
 
     /// Whether a record was used.
-    pub(crate) fn is_hot(self, index: usize) -> bool {
-        self.0 & Self::bit(index) != 0
+    pub(crate) fn is_hot(self, index: usize, whole: bool) -> bool {
+        self.0 & Self::bit(index, whole) != 0
     }
 
-    /// A record was put in before the one at `index`, and counts as used.
+    /// Whether a scan has used the mirror.
+    pub(crate) fn is_scanned(self) -> bool {
+        self.0 & Self::SCANNED != 0
+    }
+
+    /// A record was put in before the one at `index`, not of a mirror, and counts as used.
     pub(crate) fn insert(self, index: usize) -> Marks {
-        let below = Self::bit(index) - 1;
+        let bit = Self::bit(index, false);
+        let below = bit - 1;
         // The last bit is that of several, which stay.
-        let last = self.0 & Self::bit(Self::LAST);
-        Marks(self.0 & below | (self.0 & !below) << 1 | last | Self::bit(index))
+        let last = self.0 & (Self::bit(Self::LAST, false) | Self::SCANNED);
+        let moved = (self.0 & !below) << 1 & !Self::SCANNED;
+        Marks(self.0 & below | moved | last | bit)
     }
 }
 
@@ -214,6 +236,24 @@ impl<'a> MiniRef<'a> {
 
     pub(crate) fn count(self) -> usize {
         self.0.count()
+    }
+
+    /// Whether it is a mirror: what is not here is not in the leaf either.
+    #[inline]
+    pub(crate) fn is_whole(self) -> bool {
+        self.u16(SHARED) & WHOLE != 0
+    }
+
+    /// The mark of a record.
+    #[inline]
+    pub(crate) fn mark(self, index: usize) -> u32 {
+        Marks::bit(index, self.is_whole())
+    }
+
+    /// How many first bytes all keys share, at least.
+    #[inline]
+    fn shared(self) -> usize {
+        usize::from(self.u16(SHARED) & !WHOLE)
     }
 
     /// LSN of the newest change.
@@ -250,8 +290,7 @@ impl<'a> MiniRef<'a> {
     #[inline]
     pub(crate) fn search(self, key: &[u8]) -> Result<usize, usize> {
         // All keys begin like the first one does.
-        let shared = usize::from(self.u16(SHARED));
-        let shared = self.0.suffix(0).get(..shared).unwrap_or_default();
+        let shared = self.0.suffix(0).get(..self.shared()).unwrap_or_default();
         match key.strip_prefix(shared) {
             Some(rest) => self.0.search(rest),
             None if key < shared => Err(0),
@@ -400,16 +439,17 @@ impl<'a> MiniMut<'a> {
     /// Keeps to what all keys share, with `key` among them. O(n) if that has become less.
     fn share(&mut self, key: &[u8]) {
         let view = self.view();
+        let whole = view.u16(SHARED) & WHOLE;
         if view.count() == 0 {
-            return self.set(SHARED, key.len() as u16);
+            return self.set(SHARED, key.len() as u16 | whole);
         }
-        let before = usize::from(view.u16(SHARED));
+        let before = view.shared();
         let first = view.0.suffix(0);
         let shared = common_prefix(&first[..before.min(first.len())], key);
         if shared == before {
             return;
         }
-        self.set(SHARED, shared as u16);
+        self.set(SHARED, shared as u16 | whole);
         for index in 0..self.view().count() {
             let view = self.view().0;
             let mut slot = view.slot(index).expect("it is there");
@@ -418,17 +458,35 @@ impl<'a> MiniMut<'a> {
         }
     }
 
+    /// From now on it is, or is not, a mirror of its leaf.
+    pub(crate) fn set_whole(&mut self, whole: bool) {
+        let shared = self.view().u16(SHARED) & !WHOLE;
+        self.set(SHARED, shared | if whole { WHOLE } else { 0 });
+    }
+
+    /// Adds a record of the leaf, behind all that are there.
+    pub(crate) fn push(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
+        self.insert(self.view().count(), kind, key, value);
+    }
+
     /// Takes over what `old` has of the records that `keep` is for, all dirty ones among them: growing, shrinking and moving are read-copy-update
     /// (§4.2). The records keep their order.
     pub(crate) fn copy_from(&mut self, old: MiniRef<'_>, keep: impl Fn(usize) -> bool) {
         for (index, entry) in old.entries().enumerate() {
             if keep(index) {
-                self.insert(self.view().count(), entry.kind, entry.key, entry.value);
+                self.push(entry.kind, entry.key, entry.value);
             } else {
                 debug_assert!(!entry.kind.is_dirty(), "a dirty record is lost");
             }
         }
-        self.set_leaf(old.leaf());
+        if self.view().count() == old.count() || mutation::on("bf-mirror-outlives-its-records") {
+            self.set_whole(old.is_whole());
+        }
+        self.inherit(old);
+    }
+
+    /// Takes over the newest change.
+    pub(crate) fn inherit(&mut self, old: MiniRef<'_>) {
         if !mutation::on("bf-copy-forgets-lsn") {
             self.set_lsn(old.lsn());
         }

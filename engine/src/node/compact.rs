@@ -4,7 +4,7 @@
 //! | bytes of the header | field |
 //! |---|---|
 //! | 0-1 | number of records |
-//! | 2-3 | length of the prefix that the fences share and no key here has; in a mini-page, what all its keys share |
+//! | 2-3 | length of the prefix that the fences share and no key here has; in a mini-page, what all its keys share, in 15 bits, and a bit of its own |
 //! | 4-5 | length of the lower fence; in a mini-page its own |
 //! | 6-7 | length of the upper fence in 15 bits, and a bit that says that there is one; in a mini-page its own |
 //! | 8-9 | bytes from the lowest payload to the end: 16 bits suffice where the position itself may be 65536 |
@@ -39,6 +39,8 @@ pub(crate) mod field {
 
 /// Says that there is an upper fence: fences are at most 8 KiB long.
 const BOUNDED: u16 = 1 << 15;
+/// Beside the prefix length of a mini-page: a bit of its own.
+pub(crate) const WHOLE: u16 = 1 << 15;
 /// Longest key: its length shares 16 bits with the kind.
 pub(crate) const MAX_KEY_BYTES: usize = (1 << 14) - 1;
 
@@ -114,7 +116,7 @@ impl<const AT: usize, const LEAF: bool> Format for Compact<AT, LEAF> {
         if LEAF {
             0
         } else {
-            usize::from(u16_at(bytes, AT + field::PREFIX_LEN))
+            usize::from(u16_at(bytes, AT + field::PREFIX_LEN) & !WHOLE)
         }
     }
 

@@ -27,6 +27,7 @@
 
 mod counters;
 mod merge;
+mod mirror;
 mod scan;
 
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
-use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
+use crate::ring::{AllocateError, Exclusive, MARK_BYTES, NoBlock, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -50,13 +51,18 @@ use counters::{Cause, Counters};
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
 
+/// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
+const LEAST_MIRRORS: usize = 4;
+
 /// See the module's story.
 pub(crate) struct BfTree {
     leaves: BTree,
     ring: Ring,
     options: BfOptions,
-    /// Payload of the largest mini-page: what needs more is merged.
+    /// Payload of the largest mini-page that is no mirror: what needs more is merged (§5.5).
     largest: usize,
+    /// Payload of the ring's largest class.
+    largest_mirror: usize,
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
     /// Leaves that a merge has left nearly empty.
@@ -85,6 +91,11 @@ impl Change<'_> {
         }
     }
 
+    /// Bytes that it takes of a mini-page without the key.
+    fn bytes(&self) -> usize {
+        mini::META + self.key.len() + self.value.len()
+    }
+
     /// Bytes that it takes of a leaf, whose value of the key has so many bytes, if it has one.
     fn growth(&self, leaf: Leaf, old: Option<usize>) -> isize {
         let before = old.map_or(0, |len| leaf.growth(Kind::Insert, self.key.len(), len));
@@ -108,11 +119,17 @@ impl BfTree {
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
         let largest = page_size / 2 - MARK_BYTES;
-        let sizes = std::iter::successors(Some(64), |size| Some(size * 2));
+        let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
+        let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
+        let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
+        if capacity >= LEAST_MIRRORS * page_size {
+            sizes.extend([page_size / 4 * 3, page_size]);
+        }
+        let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
-            capacity: usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX),
+            capacity,
             copy_on_access_percent: options.copy_on_access_percent,
-            sizes: sizes.take_while(|size| *size <= page_size / 2).collect(),
+            sizes,
             pages: leaves.pager.pages.page_limit(),
             marks: true,
         };
@@ -123,7 +140,7 @@ impl BfTree {
         let mut adopted = Ok(());
         leaves.index.for_each(|_, page| {
             if adopted.is_ok() {
-                adopted = ring.adopt_page(page, address(None));
+                adopted = ring.adopt_page(page, address(None)).map(drop);
             }
         });
         adopted.map_err(|e| unexpected(&e))?;
@@ -132,6 +149,7 @@ impl BfTree {
             ring,
             options,
             largest,
+            largest_mirror,
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
@@ -149,9 +167,12 @@ impl BfTree {
         lock: impl Fn(&'a Ring, PageId) -> std::result::Result<G, PageError>,
     ) -> Result<(PageId, G)> {
         loop {
-            let page = self.leaves.index.find(key);
+            let located = self.leaves.index.locate(key);
+            let page = located.page;
             match lock(&self.ring, page) {
-                Ok(guard) if self.leaves.index.find(key) == page => return Ok((page, guard)),
+                Ok(guard) if self.leaves.index.is_current(key, &located) => {
+                    return Ok((page, guard));
+                }
                 Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
                 // Split or merged meanwhile; or so new that nobody has told the mapping table.
                 Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
@@ -192,34 +213,41 @@ impl BfTree {
             return Ok(false);
         }
         let (page, guard) = self.lock_shared(key)?;
-        if let Some(mini) = guard.bytes().map(MiniRef::new)
-            && let Ok(index) = mini.search(key)
-        {
-            let entry = mini.entry(index);
-            note_use(guard.marks(), index);
-            Counters::add(&self.counters.hits[entry.kind as usize], 1);
-            let exists = entry.kind.exists();
-            if exists {
-                value.extend_from_slice(entry.value);
+        if let Some(mini) = guard.bytes().map(MiniRef::new) {
+            let found = mini.search(key);
+            if found.is_ok() || mini.is_whole() {
+                let kind = match found {
+                    Ok(index) => {
+                        let entry = mini.entry(index);
+                        note_use(guard.marks(), mini.mark(index));
+                        if entry.kind.exists() {
+                            value.extend_from_slice(entry.value);
+                        }
+                        entry.kind
+                    }
+                    // A mirror has the gaps, too.
+                    Err(_) => {
+                        note_use(guard.marks(), Marks::SCANNED);
+                        Kind::Phantom
+                    }
+                };
+                Counters::add(&self.counters.hits[kind as usize], 1);
+                if guard.in_copy_on_access_region() {
+                    self.copy_to_tail(guard);
+                }
+                return Ok(kind.exists());
             }
-            if guard.in_copy_on_access_region() {
-                self.copy_to_tail(guard);
-            }
-            return Ok(exists);
         }
         Counters::add(&self.counters.misses, 1);
-        let (exists, leaf, lsn) = {
-            let leaf = self.leaf_of(page, key)?;
-            let view = leaf.view();
-            let found = view.get(key);
-            if let Some(bytes) = found {
-                value.extend_from_slice(bytes);
-            }
-            (found.is_some(), Leaf::of(&view), view.lsn())
-        };
+        let leaf = self.leaf_of(page, key)?;
+        let found = leaf.view().get(key);
+        if let Some(bytes) = found {
+            value.extend_from_slice(bytes);
+        }
+        let exists = found.is_some();
         if self.wants_promotion() {
             let kind = if exists { Kind::Cache } else { Kind::Phantom };
-            self.promote(guard, &Change { kind, key, value }, leaf, lsn);
+            self.promote(guard, &Change { kind, key, value }, leaf);
         }
         Ok(exists)
     }
@@ -233,33 +261,53 @@ impl BfTree {
 
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
     /// page the next one will do it (CircularBuffer 5).
-    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, leaf: Leaf, lsn: Lsn) {
+    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, leaf: ReadGuard<'_>) {
         let Ok(guard) = guard.try_upgrade() else {
             return;
         };
         let page = guard.page();
         let needed = found.needs(&guard);
-        if needed > self.largest {
-            return;
-        }
-        match self.with_room(guard, needed, leaf, lsn) {
-            Ok(mut guard) => {
+        let made = if self.is_too_large(&guard, needed) {
+            self.widen(guard, &leaf.view(), 0).map(|guard| {
+                let mini = guard.bytes().map(MiniRef::new).expect("a mirror");
+                if let Ok(index) = mini.search(found.key) {
+                    note_use(guard.marks(), mini.mark(index));
+                }
+            })
+        } else {
+            let (free, lsn) = (Leaf::of(&leaf.view()), leaf.view().lsn());
+            self.with_room(guard, needed, free, lsn).map(|mut guard| {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
-                note_put(guard.marks(), at);
-                Counters::add(&self.counters.promotions, 1);
-            }
+                note_put(&guard, at);
+            })
+        };
+        match made {
+            Ok(()) => Counters::add(&self.counters.promotions, 1),
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
-            Err(full) => {
+            Err(none) => {
+                let full = none.give_back();
+                drop(leaf);
                 drop(self.make_room(&full));
                 if mutation::on("bf-late-promotion")
-                    && let Ok(guard) = self.ring.shared(page)
+                    && let (Ok(guard), Ok(leaf)) = (self.ring.shared(page), self.read_leaf(page))
                 {
-                    self.promote(guard, found, leaf, lsn);
+                    self.promote(guard, found, leaf);
                 }
             }
         }
+    }
+
+    /// Whether a mini-page of so many bytes is not what this one may grow to.
+    fn is_too_large(&self, guard: &Exclusive<'_>, needed: usize) -> bool {
+        let mini = guard.bytes().map(MiniRef::new);
+        let largest = if mini.is_some_and(MiniRef::is_whole) {
+            self.largest_mirror
+        } else {
+            self.largest
+        };
+        needed > largest
     }
 
     /// The page with a mini-page of at least `needed` bytes; one that has to be made is for this leaf, as of `lsn`.
@@ -269,15 +317,15 @@ impl BfTree {
         needed: usize,
         leaf: Leaf,
         lsn: Lsn,
-    ) -> std::result::Result<Exclusive<'a>, AllocateError> {
+    ) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
         if guard.bytes().is_some_and(|block| block.len() >= needed) {
             return Ok(guard);
         }
         let marks = marks_of(guard.marks());
-        let mut fresh = guard.allocate(needed).map_err(|none| none.give_back())?;
+        let mut fresh = guard.allocate(needed)?;
         let (old, new) = fresh.both();
         let old = old.map(MiniRef::new);
-        let mut mini = MiniMut::init(new, leaf);
+        let mut mini = MiniMut::init(new, old.map_or(leaf, MiniRef::leaf));
         match old {
             Some(old) => mini.copy_from(old, |_| true),
             None => mini.set_lsn(lsn),
@@ -296,18 +344,23 @@ impl BfTree {
     }
 
     /// Moves a mini-page to the tail, without the records that were not used since it was there last. If one of those is dirty, all that is dirty goes
-    /// to the leaf first ("maximizing the utility of the disk write"). Without room nothing happens.
+    /// to the leaf first ("maximizing the utility of the disk write"). A mirror that a scan has used goes as it is. Without room nothing
+    /// happens.
     fn move_to_tail(&self, mut guard: Exclusive<'_>) -> Result<()> {
         let (page, marks) = (guard.page(), marks_of(guard.marks()));
         let Some(block) = guard.bytes_mut() else {
             return Ok(());
         };
         let mut mini = MiniMut::new(block);
-        let count = mini.view().count();
-        if (0..count).any(|index| !marks.is_hot(index) && mini.view().is_dirty_at(index)) {
+        let view = mini.view();
+        let whole = view.is_whole();
+        let hot = |index| marks.is_hot(index, whole);
+        let all = whole && (marks.is_scanned() || view.bytes_of(hot) > self.largest);
+        let stays = |index| all || hot(index);
+        if (0..view.count()).any(|index| !stays(index) && view.is_dirty_at(index)) {
             self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
-        if self.keep(guard, |index| marks.is_hot(index)).is_none() {
+        if self.keep(guard, stays).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
         Ok(())
@@ -322,7 +375,8 @@ impl BfTree {
         keep: impl Fn(usize) -> bool,
     ) -> Option<Exclusive<'a>> {
         let old = guard.bytes().map(MiniRef::new)?;
-        if !(0..old.count()).any(&keep) {
+        // The mirror of an empty leaf is worth something, too.
+        if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
             let leaf = address(Some(old.leaf()));
             guard.set_leaf(leaf);
             return None;
@@ -388,7 +442,7 @@ impl BfTree {
         let mut mini = MiniMut::new(block);
         let at = mini.put_grown(change.kind, change.key, change.value, growth);
         mini.set_lsn(lsn);
-        note_put(guard.marks(), at);
+        note_put(&guard, at);
         self.leaves
             .pager
             .volume
@@ -434,16 +488,16 @@ impl BfTree {
             }
         };
         if growth > leaf.free as isize && !mutation::on("bf-growth-ignored") {
-            return self.merge_or_split(page, guard).map(Ready::Not);
+            return self.merge_or_split(page, guard, change).map(Ready::Not);
         }
         let needed = change.needs(&guard);
-        if needed > self.largest {
-            return self.merge_and_shrink(page, guard).map(Ready::Not);
+        if self.is_too_large(&guard, needed) {
+            return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
         match self.with_room(guard, needed, leaf, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
-            Err(full) => {
-                self.make_room(&full)?;
+            Err(none) => {
+                self.make_room(&none.give_back())?;
                 Ok(Ready::Not(Attempt::Again))
             }
         }
@@ -468,10 +522,9 @@ impl BfTree {
     }
 }
 
-/// A record was used: readers say so together.
+/// Something was used that has this mark: readers say so together.
 #[inline]
-fn note_use(marks: Option<&AtomicU32>, index: usize) {
-    let bit = Marks::bit(index);
+fn note_use(marks: Option<&AtomicU32>, bit: u32) {
     // A bit that is set already is not written again, to spare the cache line.
     if let Some(marks) = marks
         && marks.load(Ordering::Relaxed) & bit == 0
@@ -480,11 +533,17 @@ fn note_use(marks: Option<&AtomicU32>, index: usize) {
     }
 }
 
-/// A record was put, by who is alone with the page; `Err` if it is new.
-fn note_put(marks: Option<&AtomicU32>, at: std::result::Result<usize, usize>) {
+/// A record was put; `Err` if it is new.
+fn note_put(guard: &Exclusive<'_>, at: std::result::Result<usize, usize>) {
+    let Some(mini) = guard.bytes().map(MiniRef::new) else {
+        return;
+    };
     match at {
-        Ok(index) => note_use(marks, index),
-        Err(index) => set_marks(marks, marks_of(marks).insert(index)),
+        // Of a mirror, where several share a mark, they stay with their places.
+        Err(index) if !mini.is_whole() => {
+            set_marks(guard.marks(), marks_of(guard.marks()).insert(index));
+        }
+        Ok(index) | Err(index) => note_use(guard.marks(), mini.mark(index)),
     }
 }
 
