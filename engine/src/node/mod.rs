@@ -15,14 +15,14 @@
 //!   payload:       | key without the page's prefix | value |
 //! ```
 //!
-//! The envelope ([`layout`]) is the same for every page; its byte 26 names the layout of the rest:
+//! The envelope (`layout`) is the same for every page; its byte 26 names the layout of the rest:
 //!
 //! | [`PageLayout`] | header | slot | head | of |
 //! |---|---|---|---|---|
-//! | [slotted](self::slotted) | 20 B | 10 B | 4 B | B-Trees Are Back §3.2 |
-//! | [compact](self::compact) | 12 B | 8 B | 2 B | Bf-Tree §3.2, §3.5; mini-pages share it ([`crate::mini`]) |
+//! | slotted (`slotted`) | 20 B | 10 B | 4 B | B-Trees Are Back §3.2 |
+//! | compact (`compact`) | 12 B | 8 B | 2 B | Bf-Tree §3.2, §3.5; mini-pages share it (`mini`) |
 //!
-//! What both do is written once, in [`body`] and [`body_mut`], for any [`format::Format`]; [`PageRef`] and [`PageMut`] ask the page for its layout
+//! What both do is written once, in `body` and `body_mut`, for any `Format`; [`PageRef`] and [`PageMut`] ask the page for its layout
 //! once an operation.
 //!
 //! - **Prefix truncation** (§3.1): all keys of the page share the common prefix of its fences, so payloads leave

@@ -25,7 +25,7 @@ fn a_page_lies_on_the_device_as_it_is_drawn() {
         page.change(|p| p.put(b"key-test", b"12")).unwrap_err();
         page.change(|p| p.put(b"key-set", b"12")).unwrap();
         page.change(|p| p.put(b"key-c", b"")).unwrap();
-        page.change(|p| Ok::<_, ()>(p.set_lsn(Lsn(0x77)))).unwrap();
+        PageMut::new(&mut page.bytes, &mut ChangeMap::new()).set_lsn(Lsn(0x77));
 
         let zeros = |n| vec![0; n];
         let envelope = |kind| {

@@ -376,7 +376,8 @@ impl BfTree {
     ) -> Option<Exclusive<'a>> {
         let old = guard.bytes().map(MiniRef::new)?;
         // The mirror of an empty leaf is worth something, too.
-        if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
+        let empty = old.count() == 0 && old.is_whole();
+        if !empty && !(0..old.count()).any(&keep) {
             let leaf = address(Some(old.leaf()));
             guard.set_leaf(leaf);
             return None;
