@@ -140,6 +140,9 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
+    /// Where there is none.
+    pub(crate) const NONE: Leaf = Leaf { free: 0, beside: 0 };
+
     pub(crate) fn of(page: &PageRef<'_>) -> Leaf {
         let (slot, prefix) = (page.layout().slot_bytes(), page.prefix().len());
         Leaf {
@@ -467,6 +470,23 @@ impl<'a> MiniMut<'a> {
     /// Adds a record of the leaf, behind all that are there.
     pub(crate) fn push(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
         self.insert(self.view().count(), kind, key, value);
+    }
+
+    /// Counts anew what the dirty records will take of their leaf, now that it is known which of them it has.
+    pub(crate) fn recount(&mut self, page: &PageRef<'_>) {
+        let leaf = Leaf::of(page);
+        let growth_in = |entry: Entry<'_>| {
+            let old = page.get(entry.key);
+            let old = old.map_or(0, |old| {
+                leaf.growth(Kind::Insert, entry.key.len(), old.len())
+            });
+            let new = leaf.growth(entry.kind, entry.key.len(), entry.value.len());
+            (new - old).max(0)
+        };
+        let dirty = self.view().entries().filter(|entry| entry.kind.is_dirty());
+        let growth: isize = dirty.map(growth_in).sum();
+        self.set_leaf(leaf);
+        self.set_room(leaf.free as isize - growth);
     }
 
     /// Takes over what `old` has of the records that `keep` is for, all dirty ones among them: growing, shrinking and moving are read-copy-update

@@ -25,6 +25,7 @@
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
+pub(crate) mod cache_only;
 mod counters;
 mod merge;
 mod mirror;
@@ -35,6 +36,7 @@ use std::collections::BTreeSet;
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::index::Index;
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
@@ -120,11 +122,7 @@ impl BfTree {
         let page_size = leaves.pager.layout.page_size;
         let largest = page_size / 2 - MARK_BYTES;
         let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
-        let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
-        let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
-        if capacity >= LEAST_MIRRORS * page_size {
-            sizes.extend([page_size / 4 * 3, page_size]);
-        }
+        let sizes = ring_sizes(page_size, capacity);
         let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
             capacity,
@@ -160,33 +158,12 @@ impl BfTree {
         &self.leaves
     }
 
-    /// Locks the page of `key`.
-    fn lock<'a, G>(
-        &'a self,
-        key: &[u8],
-        lock: impl Fn(&'a Ring, PageId) -> std::result::Result<G, PageError>,
-    ) -> Result<(PageId, G)> {
-        loop {
-            let located = self.leaves.index.locate(key);
-            let page = located.page;
-            match lock(&self.ring, page) {
-                Ok(guard) if self.leaves.index.is_current(key, &located) => {
-                    return Ok((page, guard));
-                }
-                Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
-                // Split or merged meanwhile; or so new that nobody has told the mapping table.
-                Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
-                Err(e) => return Err(unexpected(&e)),
-            }
-        }
-    }
-
     fn lock_shared(&self, key: &[u8]) -> Result<(PageId, Shared<'_>)> {
-        self.lock(key, |ring, page| ring.shared(page))
+        lock(&self.leaves.index, key, |page| self.ring.shared(page))
     }
 
     fn lock_exclusive(&self, key: &[u8]) -> Result<(PageId, Exclusive<'_>)> {
-        self.lock(key, |ring, page| ring.exclusive(page))
+        lock(&self.leaves.index, key, |page| self.ring.exclusive(page))
     }
 
     /// The leaf of a page that the caller has locked.
@@ -275,8 +252,8 @@ impl BfTree {
                 }
             })
         } else {
-            let (free, lsn) = (Leaf::of(&leaf.view()), leaf.view().lsn());
-            self.with_room(guard, needed, free, lsn).map(|mut guard| {
+            let (known, lsn) = (Leaf::of(&leaf.view()), leaf.view().lsn());
+            with_room(guard, needed, known, lsn).map(|mut guard| {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
                 note_put(&guard, at);
@@ -310,31 +287,6 @@ impl BfTree {
         needed > largest
     }
 
-    /// The page with a mini-page of at least `needed` bytes; one that has to be made is for this leaf, as of `lsn`.
-    fn with_room<'a>(
-        &self,
-        guard: Exclusive<'a>,
-        needed: usize,
-        leaf: Leaf,
-        lsn: Lsn,
-    ) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
-        if guard.bytes().is_some_and(|block| block.len() >= needed) {
-            return Ok(guard);
-        }
-        let marks = marks_of(guard.marks());
-        let mut fresh = guard.allocate(needed)?;
-        let (old, new) = fresh.both();
-        let old = old.map(MiniRef::new);
-        let mut mini = MiniMut::init(new, old.map_or(leaf, MiniRef::leaf));
-        match old {
-            Some(old) => mini.copy_from(old, |_| true),
-            None => mini.set_lsn(lsn),
-        }
-        let guard = fresh.publish();
-        set_marks(guard.marks(), marks);
-        Ok(guard)
-    }
-
     /// Moves a mini-page that is used near the head to the tail (§5.5), if the caller is alone with it.
     fn copy_to_tail(&self, guard: Shared<'_>) {
         if let Ok(guard) = guard.try_upgrade() {
@@ -360,38 +312,10 @@ impl BfTree {
         if (0..view.count()).any(|index| !stays(index) && view.is_dirty_at(index)) {
             self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
-        if self.keep(guard, stays).is_none() {
+        if keep(guard, stays).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
         Ok(())
-    }
-
-    /// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
-    /// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
-    /// the page comes back.
-    fn keep<'a>(
-        &self,
-        mut guard: Exclusive<'a>,
-        keep: impl Fn(usize) -> bool,
-    ) -> Option<Exclusive<'a>> {
-        let old = guard.bytes().map(MiniRef::new)?;
-        // The mirror of an empty leaf is worth something, too.
-        let empty = old.count() == 0 && old.is_whole();
-        if !empty && !(0..old.count()).any(&keep) {
-            let leaf = address(Some(old.leaf()));
-            guard.set_leaf(leaf);
-            return None;
-        }
-        let len = old.bytes_of(&keep);
-        let mut fresh = match guard.allocate(len) {
-            Ok(fresh) => fresh,
-            Err(none) => return Some(none.page),
-        };
-        let (old, new) = fresh.both();
-        let old = MiniRef::new(old.expect("it has one"));
-        MiniMut::init(new, old.leaf()).copy_from(old, keep);
-        drop(fresh.publish());
-        None
     }
 
     /// Sets a key in the mini-page of its leaf.
@@ -459,7 +383,7 @@ impl BfTree {
     fn prepare<'a>(
         &'a self,
         page: PageId,
-        guard: Exclusive<'a>,
+        mut guard: Exclusive<'a>,
         change: &Change<'_>,
     ) -> Result<Ready<'a>> {
         let mini = guard.bytes().map(MiniRef::new);
@@ -477,10 +401,14 @@ impl BfTree {
                 // The leaf knows better what it has free, and whether it has the key.
                 let page = self.leaf_of(page, change.key)?;
                 let view = page.view();
-                let leaf = known.unwrap_or_else(|| Leaf::of(&view));
-                let dirty = mini
-                    .and_then(|mini| mini.find(change.key))
-                    .is_some_and(|entry| entry.kind.is_dirty());
+                let (mut leaf, mut dirty) = (Leaf::of(&view), false);
+                if let Some(block) = guard.bytes_mut() {
+                    let mut mini = MiniMut::new(block);
+                    mini.recount(&view);
+                    let found = mini.view().find(change.key);
+                    dirty = found.is_some_and(|entry| entry.kind.is_dirty());
+                    leaf = mini.view().leaf();
+                }
                 let growth = match guess {
                     Some(guess) if dirty => guess,
                     _ => change.growth(leaf, view.get(change.key).map(<[u8]>::len)),
@@ -495,7 +423,7 @@ impl BfTree {
         if self.is_too_large(&guard, needed) {
             return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
-        match self.with_room(guard, needed, leaf, lsn) {
+        match with_room(guard, needed, leaf, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
             Err(none) => {
                 self.make_room(&none.give_back())?;
@@ -521,6 +449,83 @@ impl BfTree {
             ..base
         }
     }
+}
+
+/// Size classes: doubling up to half a page, and two for mirrors, if the ring is large enough to have some.
+fn ring_sizes(page_size: usize, capacity: usize) -> Vec<usize> {
+    let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
+    let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
+    if capacity >= LEAST_MIRRORS * page_size {
+        sizes.extend([page_size / 4 * 3, page_size]);
+    }
+    sizes
+}
+
+/// Locks the page of `key`.
+fn lock<G>(
+    index: &Index,
+    key: &[u8],
+    lock: impl Fn(PageId) -> std::result::Result<G, PageError>,
+) -> Result<(PageId, G)> {
+    loop {
+        let located = index.locate(key);
+        let page = located.page;
+        match lock(page) {
+            Ok(guard) if index.is_current(key, &located) => return Ok((page, guard)),
+            Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
+            // Split or merged meanwhile; or so new that nobody has told the mapping table.
+            Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+            Err(e) => return Err(unexpected(&e)),
+        }
+    }
+}
+
+/// The page with a mini-page of at least `needed` bytes; one that has to be made is for this leaf, as of `lsn`.
+fn with_room<'a>(
+    guard: Exclusive<'a>,
+    needed: usize,
+    leaf: Leaf,
+    lsn: Lsn,
+) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
+    if guard.bytes().is_some_and(|block| block.len() >= needed) {
+        return Ok(guard);
+    }
+    let marks = marks_of(guard.marks());
+    let mut fresh = guard.allocate(needed)?;
+    let (old, new) = fresh.both();
+    let old = old.map(MiniRef::new);
+    let mut mini = MiniMut::init(new, old.map_or(leaf, MiniRef::leaf));
+    match old {
+        Some(old) => mini.copy_from(old, |_| true),
+        None => mini.set_lsn(lsn),
+    }
+    let guard = fresh.publish();
+    set_marks(guard.marks(), marks);
+    Ok(guard)
+}
+
+/// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
+/// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
+/// the page comes back.
+fn keep<'a>(mut guard: Exclusive<'a>, keep: impl Fn(usize) -> bool) -> Option<Exclusive<'a>> {
+    let old = guard.bytes().map(MiniRef::new)?;
+    // The mirror of an empty leaf is worth something, too.
+    let empty = old.count() == 0 && old.is_whole();
+    if !empty && !(0..old.count()).any(&keep) {
+        let leaf = address(Some(old.leaf()));
+        guard.set_leaf(leaf);
+        return None;
+    }
+    let len = old.bytes_of(&keep);
+    let mut fresh = match guard.allocate(len) {
+        Ok(fresh) => fresh,
+        Err(none) => return Some(none.page),
+    };
+    let (old, new) = fresh.both();
+    let old = MiniRef::new(old.expect("it has one"));
+    MiniMut::init(new, old.leaf()).copy_from(old, keep);
+    drop(fresh.publish());
+    None
 }
 
 /// Something was used that has this mark: readers say so together.
