@@ -1,4 +1,4 @@
-//! One page against the two things one would use instead: a sorted `Vec` of pairs and `std`'s `BTreeMap`.
+//! One page, in each layout, against the two things one would use instead: a sorted `Vec` of pairs and `std`'s `BTreeMap`.
 //!
 //! The page holds about 90 records with 16-byte keys, as many as fill 4 KiB; the neighbours hold the same
 //! records. Everything is warm in the first-level cache: what is measured is instructions, not memory.
@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use treering_engine::PageId;
-use treering_engine::node::{ChangeMap, PageMut, PageRef, check, check_deep, records};
+use treering_engine::node::{ChangeMap, PageLayout, PageMut, PageRef, check, check_deep, records};
 
 type Record = (Vec<u8>, Vec<u8>);
 
@@ -37,18 +37,33 @@ fn random_records(count: usize) -> Vec<Record> {
     keys.into_iter().collect()
 }
 
-/// A sealed 4 KiB page between fences just around the records.
-fn page_of(records: &[Record], page_size: usize) -> Vec<u8> {
+/// A sealed page between fences just around the records.
+fn page_of(layout: PageLayout, records: &[Record], page_size: usize) -> Vec<u8> {
     let mut bytes = vec![0; page_size];
     let mut changes = ChangeMap::new();
     let mut page = PageMut::new(&mut bytes, &mut changes);
     let (first, last) = (&records[0].0, &records[records.len() - 1].0);
     let above = [last, &[0_u8][..]].concat();
-    page.init(PageId(1), first, Some(&above)).unwrap();
+    page.init(layout, PageId(1), first, Some(&above)).unwrap();
     for (key, value) in records {
         page.put(key, value).unwrap();
     }
     page.seal();
+    bytes
+}
+
+/// As [`page_of`], without a record.
+fn empty_of(layout: PageLayout, records: &[Record]) -> Vec<u8> {
+    let mut bytes = page_of(layout, records, 4096);
+    let page = PageRef::new(&bytes);
+    let (lower, upper) = (
+        page.lower_fence().to_vec(),
+        page.upper_fence().map(<[u8]>::to_vec),
+    );
+    let mut changes = ChangeMap::new();
+    PageMut::new(&mut bytes, &mut changes)
+        .init(layout, PageId(1), &lower, upper.as_deref())
+        .unwrap();
     bytes
 }
 
@@ -62,15 +77,17 @@ fn shuffled(records: &[Record]) -> Vec<Record> {
 fn search(c: &mut Criterion) {
     for (name, records) in [("text", text_records(90)), ("random", random_records(90))] {
         let mut group = c.benchmark_group(format!("page/search/{name}"));
-        let bytes = page_of(&records, 4096);
         let order = shuffled(&records);
         let mut next = order.iter().map(|(key, _)| key.as_slice()).cycle();
-        group.bench_function("page", |b| {
-            b.iter(|| {
-                let page = PageRef::new(black_box(&bytes));
-                page.get(next.next().unwrap_or_default()).map(<[u8]>::len)
+        for layout in PageLayout::ALL {
+            let bytes = page_of(layout, &records, 4096);
+            group.bench_function(layout.name(), |b| {
+                b.iter(|| {
+                    let page = PageRef::new(black_box(&bytes));
+                    page.get(next.next().unwrap_or_default()).map(<[u8]>::len)
+                });
             });
-        });
+        }
         group.bench_function("sorted vec of pairs", |b| {
             b.iter(|| {
                 let key = next.next().unwrap_or_default();
@@ -90,41 +107,54 @@ fn search(c: &mut Criterion) {
     }
 }
 
+/// All 90 records in key order.
+fn iterate(c: &mut Criterion) {
+    let records = text_records(90);
+    let mut group = c.benchmark_group("page/iterate");
+    group.throughput(Throughput::Elements(90));
+    for layout in PageLayout::ALL {
+        let bytes = page_of(layout, &records, 4096);
+        group.bench_function(layout.name(), |b| {
+            b.iter(|| {
+                let page = PageRef::new(black_box(&bytes));
+                let bytes = |(suffix, value): (&[u8], &[u8])| suffix.len() + value.len();
+                page.iter().map(bytes).sum::<usize>()
+            });
+        });
+    }
+    let map: BTreeMap<_, _> = records.iter().cloned().collect();
+    group.bench_function("BTreeMap", |b| {
+        b.iter(|| {
+            let records = black_box(&map).iter();
+            records.map(|(k, v)| k.len() + v.len()).sum::<usize>()
+        });
+    });
+    group.finish();
+}
+
 /// All 90 records in random order into an empty container; the time is that of 90 inserts.
 fn insert(c: &mut Criterion) {
     let records = text_records(90);
     let mut order = records.clone();
     order.shuffle(&mut SmallRng::seed_from_u64(4));
-    let mut empty = page_of(&records, 4096);
     let mut changes = ChangeMap::new();
-    for (key, _) in &records {
-        PageMut::new(&mut empty, &mut changes).delete(key);
-    }
-    let (lower, upper) = {
-        let page = PageRef::new(&empty);
-        (
-            page.lower_fence().to_vec(),
-            page.upper_fence().map(<[u8]>::to_vec),
-        )
-    };
-    PageMut::new(&mut empty, &mut changes)
-        .init(PageId(1), &lower, upper.as_deref())
-        .unwrap();
-
     let mut group = c.benchmark_group("page/insert");
     group.throughput(Throughput::Elements(90));
-    group.bench_function("page", |b| {
-        b.iter_batched_ref(
-            || empty.clone(),
-            |bytes| {
-                let mut page = PageMut::new(bytes, &mut changes);
-                for (key, value) in &order {
-                    black_box(page.put(key, value)).unwrap();
-                }
-            },
-            BatchSize::SmallInput,
-        );
-    });
+    for layout in PageLayout::ALL {
+        let empty = empty_of(layout, &records);
+        group.bench_function(layout.name(), |b| {
+            b.iter_batched_ref(
+                || empty.clone(),
+                |bytes| {
+                    let mut page = PageMut::new(bytes, &mut changes);
+                    for (key, value) in &order {
+                        black_box(page.put(key, value)).unwrap();
+                    }
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
     group.bench_function("sorted vec of pairs", |b| {
         b.iter_batched_ref(
             || Vec::with_capacity(90),
@@ -151,15 +181,16 @@ fn insert(c: &mut Criterion) {
     group.finish();
 
     let mut group = c.benchmark_group("page/overwrite");
-    let full = page_of(&records, 4096);
-    let mut bytes = full.clone();
     let order = shuffled(&records);
     let mut next = order.iter().cycle();
     let mut map: BTreeMap<_, _> = records.iter().cloned().collect();
-    group.bench_function("page", |b| {
-        let mut page = PageMut::new(&mut bytes, &mut changes);
-        b.iter(|| next.next().map(|(key, value)| page.put(key, value)));
-    });
+    for layout in PageLayout::ALL {
+        let mut bytes = page_of(layout, &records, 4096);
+        group.bench_function(layout.name(), |b| {
+            let mut page = PageMut::new(&mut bytes, &mut changes);
+            b.iter(|| next.next().map(|(key, value)| page.put(key, value)));
+        });
+    }
     group.bench_function("BTreeMap", |b| {
         b.iter(|| {
             let (key, value) = next.next()?;
@@ -171,41 +202,44 @@ fn insert(c: &mut Criterion) {
 
 fn split(c: &mut Criterion) {
     let records = text_records(90);
-    let full = page_of(&records, 4096);
     let mut right = vec![0; 4096];
     let (mut changes, mut other) = (ChangeMap::new(), ChangeMap::new());
     let mut group = c.benchmark_group("page/split");
-    group.bench_function("page", |b| {
-        b.iter_batched_ref(
-            || full.clone(),
-            |bytes| {
-                let mut left = PageMut::new(bytes, &mut changes);
-                let mut right = PageMut::new(&mut right, &mut other);
-                let plan = left.view().choose_separator().unwrap();
-                left.split_into(&mut right, PageId(2), &plan).unwrap();
-            },
-            BatchSize::SmallInput,
-        );
-    });
-    group.bench_function("page, through the log's record list", |b| {
-        b.iter_batched_ref(
-            || full.clone(),
-            |bytes| {
-                let mut left = PageMut::new(bytes, &mut changes);
-                let mut right = PageMut::new(&mut right, &mut other);
-                let page = left.view();
-                let plan = page.choose_separator().unwrap();
-                let list = page.encode_records(plan.at);
-                let moved = records::decode(&list).unwrap();
-                let (upper, lsn) = (page.upper_fence(), page.lsn());
-                right
-                    .build(PageId(2), &plan.separator, upper, lsn, moved)
-                    .unwrap();
-                left.truncate_to(&plan.separator).unwrap();
-            },
-            BatchSize::SmallInput,
-        );
-    });
+    for layout in PageLayout::ALL {
+        let full = page_of(layout, &records, 4096);
+        group.bench_function(layout.name(), |b| {
+            b.iter_batched_ref(
+                || full.clone(),
+                |bytes| {
+                    let mut left = PageMut::new(bytes, &mut changes);
+                    let mut right = PageMut::new(&mut right, &mut other);
+                    let plan = left.view().choose_separator().unwrap();
+                    left.split_into(&mut right, PageId(2), &plan).unwrap();
+                },
+                BatchSize::SmallInput,
+            );
+        });
+        let name = format!("{}, through the log's record list", layout.name());
+        group.bench_function(name, |b| {
+            b.iter_batched_ref(
+                || full.clone(),
+                |bytes| {
+                    let mut left = PageMut::new(bytes, &mut changes);
+                    let mut right = PageMut::new(&mut right, &mut other);
+                    let page = left.view();
+                    let plan = page.choose_separator().unwrap();
+                    let list = page.encode_records(plan.at);
+                    let moved = records::decode(&list).unwrap();
+                    let (upper, lsn) = (page.upper_fence(), page.lsn());
+                    right
+                        .build(layout, PageId(2), &plan.separator, upper, lsn, moved)
+                        .unwrap();
+                    left.truncate_to(&plan.separator).unwrap();
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
     group.bench_function("sorted vec of pairs", |b| {
         b.iter_batched_ref(
             || records.clone(),
@@ -230,11 +264,17 @@ fn checks(c: &mut Criterion) {
     for page_size in [4096, 65536] {
         let mut group = c.benchmark_group(format!("page/check/{}KiB", page_size / 1024));
         group.throughput(Throughput::Bytes(page_size as u64));
-        let bytes = page_of(&text_records(page_size / 46), page_size);
-        group.bench_function("check", |b| b.iter(|| check(black_box(&bytes), PageId(1))));
-        group.bench_function("check_deep", |b| {
-            b.iter(|| check_deep(black_box(&bytes), PageId(1)))
-        });
+        let records = text_records(page_size / 46);
+        for layout in PageLayout::ALL {
+            let bytes = page_of(layout, &records, page_size);
+            group.bench_function(format!("check, {}", layout.name()), |b| {
+                b.iter(|| check(black_box(&bytes), PageId(1)))
+            });
+            group.bench_function(format!("check_deep, {}", layout.name()), |b| {
+                b.iter(|| check_deep(black_box(&bytes), PageId(1)))
+            });
+        }
+        let bytes = page_of(PageLayout::Slotted, &records, page_size);
         let mut copy = vec![0; page_size];
         group.bench_function("memcpy", |b| {
             b.iter(|| black_box(&mut copy).copy_from_slice(black_box(&bytes)))
@@ -243,5 +283,5 @@ fn checks(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, search, insert, split, checks);
+criterion_group!(benches, search, iterate, insert, split, checks);
 criterion_main!(benches);

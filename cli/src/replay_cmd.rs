@@ -233,6 +233,13 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         }
     };
     let tree = tree(args)?;
+    let layout = tree.page_layout().name();
+    if args.layout.as_ref().is_some_and(|asked| asked != layout) {
+        let tree = tree.name();
+        return Err(Failure::usage(format!(
+            "--layout: expected {layout}, the leaves of --tree {tree}"
+        )));
+    }
     let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
     let too_large =
         |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));

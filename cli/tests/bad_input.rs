@@ -241,6 +241,8 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --store shadow", "'--store"),
     ("replay good.trz --log sparse", "'--log"),
     ("replay good.trz --layout columns", "'--layout"),
+    ("replay good.trz --layout compact", "--layout"),
+    ("replay good.trz --tree bf --layout slotted", "--layout"),
     ("replay good.trz --device csd", "--device csd"),
     ("replay good.trz --device nosuch", "--device nosuch"),
     ("replay good.trz --threshold 2KiB", "--threshold"),

@@ -25,7 +25,8 @@ fn sum(list: &Value, field: &str) -> u64 {
 fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = [
-        "replay", SAMPLE, "--tree", "bf", "--seed", "5", "--strict", "--json", "-",
+        "replay", SAMPLE, "--tree", "bf", "--layout", "compact", "--seed", "5", "--strict",
+        "--json", "-",
     ];
     let first = ok(folder.path(), &args);
     assert!(
@@ -35,6 +36,7 @@ fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
     let report = json(&first);
     assert_eq!(report["tree"], "bf");
     let options = &report["options"];
+    assert_eq!(options["layout"], "compact");
     assert_eq!(
         (&options["copy-on-access"], &options["promote"]),
         (&10.into(), &30.into())

@@ -1,6 +1,7 @@
 //! Options and their defaults: the one place where an unset option gets its value.
 
 use crate::error::{Error, Result};
+use crate::node::PageLayout;
 use crate::store::MIN_CACHE_PAGES;
 use crate::types::Nanos;
 
@@ -20,6 +21,15 @@ impl TreeKind {
         match self {
             TreeKind::BTree => "btree",
             TreeKind::Bf(_) => "bf",
+        }
+    }
+
+    /// The layout of the leaf pages of a store that it makes. In a store that is there already each page says its own.
+    #[must_use]
+    pub fn page_layout(self) -> PageLayout {
+        match self {
+            TreeKind::BTree => PageLayout::Slotted,
+            TreeKind::Bf(_) => PageLayout::Compact,
         }
     }
 }

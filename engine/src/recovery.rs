@@ -45,7 +45,7 @@ use crate::events::Event;
 use crate::index::Index;
 use crate::layout::Slot;
 use crate::mutation;
-use crate::node::{Refused, records};
+use crate::node::{PageLayout, Refused, records};
 use crate::options::PageStoreKind;
 use crate::pager::Pager;
 use crate::pages::SlotMap;
@@ -83,6 +83,7 @@ enum Change {
     },
     /// The right side of a split.
     Build {
+        layout: PageLayout,
         lower: Range<usize>,
         upper: Option<Range<usize>>,
         records: Range<usize>,
@@ -148,6 +149,7 @@ impl<'a> Redo<'a> {
                 self.gather(page, lsn, Change::Delete { key });
             }
             Record::Split {
+                layout,
                 left,
                 right,
                 separator,
@@ -169,6 +171,7 @@ impl<'a> Redo<'a> {
                         right,
                         lsn,
                         Change::Build {
+                            layout,
                             lower,
                             upper,
                             records,
@@ -227,19 +230,15 @@ impl<'a> Redo<'a> {
         for Gathered { lsn, change, .. } in group {
             match change {
                 Change::Build {
+                    layout,
                     lower,
                     upper,
                     records,
                 } => {
                     drop(leaf.take());
                     let upper = upper.clone().map(|u| &bytes[u]);
-                    leaf = self.build(
-                        page,
-                        *lsn,
-                        &bytes[lower.clone()],
-                        upper,
-                        &bytes[records.clone()],
-                    )?;
+                    let fences = (&bytes[lower.clone()], upper);
+                    leaf = self.build(page, *lsn, *layout, fences, &bytes[records.clone()])?;
                 }
                 Change::Forget => {
                     drop(leaf.take());
@@ -339,8 +338,8 @@ impl<'a> Redo<'a> {
         &mut self,
         page: PageId,
         lsn: Lsn,
-        lower: &[u8],
-        upper: Option<&[u8]>,
+        layout: PageLayout,
+        (lower, upper): (&[u8], Option<&[u8]>),
         moved: &[u8],
     ) -> Result<Option<WriteGuard<'a>>> {
         let records = self.decode(page, moved)?;
@@ -359,7 +358,7 @@ impl<'a> Redo<'a> {
             }
             Err(e) => return Err(e),
         };
-        let built = leaf.edit().build(page, lower, upper, lsn, records);
+        let built = leaf.edit().build(layout, page, lower, upper, lsn, records);
         Ok(self.stamp(page, leaf, lsn, built))
     }
 

@@ -95,7 +95,7 @@ impl Store {
         }
     }
 
-    /// Makes an empty store: one leaf, one snapshot, and the superblock last.
+    /// Makes an empty store: one leaf in the tree's page layout, one snapshot, and the superblock last.
     fn format(volume: Arc<Volume>, clock: Arc<dyn Clock>, options: &Options) -> Result<Store> {
         let layout = Layout::plan(options, volume.capacity_blocks())?;
         let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
@@ -104,7 +104,7 @@ impl Store {
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
         leaf.edit()
-            .init(first, b"", None)
+            .init(options.tree.page_layout(), first, b"", None)
             .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);

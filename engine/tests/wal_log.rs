@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use treering_engine::device::{BlockDevice, MemDevice, Volume};
+use treering_engine::node::PageLayout;
 use treering_engine::wal::{
     BLOCK_PAYLOAD, EndReason, Frame, Log, LogRegion, MAX_RECORD_BYTES, Record, next_frame, replay,
 };
@@ -40,7 +41,8 @@ fn record(kind: u8, (left, right, a, upper, c): &Fields) -> Record<'_> {
             value: c,
         },
         1 => Record::Delete { page: left, key: a },
-        2 => Record::Split {
+        2 | 4 => Record::Split {
+            layout: PageLayout::ALL[usize::from(kind / 4)],
             left,
             right,
             separator: a,
@@ -59,7 +61,7 @@ fn record(kind: u8, (left, right, a, upper, c): &Fields) -> Record<'_> {
 
 proptest! {
     #[test]
-    fn records_survive_encoding(kind in 0u8..4, fields: Fields) {
+    fn records_survive_encoding(kind in 0u8..5, fields: Fields) {
         let record = record(kind, &fields);
         let bytes = record.to_bytes();
         prop_assert_eq!(bytes.len(), record.encoded_len());
@@ -72,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_never_panic(bytes: Vec<u8>, kind in 0u8..6) {
+    fn random_bytes_never_panic(bytes: Vec<u8>, kind in 0u8..7) {
         let _ = next_frame(&bytes);
         let _ = Record::decode(&bytes);
         let mut body = vec![kind];

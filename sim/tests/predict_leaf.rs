@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use treering_engine::PageId;
-use treering_engine::node::{ChangeMap, PageMut, PageRef, Refused};
+use treering_engine::node::{ChangeMap, PageLayout, PageMut, PageRef, Refused};
 use treering_sim::predict::leaf::LeafLevel;
 use treering_sim::predict::workload::{Span, Workload};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
@@ -46,11 +46,11 @@ struct Leaves {
 }
 
 impl Leaves {
-    fn new(page_size: usize) -> Self {
+    fn new(page_size: usize, layout: PageLayout) -> Self {
         let mut first = vec![0; page_size];
         let mut changes = ChangeMap::default();
         PageMut::new(&mut first, &mut changes)
-            .init(PageId(0), b"", None)
+            .init(layout, PageId(0), b"", None)
             .expect("an empty page");
         Leaves {
             page_size,
@@ -94,9 +94,15 @@ impl Leaves {
     }
 }
 
-/// Puts the records into real pages and into the model, and compares leaf by leaf.
+/// Puts the records into real pages of every layout and into the model, and compares leaf by leaf.
 fn compare(records: &[(Vec<u8>, usize)], page_size: usize) {
-    let mut leaves = Leaves::new(page_size);
+    for layout in PageLayout::ALL {
+        compare_in(layout, records, page_size);
+    }
+}
+
+fn compare_in(layout: PageLayout, records: &[(Vec<u8>, usize)], page_size: usize) {
+    let mut leaves = Leaves::new(page_size, layout);
     for (key, len) in records {
         leaves.put(key, &vec![7; *len]);
     }
@@ -105,7 +111,7 @@ fn compare(records: &[(Vec<u8>, usize)], page_size: usize) {
         .map(|(key, len)| op(OpKind::Put, key, *len as u32))
         .collect();
     let workload = analyze(ops, Span::after(records.len() as u64));
-    let level = LeafLevel::grow(&workload, page_size);
+    let level = LeafLevel::grow(&workload, page_size, layout);
     let predicted: Vec<_> = level
         .leaves
         .iter()
@@ -145,7 +151,7 @@ fn leaves_loaded_in_sorted_order_are_half_full() {
         .iter()
         .map(|(k, len)| op(OpKind::Put, k, *len as u32))
         .collect();
-    let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096);
+    let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096, PageLayout::Slotted);
     // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in the middle.
     let half = (4096.0 - 48.0) / 42.0 / 2.0;
     let records = level.records_per_leaf();
@@ -164,7 +170,7 @@ fn random_loads_fill_leaves_to_ln_2_around_which_the_growth_wave_swings() {
             let ops = (0..count)
                 .map(|_| op(OpKind::Put, &rng.random::<u64>().to_be_bytes(), 40))
                 .collect();
-            let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096);
+            let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096, PageLayout::Slotted);
             let used: f64 = level
                 .leaves
                 .iter()
@@ -199,8 +205,8 @@ fn a_sample_has_the_leaf_fill_of_the_whole() {
         sample.sample_shift
     );
     let (whole, sample) = (
-        LeafLevel::grow(&whole, 4096),
-        LeafLevel::grow(&sample, 4096),
+        LeafLevel::grow(&whole, 4096, PageLayout::Slotted),
+        LeafLevel::grow(&sample, 4096, PageLayout::Slotted),
     );
     let off = sample.count() / whole.count() - 1.0;
     assert!(
@@ -227,7 +233,7 @@ fn accesses_are_counted_where_they_fall() {
     assert_eq!(workload.warmup.writes(), 1000);
     assert_eq!(workload.measured.ops, [2000, 1000, 0, 0]);
     assert_eq!(workload.measured.user_bytes, 32_000);
-    let level = LeafLevel::grow(&workload, 4096);
+    let level = LeafLevel::grow(&workload, 4096, PageLayout::Slotted);
     let busy: Vec<_> = level
         .leaves
         .iter()
@@ -252,7 +258,7 @@ fn scans_touch_the_leaves_they_cross() {
             ..Op::default()
         });
     }
-    let level = LeafLevel::grow(&analyze(ops, Span::after(5000)), 4096);
+    let level = LeafLevel::grow(&analyze(ops, Span::after(5000)), 4096, PageLayout::Slotted);
     let touched: f64 = level.leaves.iter().map(|l| l.reads).sum();
     let expected = 800.0 * (1.0 + 99.0 / level.records_per_leaf());
     assert!(

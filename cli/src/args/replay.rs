@@ -37,9 +37,9 @@ pub(crate) struct ReplayArgs {
     /// Redo log: packed
     #[arg(long, default_value = "packed", value_parser = log)]
     pub(crate) log: String,
-    /// Leaf layout: slotted
-    #[arg(long, default_value = "slotted", value_parser = layout)]
-    pub(crate) layout: String,
+    /// Leaf layout: slotted, or compact with --tree bf (Bf-Tree §3.2) [default: the tree's]
+    #[arg(long, value_parser = layout)]
+    pub(crate) layout: Option<String>,
     /// Page size, a power of two from 4KiB to 64KiB
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
     pub(crate) page: u64,
@@ -213,7 +213,7 @@ fn log(text: &str) -> Result<String, String> {
 }
 
 fn layout(text: &str) -> Result<String, String> {
-    choose(text, &["slotted"], &[])
+    choose(text, &["slotted", "compact"], &[])
 }
 
 fn durability(text: &str) -> Result<Durability, String> {

@@ -75,3 +75,23 @@ impl ChangeMap {
         (0..WORDS * 64).filter(|&segment| self.is_marked(segment))
     }
 }
+
+/// Who is told which bytes change.
+pub(crate) trait Track {
+    fn mark(&mut self, range: Range<usize>);
+}
+
+impl Track for &mut ChangeMap {
+    #[inline]
+    fn mark(&mut self, range: Range<usize>) {
+        ChangeMap::mark(self, range);
+    }
+}
+
+/// Nobody: the bytes never reach a device.
+pub(crate) struct Untracked;
+
+impl Track for Untracked {
+    #[inline]
+    fn mark(&mut self, _: Range<usize>) {}
+}

@@ -6,12 +6,12 @@
 
 use std::fmt;
 
+use super::body::Body;
+use super::format::LeafFormat;
 use super::layout::{
-    self, HEADER_BYTES, KIND_SLOTTED_V1, MAGIC, SLOT_BYTES, Slot, field, head, is_page_size,
-    shared_prefix, slot_at, u16_at, u32_at, u64_at,
+    self, MAGIC, PageLayout, by_layout, field, is_page_size, shared_prefix, u16_at, u64_at,
 };
 use super::limit::limits;
-use super::view::PageRef;
 use crate::error::Error;
 use crate::types::{Lba, PageId};
 
@@ -154,16 +154,12 @@ pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
         return Err(bad_size(bytes.len()));
     }
     check_header(bytes)?;
-    let page = PageRef::new(bytes);
-    let limits = limits(bytes.len());
-    let (lower, upper) = (page.lower_fence(), page.upper_fence());
-    let longest = lower.len().max(upper.map_or(0, <[u8]>::len));
-    if longest > limits.max_key {
-        let expected = format_args!("at most {} bytes", limits.max_key).to_string();
-        return Err(PageDamage::broken("longest fence", expected, longest));
-    }
-    check_slots(page)?;
-    check_order(page)
+    by_layout!(PageLayout::of(bytes), F => {
+        let page = Body::<F>::new(bytes);
+        check_fences(page)?;
+        check_slots(page)?;
+        check_order(page)
+    })
 }
 
 #[cold]
@@ -175,41 +171,47 @@ fn bad_size(len: usize) -> PageDamage {
     )
 }
 
-/// The header's own invariants, in the order in which later ones rely on earlier ones.
+fn need(holds: bool, what: &str, expected: &str, found: usize) -> Result<(), PageDamage> {
+    if holds {
+        Ok(())
+    } else {
+        Err(PageDamage::broken(what, expected, found))
+    }
+}
+
+/// The header's own invariants, in the order in which later ones rely on earlier ones: the envelope's, then the layout's.
 fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
-    let size = bytes.len();
-    let need = |holds: bool, what: &str, expected: &str, found: usize| {
-        if holds {
-            Ok(())
-        } else {
-            Err(PageDamage::broken(what, expected, found))
-        }
-    };
     let magic = u16_at(bytes, field::MAGIC);
     need(magic == MAGIC, "page magic", "0x5254", magic.into())?;
     let kind = bytes[field::KIND];
-    let known = "1 (slotted, version 1)";
-    need(kind == KIND_SLOTTED_V1, "page layout", known, kind.into())?;
+    let Some(layout) = PageLayout::from_number(kind) else {
+        let known = "1 (slotted, version 1) or 2 (compact, version 1)";
+        return Err(PageDamage::broken("page layout", known, kind));
+    };
     let log2 = u32::from(bytes[field::SIZE_LOG2]);
-    let same_size = log2 == size.trailing_zeros();
+    let same_size = log2 == bytes.len().trailing_zeros();
     let as_read = "the size that was read";
     need(same_size, "log2 of the page size", as_read, log2 as usize)?;
-    let bounded = bytes[field::BOUNDED];
+    by_layout!(layout, F => check_numbers(Body::<F>::new(bytes)))
+}
+
+fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
+    let bytes = page.bytes();
+    let size = bytes.len();
+    let bounded = F::bounded(bytes);
     need(bounded <= 1, "upper-fence flag", "0 or 1", bounded.into())?;
-    let stray: usize = bytes[field::RESERVED].iter().map(|&b| usize::from(b)).sum();
+    let reserved = F::reserved(bytes).iter();
+    let stray: usize = reserved.map(|&b| usize::from(b)).sum();
     need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
 
-    let (lower, upper) = (
-        u16_at(bytes, field::LOWER_LEN),
-        u16_at(bytes, field::UPPER_LEN),
-    );
-    let fences = usize::from(lower) + usize::from(upper);
+    let (lower, upper) = (F::lower_len(bytes), F::upper_len(bytes));
+    let fences = lower + upper;
     let none = bounded == 1 || upper == 0;
-    need(none, "upper-fence length", "0 without one", upper.into())?;
-    let slots_end = slot_at(usize::from(u16_at(bytes, field::COUNT)));
-    let heap_start = u32_at(bytes, field::HEAP_START) as usize;
-    let heap_used = u32_at(bytes, field::HEAP_USED) as usize;
-    let room = size - HEADER_BYTES;
+    need(none, "upper-fence length", "0 without one", upper)?;
+    let slots_end = F::slot_at(F::count(bytes));
+    let heap_start = F::heap_start(bytes);
+    let heap_used = F::heap_used(bytes);
+    let room = size - F::SLOTS_AT;
     need(fences <= room, "fence lengths", "within the page", fences)?;
     let apart = slots_end <= heap_start && heap_start <= size - fences;
     let between = "between slots and fences";
@@ -218,27 +220,36 @@ fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
     let at_least = "at least the fences, at most the heap";
     need(plausible, "used heap bytes", at_least, heap_used)?;
 
-    let page = PageRef::new(bytes);
     let ordered = page.upper_fence().is_none_or(|u| page.lower_fence() < u);
-    need(
-        ordered,
-        "upper fence",
-        "above the lower fence",
-        upper.into(),
-    )?;
-    let prefix = usize::from(u16_at(bytes, field::PREFIX_LEN));
+    need(ordered, "upper fence", "above the lower fence", upper)?;
+    let prefix = F::prefix_len(bytes);
     let shared = shared_prefix(page.lower_fence(), page.upper_fence());
     let common = "the common prefix of the fences";
     need(prefix == shared, "prefix length", common, prefix)
 }
 
+fn check_fences<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
+    let max_key = limits(page.bytes().len()).max_key;
+    let (lower, upper) = (page.lower_fence(), page.upper_fence());
+    let longest = lower.len().max(upper.map_or(0, <[u8]>::len));
+    if longest > max_key {
+        let expected = format_args!("at most {max_key} bytes").to_string();
+        return Err(PageDamage::broken("longest fence", expected, longest));
+    }
+    Ok(())
+}
+
 /// Each slot points at its payload, payloads do not overlap, and their sum is what the header says.
-fn check_slots(page: PageRef<'_>) -> Result<(), PageDamage> {
-    let heap_end = page.page_size() - page.lower_len() - page.upper_len();
+fn check_slots<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
+    let heap_end = page.heap_end();
     let mut extents = Vec::with_capacity(page.count());
     for (index, raw) in page.slots().iter().enumerate() {
-        let slot = Slot::decode(raw);
+        let slot = F::decode(raw);
         let (start, len) = (usize::from(slot.offset), slot.payload_len());
+        if slot.kind != 0 {
+            let what = format!("kind of record {index}");
+            return Err(PageDamage::broken(what, "0 as in every leaf", slot.kind));
+        }
         if len == 0 {
             if start != 0 {
                 let what = format!("offset of record {index}, which is empty");
@@ -253,7 +264,7 @@ fn check_slots(page: PageRef<'_>) -> Result<(), PageDamage> {
         } else {
             extents.push((start, start + len));
         }
-        let computed = head(page.suffix_of(raw));
+        let computed = F::head(page.suffix_of(raw));
         if slot.head != computed {
             let what = format!("head of record {index}");
             return Err(PageDamage::broken(
@@ -273,19 +284,15 @@ fn check_slots(page: PageRef<'_>) -> Result<(), PageDamage> {
     }
     let live: usize = extents.iter().map(|(start, end)| end - start).sum();
     let used = page.heap_used();
-    let expected = live + page.page_size() - heap_end;
+    let expected = live + page.bytes().len() - heap_end;
     if used != expected {
         return Err(PageDamage::broken("used heap bytes", expected, used));
     }
-    debug_assert_eq!(
-        page.used_bytes(),
-        HEADER_BYTES + SLOT_BYTES * page.count() + used
-    );
     Ok(())
 }
 
 /// Keys ascend strictly and lie within the fences.
-fn check_order(page: PageRef<'_>) -> Result<(), PageDamage> {
+fn check_order<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     for index in 1..page.count() {
         if page.suffix(index - 1) >= page.suffix(index) {
             return Err(PageDamage::broken(
@@ -297,11 +304,12 @@ fn check_order(page: PageRef<'_>) -> Result<(), PageDamage> {
     }
     let ends = [0, page.count().saturating_sub(1)];
     for index in ends.into_iter().filter(|&i| i < page.count()) {
-        if !page.covers(&page.key(index)) {
+        let key = [page.prefix(), page.suffix(index)].concat();
+        if !page.covers(&key) {
             return Err(PageDamage::broken(
                 format!("key of record {index}"),
                 "one within the fences",
-                format_args!("{:02x?}", page.key(index)),
+                format_args!("{key:02x?}"),
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! The bytes of a page: field positions, slots, heads. Everything else goes through here.
+//! What pages of all layouts begin with: the page store's envelope. It says which layout the rest has.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -6,28 +6,25 @@
 //! | 8-15 | page id: a misdirected write is noticed by it |
 //! | 16-23 | LSN of the last log record applied |
 //! | 24-25 | magic `TR` |
-//! | 26 | layout and its version: 1 = slotted |
+//! | 26 | layout and its version: 1 = slotted, 2 = compact |
 //! | 27 | log2 of the page size |
-//! | 28-29 | number of records |
-//! | 30-31 | length of the prefix that the fences share |
-//! | 32-33, 34-35 | lengths of lower and upper fence |
-//! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
-//! | 37-39 | zeros |
-//! | 40-43 | where the lowest payload begins; the page size if the page holds nothing at all |
-//! | 44-47 | live heap bytes: payloads and fences, holes left out |
 //!
-//! Then the slots; from the page's end downwards lower fence, upper fence, payloads.
+//! Behind it the layout's own header, see [`super::slotted`] and [`super::compact`], and its slots; from the page's end downwards lower
+//! fence, upper fence, payloads.
 
-/// Bytes of the page header.
-pub const HEADER_BYTES: usize = 48;
-/// Bytes of one slot: what a record costs beside its key suffix and value.
-pub const SLOT_BYTES: usize = 10;
+use std::ops::Range;
+
+use super::format::Format;
+use super::{CompactLeaf, Slotted};
+
+/// Bytes of the envelope.
+pub const ENVELOPE_BYTES: usize = 28;
 /// The smallest page in bytes.
 pub const MIN_PAGE_BYTES: usize = 4 << 10;
 /// The largest page in bytes.
 pub const MAX_PAGE_BYTES: usize = 64 << 10;
 
-/// Where each header field begins.
+/// Where each field of the envelope begins.
 pub(super) mod field {
     pub(in crate::node) const CHECKSUM: usize = 0;
     pub(in crate::node) const PAGE_ID: usize = 8;
@@ -35,85 +32,104 @@ pub(super) mod field {
     pub(in crate::node) const MAGIC: usize = 24;
     pub(in crate::node) const KIND: usize = 26;
     pub(in crate::node) const SIZE_LOG2: usize = 27;
-    pub(in crate::node) const COUNT: usize = 28;
-    pub(in crate::node) const PREFIX_LEN: usize = 30;
-    pub(in crate::node) const LOWER_LEN: usize = 32;
-    pub(in crate::node) const UPPER_LEN: usize = 34;
-    pub(in crate::node) const BOUNDED: usize = 36;
-    pub(in crate::node) const RESERVED: std::ops::Range<usize> = 37..40;
-    pub(in crate::node) const HEAP_START: usize = 40;
-    pub(in crate::node) const HEAP_USED: usize = 44;
 }
 
 /// Marks bytes as a tree page: "TR".
 pub(super) const MAGIC: u16 = u16::from_le_bytes(*b"TR");
 /// The slotted layout, first version. Other layouts and later versions take other numbers.
 pub(super) const KIND_SLOTTED_V1: u8 = 1;
+/// The compact layout, first version.
+pub(super) const KIND_COMPACT_V1: u8 = 2;
+
+/// How a page lays out its records. Each page says it itself; a store's first page has that of the tree which made the store, and what is split off
+/// a page has that page's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageLayout {
+    /// Slots of 10 bytes with heads of 4 (B-Trees Are Back §3.2).
+    Slotted,
+    /// A header of 12 bytes, slots of 8 with heads of 2 (Bf-Tree §3.2, §3.5).
+    Compact,
+}
+
+impl PageLayout {
+    /// Every layout.
+    pub const ALL: [PageLayout; 2] = [PageLayout::Slotted, PageLayout::Compact];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PageLayout::Slotted => "slotted",
+            PageLayout::Compact => "compact",
+        }
+    }
+
+    /// Its number in pages and log records.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            PageLayout::Slotted => KIND_SLOTTED_V1,
+            PageLayout::Compact => KIND_COMPACT_V1,
+        }
+    }
+
+    /// The layout of this number, if there is one.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<PageLayout> {
+        (Self::ALL.into_iter()).find(|layout| layout.number() == number)
+    }
+
+    /// Bytes before the first slot, the envelope's included.
+    #[must_use]
+    pub const fn header_bytes(self) -> usize {
+        match self {
+            PageLayout::Slotted => Slotted::SLOTS_AT,
+            PageLayout::Compact => CompactLeaf::SLOTS_AT,
+        }
+    }
+
+    /// What a record costs beside its key suffix and value.
+    #[must_use]
+    pub const fn slot_bytes(self) -> usize {
+        match self {
+            PageLayout::Slotted => Slotted::SLOT_BYTES,
+            PageLayout::Compact => CompactLeaf::SLOT_BYTES,
+        }
+    }
+
+    /// The layout of a page; of bytes that are none, any.
+    #[inline]
+    pub(super) fn of(page: &[u8]) -> PageLayout {
+        if page[field::KIND] == KIND_COMPACT_V1 {
+            PageLayout::Compact
+        } else {
+            PageLayout::Slotted
+        }
+    }
+}
+
+/// `$body` with `$format` standing for the format of `$layout`: the one place where a page's layout is chosen, so that what is inside is
+/// compiled for each of them.
+macro_rules! by_layout {
+    ($layout:expr, $format:ident => $body:expr) => {
+        match $layout {
+            $crate::node::PageLayout::Slotted => {
+                type $format = $crate::node::Slotted;
+                $body
+            }
+            $crate::node::PageLayout::Compact => {
+                type $format = $crate::node::CompactLeaf;
+                $body
+            }
+        }
+    };
+}
+pub(super) use by_layout;
 
 /// Whether pages of `bytes` bytes exist: powers of two from 4 KiB to 64 KiB.
 #[must_use]
 pub const fn is_page_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && bytes >= MIN_PAGE_BYTES && bytes <= MAX_PAGE_BYTES
-}
-
-/// One slot, decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) offset: u16,
-    pub(super) key_len: u16,
-    pub(super) value_len: u16,
-    pub(super) head: u32,
-}
-
-/// One slot as it lies in the page. Packed: the two bytes of padding that would align the head cost more
-/// space than they save time (B-Trees Are Back §3.2, "Slot Alignment").
-pub(super) type RawSlot = [u8; SLOT_BYTES];
-
-impl Slot {
-    #[inline]
-    pub(super) fn decode(raw: &RawSlot) -> Slot {
-        Slot {
-            offset: u16::from_le_bytes([raw[0], raw[1]]),
-            key_len: u16::from_le_bytes([raw[2], raw[3]]),
-            value_len: u16::from_le_bytes([raw[4], raw[5]]),
-            head: head_of(raw),
-        }
-    }
-
-    #[inline]
-    pub(super) fn encode(&self) -> RawSlot {
-        let mut raw = [0; SLOT_BYTES];
-        raw[0..2].copy_from_slice(&self.offset.to_le_bytes());
-        raw[2..4].copy_from_slice(&self.key_len.to_le_bytes());
-        raw[4..6].copy_from_slice(&self.value_len.to_le_bytes());
-        raw[6..10].copy_from_slice(&self.head.to_le_bytes());
-        raw
-    }
-
-    /// Bytes of key suffix and value on the heap.
-    #[inline]
-    pub(super) fn payload_len(&self) -> usize {
-        usize::from(self.key_len) + usize::from(self.value_len)
-    }
-}
-
-/// The head stored in a slot, without decoding the rest.
-#[inline]
-pub(super) fn head_of(raw: &RawSlot) -> u32 {
-    u32::from_le_bytes([raw[6], raw[7], raw[8], raw[9]])
-}
-
-/// The first four bytes of a key suffix, zero padded, as an integer that orders like them.
-#[inline]
-pub(super) fn head(suffix: &[u8]) -> u32 {
-    match suffix.first_chunk::<4>() {
-        Some(first) => u32::from_be_bytes(*first),
-        None => {
-            let mut padded = [0; 4];
-            padded[..suffix.len()].copy_from_slice(suffix);
-            u32::from_be_bytes(padded)
-        }
-    }
 }
 
 /// Length of the longest common prefix.
@@ -128,12 +144,6 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 /// The prefix that all keys in `[lower, upper)` share.
 pub(super) fn shared_prefix(lower: &[u8], upper: Option<&[u8]>) -> usize {
     upper.map_or(0, |upper| common_prefix(lower, upper))
-}
-
-/// Where slot `index` begins.
-#[inline]
-pub(super) fn slot_at(index: usize) -> usize {
-    HEADER_BYTES + index * SLOT_BYTES
 }
 
 #[inline]
@@ -151,6 +161,13 @@ pub(super) fn u64_at(page: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&page[at..at + 8]);
     u64::from_le_bytes(bytes)
+}
+
+/// Writes `value` at `at` and says where that is.
+#[inline(always)]
+pub(super) fn put_at<const N: usize>(page: &mut [u8], at: usize, value: [u8; N]) -> Range<usize> {
+    page[at..at + N].copy_from_slice(&value);
+    at..at + N
 }
 
 /// The checksum that belongs into the header: everything behind the checksum field, page id included.

@@ -1,6 +1,6 @@
 //! How large keys and records may be, and what a page says when it cannot do as asked.
 
-use super::layout::{HEADER_BYTES, SLOT_BYTES};
+use super::layout::PageLayout;
 use crate::error::Error;
 
 /// The largest key and record of a page size. Made by [`limits`].
@@ -33,17 +33,33 @@ pub struct Limits {
 /// key. (3) A page with at most one record uses at most `48 + 2 K + (R + 10)` bytes, truncated prefixes only make it
 /// smaller, so the inequality above leaves it room for one more. By (1) at most `count - 1` splits lead to (3).
 ///
+/// The 48 and the 10 are the slotted layout's header and slot. No layout takes more, and all have the same limits, so that whatever one
+/// holds another can.
+///
 /// `page_size` must satisfy [`super::is_page_size`]; others give limits without meaning.
 #[must_use]
 pub const fn limits(page_size: usize) -> Limits {
     let max_key = page_size / 8;
-    let per_side = page_size.saturating_sub(HEADER_BYTES) / 2;
+    let per_side = page_size.saturating_sub(LARGEST.header_bytes()) / 2;
     Limits {
         page_size,
         max_key,
-        max_record: per_side.saturating_sub(SLOT_BYTES + max_key),
+        max_record: per_side.saturating_sub(LARGEST.slot_bytes() + max_key),
     }
 }
+
+/// The layout that takes most beside keys and values.
+const LARGEST: PageLayout = PageLayout::Slotted;
+
+const _: () = {
+    let mut at = 0;
+    while at < PageLayout::ALL.len() {
+        let layout = PageLayout::ALL[at];
+        assert!(layout.header_bytes() <= LARGEST.header_bytes());
+        assert!(layout.slot_bytes() <= LARGEST.slot_bytes());
+        at += 1;
+    }
+};
 
 impl Limits {
     /// Whether a record of these lengths is admitted.

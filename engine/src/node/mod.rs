@@ -1,27 +1,38 @@
-//! Slotted leaf pages: where records live.
+//! Leaf pages: where records live.
 //!
 //! A page is 4-64 KiB of plain bytes that holds one key range of the tree, `[lower fence, upper fence)`, with
 //! records of variable length in key order (B-Trees Are Back §2). The missing upper fence of the rightmost
 //! page means "no bound"; the lower fence `""` of the leftmost one lies below every key.
 //!
 //! ```text
-//!   0      8    16   24            40         44        48                                          page size
-//!   +------+----+----+-------------+----------+---------+-------+------+---------+-----------+-------+-------+
-//!   | xxh3 | id |lsn | sizes, kind |heap start|heap used| slots |  ->  | gap     | <- heap   | upper | lower |
-//!   +------+----+----+-------------+----------+---------+-------+------+---------+-----------+-------+-------+
-//!                                                       ^ sorted by key          ^ heap start         fences
-//!   slot (10 B):   | offset u16 | key len u16 | value len u16 | head u32 |        all integers little-endian
+//!   0      8    16   24   26       27     28                                                         page size
+//!   +------+----+----+----+--------+------+---------------------+-------+------+---------+-----------+-------+-------+
+//!   | xxh3 | id |lsn | TR | layout | size | counts and lengths  | slots |  ->  | gap     | <- heap   | upper | lower |
+//!   +------+----+----+----+--------+------+---------------------+-------+------+---------+-----------+-------+-------+
+//!    envelope                              header                ^ sorted by key          ^ heap start         fences
+//!
+//!   slot:          | offset | key len | value len | head |        all integers little-endian
 //!   payload:       | key without the page's prefix | value |
 //! ```
+//!
+//! The envelope (`layout`) is the same for every page; its byte 26 names the layout of the rest:
+//!
+//! | [`PageLayout`] | header | slot | head | of |
+//! |---|---|---|---|---|
+//! | slotted (`slotted`) | 20 B | 10 B | 4 B | B-Trees Are Back §3.2 |
+//! | compact (`compact`) | 12 B | 8 B | 2 B | Bf-Tree §3.2, §3.5; mini-pages share it (`mini`) |
+//!
+//! What both do is written once, in `body` and `body_mut`, for any `Format`; [`PageRef`] and [`PageMut`] ask the page for its layout
+//! once an operation.
 //!
 //! - **Prefix truncation** (§3.1): all keys of the page share the common prefix of its fences, so payloads leave
 //!   it out. The fences themselves are stored whole at the very end of the page, which keeps splits and merges
 //!   simple and lets an index answer be checked against the leaf. No upper fence, no prefix.
-//! - **Heads** (§3.2; Bf-Tree §3.5 "look-ahead bytes"): a slot repeats the first 4 bytes behind the prefix, zero
+//! - **Heads** (§3.2; Bf-Tree §3.5 "look-ahead bytes"): a slot repeats the first bytes behind the prefix, zero
 //!   padded, as an integer. Different heads order like their keys; equal heads say nothing (`test` and
 //!   `teste`, `a` and `a\0`), then the whole keys are compared.
 //! - **Empty payloads** (empty suffix, empty value) take no heap; their slot has offset 0. So an offset
-//!   always lies inside the page and fits 16 bits even at 64 KiB. Bounds that may equal the page size are 32 bits.
+//!   always lies inside the page and fits 16 bits even at 64 KiB.
 //! - **Lazy compaction** (§2 "Remove"): deletes and growing values leave holes; `heap used` counts the live bytes
 //!   (payloads and fences). When the gap is too small but the holes would do, the page is rewritten without holes.
 //!
@@ -42,24 +53,33 @@
 //! always has room for a second one of maximal size (see [`limits`]). So "split until the record fits" ends after fewer
 //! splits than the page has records.
 
+pub(crate) mod body;
+pub(crate) mod body_mut;
 mod change;
 mod check;
+pub(crate) mod compact;
 mod edit;
+pub(crate) mod format;
 mod image;
 mod layout;
 mod limit;
 pub mod records;
+mod slotted;
 mod split;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
+use compact::CompactLeaf;
+use slotted::Slotted;
+
+pub(crate) use change::Untracked;
 pub use change::{ChangeMap, SEGMENT_BYTES};
 pub use check::{PageDamage, check, check_deep, check_structure};
 pub use edit::{PageMut, Put};
 pub(crate) use layout::common_prefix;
-pub use layout::{HEADER_BYTES, MAX_PAGE_BYTES, MIN_PAGE_BYTES, SLOT_BYTES, is_page_size};
+pub use layout::{ENVELOPE_BYTES, MAX_PAGE_BYTES, MIN_PAGE_BYTES, PageLayout, is_page_size};
 pub use limit::{Limits, Refused, limits};
 pub use split::SplitPlan;
 pub use view::{PageRef, Records};

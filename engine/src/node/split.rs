@@ -1,8 +1,10 @@
 //! Changing the range a page covers: separator choice, split, merge.
 
+use super::body::Body;
 use super::edit::PageMut;
+use super::format::LeafFormat;
 use super::image::{Fences, Image};
-use super::layout::{SLOT_BYTES, Slot, common_prefix};
+use super::layout::{by_layout, common_prefix};
 use super::limit::Refused;
 use super::view::PageRef;
 use crate::types::PageId;
@@ -18,11 +20,11 @@ use crate::types::PageId;
 /// *Both sides are non-empty*: the first key of the range stays left, one of the others begins the right side.
 ///
 /// *Both sides fit the page size* whatever the record sizes. Let `p` be the old prefix length, `s` and `t` the
-/// last left and the first right key; the records that leave free at least one slot and one key suffix.
+/// last left and the first right key; the records that leave free at least one slot (of `l` bytes) and one key suffix.
 /// Left: the new upper fence is a prefix of `t`, so it is at most `p + |suffix(t)|` long; it replaces an upper
-/// fence of at least `p` bytes (`p = 0` without one) and `10 + |suffix(t)|` bytes leave: at least 10 bytes are gained.
+/// fence of at least `p` bytes (`p = 0` without one) and `l + |suffix(t)|` bytes leave: at least `l` bytes are gained.
 /// Right: the separator is at most one byte longer than `s`; it replaces a lower fence of at least `p` bytes
-/// and `10 + |suffix(s)|` bytes leave: at least 9 are gained. Prefixes only grow, which saves more.
+/// and `l + |suffix(s)|` bytes leave: at least `l - 1` are gained. Prefixes only grow, which saves more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitPlan {
     /// Upper fence of the left page and lower fence of the right one.
@@ -35,6 +37,12 @@ impl PageRef<'_> {
     /// Where to split this page, or `None` if it holds fewer than two records.
     #[must_use]
     pub fn choose_separator(&self) -> Option<SplitPlan> {
+        by_layout!(self.layout(), F => self.body::<F>().choose_separator())
+    }
+}
+
+impl<F: LeafFormat> Body<'_, F> {
+    fn choose_separator(self) -> Option<SplitPlan> {
         let count = self.count();
         let middle = self.byte_median()?;
         let keys = (count / 16).max(2);
@@ -51,12 +59,12 @@ impl PageRef<'_> {
     }
 
     /// Number of records left of the boundary at which the bytes on both sides differ least.
-    fn byte_median(&self) -> Option<usize> {
+    fn byte_median(self) -> Option<usize> {
         let count = self.count();
         if count < 2 {
             return None;
         }
-        let cost = |raw| SLOT_BYTES + Slot::decode(raw).payload_len();
+        let cost = |raw| F::SLOT_BYTES + F::decode(raw).payload_len();
         let total: usize = self.slots().iter().map(cost).sum();
         let mut left = 0;
         for (index, raw) in self.slots().iter().enumerate() {
@@ -73,7 +81,7 @@ impl PageRef<'_> {
 }
 
 impl PageMut<'_> {
-    /// Moves the records from the separator on to `right`, which becomes page `right_id` with this page's LSN,
+    /// Moves the records from the separator on to `right`, which becomes page `right_id` with this page's layout and LSN,
     /// and cuts this page at the separator.
     ///
     /// Live code and redo may instead apply the two halves by themselves, in any order: [`PageMut::build`] for
@@ -97,10 +105,12 @@ impl PageMut<'_> {
             upper: page.upper_fence(),
         };
         let size = right.view().page_size();
-        let mut image = Image::new(size, right_id, page.lsn(), fences)?;
-        copy_narrowed(page, at..page.count(), &mut image)?;
-        self.truncate_to(&plan.separator)?;
-        right.adopt_new(image);
+        by_layout!(page.layout(), F => {
+            let mut image = Image::<F>::new(size, right_id, page.lsn(), fences)?;
+            copy_narrowed(page, at..page.count(), &mut image)?;
+            self.truncate_to(&plan.separator)?;
+            right.adopt_new(image);
+        });
         Ok(())
     }
 
@@ -119,9 +129,12 @@ impl PageMut<'_> {
             upper: Some(separator),
         };
         let (Ok(at) | Err(at)) = page.search(separator);
-        let mut image = Image::new(page.page_size(), page.page_id(), page.lsn(), fences)?;
-        copy_narrowed(page, 0..at, &mut image)?;
-        self.adopt(image);
+        let (size, id, lsn) = (page.page_size(), page.page_id(), page.lsn());
+        by_layout!(page.layout(), F => {
+            let mut image = Image::<F>::new(size, id, lsn, fences)?;
+            copy_narrowed(page, 0..at, &mut image)?;
+            self.adopt(image);
+        });
         Ok(())
     }
 
@@ -150,33 +163,36 @@ impl PageMut<'_> {
             lower: page.lower_fence(),
             upper,
         };
-        let mut image = Image::new(page.page_size(), page.page_id(), page.lsn(), fences)?;
-        let regrown = page.prefix().get(image.prefix_len()..).unwrap_or_default();
-        for (suffix, value) in page.iter() {
-            image.push(regrown, suffix, value)?;
-        }
         let right = Fences {
             lower: old_upper,
             upper,
         };
-        for (key, value) in records {
-            image.push_checked(right, key.as_ref(), value.as_ref())?;
-        }
-        self.adopt(image);
+        let (size, id, lsn) = (page.page_size(), page.page_id(), page.lsn());
+        by_layout!(page.layout(), F => {
+            let mut image = Image::<F>::new(size, id, lsn, fences)?;
+            let regrown = page.prefix().get(image.prefix_len()..).unwrap_or_default();
+            for (suffix, value) in page.iter() {
+                image.push(0, regrown, suffix, value)?;
+            }
+            for (key, value) in records {
+                image.push_checked(right, key.as_ref(), value.as_ref())?;
+            }
+            self.adopt(image);
+        });
         Ok(())
     }
 }
 
 /// Copies records into a page of a narrower range, whose prefix is therefore at least as long.
-fn copy_narrowed(
+fn copy_narrowed<F: LeafFormat>(
     page: PageRef<'_>,
     records: std::ops::Range<usize>,
-    image: &mut Image,
+    image: &mut Image<F>,
 ) -> Result<(), Refused> {
     let longer = image.prefix_len().saturating_sub(page.prefix().len());
     for (suffix, value) in page.iter_at(records.start).take(records.len()) {
         let suffix = suffix.get(longer..).unwrap_or_default();
-        image.push(&[], suffix, value)?;
+        image.push(0, &[], suffix, value)?;
     }
     Ok(())
 }

@@ -2,12 +2,10 @@
 
 use std::iter::FusedIterator;
 
-use super::layout::{
-    HEADER_BYTES, RawSlot, SLOT_BYTES, Slot, field, head, head_of, is_page_size, shared_prefix,
-    slot_at, u16_at, u32_at, u64_at,
-};
-use super::records;
-use crate::mutation;
+use super::body::{self, Body};
+use super::format::{Format, LeafFormat, Slot};
+use super::layout::{PageLayout, by_layout, field, is_page_size, shared_prefix, u64_at};
+use super::{CompactLeaf, Slotted, records};
 use crate::types::{Lsn, PageId};
 
 /// A page to read from. Cheap to make and to copy.
@@ -37,6 +35,13 @@ impl<'a> PageRef<'a> {
         self.bytes
     }
 
+    /// The records as format `F` has them, which must be that of the page's layout.
+    #[inline]
+    pub(super) fn body<F: LeafFormat>(&self) -> Body<'a, F> {
+        debug_assert_eq!(F::LAYOUT, self.layout());
+        Body::new(self.bytes)
+    }
+
     /// Page size in bytes.
     #[must_use]
     #[inline]
@@ -56,37 +61,39 @@ impl<'a> PageRef<'a> {
         Lsn(u64_at(self.bytes, field::LSN))
     }
 
+    /// How the page lays out its records.
+    #[must_use]
+    #[inline]
+    pub fn layout(&self) -> PageLayout {
+        PageLayout::of(self.bytes)
+    }
+
     /// The smallest key the page may hold; `""` on the leftmost page.
     #[must_use]
     #[inline]
     pub fn lower_fence(&self) -> &'a [u8] {
-        let end = self.bytes.len();
-        self.range(end.saturating_sub(self.lower_len()), end)
+        by_layout!(self.layout(), F => self.body::<F>().lower_fence())
     }
 
     /// The smallest key beyond the page, or `None` on the rightmost page.
     #[must_use]
     #[inline]
     pub fn upper_fence(&self) -> Option<&'a [u8]> {
-        if self.bytes[field::BOUNDED] == 0 {
-            return None;
-        }
-        let end = self.bytes.len().saturating_sub(self.lower_len());
-        Some(self.range(end.saturating_sub(self.upper_len()), end))
+        by_layout!(self.layout(), F => self.body::<F>().upper_fence())
     }
 
     /// Whether `key` belongs on this page: `lower fence <= key < upper fence`.
     #[must_use]
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
-        key >= self.lower_fence() && self.upper_fence().is_none_or(|upper| key < upper)
+        by_layout!(self.layout(), F => self.body::<F>().covers(key))
     }
 
     /// Number of records.
     #[must_use]
     #[inline]
     pub fn count(&self) -> usize {
-        self.slots().len()
+        by_layout!(self.layout(), F => self.body::<F>().count())
     }
 
     /// Whether the page holds no record.
@@ -99,8 +106,7 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
-        let len = usize::from(u16_at(self.bytes, field::PREFIX_LEN));
-        self.lower_fence().get(..len).unwrap_or_default()
+        by_layout!(self.layout(), F => self.body::<F>().prefix())
     }
 
     /// Where `key` is (`Ok`) or would have to be inserted (`Err`). A key outside the fences is never found.
@@ -109,60 +115,27 @@ impl<'a> PageRef<'a> {
     /// The index of the first record with a greater key, if `key` is absent.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        let prefix = self.prefix();
-        match key.strip_prefix(prefix) {
-            Some(suffix) => self.search_suffix(suffix),
-            None if key < prefix => Err(0),
-            None => Err(self.count()),
-        }
-    }
-
-    /// As [`PageRef::search`], for what follows the page's prefix.
-    #[inline]
-    pub(super) fn search_suffix(&self, suffix: &[u8]) -> Result<usize, usize> {
-        let slots = self.slots();
-        let wanted = head(suffix);
-        let first = slots.partition_point(|raw| head_of(raw) < wanted);
-        let rest = &slots[first..];
-        // Equal heads do not make equal keys (Bf-Tree issue 17, `test` and `teste`): compare in full.
-        match rest.first() {
-            Some(raw) if head_of(raw) == wanted => match self.suffix_of(raw).cmp(suffix) {
-                _ if mutation::on("equal-heads-equal-keys") => return Ok(first),
-                std::cmp::Ordering::Equal => return Ok(first),
-                std::cmp::Ordering::Greater => return Err(first),
-                std::cmp::Ordering::Less => {}
-            },
-            _ => return Err(first),
-        }
-        rest.binary_search_by(|raw| {
-            (head_of(raw).cmp(&wanted)).then_with(|| self.suffix_of(raw).cmp(suffix))
-        })
-        .map(|i| first + i)
-        .map_err(|i| first + i)
+        by_layout!(self.layout(), F => self.body::<F>().search_key(key))
     }
 
     /// The value of `key`.
     #[must_use]
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&'a [u8]> {
-        self.search(key).ok().map(|index| self.value(index))
+        by_layout!(self.layout(), F => self.body::<F>().get(key))
     }
 
     /// What follows the prefix in the key of record `index`; empty if there is no such record.
     #[must_use]
     pub fn suffix(&self, index: usize) -> &'a [u8] {
-        self.slots()
-            .get(index)
-            .map_or(&[], |raw| self.suffix_of(raw))
+        by_layout!(self.layout(), F => self.body::<F>().suffix(index))
     }
 
     /// The value of record `index`; empty if there is no such record.
     #[must_use]
     #[inline]
     pub fn value(&self, index: usize) -> &'a [u8] {
-        self.slots()
-            .get(index)
-            .map_or(&[], |raw| self.value_of(raw))
+        by_layout!(self.layout(), F => self.body::<F>().value(index))
     }
 
     /// Assembles the whole key of record `index` in `key` (cleared first).
@@ -194,10 +167,22 @@ impl<'a> PageRef<'a> {
     /// The records from index `first` on, as (key suffix, value), in key order.
     #[must_use]
     pub fn iter_at(&self, first: usize) -> Records<'a> {
-        Records {
-            page: *self,
-            slots: self.slots().get(first..).unwrap_or_default().iter(),
-        }
+        let bytes = self.bytes;
+        let slots = match self.layout() {
+            PageLayout::Slotted => Slots::Slotted(
+                Slotted::slots(bytes)
+                    .get(first..)
+                    .unwrap_or_default()
+                    .iter(),
+            ),
+            PageLayout::Compact => Slots::Compact(
+                CompactLeaf::slots(bytes)
+                    .get(first..)
+                    .unwrap_or_default()
+                    .iter(),
+            ),
+        };
+        Records { bytes, slots }
     }
 
     /// The records from index `first` on with whole keys, in the coding of [`records`]: what a split or merge
@@ -213,14 +198,14 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn used_bytes(&self) -> usize {
-        slot_at(self.count()) + self.heap_used()
+        by_layout!(self.layout(), F => self.body::<F>().used_bytes())
     }
 
-    /// Bytes that records could still take (10 each for their slots included) after compaction.
+    /// Bytes that records (their slots included, [`PageLayout::slot_bytes`] each) could still take after compaction.
     #[must_use]
     #[inline]
     pub fn free_bytes(&self) -> usize {
-        self.bytes.len().saturating_sub(self.used_bytes())
+        by_layout!(self.layout(), F => self.body::<F>().free_bytes())
     }
 
     /// Whether at least three quarters of the page are unused: merge it with a neighbour of which the same holds
@@ -234,18 +219,24 @@ impl<'a> PageRef<'a> {
     /// prefix may become shorter, so this can exceed the sum of both.
     #[must_use]
     pub fn absorbed_bytes(&self, right: &PageRef<'_>) -> usize {
+        let layout = self.layout();
         let prefix = shared_prefix(self.lower_fence(), right.upper_fence());
         let regrown = |page: &PageRef<'_>| {
-            let records = page.used_bytes().saturating_sub(
-                HEADER_BYTES + page.lower_fence().len() + page.upper_fence().map_or(0, <[u8]>::len),
-            );
-            records + page.count() * page.prefix().len().saturating_sub(prefix)
+            let longer = page.prefix().len().saturating_sub(prefix);
+            page.payload_bytes() + page.count() * (layout.slot_bytes() + longer)
         };
-        HEADER_BYTES
+        layout.header_bytes()
             + self.lower_fence().len()
             + right.upper_fence().map_or(0, <[u8]>::len)
             + regrown(self)
             + regrown(right)
+    }
+
+    /// Live bytes of keys, without the prefix, and values.
+    fn payload_bytes(&self) -> usize {
+        let heap_used = by_layout!(self.layout(), F => self.body::<F>().heap_used());
+        let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
+        heap_used.saturating_sub(fences)
     }
 
     /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed.
@@ -254,66 +245,30 @@ impl<'a> PageRef<'a> {
         self.upper_fence() == Some(right.lower_fence())
             && self.absorbed_bytes(right) <= self.bytes.len()
     }
+}
 
-    #[inline]
-    pub(super) fn slots(&self) -> &'a [RawSlot] {
-        let count = usize::from(u16_at(self.bytes, field::COUNT));
-        let end = HEADER_BYTES + count * SLOT_BYTES;
-        let slots = self.bytes.get(HEADER_BYTES..end).unwrap_or_default();
-        slots.as_chunks().0
-    }
-
-    #[inline]
-    pub(super) fn suffix_of(&self, raw: &RawSlot) -> &'a [u8] {
-        let slot = Slot::decode(raw);
-        let start = usize::from(slot.offset);
-        self.range(start, start + usize::from(slot.key_len))
-    }
-
-    #[inline]
-    pub(super) fn value_of(&self, raw: &RawSlot) -> &'a [u8] {
-        let slot = Slot::decode(raw);
-        let start = usize::from(slot.offset) + usize::from(slot.key_len);
-        self.range(start, start + usize::from(slot.value_len))
-    }
-
-    pub(super) fn lower_len(&self) -> usize {
-        usize::from(u16_at(self.bytes, field::LOWER_LEN))
-    }
-
-    pub(super) fn upper_len(&self) -> usize {
-        usize::from(u16_at(self.bytes, field::UPPER_LEN))
-    }
-
-    /// Where the lowest payload begins, never outside the page.
-    #[inline]
-    pub(super) fn heap_start(&self) -> usize {
-        (u32_at(self.bytes, field::HEAP_START) as usize).min(self.bytes.len())
-    }
-
-    #[inline]
-    pub(super) fn heap_used(&self) -> usize {
-        (u32_at(self.bytes, field::HEAP_USED) as usize).min(self.bytes.len())
-    }
-
-    /// Bytes between slots and heap: what fits without compaction.
-    #[inline]
-    pub(super) fn gap(&self) -> usize {
-        self.heap_start().saturating_sub(slot_at(self.count()))
-    }
-
-    /// Bytes `start..end`, or none at all where a damaged page points outside.
-    #[inline]
-    fn range(&self, start: usize, end: usize) -> &'a [u8] {
-        self.bytes.get(start..end).unwrap_or_default()
-    }
+/// The slots that are left to visit.
+#[derive(Clone, Debug)]
+enum Slots<'a> {
+    Slotted(std::slice::Iter<'a, <Slotted as Format>::RawSlot>),
+    Compact(std::slice::Iter<'a, <CompactLeaf as Format>::RawSlot>),
 }
 
 /// Records of a page as (key suffix, value), in key order.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    page: PageRef<'a>,
-    slots: std::slice::Iter<'a, RawSlot>,
+    bytes: &'a [u8],
+    slots: Slots<'a>,
+}
+
+impl<'a> Records<'a> {
+    #[inline]
+    fn record(&self, slot: &Slot) -> (&'a [u8], &'a [u8]) {
+        (
+            body::suffix(self.bytes, slot),
+            body::value(self.bytes, slot),
+        )
+    }
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -321,19 +276,28 @@ impl<'a> Iterator for Records<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let raw = self.slots.next()?;
-        Some((self.page.suffix_of(raw), self.page.value_of(raw)))
+        let slot = match &mut self.slots {
+            Slots::Slotted(slots) => Slotted::decode(slots.next()?),
+            Slots::Compact(slots) => CompactLeaf::decode(slots.next()?),
+        };
+        Some(self.record(&slot))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.slots.size_hint()
+        match &self.slots {
+            Slots::Slotted(slots) => slots.size_hint(),
+            Slots::Compact(slots) => slots.size_hint(),
+        }
     }
 }
 
 impl DoubleEndedIterator for Records<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let raw = self.slots.next_back()?;
-        Some((self.page.suffix_of(raw), self.page.value_of(raw)))
+        let slot = match &mut self.slots {
+            Slots::Slotted(slots) => Slotted::decode(slots.next_back()?),
+            Slots::Compact(slots) => CompactLeaf::decode(slots.next_back()?),
+        };
+        Some(self.record(&slot))
     }
 }
 

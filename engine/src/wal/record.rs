@@ -6,11 +6,13 @@
 //! delete  = 2 page key
 //! split   = 3 left right slen ulen+1 separator upper records
 //! merge   = 4 left right llen ulen+1 right_lower upper records
+//! split   = 5 layout left right slen ulen+1 separator upper records
 //! ```
 //!
 //! Numbers are LEB128 varints (seven bits a byte, low ones first); the last field of a body has no length of its own, for the body
-//! has one. `ulen+1` is 0 where there is no upper fence. A record has no checksum: the blocks it lies in have.
+//! has one. `ulen+1` is 0 where there is no upper fence. A split of kind 3 makes a page of the slotted layout, one of kind 5 of the layout that it names. A record has no checksum: the blocks it lies in have.
 
+use crate::node::PageLayout;
 use crate::types::PageId;
 
 /// The longest record that the log takes, with its framing. A split or merge carries at most a 64 KiB page and three keys of it.
@@ -20,6 +22,7 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const SPLIT: u8 = 3;
 const MERGE: u8 = 4;
+const SPLIT_AS: u8 = 5;
 
 /// One change, applied to the pages it names exactly if their LSN is smaller than the record's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub enum Record<'a> {
     },
     /// `left` was cut at `separator`; what it held from there on makes the new page `right`.
     Split {
+        /// How `right` lays out its records.
+        layout: PageLayout,
         /// The page that was full.
         left: PageId,
         /// The new page.
@@ -80,13 +85,16 @@ pub enum RecordDamage {
     /// An unknown kind.
     #[error("record kind {0}")]
     Kind(u8),
+    /// An unknown page layout.
+    #[error("page layout {0}")]
+    Layout(u64),
     /// A length beyond [`MAX_RECORD_BYTES`].
     #[error("a record of {0} bytes")]
     Long(u64),
 }
 
-/// Bytes before the first part: length, kind and at most four numbers.
-const HEAD: usize = 10 + 1 + 4 * 10;
+/// Bytes before the first part: length, kind and at most five numbers.
+const HEAD: usize = 10 + 1 + 5 * 10;
 /// Where the kind stands in the head; the length is put right-aligned before it.
 const KIND_AT: usize = 10;
 
@@ -145,16 +153,23 @@ impl<'a> Record<'a> {
                 .number(key.len() as u64),
             Record::Delete { page, key } => Encoded::new(DELETE, [key, b"", b""]).number(page.0),
             Record::Split {
+                layout,
                 left,
                 right,
                 separator,
                 upper,
                 records,
-            } => Encoded::new(SPLIT, [separator, upper.unwrap_or_default(), records])
-                .number(left.0)
-                .number(right.0)
-                .number(separator.len() as u64)
-                .number(up(upper)),
+            } => {
+                let parts = [separator, upper.unwrap_or_default(), records];
+                let head = match layout {
+                    PageLayout::Slotted => Encoded::new(SPLIT, parts),
+                    other => Encoded::new(SPLIT_AS, parts).number(other.number().into()),
+                };
+                head.number(left.0)
+                    .number(right.0)
+                    .number(separator.len() as u64)
+                    .number(up(upper))
+            }
             Record::Merge {
                 left,
                 right,
@@ -211,9 +226,15 @@ impl<'a> Record<'a> {
                 page: PageId(f.number()?),
                 key: f.0,
             }),
-            SPLIT => {
+            kind @ (SPLIT | SPLIT_AS) => {
+                let layout = if kind == SPLIT {
+                    PageLayout::Slotted
+                } else {
+                    f.layout()?
+                };
                 let (left, right, separator, upper) = f.two_pages()?;
                 Ok(Record::Split {
+                    layout,
                     left,
                     right,
                     separator,
@@ -252,6 +273,13 @@ impl<'a> Fields<'a> {
         let (number, len) = get_varint(self.0)?.ok_or(RecordDamage::Cut)?;
         self.0 = &self.0[len..];
         Ok(number)
+    }
+
+    fn layout(&mut self) -> Result<PageLayout, RecordDamage> {
+        let number = self.number()?;
+        (u8::try_from(number).ok())
+            .and_then(PageLayout::from_number)
+            .ok_or(RecordDamage::Layout(number))
     }
 
     fn bytes(&mut self, len: u64) -> Result<&'a [u8], RecordDamage> {

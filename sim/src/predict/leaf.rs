@@ -14,18 +14,15 @@
 //! (all leaves of a young tree split at about the same time); keys in sorted order give half-full leaves. Neither is assumed,
 //! both come out.
 //!
-//! Costs of a record and rules of a split: B-Trees Are Back §2 "Separator Selection", §3.1 prefix truncation, §3.2 slots of 10
-//! bytes with heads.
+//! Costs of a record and rules of a split: B-Trees Are Back §2 "Separator Selection", §3.1 prefix truncation; header and slot as the
+//! page layout has them (§3.2, or Bf-Tree §3.2).
 //!
 //! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the size of its last value
 //! from the beginning. Both are exact for loads followed by updates of equal size.
 
-use super::workload::{NEVER, Workload};
+use treering_engine::node::PageLayout;
 
-/// Bytes of a page header, besides the two fence keys.
-const HEADER_BYTES: usize = 48;
-/// Bytes of a slot.
-const SLOT_BYTES: usize = 10;
+use super::workload::{NEVER, Workload};
 
 /// One leaf at the end of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,11 +68,11 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes.
+    /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`.
     #[must_use]
-    pub fn grow(workload: &Workload, page_size: usize) -> LeafLevel {
+    pub fn grow(workload: &Workload, page_size: usize, layout: PageLayout) -> LeafLevel {
         let order = workload.key_order();
-        let mut growth = Growth::new(workload, &order, page_size);
+        let mut growth = Growth::new(workload, &order, page_size, layout);
         let mut inserted = growth.insertion_order();
         growth.run(&mut inserted);
         let mut level = LeafLevel {
@@ -165,6 +162,7 @@ struct Growth<'a> {
     /// Key indices in key order: `order[rank]`.
     order: &'a [u32],
     page_size: usize,
+    layout: PageLayout,
     leaves: Vec<Leaf>,
     leaf_starts: Vec<u32>,
     splits: Vec<Split>,
@@ -172,11 +170,12 @@ struct Growth<'a> {
 }
 
 impl<'a> Growth<'a> {
-    fn new(workload: &'a Workload, order: &'a [u32], page_size: usize) -> Self {
+    fn new(workload: &'a Workload, order: &'a [u32], page_size: usize, layout: PageLayout) -> Self {
         Growth {
             workload,
             order,
             page_size,
+            layout,
             leaves: Vec::new(),
             leaf_starts: Vec::new(),
             splits: Vec::new(),
@@ -199,7 +198,7 @@ impl<'a> Growth<'a> {
     /// What a record takes in a page whose keys share `prefix` bytes.
     fn cost(&self, rank: u32, prefix: usize) -> usize {
         let key = self.key(rank).len().saturating_sub(prefix);
-        SLOT_BYTES + key + self.value_len(rank)
+        self.layout.slot_bytes() + key + self.value_len(rank)
     }
 
     /// The ranks of the keys that were ever put, by time of the first put.
@@ -239,7 +238,8 @@ impl<'a> Growth<'a> {
     fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
         let upper = range.upper.as_deref();
         let prefix = upper.map_or(0, |u| common_prefix(&range.lower, u));
-        let mut used = HEADER_BYTES + range.lower.len() + upper.map_or(0, <[u8]>::len);
+        let fences = range.lower.len() + upper.map_or(0, <[u8]>::len);
+        let mut used = self.layout.header_bytes() + fences;
         let mut fit = keys.len();
         for (i, &rank) in keys.iter().enumerate() {
             let cost = self.cost(rank, prefix);

@@ -77,7 +77,7 @@ pub fn predict(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
-    let level = LeafLevel::grow(workload, options.page_size);
+    let level = LeafLevel::grow(workload, options.page_size, options.tree.page_layout());
     let run = Run::new(workload, options, &level);
     let cache = run.cache();
     let checkpoints = run.checkpoints();

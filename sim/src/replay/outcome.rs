@@ -438,7 +438,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         ("store", json!(store)),
         ("table", table),
         ("log", json!("packed")),
-        ("layout", json!("slotted")),
+        ("layout", json!(engine.tree.page_layout().name())),
         ("page", json!(engine.page_size)),
         ("cache", json!(engine.cache_bytes)),
         ("copy-on-access", copy_on_access),

@@ -75,7 +75,8 @@ pub(super) fn plan(
     let workload = Workload::analyze(&mut counted, span)?;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
-    let leaves = LeafLevel::grow(&workload, engine.page_size).count();
+    let layout = engine.tree.page_layout();
+    let leaves = LeafLevel::grow(&workload, engine.page_size, layout).count();
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));

@@ -3,11 +3,13 @@
 use proptest::prelude::*;
 
 use super::Tracked;
-use crate::node::{ChangeMap, PageDamage, PageMut, PageRef, check, check_deep, check_structure};
+use crate::node::{
+    ChangeMap, PageDamage, PageLayout, PageMut, PageRef, check, check_deep, check_structure,
+};
 use crate::types::{Lba, Lsn, PageId};
 
-fn sealed(log2: u32) -> Vec<u8> {
-    let mut page = Tracked::new(1 << log2, 5, b"key-1", Some(b"key-9"));
+fn sealed(layout: PageLayout, log2: u32) -> Vec<u8> {
+    let mut page = Tracked::new(layout, 1 << log2, 5, b"key-1", Some(b"key-9"));
     for n in 0..60_u8 {
         let key = [&b"key-2"[..], &[n % 7, n]].concat();
         page.change(|p| p.put(&key, &vec![n; usize::from(n % 11)]))
@@ -92,11 +94,12 @@ proptest! {
     #[test]
     fn flipped_bytes_are_noticed_and_never_panic(
         log2 in prop::sample::select(vec![12_u32, 16]),
+        layout in prop::sample::select(&PageLayout::ALL[..]),
         header in any::<bool>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..12),
         key in prop::collection::vec(prop::sample::select(b"key-2\0\xff".to_vec()), 0..9),
     ) {
-        let mut bytes = sealed(log2);
+        let mut bytes = sealed(layout, log2);
         let good = bytes.clone();
         // Most of the interesting fields lie in the header and the slots.
         let reach = if header { 60 } else { bytes.len() };
@@ -111,10 +114,11 @@ proptest! {
     /// and what `check_deep` lets through reads consistently.
     #[test]
     fn resealed_damage_never_panics(
+        layout in prop::sample::select(&PageLayout::ALL[..]),
         flips in prop::collection::vec((8_usize..700, any::<u8>()), 1..8),
         key in prop::collection::vec(prop::sample::select(b"key-2\0\xff".to_vec()), 0..9),
     ) {
-        let mut bytes = sealed(12);
+        let mut bytes = sealed(layout, 12);
         for (at, value) in &flips {
             bytes[*at] = *value;
         }
@@ -147,89 +151,138 @@ fn a_page_of_zeros_is_told_apart() {
 
 #[test]
 fn a_misdirected_page_is_told_by_its_own_id() {
-    let bytes = sealed(12);
-    assert_eq!(check_deep(&bytes, PageId(5)), Ok(()));
-    let damage = check(&bytes, PageId(6)).unwrap_err();
-    assert_eq!(
-        damage.to_string(),
-        "page id: expected page 6, found page 5 (misdirected write or read)"
-    );
-    let error = damage.into_error(PageId(6), Lba(40)).to_string();
-    assert!(
-        error.contains("page 6") && error.contains("block 40"),
-        "{error}"
-    );
+    for layout in PageLayout::ALL {
+        let bytes = sealed(layout, 12);
+        assert_eq!(check_deep(&bytes, PageId(5)), Ok(()));
+        let damage = check(&bytes, PageId(6)).unwrap_err();
+        assert_eq!(
+            damage.to_string(),
+            "page id: expected page 6, found page 5 (misdirected write or read)"
+        );
+        let error = damage.into_error(PageId(6), Lba(40)).to_string();
+        assert!(
+            error.contains("page 6") && error.contains("block 40"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
 fn a_page_read_with_the_wrong_size_is_no_page() {
-    let bytes = sealed(13);
-    assert!(check(&bytes[..4096], PageId(5)).is_err());
-    assert!(check(&bytes[..5000], PageId(5)).is_err());
-    assert!(check(&[], PageId(5)).is_err());
+    for layout in PageLayout::ALL {
+        let bytes = sealed(layout, 13);
+        assert!(check(&bytes[..4096], PageId(5)).is_err());
+        assert!(check(&bytes[..5000], PageId(5)).is_err());
+        assert!(check(&[], PageId(5)).is_err());
+    }
 }
 
-/// Each structural invariant, broken one at a time beneath a good checksum.
-#[test]
-fn check_deep_names_the_broken_invariant() {
-    let set = |bytes: &mut Vec<u8>, at: usize, value: u8| bytes[at] = value;
-    type Break<'a> = &'a dyn Fn(&mut Vec<u8>);
-    let cases: [(&str, Break<'_>); 9] = [
-        ("page magic", &|b| set(b, 24, 0)),
-        ("page layout", &|b| set(b, 26, 9)),
-        ("log2 of the page size", &|b| set(b, 27, 13)),
-        ("prefix length", &|b| set(b, 30, 3)),
-        ("sum of the reserved header bytes", &|b| set(b, 38, 3)),
-        ("heap start", &|b| set(b, 41, 0xff)),
-        ("used heap bytes", &|b| b[44] ^= 1),
-        ("head of record 0", &|b| b[48 + 6] ^= 1),
-        ("key of record 1", &|b| {
-            let (first, rest) = b[48..].split_at_mut(10);
-            first.swap_with_slice(&mut rest[..10]);
-        }),
-    ];
+type Break<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+fn assert_named(layout: PageLayout, cases: &[(&str, Break<'_>)]) {
     for (what, breakage) in cases {
-        let mut bytes = sealed(12);
+        let mut bytes = sealed(layout, 12);
         breakage(&mut bytes);
         let mut map = ChangeMap::new();
         PageMut::new(&mut bytes, &mut map).seal();
         let damage = check_deep(&bytes, PageId(5)).unwrap_err().to_string();
         assert!(
             damage.starts_with(&format!("{what}: expected")),
-            "{what}: {damage}"
+            "{layout:?}, {what}: {damage}"
         );
+    }
+}
+
+/// Each structural invariant, broken one at a time beneath a good checksum.
+#[test]
+fn check_deep_names_the_broken_invariant() {
+    let set = |bytes: &mut Vec<u8>, at: usize, value: u8| bytes[at] = value;
+    for layout in PageLayout::ALL {
+        let (slots, slot) = (layout.header_bytes(), layout.slot_bytes());
+        let swap = move |b: &mut Vec<u8>| {
+            let (first, rest) = b[slots..].split_at_mut(slot);
+            first.swap_with_slice(&mut rest[..slot]);
+        };
+        let cases: [(&str, Break<'_>); 7] = [
+            ("page magic", &|b| set(b, 24, 0)),
+            ("page layout", &|b| set(b, 26, 9)),
+            ("page layout", &|b| set(b, 26, 0)),
+            ("log2 of the page size", &|b| set(b, 27, 13)),
+            ("prefix length", &|b| set(b, 30, 3)),
+            ("head of record 0", &|b| b[slots + 6] ^= 1),
+            ("key of record 1", &swap),
+        ];
+        assert_named(layout, &cases);
+    }
+    let slotted: [(&str, Break<'_>); 4] = [
+        ("sum of the reserved header bytes", &|b| set(b, 38, 3)),
+        ("upper-fence flag", &|b| set(b, 36, 2)),
+        ("heap start", &|b| set(b, 41, 0xff)),
+        ("used heap bytes", &|b| b[44] ^= 1),
+    ];
+    assert_named(PageLayout::Slotted, &slotted);
+    let compact: [(&str, Break<'_>); 6] = [
+        ("heap start", &|b| set(b, 37, 0xff)),
+        ("heap start", &|b| b[36..38].fill(0)),
+        ("used heap bytes", &|b| b[38] ^= 1),
+        ("upper-fence length", &|b| b[35] ^= 0x80),
+        ("fence lengths", &|b| set(b, 35, 0xff)),
+        ("kind of record 0", &|b| b[40 + 3] |= 0x40),
+    ];
+    assert_named(PageLayout::Compact, &compact);
+}
+
+/// A page of one layout that says it has another.
+#[test]
+fn a_page_with_another_layouts_number_is_damage_and_never_panics() {
+    for layout in PageLayout::ALL {
+        for other in PageLayout::ALL.into_iter().filter(|other| *other != layout) {
+            let mut bytes = sealed(layout, 12);
+            bytes[26] = other.number();
+            PageMut::new(&mut bytes, &mut ChangeMap::new()).seal();
+            exercise(&bytes, b"key-2\0\x01");
+            assert!(check_deep(&bytes, PageId(5)).is_err(), "{layout:?}");
+        }
     }
 }
 
 #[test]
 fn init_starts_a_new_life() {
-    let mut bytes = sealed(12);
-    let mut map = ChangeMap::new();
-    PageMut::new(&mut bytes, &mut map)
-        .init(PageId(7), b"", None)
-        .unwrap();
-    let page = PageRef::new(&bytes);
-    assert_eq!(
-        (page.page_id(), page.lsn(), page.count()),
-        (PageId(7), Lsn(0), 0)
-    );
-    assert_eq!(map.count(), 64);
+    for layout in PageLayout::ALL {
+        let mut bytes = sealed(layout, 12);
+        let mut map = ChangeMap::new();
+        PageMut::new(&mut bytes, &mut map)
+            .init(layout, PageId(7), b"", None)
+            .unwrap();
+        let page = PageRef::new(&bytes);
+        assert_eq!(
+            (page.page_id(), page.lsn(), page.count()),
+            (PageId(7), Lsn(0), 0)
+        );
+        assert_eq!(map.count(), 64);
+    }
 }
 
 /// Two records that share heap bytes, each well formed by itself.
 #[test]
 fn check_deep_sees_payloads_that_overlap() {
-    let mut page = Tracked::new(4096, 5, b"", None);
-    page.change(|p| p.put(b"a", b"ab")).unwrap();
-    page.change(|p| p.put(b"ab", b"")).unwrap();
-    let mut bytes = page.bytes;
-    assert_eq!(check_structure(&bytes), Ok(()));
-    // The payload of the first record is `a` + `ab`: the second could live in its value.
-    let inside = u16::from_le_bytes([bytes[48], bytes[49]]) + 1;
-    bytes[58..60].copy_from_slice(&inside.to_le_bytes());
-    let damage = check_structure(&bytes).unwrap_err().to_string();
-    assert!(
-        damage.starts_with("start of a payload: expected"),
-        "{damage}"
-    );
+    for layout in PageLayout::ALL {
+        let mut page = Tracked::new(layout, 4096, 5, b"", None);
+        page.change(|p| p.put(b"a", b"ab")).unwrap();
+        page.change(|p| p.put(b"ab", b"")).unwrap();
+        let mut bytes = page.bytes;
+        assert_eq!(check_structure(&bytes), Ok(()));
+        // The payload of the first record is `a` + `ab`: the second could live in its value.
+        let (first, second) = (
+            layout.header_bytes(),
+            layout.header_bytes() + layout.slot_bytes(),
+        );
+        let inside = u16::from_le_bytes([bytes[first], bytes[first + 1]]) + 1;
+        bytes[second..second + 2].copy_from_slice(&inside.to_le_bytes());
+        let damage = check_structure(&bytes).unwrap_err().to_string();
+        assert!(
+            damage.starts_with("start of a payload: expected"),
+            "{damage}"
+        );
+    }
 }

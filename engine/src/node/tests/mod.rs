@@ -1,11 +1,12 @@
-//! Tests of the page layer: a model of a whole leaf level, ordinary cases, damage, record lists.
+//! Tests of the page layer: the bytes on the device, a model of a whole leaf level, ordinary cases, damage, record lists.
 
+mod bytes;
 mod codec;
 mod damage;
 mod model;
 mod ordinary;
 
-use super::{ChangeMap, PageMut, PageRef, SEGMENT_BYTES, check_structure};
+use super::{ChangeMap, PageLayout, PageMut, PageRef, SEGMENT_BYTES, check_structure};
 use crate::types::PageId;
 
 /// A page that checks its own bookkeeping: every change goes through [`Tracked::change`], which compares the bytes
@@ -16,12 +17,19 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    pub(super) fn new(page_size: usize, id: u64, lower: &[u8], upper: Option<&[u8]>) -> Tracked {
+    pub(super) fn new(
+        layout: PageLayout,
+        page_size: usize,
+        id: u64,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Tracked {
         // Stale bytes from the frame's previous tenant must not shine through.
         let mut page = Tracked {
             bytes: vec![0xa5; page_size],
         };
-        page.change(|p| p.init(PageId(id), lower, upper)).unwrap();
+        page.change(|p| p.init(layout, PageId(id), lower, upper))
+            .unwrap();
         page
     }
 

@@ -6,11 +6,12 @@ use proptest::prelude::*;
 
 use super::Tracked;
 use crate::node::{ChangeMap, SplitPlan};
-use crate::node::{PageMut, PageRef, Put, Refused, SLOT_BYTES, limits, records};
+use crate::node::{PageLayout, PageMut, PageRef, Put, Refused, limits, records};
 use crate::types::PageId;
 
 /// Leaf pages in key order. Their fences tile the key space.
 struct Level {
+    layout: PageLayout,
     page_size: usize,
     pages: Vec<Tracked>,
     next_id: u64,
@@ -19,10 +20,11 @@ struct Level {
 }
 
 impl Level {
-    fn new(page_size: usize) -> Level {
+    fn new(layout: PageLayout, page_size: usize) -> Level {
         Level {
+            layout,
             page_size,
-            pages: vec![Tracked::new(page_size, 0, b"", None)],
+            pages: vec![Tracked::new(layout, page_size, 0, b"", None)],
             next_id: 1,
             splits: 0,
             merges: 0,
@@ -41,10 +43,11 @@ impl Level {
                 Ok(put) => return put,
                 Err(Refused::NoSpace) => {
                     let page = self.pages[home].view();
+                    let slot = self.layout.slot_bytes();
                     let suffix = key.len() - page.prefix().len();
                     let old = page.get(key);
-                    let gone = old.map_or(0, |old| SLOT_BYTES + suffix + old.len());
-                    let used = page.used_bytes() - gone + SLOT_BYTES + suffix + value.len();
+                    let gone = old.map_or(0, |old| slot + suffix + old.len());
+                    let used = page.used_bytes() - gone + slot + suffix + value.len();
                     assert!(used > self.page_size, "refused, but {used} bytes fit");
                     self.split(home);
                 }
@@ -77,9 +80,9 @@ impl Level {
 
         let moved = old.view().encode_records(plan.at);
         let moved = records::decode(&moved).unwrap();
-        let mut right = Tracked::new(self.page_size, 99, b"", None);
+        let mut right = Tracked::new(self.layout, self.page_size, 99, b"", None);
         let (upper, lsn) = (old.view().upper_fence(), old.view().lsn());
-        (right.change(|p| p.build(id, &plan.separator, upper, lsn, moved))).unwrap();
+        (right.change(|p| p.build(self.layout, id, &plan.separator, upper, lsn, moved))).unwrap();
         let mut left = old.clone();
         left.change(|p| p.truncate_to(&plan.separator)).unwrap();
         assert!(
@@ -205,9 +208,9 @@ fn step(max_key: usize, max_record: usize) -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(page_size: usize, steps: &[Step]) -> Level {
+fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
     let max_record = limits(page_size).max_record;
-    let mut level = Level::new(page_size);
+    let mut level = Level::new(layout, page_size);
     let mut model = BTreeMap::new();
     for (time, step) in steps.iter().enumerate() {
         match step {
@@ -246,7 +249,9 @@ proptest! {
 
     #[test]
     fn pages_behave_like_an_ordered_map(steps in prop::collection::vec(step(512, 1502), 1..250)) {
-        run(4096, &steps);
+        for layout in PageLayout::ALL {
+            run(layout, 4096, &steps);
+        }
     }
 
     /// Values of a few bytes: many records a page, deep searches, long runs of equal heads.
@@ -254,7 +259,9 @@ proptest! {
     fn pages_of_tiny_records_behave_like_an_ordered_map(
         steps in prop::collection::vec(step(8, 24), 200..1200)
     ) {
-        run(4096, &steps);
+        for layout in PageLayout::ALL {
+            run(layout, 4096, &steps);
+        }
     }
 }
 
@@ -286,7 +293,9 @@ proptest! {
                 _ => Step::Put(Vec::new(), limits.max_record / 2),
             }
         }).collect();
-        run(page_size, &steps);
+        for layout in PageLayout::ALL {
+            run(layout, page_size, &steps);
+        }
     }
 }
 
@@ -296,40 +305,49 @@ fn the_model_test_really_splits_and_merges() {
     let merges = (0..300).map(|n| Step::Merge(n % 20));
     let deletes = (0..290_u64).map(|n| Step::Delete(n.to_be_bytes().to_vec()));
     let steps: Vec<_> = keys.chain(deletes).chain(merges).collect();
-    let level = run(4096, &steps);
-    assert!(level.splits >= 4, "{}", level.splits);
-    assert!(level.merges >= 4, "{}", level.merges);
+    for layout in PageLayout::ALL {
+        let level = run(layout, 4096, &steps);
+        assert!(level.splits >= 4, "{}", level.splits);
+        assert!(level.merges >= 4, "{}", level.merges);
+    }
 }
 
 #[test]
 fn a_page_with_one_maximal_record_takes_another_one() {
-    for log2 in 12..=16 {
-        let limits = limits(1 << log2);
-        let key = |last: u8| {
-            let mut key = vec![b'k'; limits.max_key];
-            key[limits.max_key - 1] = last;
-            key
-        };
-        // The worst case: both fences maximal. Their shared prefix is truncated, so force it to be empty.
-        let mut upper = vec![b'z'; limits.max_key];
-        upper[0] = b'l';
-        let mut page = Tracked::new(1 << log2, 1, &key(0), Some(&upper));
-        let value = vec![1; limits.max_record - limits.max_key];
-        for last in [1, 2] {
+    for layout in PageLayout::ALL {
+        for log2 in 12..=16 {
+            let limits = limits(1 << log2);
+            let key = |last: u8| {
+                let mut key = vec![b'k'; limits.max_key];
+                key[limits.max_key - 1] = last;
+                key
+            };
+            // The worst case: both fences maximal. Their shared prefix is truncated, so force it to be empty.
+            let mut upper = vec![b'z'; limits.max_key];
+            upper[0] = b'l';
+            let mut page = Tracked::new(layout, 1 << log2, 1, &key(0), Some(&upper));
+            let value = vec![1; limits.max_record - limits.max_key];
+            for last in [1, 2] {
+                assert_eq!(
+                    page.change(|p| p.put(&key(last), &value)),
+                    Ok(Put::Inserted)
+                );
+            }
             assert_eq!(
-                page.change(|p| p.put(&key(last), &value)),
-                Ok(Put::Inserted)
+                page.change(|p| p.put(&key(3), &value)),
+                Err(Refused::NoSpace)
+            );
+            let spared = match layout {
+                PageLayout::Slotted => 0,
+                PageLayout::Compact => 8 + 2 * 2,
+            };
+            let free = page.view().free_bytes();
+            assert!(free < 2 + spared, "the limit could be larger");
+            let longer = [&value[..], &[0]].concat();
+            assert_eq!(
+                page.change(|p| p.put(&key(1), &longer)),
+                Err(Refused::TooLarge)
             );
         }
-        assert_eq!(
-            page.change(|p| p.put(&key(3), &value)),
-            Err(Refused::NoSpace)
-        );
-        assert!(page.view().free_bytes() < 2, "the limit could be larger");
-        let longer = [&value[..], &[0]].concat();
-        assert_eq!(
-            page.change(|p| p.put(&key(1), &longer)),
-            Err(Refused::TooLarge)
-        );
     }
 }

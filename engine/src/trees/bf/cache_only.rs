@@ -23,7 +23,7 @@ use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::mapping::PageError;
 use crate::mini::events::Event as Told;
-use crate::mini::{self, Kind, MiniMut, MiniRef};
+use crate::mini::{self, Kind, Leaf, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::{self, Limits, common_prefix};
 use crate::options::BfOptions;
@@ -135,7 +135,7 @@ impl CacheOnly {
                 self.split(guard)?;
                 continue;
             }
-            match with_room(guard, &self.hook, needed, 0, Lsn(0)) {
+            match with_room(guard, &self.hook, needed, Leaf::NONE, Lsn(0)) {
                 Ok(mut guard) => {
                     let block = guard.bytes_mut().expect("a block was made");
                     let at = MiniMut::new(block).put(kind, key, value);
@@ -176,8 +176,8 @@ impl CacheOnly {
         // Both are locked until the index says which is whose, or a record could come to the wrong one.
         let right_guard = self.ring.exclusive(right).map_err(|e| unexpected(&e))?;
         let stale = usize::from(mutation::on("cache-split-keeps") && old.count() > 4);
-        let left = give_part(Some(old), left, 0, |index| index < at + stale);
-        let right_guard = give_part(Some(old), right_guard, 0, |index| index >= at);
+        let left = give_part(Some(old), left, Leaf::NONE, |index| index < at + stale);
+        let right_guard = give_part(Some(old), right_guard, Leaf::NONE, |index| index >= at);
         self.index.insert(separator, right);
         drop((left, right_guard));
         self.sweep()

@@ -10,7 +10,7 @@ use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::events::{Event as Told, LeafImage, MiniImage};
-use crate::mini::{Marks, MiniMut, MiniRef};
+use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
@@ -50,7 +50,7 @@ impl BfTree {
         } else {
             self.hook.tell(|| told(mini, None));
         }
-        Ok(address(Some(mini.view().leaf_free())))
+        Ok(address(Some(mini.view().leaf())))
     }
 
     /// Says how many records that were.
@@ -96,7 +96,7 @@ impl BfTree {
         };
         leaf.changed_since(first, mini.view().lsn());
         let view = leaf.view();
-        mini.merged(view.free_bytes());
+        mini.merged(Leaf::of(&view));
         if view.is_three_quarters_free() {
             self.sparse.lock().insert(page);
         }

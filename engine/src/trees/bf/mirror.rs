@@ -17,7 +17,7 @@ use super::page::{address, image, marks_of, set_marks};
 use crate::cache::ReadGuard;
 use crate::error::Result;
 use crate::mini::events::Event as Told;
-use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
+use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::PageRef;
 use crate::ring::{Exclusive, NoBlock, Shared};
@@ -75,7 +75,8 @@ impl BfTree {
         let mut fresh = guard.allocate(needed)?;
         let (old, new) = fresh.both();
         let old = old.map(MiniRef::new);
-        let mut mini = MiniMut::init(new, leaf.free_bytes());
+        let known = old.map_or_else(|| Leaf::of(leaf), MiniRef::leaf);
+        let mut mini = MiniMut::init(new, known);
         let mut skipped = mutation::on("bf-mirror-misses-first");
         both(leaf, old, b"", |kind, key, value| {
             if kind == Kind::Cache && std::mem::take(&mut skipped) {
@@ -132,17 +133,17 @@ impl BfTree {
         let old = left.bytes().map(<[u8]>::to_vec);
         // What it has may be the right one's.
         left.set_leaf(address(None));
-        let (separator, right_free) = {
+        let (separator, right_leaf) = {
             let leaf = self.read_leaf(right.page())?;
-            (leaf.view().lower_fence().to_vec(), leaf.view().free_bytes())
+            (leaf.view().lower_fence().to_vec(), Leaf::of(&leaf.view()))
         };
-        let left_free = self.read_leaf(left.page())?.view().free_bytes();
+        let left_leaf = Leaf::of(&self.read_leaf(left.page())?.view());
         let old = old.as_deref().map(MiniRef::new);
         let at = old.map_or(0, |old| {
             old.search(&separator).unwrap_or_else(|place| place)
         });
-        let left = give_part(old, left, left_free, |index| index < at);
-        let right = give_part(old, right, right_free, |index| index >= at);
+        let left = give_part(old, left, left_leaf, |index| index < at);
+        let right = give_part(old, right, right_leaf, |index| index >= at);
         self.tell_split(&left, &right);
         Ok(())
     }
@@ -160,20 +161,20 @@ impl BfTree {
     }
 }
 
-/// Gives a page, whose leaf has so many bytes free, a mini-page of some records of `old`, if there are any and a block is to be had at once.
+/// Gives a page, whose leaf is like this, a mini-page of some records of `old`, if there are any and a block is to be had at once.
 pub(super) fn give_part<'a>(
     old: Option<MiniRef<'_>>,
     mut page: Exclusive<'a>,
-    free: usize,
+    leaf: Leaf,
     part: impl Fn(usize) -> bool,
 ) -> Exclusive<'a> {
-    page.set_leaf(address(Some(free)));
+    page.set_leaf(address(Some(leaf)));
     let Some(old) = old.filter(|old| old.is_whole() || (0..old.count()).any(&part)) else {
         return page;
     };
     match page.allocate(old.bytes_of(&part)) {
         Ok(mut fresh) => {
-            let mut mini = MiniMut::init(fresh.bytes_mut(), free);
+            let mut mini = MiniMut::init(fresh.bytes_mut(), leaf);
             mini.copy_from(old, part);
             mini.set_whole(old.is_whole());
             fresh.publish()

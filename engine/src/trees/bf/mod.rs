@@ -38,7 +38,7 @@ use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
 use crate::mini::events::{Event as Told, LeafImage};
-use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
+use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
@@ -50,8 +50,8 @@ use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 use counters::{Cause, Counters};
 use page::{
-    SPARE_ROOM, address, free_at, image, keep, lock, marks_of, note_put, note_use, ring_sizes,
-    unexpected, with_room,
+    SPARE_ROOM, address, image, keep, lock, marks_of, note_put, note_use, ring_sizes, unexpected,
+    with_room,
 };
 
 /// See the module's story.
@@ -93,9 +93,10 @@ impl Change<'_> {
         mini::META + self.key.len() + self.value.len()
     }
 
-    /// Bytes that it takes of a leaf without the key.
-    fn full_growth(&self) -> isize {
-        mini::growth(self.kind, self.key.len(), self.value.len()) as isize
+    /// Bytes that it takes of a leaf, whose value of the key has so many bytes, if it has one.
+    fn growth(&self, leaf: Leaf, old: Option<usize>) -> isize {
+        let before = old.map_or(0, |len| leaf.growth(Kind::Insert, self.key.len(), len));
+        leaf.growth(self.kind, self.key.len(), self.value.len()) - before
     }
 }
 
@@ -182,6 +183,15 @@ impl BfTree {
         }
     }
 
+    /// The leaf of a page that the caller has locked for `key`; damage if it does not cover that.
+    fn leaf_of(&self, page: PageId, key: &[u8]) -> Result<ReadGuard<'_>> {
+        let leaf = self.read_leaf(page)?;
+        if !leaf.view().covers(key) {
+            self.leaves.check_moved(key, page, &leaf.view())?;
+        }
+        Ok(leaf)
+    }
+
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         if self.leaves.check_record(key, b"").is_err() {
@@ -218,7 +228,7 @@ impl BfTree {
             }
         }
         Counters::add(&self.counters.misses, 1);
-        let leaf = self.read_leaf(page)?;
+        let leaf = self.leaf_of(page, key)?;
         let found = leaf.view().get(key);
         if let Some(bytes) = found {
             value.extend_from_slice(bytes);
@@ -259,8 +269,8 @@ impl BfTree {
                 self.hook.tell(|| Told::Declined { page });
             })
         } else {
-            let (free, lsn) = (leaf.view().free_bytes(), leaf.view().lsn());
-            with_room(guard, &self.hook, needed, free, lsn).map(|mut guard| {
+            let (known, lsn) = (Leaf::of(&leaf.view()), leaf.view().lsn());
+            with_room(guard, &self.hook, needed, known, lsn).map(|mut guard| {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
                 note_put(&guard, at);
@@ -403,45 +413,44 @@ impl BfTree {
         mut guard: Exclusive<'a>,
         change: &Change<'_>,
     ) -> Result<Ready<'a>> {
-        let (mut room, mut growth) = match guard.bytes().map(MiniRef::new) {
-            Some(mini) => (
-                Some(mini.room()),
-                mini.growth_of(change.kind, change.key, change.value),
-            ),
-            None => (guard.leaf().and_then(free_at), change.full_growth()),
+        let mini = guard.bytes().map(MiniRef::new);
+        let known = match mini {
+            Some(mini) => Some(mini.leaf()),
+            None => guard.leaf().and_then(|at| Leaf::from_bits(at.get())),
         };
-        let mut lsn = Lsn(0);
-        if room.is_none_or(|room| growth > room as isize) {
-            // The leaf knows better what it has free, and whether it has the key.
-            let leaf = self.read_leaf(page)?;
-            let view = leaf.view();
-            lsn = view.lsn();
-            let mut dirty = false;
-            let free = match guard.bytes_mut() {
-                Some(block) => {
+        let guess = known.map(|leaf| match mini {
+            Some(mini) => mini.growth_of(change.kind, change.key, change.value),
+            None => change.growth(leaf, None),
+        });
+        let (leaf, growth, lsn) = match (known, guess) {
+            (Some(leaf), Some(growth)) if growth <= leaf.free as isize => (leaf, growth, Lsn(0)),
+            _ => {
+                // The leaf knows better what it has free, and whether it has the key.
+                let page = self.leaf_of(page, change.key)?;
+                let view = page.view();
+                let (mut leaf, mut dirty) = (Leaf::of(&view), false);
+                if let Some(block) = guard.bytes_mut() {
                     let mut mini = MiniMut::new(block);
                     mini.recount(&view);
                     let found = mini.view().find(change.key);
                     dirty = found.is_some_and(|entry| entry.kind.is_dirty());
-                    mini.view().room()
+                    leaf = mini.view().leaf();
                 }
-                None => view.free_bytes(),
-            };
-            room = Some(free);
-            if !dirty && let Some(old) = view.get(change.key) {
-                growth = change.full_growth()
-                    - mini::growth(Kind::Insert, change.key.len(), old.len()) as isize;
+                let growth = match guess {
+                    Some(guess) if dirty => guess,
+                    _ => change.growth(leaf, view.get(change.key).map(<[u8]>::len)),
+                };
+                (leaf, growth, view.lsn())
             }
-        }
-        let room = room.unwrap_or(0);
-        if growth > room as isize && !mutation::on("bf-growth-ignored") {
+        };
+        if growth > leaf.free as isize && !mutation::on("bf-growth-ignored") {
             return self.merge_or_split(page, guard, change).map(Ready::Not);
         }
         let needed = change.needs(&guard);
         if self.is_too_large(&guard, needed) {
             return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
-        match with_room(guard, &self.hook, needed, room, lsn) {
+        match with_room(guard, &self.hook, needed, leaf, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
             Err(none) => {
                 self.hook.tell(|| Told::Full { page });

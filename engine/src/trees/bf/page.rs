@@ -5,7 +5,7 @@ use crate::events::Hook;
 use crate::index::Index;
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::events::{Event as Told, MiniImage};
-use crate::mini::{Marks, MiniMut, MiniRef};
+use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::ring::{Exclusive, NoBlock};
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -17,14 +17,9 @@ pub(super) const SPARE_ROOM: u64 = 4096;
 /// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
 const LEAST_MIRRORS: usize = 4;
 
-/// What a leaf has free, as the mapping table keeps it while there is no mini-page: nothing is known until the leaf was looked at.
-pub(super) fn address(free: Option<usize>) -> LeafAddress {
-    let value = free.map_or(0, |bytes| bytes as u64 + 1);
-    LeafAddress::new(value).expect("a page has fewer bytes than an address has values")
-}
-
-pub(super) fn free_at(address: LeafAddress) -> Option<usize> {
-    address.get().checked_sub(1).map(|bytes| bytes as usize)
+/// What is known of a leaf, as the mapping table keeps it while there is no mini-page: nothing until the leaf was looked at.
+pub(super) fn address(leaf: Option<Leaf>) -> LeafAddress {
+    LeafAddress::new(leaf.map_or(0, Leaf::to_bits)).expect("33 bits fit")
 }
 
 /// Size classes: doubling up to half a page, and two for mirrors, if the ring is large enough to have some.
@@ -60,12 +55,12 @@ pub(super) fn lock<G>(
     }
 }
 
-/// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
+/// The page with a mini-page of at least `needed` bytes; one that has to be made is for this leaf, as of `lsn`.
 pub(super) fn with_room<'a>(
     guard: Exclusive<'a>,
     hook: &Hook<Told>,
     needed: usize,
-    free: usize,
+    leaf: Leaf,
     lsn: Lsn,
 ) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
     if guard.bytes().is_some_and(|block| block.len() >= needed) {
@@ -75,7 +70,7 @@ pub(super) fn with_room<'a>(
     let mut fresh = guard.allocate(needed)?;
     let (old, new) = fresh.both();
     let old = old.map(MiniRef::new);
-    let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
+    let mut mini = MiniMut::init(new, old.map_or(leaf, MiniRef::leaf));
     match old {
         Some(old) => mini.copy_from(old, |_| true),
         None => mini.set_lsn(lsn),
@@ -100,7 +95,7 @@ pub(super) fn keep<'a>(
     let old = guard.bytes().map(MiniRef::new)?;
     // The mirror of an empty leaf is worth something, too.
     if !((0..old.count()).any(&keep) || old.count() == 0 && old.is_whole()) {
-        let leaf = address(Some(old.leaf_free()));
+        let leaf = address(Some(old.leaf()));
         let page = guard.page();
         guard.set_leaf(leaf);
         hook.tell(|| Told::Kept { page, mini: None });
@@ -113,7 +108,7 @@ pub(super) fn keep<'a>(
     };
     let (old, new) = fresh.both();
     let old = MiniRef::new(old.expect("it has one"));
-    MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
+    MiniMut::init(new, old.leaf()).copy_from(old, keep);
     let guard = fresh.publish();
     hook.tell(|| Told::Kept {
         page: guard.page(),

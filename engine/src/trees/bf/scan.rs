@@ -77,7 +77,7 @@ impl BfTree {
             }
             return Ok(());
         }
-        let leaf = self.read_leaf(page)?;
+        let leaf = self.leaf_of(page, from)?;
         both(&leaf.view(), mini, from, |kind, key, value| {
             copy(kind.exists(), key, value);
         });

@@ -169,7 +169,12 @@ impl BTree {
     /// Called under the latch of the leaf that the index named for `key` and that does not cover it. Splits and merges change the
     /// index under the latches of their leaves, so by now it must name another; an index that insists is damaged, and
     /// asking again would never end.
-    fn check_moved(&self, key: &[u8], page: PageId, leaf: &PageRef<'_>) -> Result<()> {
+    pub(in crate::trees) fn check_moved(
+        &self,
+        key: &[u8],
+        page: PageId,
+        leaf: &PageRef<'_>,
+    ) -> Result<()> {
         if self.index.find(key) != page {
             return Ok(());
         }

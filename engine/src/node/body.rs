@@ -1,0 +1,207 @@
+//! Sorted slots over a heap, of any [`Format`]: searching them and counting their bytes.
+//!
+//! Every access is clamped to the bytes: on damaged ones answers are wrong, but nothing panics.
+
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+use super::format::{Format, LeafFormat, Slot};
+use crate::mutation;
+
+/// A page or mini-page to read from, as its format has it. Its keys are suffixes: what follows the page's prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body<'a, F> {
+    bytes: &'a [u8],
+    format: PhantomData<F>,
+}
+
+impl<'a, F: Format> Body<'a, F> {
+    /// A view of `bytes`, at least `F::SLOTS_AT` of them.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Body {
+            bytes,
+            format: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    pub(crate) fn slots(self) -> &'a [F::RawSlot] {
+        F::slots(self.bytes)
+    }
+
+    /// Number of records.
+    #[inline]
+    pub(crate) fn count(self) -> usize {
+        self.slots().len()
+    }
+
+    #[inline]
+    pub(crate) fn slot(self, index: usize) -> Option<Slot> {
+        self.slots().get(index).map(F::decode)
+    }
+
+    /// What follows the bytes that all stored keys share.
+    #[inline]
+    fn rest_of(self, raw: &F::RawSlot) -> &'a [u8] {
+        let shared = F::shared(self.bytes);
+        self.suffix_of(raw).get(shared..).unwrap_or_default()
+    }
+
+    /// The first record whose key, behind what all stored keys share, is not smaller: `Ok` if it is this one.
+    #[inline]
+    pub(crate) fn search(self, suffix: &[u8]) -> Result<usize, usize> {
+        let slots = self.slots();
+        let wanted = F::head(suffix);
+        let first = slots.partition_point(|raw| F::head_of(raw) < wanted);
+        let rest = &slots[first..];
+        // Equal heads do not make equal keys (Bf-Tree issue 17, `test` and `teste`): compare in full.
+        match rest.first() {
+            Some(raw) if F::head_of(raw) == wanted => match self.rest_of(raw).cmp(suffix) {
+                _ if mutation::on("equal-heads-equal-keys") => return Ok(first),
+                Ordering::Equal => return Ok(first),
+                Ordering::Greater => return Err(first),
+                Ordering::Less => {}
+            },
+            _ => return Err(first),
+        }
+        rest.binary_search_by(|raw| {
+            (F::head_of(raw).cmp(&wanted)).then_with(|| self.rest_of(raw).cmp(suffix))
+        })
+        .map(|i| first + i)
+        .map_err(|i| first + i)
+    }
+
+    #[inline]
+    pub(crate) fn suffix_of(self, raw: &F::RawSlot) -> &'a [u8] {
+        suffix(self.bytes, &F::decode(raw))
+    }
+
+    #[inline]
+    pub(crate) fn value_of(self, raw: &F::RawSlot) -> &'a [u8] {
+        value(self.bytes, &F::decode(raw))
+    }
+
+    /// The key suffix of record `index`; empty if there is no such record.
+    #[inline]
+    pub(crate) fn suffix(self, index: usize) -> &'a [u8] {
+        let raw = self.slots().get(index);
+        raw.map_or(&[], |raw| self.suffix_of(raw))
+    }
+
+    /// The value of record `index`; empty if there is no such record.
+    #[inline]
+    pub(crate) fn value(self, index: usize) -> &'a [u8] {
+        let raw = self.slots().get(index);
+        raw.map_or(&[], |raw| self.value_of(raw))
+    }
+
+    /// Where the lowest payload begins, never outside.
+    #[inline]
+    pub(crate) fn heap_start(self) -> usize {
+        F::heap_start(self.bytes).min(self.bytes.len())
+    }
+
+    /// Behind the last payload, never outside.
+    #[inline]
+    pub(crate) fn heap_end(self) -> usize {
+        (self.bytes.len()).saturating_sub(F::tail_len(self.bytes))
+    }
+
+    #[inline]
+    pub(crate) fn heap_used(self) -> usize {
+        F::heap_used(self.bytes).min(self.bytes.len())
+    }
+
+    /// Bytes between slots and heap: what fits without compaction.
+    #[inline]
+    pub(crate) fn gap(self) -> usize {
+        (self.heap_start()).saturating_sub(F::slot_at(self.count()))
+    }
+
+    /// Bytes in use: header, slots, live payloads, fences.
+    #[inline]
+    pub(crate) fn used_bytes(self) -> usize {
+        F::slot_at(self.count()) + self.heap_used()
+    }
+
+    #[inline]
+    pub(crate) fn free_bytes(self) -> usize {
+        self.bytes.len().saturating_sub(self.used_bytes())
+    }
+}
+
+/// What leaf pages have beyond that: fences, and the prefix that they share.
+impl<'a, F: LeafFormat> Body<'a, F> {
+    #[inline]
+    pub(super) fn lower_fence(self) -> &'a [u8] {
+        let end = self.bytes.len();
+        range(
+            self.bytes,
+            end.saturating_sub(F::lower_len(self.bytes)),
+            end,
+        )
+    }
+
+    #[inline]
+    pub(super) fn upper_fence(self) -> Option<&'a [u8]> {
+        if F::bounded(self.bytes) == 0 {
+            return None;
+        }
+        let end = (self.bytes.len()).saturating_sub(F::lower_len(self.bytes));
+        let start = end.saturating_sub(F::upper_len(self.bytes));
+        Some(range(self.bytes, start, end))
+    }
+
+    #[inline]
+    pub(super) fn covers(self, key: &[u8]) -> bool {
+        key >= self.lower_fence() && self.upper_fence().is_none_or(|upper| key < upper)
+    }
+
+    #[inline]
+    pub(super) fn prefix(self) -> &'a [u8] {
+        let len = F::prefix_len(self.bytes);
+        self.lower_fence().get(..len).unwrap_or_default()
+    }
+
+    /// As [`Body::search`], for a whole key. One outside the fences is never found.
+    #[inline]
+    pub(super) fn search_key(self, key: &[u8]) -> Result<usize, usize> {
+        let prefix = self.prefix();
+        match key.strip_prefix(prefix) {
+            Some(suffix) => self.search(suffix),
+            None if key < prefix => Err(0),
+            None => Err(self.count()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(self, key: &[u8]) -> Option<&'a [u8]> {
+        self.search_key(key).ok().map(|index| self.value(index))
+    }
+}
+
+/// The key suffix that a slot names.
+#[inline]
+pub(super) fn suffix<'a>(bytes: &'a [u8], slot: &Slot) -> &'a [u8] {
+    let start = usize::from(slot.offset);
+    range(bytes, start, start + usize::from(slot.key_len))
+}
+
+/// The value that a slot names.
+#[inline]
+pub(super) fn value<'a>(bytes: &'a [u8], slot: &Slot) -> &'a [u8] {
+    let start = usize::from(slot.offset) + usize::from(slot.key_len);
+    range(bytes, start, start + usize::from(slot.value_len))
+}
+
+/// Bytes `start..end`, or none at all where a damaged page points outside.
+#[inline]
+fn range(bytes: &[u8], start: usize, end: usize) -> &[u8] {
+    bytes.get(start..end).unwrap_or_default()
+}

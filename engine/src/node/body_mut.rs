@@ -1,0 +1,234 @@
+//! Changing sorted slots over a heap, of any [`Format`]: one record at a time, compaction when holes are all that is left.
+
+use std::marker::PhantomData;
+
+use super::body::Body;
+use super::change::{SEGMENT_BYTES, Track};
+use super::format::{Format, Slot};
+use super::image::Image;
+use super::limit::Refused;
+use crate::mutation;
+
+/// A page or mini-page to change, and who is told what changes. A change happens wholly or not at all.
+#[derive(Debug)]
+pub(crate) struct BodyMut<'a, F, T> {
+    bytes: &'a mut [u8],
+    track: T,
+    format: PhantomData<F>,
+}
+
+impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
+    /// A guard over `bytes`, at least `F::SLOTS_AT` of them.
+    #[inline]
+    pub(crate) fn new(bytes: &'a mut [u8], track: T) -> Self {
+        BodyMut {
+            bytes,
+            track,
+            format: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn view(&self) -> Body<'_, F> {
+        Body::new(self.bytes)
+    }
+
+    /// Makes it one of no records, whose tail stays.
+    pub(crate) fn clear(&mut self) {
+        let heap_end = self.view().heap_end();
+        let used = self.bytes.len() - heap_end;
+        self.set(F::set_count, 0);
+        self.set(F::set_heap_start, heap_end);
+        self.set(F::set_heap_used, used);
+    }
+
+    /// Puts a record before the one at `index`, which search found to be its place.
+    ///
+    /// # Errors
+    /// [`Refused::NoSpace`] if it does not fit even after compaction.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        index: usize,
+        kind: u8,
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<(), Refused> {
+        let page = self.view();
+        let len = suffix.len() + value.len();
+        let need = F::SLOT_BYTES + len;
+        if page.gap() < need {
+            if page.free_bytes() < need {
+                return Err(Refused::NoSpace);
+            }
+            return self.compact_inserting(index, kind, suffix, value);
+        }
+        let count = page.count();
+        let heap_used = page.heap_used() + len;
+        let offset = self.append(suffix, value);
+        let (at, end) = (F::slot_at(index), F::slot_at(count));
+        self.bytes[at..end + F::SLOT_BYTES].copy_within(..end - at, F::SLOT_BYTES);
+        let slot = Slot {
+            offset,
+            key_len: suffix.len() as u16,
+            value_len: value.len() as u16,
+            head: F::head(suffix.get(F::shared(self.bytes)..).unwrap_or_default()),
+            kind,
+        };
+        self.bytes[at..at + F::SLOT_BYTES].copy_from_slice(F::encode(&slot).as_ref());
+        self.track.mark(at..end + F::SLOT_BYTES);
+        self.set(F::set_count, count + 1);
+        self.set(F::set_heap_used, heap_used);
+        Ok(())
+    }
+
+    /// Gives record `index`, whose key is `suffix`, a new kind and value: in place if it is not longer, else at the heap's end, else by
+    /// compaction.
+    ///
+    /// # Errors
+    /// [`Refused::NoSpace`] as with [`BodyMut::insert`].
+    #[inline]
+    pub(crate) fn replace(
+        &mut self,
+        index: usize,
+        kind: u8,
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<(), Refused> {
+        let page = self.view();
+        let Some(mut slot) = page.slot(index) else {
+            return Err(Refused::NoSpace);
+        };
+        let (old, new) = (slot.payload_len(), suffix.len() + value.len());
+        let heap_used = page.heap_used().saturating_sub(old) + new;
+        if new == old && mutation::on("same-length-same-value") {
+            return Ok(());
+        }
+        if new <= old {
+            let at = usize::from(slot.offset) + suffix.len();
+            let Some(place) = self.bytes.get_mut(at..at + value.len()) else {
+                return Err(Refused::NoSpace);
+            };
+            place.copy_from_slice(value);
+            self.track.mark(at..at + value.len());
+            if new == old && kind == slot.kind {
+                return Ok(());
+            }
+            if new == 0 {
+                slot.offset = 0;
+            }
+        } else if new <= page.gap() {
+            slot.offset = self.append(suffix, value);
+        } else if new <= page.free_bytes().saturating_add(old) {
+            return self.compact_replacing(index, kind, value);
+        } else {
+            return Err(Refused::NoSpace);
+        }
+        slot.value_len = value.len() as u16;
+        slot.kind = kind;
+        self.set_slot(index, &slot);
+        self.set(F::set_heap_used, heap_used);
+        Ok(())
+    }
+
+    /// Takes record `index` out, if there is one; its bytes on the heap become a hole.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: usize) -> bool {
+        let page = self.view();
+        let Some(slot) = page.slot(index) else {
+            return false;
+        };
+        let count = page.count() - 1;
+        let heap_used = page.heap_used().saturating_sub(slot.payload_len());
+        let (at, end) = (F::slot_at(index), F::slot_at(count + 1));
+        self.bytes.copy_within(at + F::SLOT_BYTES..end, at);
+        self.bytes[end - F::SLOT_BYTES..end].fill(0);
+        self.track.mark(at..end);
+        self.set(F::set_count, count);
+        self.set(F::set_heap_used, heap_used);
+        true
+    }
+
+    /// Changes the slot of record `index`, which is there.
+    #[inline]
+    pub(crate) fn set_slot(&mut self, index: usize, slot: &Slot) {
+        let at = F::slot_at(index);
+        self.bytes[at..at + F::SLOT_BYTES].copy_from_slice(F::encode(slot).as_ref());
+        self.track.mark(at..at + F::SLOT_BYTES);
+    }
+
+    /// Takes over the segments of `image` that differ, and marks exactly those.
+    pub(super) fn adopt(&mut self, image: Image<F>) {
+        let image = image.finish();
+        let old = self.bytes.chunks_mut(SEGMENT_BYTES);
+        let new = image.chunks(SEGMENT_BYTES);
+        for (segment, (old, new)) in old.zip(new).enumerate() {
+            if old != new {
+                old.copy_from_slice(new);
+                let at = segment * SEGMENT_BYTES;
+                self.track.mark(at..at + new.len());
+            }
+        }
+    }
+
+    /// Puts a payload below the heap and returns its offset. The caller has checked that the gap is large enough.
+    #[inline(always)]
+    fn append(&mut self, suffix: &[u8], value: &[u8]) -> u16 {
+        let len = suffix.len() + value.len();
+        if len == 0 {
+            return 0;
+        }
+        let end = self.view().heap_start();
+        let start = end - len;
+        let (key_place, value_place) = self.bytes[start..end].split_at_mut(suffix.len());
+        key_place.copy_from_slice(suffix);
+        value_place.copy_from_slice(value);
+        self.track.mark(start..end);
+        self.set(F::set_heap_start, start);
+        start as u16
+    }
+
+    #[cold]
+    fn compact_inserting(
+        &mut self,
+        at: usize,
+        kind: u8,
+        suffix: &[u8],
+        value: &[u8],
+    ) -> Result<(), Refused> {
+        let page = self.view();
+        let mut image = Image::like(page)?;
+        for (index, raw) in page.slots().iter().enumerate() {
+            if index == at {
+                image.push(kind, &[], suffix, value)?;
+            }
+            image.copy(page, raw)?;
+        }
+        if at >= page.count() {
+            image.push(kind, &[], suffix, value)?;
+        }
+        self.adopt(image);
+        Ok(())
+    }
+
+    #[cold]
+    fn compact_replacing(&mut self, at: usize, kind: u8, value: &[u8]) -> Result<(), Refused> {
+        let page = self.view();
+        let mut image = Image::like(page)?;
+        for (index, raw) in page.slots().iter().enumerate() {
+            if index == at {
+                image.push(kind, &[], page.suffix_of(raw), value)?;
+            } else {
+                image.copy(page, raw)?;
+            }
+        }
+        self.adopt(image);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn set(&mut self, field: impl Fn(&mut [u8], usize) -> std::ops::Range<usize>, value: usize) {
+        let changed = field(self.bytes, value);
+        self.track.mark(changed);
+    }
+}

@@ -1,0 +1,192 @@
+//! The compact layout of the Bf-Tree, of leaf pages and of mini-pages: a node header of 12 bytes, KV metadata of 8, heads ("look-ahead bytes") of
+//! two (Bf-Tree §3.2, §3.5).
+//!
+//! | bytes of the header | field |
+//! |---|---|
+//! | 0-1 | number of records |
+//! | 2-3 | length of the prefix that the fences share and no key here has; in a mini-page, what all its keys share, in 15 bits, and a bit of its own |
+//! | 4-5 | length of the lower fence; in a mini-page its own |
+//! | 6-7 | length of the upper fence in 15 bits, and a bit that says that there is one; in a mini-page its own |
+//! | 8-9 | bytes from the lowest payload to the end: 16 bits suffice where the position itself may be 65536 |
+//! | 10-11 | live heap bytes: payloads and fences, holes left out |
+//!
+//! ```text
+//!   slot (8 B):   | offset u16 | kind 2 bits, key len 14 bits | value len u16 | head u16 |        all integers little-endian
+//! ```
+//!
+//! Before the header stands what the store needs of a leaf page, the envelope ([`super::layout`]), or the tree of a mini-page, an LSN. The
+//! paper's own header has node size, page type and split flag as well; size and type are in our envelope, and whether a page is
+//! full follows from its bytes. Reference bits, which readers set, are the ring's (`Marks` of [`crate::mini`]); the fences stand at the
+//! page's end, not among the records, so no flag tells them apart.
+
+use std::ops::Range;
+
+use super::format::{Format, LeafFormat, Slot, first_bytes, slots_of};
+use super::layout::{ENVELOPE_BYTES, PageLayout, put_at, u16_at};
+
+/// The node header.
+pub(crate) const NODE_BYTES: usize = 12;
+
+/// Where each field of the node header begins.
+pub(crate) mod field {
+    pub(super) const COUNT: usize = 0;
+    pub(crate) const PREFIX_LEN: usize = 2;
+    pub(crate) const LOWER_LEN: usize = 4;
+    pub(crate) const UPPER_LEN: usize = 6;
+    pub(super) const HEAP: usize = 8;
+    pub(super) const HEAP_USED: usize = 10;
+}
+
+/// Says that there is an upper fence: fences are at most 8 KiB long.
+const BOUNDED: u16 = 1 << 15;
+/// Beside the prefix length of a mini-page: a bit of its own.
+pub(crate) const WHOLE: u16 = 1 << 15;
+/// Longest key: its length shares 16 bits with the kind.
+pub(crate) const MAX_KEY_BYTES: usize = (1 << 14) - 1;
+
+/// The layout, its node header at byte `AT`; in a leaf there are fences behind the payloads. See the module's story.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compact<const AT: usize, const LEAF: bool>;
+
+/// Of leaf pages.
+pub(crate) type CompactLeaf = Compact<ENVELOPE_BYTES, true>;
+
+impl<const AT: usize, const LEAF: bool> Format for Compact<AT, LEAF> {
+    type RawSlot = [u8; 8];
+    const SLOTS_AT: usize = AT + NODE_BYTES;
+
+    #[inline]
+    fn slots(bytes: &[u8]) -> &[Self::RawSlot] {
+        let count = u16_at(bytes, AT + field::COUNT);
+        slots_of(bytes, Self::SLOTS_AT, usize::from(count))
+    }
+
+    #[inline]
+    fn slot_in(bytes: &[u8]) -> Option<&Self::RawSlot> {
+        bytes.first_chunk()
+    }
+
+    #[inline]
+    fn decode(raw: &Self::RawSlot) -> Slot {
+        let key = u16_at(raw, 2);
+        Slot {
+            offset: u16_at(raw, 0),
+            key_len: key & MAX_KEY_BYTES as u16,
+            value_len: u16_at(raw, 4),
+            head: Self::head_of(raw),
+            kind: (key >> 14) as u8,
+        }
+    }
+
+    #[inline]
+    fn encode(slot: &Slot) -> Self::RawSlot {
+        debug_assert!(usize::from(slot.key_len) <= MAX_KEY_BYTES);
+        let key = slot.key_len | u16::from(slot.kind) << 14;
+        let mut raw = [0; 8];
+        raw[0..2].copy_from_slice(&slot.offset.to_le_bytes());
+        raw[2..4].copy_from_slice(&key.to_le_bytes());
+        raw[4..6].copy_from_slice(&slot.value_len.to_le_bytes());
+        raw[6..8].copy_from_slice(&(slot.head as u16).to_le_bytes());
+        raw
+    }
+
+    #[inline]
+    fn head_of(raw: &Self::RawSlot) -> u32 {
+        u16_at(raw, 6).into()
+    }
+
+    #[inline]
+    fn head(suffix: &[u8]) -> u32 {
+        u16::from_be_bytes(first_bytes(suffix)).into()
+    }
+
+    #[inline]
+    fn heap_start(bytes: &[u8]) -> usize {
+        let heap = u16_at(bytes, AT + field::HEAP);
+        bytes.len().saturating_sub(heap.into())
+    }
+
+    #[inline]
+    fn heap_used(bytes: &[u8]) -> usize {
+        usize::from(u16_at(bytes, AT + field::HEAP_USED))
+    }
+
+    #[inline]
+    fn shared(bytes: &[u8]) -> usize {
+        if LEAF {
+            0
+        } else {
+            usize::from(u16_at(bytes, AT + field::PREFIX_LEN) & !WHOLE)
+        }
+    }
+
+    #[inline]
+    fn tail_len(bytes: &[u8]) -> usize {
+        if LEAF {
+            CompactLeaf::lower_len(bytes) + CompactLeaf::upper_len(bytes)
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    fn set_count(bytes: &mut [u8], count: usize) -> Range<usize> {
+        put_at(bytes, AT + field::COUNT, (count as u16).to_le_bytes())
+    }
+
+    #[inline]
+    fn set_heap_start(bytes: &mut [u8], at: usize) -> Range<usize> {
+        let heap = bytes.len() - at;
+        put_at(bytes, AT + field::HEAP, (heap as u16).to_le_bytes())
+    }
+
+    #[inline]
+    fn set_heap_used(bytes: &mut [u8], used: usize) -> Range<usize> {
+        put_at(bytes, AT + field::HEAP_USED, (used as u16).to_le_bytes())
+    }
+}
+
+impl LeafFormat for CompactLeaf {
+    const LAYOUT: PageLayout = PageLayout::Compact;
+
+    #[inline]
+    fn count(bytes: &[u8]) -> usize {
+        usize::from(u16_at(bytes, ENVELOPE_BYTES + field::COUNT))
+    }
+
+    #[inline]
+    fn prefix_len(bytes: &[u8]) -> usize {
+        usize::from(u16_at(bytes, ENVELOPE_BYTES + field::PREFIX_LEN))
+    }
+
+    #[inline]
+    fn lower_len(bytes: &[u8]) -> usize {
+        usize::from(u16_at(bytes, ENVELOPE_BYTES + field::LOWER_LEN))
+    }
+
+    #[inline]
+    fn upper_len(bytes: &[u8]) -> usize {
+        usize::from(u16_at(bytes, ENVELOPE_BYTES + field::UPPER_LEN) & !BOUNDED)
+    }
+
+    #[inline]
+    fn bounded(bytes: &[u8]) -> u8 {
+        (u16_at(bytes, ENVELOPE_BYTES + field::UPPER_LEN) >> 15) as u8
+    }
+
+    fn reserved(_: &[u8]) -> &[u8] {
+        &[]
+    }
+
+    fn set_fences(bytes: &mut [u8], prefix_len: usize, lower: usize, upper: Option<usize>) {
+        let upper = upper.map_or(0, |len| len as u16 | BOUNDED);
+        let at = |field| ENVELOPE_BYTES + field;
+        put_at(
+            bytes,
+            at(field::PREFIX_LEN),
+            (prefix_len as u16).to_le_bytes(),
+        );
+        put_at(bytes, at(field::LOWER_LEN), (lower as u16).to_le_bytes());
+        put_at(bytes, at(field::UPPER_LEN), upper.to_le_bytes());
+    }
+}

@@ -1,0 +1,33 @@
+//! Fuzz targets: each takes any bytes, makes a case of them and panics if a promise is broken.
+
+pub(crate) mod page;
+pub(crate) mod store;
+
+/// Bytes to take decisions from; zeros when they have run out.
+pub(crate) struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(data: &'a [u8]) -> Self {
+        Input(data)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else {
+            return 0;
+        };
+        self.0 = rest;
+        *first
+    }
+
+    pub(crate) fn word(&mut self) -> usize {
+        usize::from(self.byte()) << 8 | usize::from(self.byte())
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::from(self.byte()) % from.len()]
+    }
+}
