@@ -125,7 +125,9 @@ pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
 pub(crate) struct Marks(pub(crate) u32);
 
 impl Marks {
-    const LAST: usize = 31;
+    /// How many bits there are.
+    pub(crate) const COUNT: usize = 32;
+    const LAST: usize = Self::COUNT - 1;
 
     /// The bit of a record.
     pub(crate) fn bit(index: usize) -> u32 {

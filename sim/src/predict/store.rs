@@ -13,8 +13,9 @@
 //! of few checkpoints has 2 or 3 of them, not 2.6.
 
 use serde::Serialize;
-use treering_engine::{BLOCK_SIZE, Durability, Options, PageStoreKind, TablePersist};
+use treering_engine::{BLOCK_SIZE, BfShape, Durability, Options, PageStoreKind, TablePersist};
 
+use super::bf::{self, MiniPagesPrediction};
 use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
 use super::device::{self, Before, DeviceParams, DeviceWa, Traffic};
 use super::leaf::LeafLevel;
@@ -27,6 +28,8 @@ const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
 const MOMENTS: u32 = 64;
 /// Header of a chunk of the index snapshot.
 const SNAPSHOT_HEADER_BYTES: f64 = 24.0;
+/// Bytes of a split's log record beside page names, fences and records: its length, kind, and four short numbers.
+const SPLIT_BYTES: f64 = 7.0;
 /// Bytes of a snapshot entry beside the fence.
 const SNAPSHOT_ENTRY_BYTES: f64 = 10.0;
 
@@ -64,6 +67,8 @@ pub struct Prediction {
     pub log_group_bytes: f64,
     /// Checkpoints that begin within the measured part.
     pub checkpoints: u64,
+    /// The mini-pages, if the tree has them.
+    pub mini_pages: Option<MiniPagesPrediction>,
     /// Where the trace strays from what the models assume.
     pub warnings: Vec<String>,
 }
@@ -79,6 +84,11 @@ pub fn predict(
 ) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size);
     let run = Run::new(workload, options, &level);
+    let lru_hit_ratio = run.lru_hit_ratio();
+    let run = match BfShape::of(options) {
+        Some(shape) => run.below_mini_pages(&shape),
+        None => run,
+    };
     let cache = run.cache();
     let checkpoints = run.checkpoints();
     let pages = run.pages_written(&cache, &checkpoints);
@@ -114,13 +124,14 @@ pub fn predict(
         host,
         device: device::predict(device, &traffic, user),
         hit_ratio: run.hit_ratio(&cache),
-        lru_hit_ratio: cache::che_lru_hit_ratio(&run.classes, run.shape.frames),
+        lru_hit_ratio,
         leaves: level.count(),
         records_per_leaf: level.records_per_leaf(),
         rotation_ops: cache.rotation_ops,
         log_group_bytes: flushes.group,
         checkpoints: checkpoints.len() as u64,
         warnings: run.warnings(),
+        mini_pages: run.buffer.map(|buffer| buffer.mini_pages),
     }
 }
 
@@ -166,6 +177,8 @@ struct Run<'a> {
     measured_log: f64,
     /// Splits of the measured part, in the whole tree.
     splits: f64,
+    /// What stands between the operations and the frames.
+    buffer: Option<bf::Outcome>,
 }
 
 impl<'a> Run<'a> {
@@ -183,7 +196,10 @@ impl<'a> Run<'a> {
                 .iter()
                 .filter(|s| (u64::from(s.time) >= warmup_end) == measured);
             let each = |s: &super::leaf::Split| {
-                f64::from(s.moved_bytes) + 2.0 * f64::from(s.separator_len) + 2.0 * page_name + 8.0
+                f64::from(s.moved_bytes)
+                    + 2.0 * f64::from(s.separator_len)
+                    + 2.0 * page_name
+                    + SPLIT_BYTES
             };
             mine.fold((0.0, 0.0), |(n, bytes), s| {
                 (n + level.weight, bytes + level.weight * each(s))
@@ -197,7 +213,7 @@ impl<'a> Run<'a> {
             level,
             classes: builder.finish(),
             shape: CacheShape::new(
-                options.cache_bytes,
+                options.frames() * options.page_size as u64,
                 options.page_size,
                 options.write_batch_pages,
             ),
@@ -205,7 +221,42 @@ impl<'a> Run<'a> {
             warmup_log: records(&workload.warmup) + split_log(false).1,
             measured_log: records(&workload.measured) + split_bytes,
             splits,
+            buffer: None,
         }
+    }
+
+    /// The same, with mini-pages between the operations and the frames: a leaf is visited when they do not know, and when they are merged.
+    fn below_mini_pages(self, shape: &BfShape) -> Self {
+        let per_write = |log: f64, writes: u64| Self::positions(log / (writes as f64).max(1.0));
+        let pace = bf::LogPace {
+            every: self.options.checkpoint_log_bytes as f64,
+            before: per_write(self.warmup_log, self.workload.warmup.writes()),
+            measured: per_write(self.measured_log, self.workload.measured.writes()),
+            at_start: Self::positions(self.warmup_log),
+            buffer: self.options.log_buffer_bytes as f64,
+        };
+        let setting = bf::Setting {
+            shape,
+            cache: self.shape,
+            page_size: self.options.page_size,
+            pace,
+        };
+        let buffer = bf::play(self.workload, self.level, setting);
+        let mut builder = ClassBuilder::new(self.ops);
+        for leaf in &buffer.leaves {
+            builder.add(buffer.weight, leaf.reads, leaf.merges);
+        }
+        Run {
+            classes: builder.finish(),
+            buffer: Some(buffer),
+            ..self
+        }
+    }
+
+    /// Of a cache of frames only, of the same size.
+    fn lru_hit_ratio(&self) -> f64 {
+        let frames = self.options.cache_bytes / self.options.page_size as u64;
+        cache::che_lru_hit_ratio(&self.classes, frames as f64)
     }
 
     /// Log positions count block headers too.
@@ -232,6 +283,9 @@ impl<'a> Run<'a> {
     ///
     /// Runs within a leaf are hits but for their first operation.
     fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
+        if let Some(buffer) = &self.buffer {
+            return buffer.hit_ratio();
+        }
         let visits: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
         let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
         let mut accesses = visits + self.level.weight * in_runs / self.ops.max(1.0);
@@ -321,6 +375,9 @@ impl<'a> Run<'a> {
 
     /// Pages written in the measured part.
     fn pages_written(&self, cache: &CachePrediction, checkpoints: &[Checkpoint]) -> f64 {
+        if let Some(buffer) = &self.buffer {
+            return buffer.pages_written;
+        }
         if self.fits() {
             return self.pages_written_if_all_fit(checkpoints);
         }
@@ -430,12 +487,12 @@ impl<'a> Run<'a> {
         // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty page of the next turn.
         let between = (self.shape.batch + 1.0) / cache.misses.max(1e-300);
         let evicted = (cache.evicted_dirty / cache.misses.max(1e-300)).max(1e-9);
-        let wait = cache.rotation_ops - 0.5 * between
-            + between * (1.0 / evicted - 1.0) / (self.shape.batch + 1.0);
-        let wal_rule = if pages > 0.0 {
-            per_op * wait.max(between)
-        } else {
-            f64::INFINITY
+        let in_frame = cache.rotation_ops - 0.5 * between;
+        let wait = in_frame + between * (1.0 / evicted - 1.0) / (self.shape.batch + 1.0);
+        let wal_rule = match &self.buffer {
+            Some(buffer) => self.measured_log / buffer.flushes.max(1e-9),
+            None if pages > 0.0 => per_op * wait.max(between),
+            None => f64::INFINITY,
         };
         let triggers = Triggers {
             buffer: self.options.log_buffer_bytes as f64 + 0.5 * record,

@@ -106,7 +106,7 @@ pub fn run(
         Target::File(path) => on_file(config, &plan, path, progress)?,
     };
     let prediction = config
-        .predicts()
+        .predict
         .then(|| predict::predict(&plan.workload, &plan.engine, &ran.params, ran.pace.as_ref()));
     Ok(outcome::report(Material {
         config,

@@ -28,6 +28,7 @@
 mod counters;
 mod merge;
 mod scan;
+mod shape;
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,7 @@ use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
-use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
+use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -46,6 +47,8 @@ use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 use counters::{Cause, Counters};
+
+pub use shape::BfShape;
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
@@ -111,12 +114,10 @@ impl BfTree {
     /// [`Error::BadOption`] if the ring cannot be made.
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
-        let largest = page_size / 2 - MARK_BYTES;
-        let sizes = std::iter::successors(Some(64), |size| Some(size * 2));
         let ring = RingOptions {
             capacity: usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX),
             copy_on_access_percent: options.copy_on_access_percent,
-            sizes: sizes.take_while(|size| *size <= page_size / 2).collect(),
+            sizes: shape::sizes(page_size),
             pages: leaves.pager.pages.page_limit(),
             marks: true,
         };
@@ -135,7 +136,7 @@ impl BfTree {
             leaves,
             ring,
             options,
-            largest,
+            largest: shape::largest(page_size),
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
