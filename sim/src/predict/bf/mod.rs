@@ -17,7 +17,8 @@
 //! | `visits` | independent visits, as often as counted | |
 //! | `model` | promotion, growth, copies to the tail, merges and their causes | §5.1, §5.4, §5.5, §5.7 |
 //!
-//! *Ignored*: phantoms and tombstones (a get of a key that was never put is one of a key that is there), and splits of leaves.
+//! *Ignored*: phantoms and tombstones (a get of a key that was never put is one of a key that is there). Leaves are as they are in the end: what
+//! a put of a new key merges and splits on its way is not played, so of a tree that grows too few merges are predicted.
 
 mod frames;
 mod model;

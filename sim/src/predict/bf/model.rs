@@ -189,17 +189,12 @@ impl<'a> Model<'a> {
         let mini = self.leaves[key.leaf as usize].mini.as_deref();
         let records = mini.map_or(&[][..], |mini| &mini.records);
         let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
-        let new = if has {
-            0
-        } else {
-            self.shape.mini_slot + key.bytes as usize
-        };
+        let new = if has { 0 } else { key.bytes as usize };
         self.mini_bytes(records.iter().copied()) + new
     }
 
     fn mini_bytes(&self, records: impl Iterator<Item = Record>) -> usize {
-        let each = |r: Record| self.shape.mini_slot + r.bytes as usize;
-        self.shape.mini_page + records.map(each).sum::<usize>()
+        self.shape.mini_page + records.map(|r| r.bytes as usize).sum::<usize>()
     }
 
     fn class_for(&self, mini_page: usize) -> usize {
@@ -257,11 +252,7 @@ impl<'a> Model<'a> {
         let leaf = &self.leaves[key.leaf as usize];
         let mini = leaf.mini.as_deref();
         let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
-        let mut growth = if has {
-            0
-        } else {
-            self.shape.leaf_slot as u32 + key.bytes
-        };
+        let mut growth = if has { 0 } else { key.growth };
         let room = match mini {
             Some(mini) => Some(leaf.free.saturating_sub(mini.growth)),
             None => leaf.known.then_some(leaf.free),

@@ -37,8 +37,10 @@ pub(super) struct Key {
     pub(super) leaf: u32,
     /// Place among the leaf's keys.
     pub(super) rank: u32,
-    /// Bytes of key and value.
+    /// What its record takes of a mini-page.
     pub(super) bytes: u32,
+    /// What it is taken to need of a leaf that is not known to have it.
+    pub(super) growth: u32,
 }
 
 /// What counts of a leaf.
@@ -77,6 +79,7 @@ impl Visits {
             measured: Vec::new(),
             weight: level.weight * apart as f64,
         };
+        let shape = setting.shape;
         let most = limits(setting.page_size).max_record as u32;
         let (mut first_puts, mut again) = (Vec::new(), Vec::new());
         for (i, leaf) in level.leaves.iter().enumerate().step_by(apart) {
@@ -85,10 +88,12 @@ impl Visits {
             for (rank, &key) in keys.iter().enumerate() {
                 let stats = &workload.keys[key as usize];
                 let index = visits.keys.len() as u32;
+                let record = (u32::from(stats.key_len) + stats.value_len).min(most);
                 visits.keys.push(Key {
                     leaf: visits.leaves.len() as u32,
                     rank: rank as u32,
-                    bytes: (u32::from(stats.key_len) + stats.value_len).min(most),
+                    bytes: shape.mini_slot as u32 + record,
+                    growth: shape.leaf_slot as u32 + record,
                 });
                 let scans = workload.scans.get(&key).copied().unwrap_or(0);
                 let add = |list: &mut Vec<Visit>, count, kind| {
