@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use treering_engine::device::FileIo;
 use treering_engine::{BfOptions, Options, PageStoreKind, TablePersist, TreeKind};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
 use treering_sim::report::{ReplayReport, html, text};
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     });
     drop(progress);
     if ran.is_err()
-        && let Target::File(path) = &config.target
+        && let Target::File(path, _) = &config.target
     {
         // It was not there before (`file_target`), so it is ours.
         let _ = std::fs::remove_file(path);
@@ -136,7 +137,13 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
 }
 
 fn target(args: &ReplayArgs) -> Result<Target, Failure> {
-    match devices_cmd::find(&args.device)? {
+    let device = devices_cmd::find(&args.device)?;
+    if args.buffered && !matches!(device, Device::File(_)) {
+        return Err(Failure::usage(
+            "--buffered: simulated drives have no page cache; expected --device file:PATH",
+        ));
+    }
+    match device {
         Device::Ssd(mut profile, name) => {
             if let Some(share) = args.over_provisioning {
                 profile.over_provisioning = share;
@@ -180,7 +187,12 @@ fn file_target(args: &ReplayArgs, path: std::path::PathBuf) -> Result<Target, Fa
             path.display()
         )));
     }
-    Ok(Target::File(path))
+    let io = if args.buffered {
+        FileIo::Buffered
+    } else {
+        FileIo::Direct
+    };
+    Ok(Target::File(path, io))
 }
 
 fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {

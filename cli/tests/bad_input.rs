@@ -208,6 +208,7 @@ const BAD: &[(&str, &str)] = &[
         "--table",
     ),
     ("replay good.trz --promote 5 --json out.json", "--promote"),
+    ("replay good.trz --buffered --json out.json", "--buffered"),
     (
         "replay good.trz --tree btree --copy-on-access 5 --json out.json",
         "--copy-on-access",

@@ -41,6 +41,27 @@ pub trait Kv: Send + Sync {
     /// A device failure or damage found on the way.
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()>;
 
+    /// Visits records with keys below `before`, or all records, in descending order, until `visit` breaks or no key is left. No latch is held
+    /// while `visit` runs.
+    ///
+    /// An engine that cannot scan downwards scans upwards from the first key, and keeps all that is below in memory meanwhile.
+    ///
+    /// # Errors
+    /// As `scan`.
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        let mut rows = Vec::new();
+        self.scan(b"", &mut |key, value| {
+            if before.is_some_and(|before| key >= before) {
+                return ControlFlow::Break(());
+            }
+            rows.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        })?;
+        let mut downwards = rows.iter().rev();
+        let _ = downwards.try_for_each(|(key, value)| visit(key, value));
+        Ok(())
+    }
+
     /// Returns when every write with an LSN up to `lsn` is durable.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Counters of a running store.
 
+use crate::device::Access;
 use crate::types::IoClass;
 
 /// Bytes by I/O class.
@@ -50,6 +51,8 @@ impl ClassBytes {
 /// What a store has done since it was opened, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// How the device is reached.
+    pub access: Access,
     /// Bytes written, by class, counted where the engine issues them.
     pub written: ClassBytes,
     /// Bytes read, by class.
@@ -92,8 +95,8 @@ pub struct Stats {
     pub bf: Option<BfStats>,
 }
 
-/// Most size classes that mini-pages have: 64 bytes to half of the largest page.
-pub const SIZE_CLASSES: usize = 10;
+/// Most size classes that mini-pages have: 64 bytes to half of the largest page, and two for mirrors.
+pub const SIZE_CLASSES: usize = 12;
 
 /// Bins of the histogram of merges: the last begins at 2,048 records, more than half of the largest page holds.
 pub const BATCH_BINS: usize = 12;
@@ -109,6 +112,10 @@ pub struct BfStats {
     pub leaf_reads: u64,
     /// Records that a lookup of the leaf left in the mini-page.
     pub promotions: u64,
+    /// Mini-pages that became mirrors of their leaves.
+    pub mirrors: u64,
+    /// Leaves that scans found in mirrors, without a look at the page.
+    pub mirror_scans: u64,
     /// Mini-pages moved from near the head to the tail because they were used.
     pub copies_to_tail: u64,
     /// Merges of a mini-page's dirty records into its leaf, by cause.
@@ -152,7 +159,7 @@ pub struct KindCounts {
     pub cache: u64,
     /// Deleted, and perhaps still in the leaf.
     pub tombstone: u64,
-    /// Known not to be in the leaf.
+    /// Known not to be in the leaf: by a record that says so, or by a mirror that has none.
     pub phantom: u64,
 }
 
@@ -228,6 +235,8 @@ impl BfStats {
             misses: self.misses - earlier.misses,
             leaf_reads: self.leaf_reads - earlier.leaf_reads,
             promotions: self.promotions - earlier.promotions,
+            mirrors: self.mirrors - earlier.mirrors,
+            mirror_scans: self.mirror_scans - earlier.mirror_scans,
             copies_to_tail: self.copies_to_tail - earlier.copies_to_tail,
             merges: MergeCauses {
                 eviction: merges.eviction - merged.eviction,

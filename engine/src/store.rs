@@ -449,6 +449,10 @@ impl Kv for Store {
         self.tree.scan(from, visit)
     }
 
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.tree.scan_back(before, visit)
+    }
+
     fn sync(&self, lsn: Lsn) -> Result<()> {
         if mutation::on("harmless-checkpoint") {
             self.checkpointer.run(&self.tree)?;

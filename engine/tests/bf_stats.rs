@@ -100,7 +100,8 @@ fn mini_pages_are_counted_by_size_and_add_up() {
         evicted += class.evicted;
     }
     let sizes: Vec<u64> = stats.classes.iter().map(|class| class.size).collect();
-    assert_eq!(sizes, [64, 128, 256, 512, 1024, 2048, 0, 0, 0, 0]);
+    let expected = [64, 128, 256, 512, 1024, 2048, 3072, 4096, 0, 0, 0, 0];
+    assert_eq!(sizes, expected);
     assert_eq!((live, evicted), (stats.live_bytes, stats.evictions));
     assert!(stats.evictions > 100 && stats.live_bytes > 0, "{stats:?}");
     assert!(stats.live_bytes + stats.listed_bytes <= stats.span_bytes);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use treering_engine::device::{
-    AlignedBuf, BlockDevice, BlockWrite, DeviceError, FileDevice, MemDevice, MemPm, PmDevice,
-    Volume,
+    Access, AlignedBuf, BlockDevice, BlockWrite, DeviceError, FileDevice, FileIo, MemDevice, MemPm,
+    PmDevice, Volume,
 };
 use treering_engine::{IoClass, Lba};
 
@@ -84,25 +84,35 @@ fn memory_keeps_the_contract_and_gives_trimmed_memory_back() {
 #[test]
 fn a_file_keeps_the_contract_and_what_it_holds() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("store");
-    let device = FileDevice::create(&path, 300).unwrap();
-    contract(&device);
-    eprintln!(
-        "io_uring: {}, notice: {:?}",
-        device.uses_io_uring(),
-        device.notice()
-    );
-    let second = FileDevice::open(&path).err().expect("locked").to_string();
-    assert!(
-        second.contains("store") && second.contains("in use"),
-        "{second}"
-    );
-    drop(device);
-    let device = FileDevice::open(&path).unwrap();
-    assert_eq!(device.capacity_blocks(), 300);
-    let mut block = vec![0; 4096];
-    device.read(Lba(62), &mut block, P).unwrap();
-    assert!(block.iter().all(|b| *b == 1));
+    for (made, opened) in [
+        (FileIo::Direct, FileIo::Direct),
+        (FileIo::Direct, FileIo::Buffered),
+        (FileIo::Buffered, FileIo::Direct),
+    ] {
+        let path = dir.path().join(format!("store {made:?} {opened:?}"));
+        let device = FileDevice::create_for(&path, 300, made).unwrap();
+        contract(&device);
+        eprintln!("{:?}, notice: {:?}", device.access(), device.notice());
+        let Access::File { direct, io_uring } = device.access() else {
+            panic!("a file says so")
+        };
+        assert_eq!(io_uring, device.uses_io_uring());
+        assert_eq!(direct, device.notice().is_none());
+        if made == FileIo::Buffered {
+            assert!(!direct);
+        }
+        let second = FileDevice::open(&path).err().expect("locked").to_string();
+        assert!(
+            second.contains("store") && second.contains("in use"),
+            "{second}"
+        );
+        drop(device);
+        let device = FileDevice::open_for(&path, opened).unwrap();
+        assert_eq!(device.capacity_blocks(), 300);
+        let mut block = vec![0; 4096];
+        device.read(Lba(62), &mut block, P).unwrap();
+        assert!(block.iter().all(|b| *b == 1));
+    }
 }
 
 #[test]

@@ -464,7 +464,7 @@ fn pages_that_are_not_there_are_refused() {
     let ring = Ring::new(&options(4096, 10, &[504])).expect("a ring");
     let page = PageId(3);
     assert_eq!(ring.shared(page).err(), Some(PageError::Unknown { page }));
-    ring.adopt_page(page, leaf(9)).expect("free");
+    drop(ring.adopt_page(page, leaf(9)).expect("free"));
     assert_eq!(ring.exclusive(page).expect("a page").leaf(), Some(leaf(9)));
     ring.exclusive(page).expect("a page").free_page();
     assert_eq!(

@@ -55,9 +55,45 @@ fn delete(store: &Store, map: &mut Map, key: &[u8]) {
     map.remove(key);
 }
 
-/// Gets say what the scan says, of what is there and of what is not.
+/// What a scan downwards says of the keys below one, or of all.
+fn backwards(store: &Store, before: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut rows = Vec::new();
+    store
+        .scan_back(before, &mut |k, v| {
+            rows.push((k.to_vec(), v.to_vec()));
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    rows
+}
+
+/// Gets say what the scans say, of what is there and of what is not.
 fn assert_same(store: &Store, map: &Map, story: &str) {
     assert!(contents(store) == *map, "{story}: a scan differs");
+    let down = backwards(store, None);
+    let expected = map.iter().rev().map(|(k, v)| (k.clone(), v.clone()));
+    assert!(
+        down.into_iter().eq(expected),
+        "{story}: a scan downwards differs"
+    );
+    assert_eq!(backwards(store, Some(b"")), [], "{story}: below everything");
+    for (key, below) in map
+        .keys()
+        .zip([None].into_iter().chain(map.keys().map(Some)))
+        .step_by(37)
+    {
+        let (mut found, mut calls) = (None, 0);
+        let visit = &mut |k: &[u8], _: &[u8]| {
+            (found, calls) = (Some(k.to_vec()), calls + 1);
+            ControlFlow::Break(())
+        };
+        store.scan_back(Some(key), visit).expect("scans");
+        assert_eq!(
+            (found.as_ref(), calls),
+            (below, u32::from(below.is_some())),
+            "{story}"
+        );
+    }
     let mut got = Vec::new();
     for (key, value) in map {
         let found = store.get(key, &mut got).expect("gets");

@@ -25,6 +25,9 @@ pub(crate) struct ReplayArgs {
     /// Drive: ssd, another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
     #[arg(long, default_value = "ssd")]
     pub(crate) device: String,
+    /// With file:PATH: through the page cache [default: past it, where the file system can]
+    #[arg(long)]
+    pub(crate) buffered: bool,
     /// Page store: in-place (with a page journal) or cow (with a page table)
     #[arg(long, default_value = "in-place", value_parser = store)]
     pub(crate) store: String,

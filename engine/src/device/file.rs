@@ -1,7 +1,7 @@
 //! A device in a file, or what a store looks like to an operating system.
 //!
-//! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system refuses it, I/O is
-//! buffered and [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A flush is `fdatasync`, a
+//! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system refuses it, or the caller wants
+//! it so ([`FileIo::Buffered`]), I/O is buffered and [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A flush is `fdatasync`, a
 //! trim punches a hole, and a lock keeps a second process out.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 #[cfg(all(target_os = "linux", not(miri)))]
 use super::uring::{Piece, Ring};
-use super::{AlignedBuf, BlockDevice, BlockWrite, DeviceError, check_range, check_request};
+use super::{Access, AlignedBuf, BlockDevice, BlockWrite, DeviceError, check_range, check_request};
 #[cfg(all(target_os = "linux", not(miri)))]
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
@@ -27,11 +27,23 @@ const B: u64 = BLOCK_SIZE as u64;
 /// How long the lock of a process that is no more may outlive it.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whether the operating system's page cache stands between store and device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileIo {
+    /// It does not, where the file system allows that.
+    #[default]
+    Direct,
+    /// It does: reads of pages that it has cost no I/O, memory is spent twice, and what is written reaches the device when the kernel likes, at
+    /// the latest with a flush.
+    Buffered,
+}
+
 /// A regular file as a block device.
 pub struct FileDevice {
     file: File,
     path: PathBuf,
     blocks: u64,
+    asked: FileIo,
     direct: bool,
     can_trim: AtomicBool,
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -45,6 +57,14 @@ impl FileDevice {
     /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use
     /// for five seconds more.
     pub fn open(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
+        FileDevice::open_for(path, FileIo::Direct)
+    }
+
+    /// As [`FileDevice::open`], with a choice.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`].
+    pub fn open_for(path: impl AsRef<Path>, io: FileIo) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
         if !meta.is_file() {
@@ -57,7 +77,8 @@ impl FileDevice {
             );
             return Err(open_error(path, why));
         }
-        let mut device = FileDevice::with_file(path, OpenOptions::new().read(true).write(true))?;
+        let mut options = OpenOptions::new();
+        let mut device = FileDevice::with_file(path, options.read(true).write(true), io)?;
         device.blocks = meta.len() / B;
         Ok(device)
     }
@@ -67,6 +88,18 @@ impl FileDevice {
     /// # Errors
     /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0.
     pub fn create(path: impl AsRef<Path>, blocks: u64) -> Result<FileDevice, DeviceError> {
+        FileDevice::create_for(path, blocks, FileIo::Direct)
+    }
+
+    /// As [`FileDevice::create`], with a choice.
+    ///
+    /// # Errors
+    /// As [`FileDevice::create`].
+    pub fn create_for(
+        path: impl AsRef<Path>,
+        blocks: u64,
+        io: FileIo,
+    ) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let Some(len) = blocks.checked_mul(B).filter(|len| *len > 0) else {
             return Err(open_error(
@@ -74,10 +107,9 @@ impl FileDevice {
                 format!("cannot be made with {blocks} blocks"),
             ));
         };
-        let mut device = FileDevice::with_file(
-            path,
-            OpenOptions::new().read(true).write(true).create_new(true),
-        )?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let mut device = FileDevice::with_file(path, &mut options, io)?;
         let sized = device
             .file
             .set_len(len)
@@ -91,9 +123,14 @@ impl FileDevice {
         Ok(device)
     }
 
-    fn with_file(path: &Path, options: &mut OpenOptions) -> Result<FileDevice, DeviceError> {
-        let direct_flag = OFlags::DIRECT.bits() as i32;
-        let (file, direct) = match options.clone().custom_flags(direct_flag).open(path) {
+    fn with_file(
+        path: &Path,
+        options: &mut OpenOptions,
+        io: FileIo,
+    ) -> Result<FileDevice, DeviceError> {
+        let wanted = io == FileIo::Direct;
+        let flag = if wanted { OFlags::DIRECT.bits() } else { 0 };
+        let (file, direct) = match options.clone().custom_flags(flag as i32).open(path) {
             // Some file systems make the file and then refuse the flag, so it may exist by now.
             Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
                 let file = options
@@ -108,7 +145,7 @@ impl FileDevice {
             }
             opened => (
                 opened.map_err(|e| refused(path, "cannot be opened", &e))?,
-                true,
+                wanted,
             ),
         };
         lock(&file, path)?;
@@ -116,6 +153,7 @@ impl FileDevice {
             file,
             path: path.to_owned(),
             blocks: 0,
+            asked: io,
             direct,
             can_trim: AtomicBool::new(true),
             #[cfg(all(target_os = "linux", not(miri)))]
@@ -125,12 +163,13 @@ impl FileDevice {
 
     /// What the user should know about this file before trusting its figures.
     pub fn notice(&self) -> Option<String> {
-        (!self.direct).then(|| {
-            format!(
-                "{}: the file system refuses O_DIRECT; I/O goes through the page cache",
-                self.path.display()
-            )
-        })
+        let why = match (self.direct, self.asked) {
+            (true, _) => return None,
+            (false, FileIo::Direct) => "the file system refuses O_DIRECT; ",
+            (false, FileIo::Buffered) => "",
+        };
+        let path = self.path.display();
+        Some(format!("{path}: {why}I/O goes through the page cache"))
     }
 
     /// The file.
@@ -247,6 +286,13 @@ impl Drop for FileDevice {
 impl BlockDevice for FileDevice {
     fn capacity_blocks(&self) -> u64 {
         self.blocks
+    }
+
+    fn access(&self) -> Access {
+        Access::File {
+            direct: self.direct,
+            io_uring: self.uses_io_uring(),
+        }
     }
 
     fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {

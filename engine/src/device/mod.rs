@@ -25,7 +25,7 @@ mod volume;
 
 pub use aligned::AlignedBuf;
 pub use crash::{CrashDevice, Request};
-pub use file::FileDevice;
+pub use file::{FileDevice, FileIo};
 pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
@@ -45,10 +45,30 @@ pub struct BlockWrite<'a> {
     pub class: IoClass,
 }
 
+/// What stands between the engine and the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Memory: the device is simulated, or lives there.
+    #[default]
+    Memory,
+    /// A file.
+    File {
+        /// Past the page cache.
+        direct: bool,
+        /// Batches of writes are one system call, through io_uring.
+        io_uring: bool,
+    },
+}
+
 /// A device of 4 KiB blocks. Shared by threads: every method takes `&self`.
 pub trait BlockDevice: Send + Sync {
     /// Number of addressable blocks. Constant while the device is open.
     fn capacity_blocks(&self) -> u64;
+
+    /// How the medium is reached. Constant while the device is open.
+    fn access(&self) -> Access {
+        Access::Memory
+    }
 
     /// Reads `buf.len() / 4096` blocks from `lba` on. Blocks never written read as zeros.
     ///

@@ -151,6 +151,7 @@ impl Volume {
     /// What passed so far: the I/O part of [`Stats`], the rest zero.
     pub fn stats(&self) -> Stats {
         Stats {
+            access: self.device.access(),
             written: self.written.load(),
             read: self.read.load(),
             trimmed_bytes: self.trimmed_bytes.load(Relaxed),

@@ -73,6 +73,13 @@ struct Reached<'a, const N: usize> {
     next: Option<Vec<u8>>,
 }
 
+/// A leaf, and the bottom node that named it, as of a version.
+pub(crate) struct Located<'a, const N: usize = FANOUT> {
+    pub(crate) page: PageId,
+    node: &'a Node<N>,
+    version: u64,
+}
+
 /// What a descent looks for.
 #[derive(Clone, Copy, PartialEq)]
 enum Aim {
@@ -82,6 +89,8 @@ enum Aim {
     CoverAndNext,
     /// The node that holds what is just below the key.
     Before,
+    /// The last node, whatever the key.
+    Last,
 }
 
 impl<const N: usize> IndexOf<N> {
@@ -137,11 +146,15 @@ impl<const N: usize> IndexOf<N> {
         let mut version = node.begin();
         let mut next = None;
         while node.level() > 0 {
-            let (at, exact) = node.search(&self.heap, key);
-            let at = if exact && aim != Aim::Before {
-                at
+            let at = if aim == Aim::Last {
+                node.count().saturating_sub(1)
             } else {
-                at.saturating_sub(1)
+                let (at, exact) = node.search(&self.heap, key);
+                if exact && aim != Aim::Before {
+                    at
+                } else {
+                    at.saturating_sub(1)
+                }
             };
             if at >= N {
                 return None;
@@ -180,13 +193,28 @@ impl<const N: usize> IndexOf<N> {
 
     /// The leaf with the greatest lower fence at or below `key`.
     pub fn find(&self, key: &[u8]) -> PageId {
+        self.locate(key).page
+    }
+
+    /// As [`IndexOf::find`], of which [`IndexOf::is_current`] may be asked later whether it would still be the answer.
+    pub(crate) fn locate(&self, key: &[u8]) -> Located<'_, N> {
         self.retry(|| {
-            let reached = self.try_descend(key, Aim::Cover)?;
-            let (at, exact) = reached.node.search(&self.heap, key);
+            let Reached { node, version, .. } = self.try_descend(key, Aim::Cover)?;
+            let (at, exact) = node.search(&self.heap, key);
             let at = if exact { at } else { at.checked_sub(1)? };
-            let page = (at < N).then(|| reached.node.child(at))?;
-            reached.node.valid(reached.version).then_some(PageId(page))
+            let page = PageId((at < N).then(|| node.child(at))?);
+            let located = Located {
+                page,
+                node,
+                version,
+            };
+            node.valid(version).then_some(located)
         })
+    }
+
+    /// Whether `key` is still of the leaf that was located for it: one load, and a descent if the bottom node has changed.
+    pub(crate) fn is_current(&self, key: &[u8], located: &Located<'_, N>) -> bool {
+        located.node.valid(located.version) || self.find(key) == located.page
     }
 
     /// The greatest lower fence strictly below `key`, and its leaf; `None` for the key "".
@@ -197,13 +225,46 @@ impl<const N: usize> IndexOf<N> {
         Some(self.retry(|| {
             let reached = self.try_descend(key, Aim::Before)?;
             let at = reached.node.search(&self.heap, key).0.checked_sub(1)?;
-            let entry = reached.node.get(at);
-            let fence = self.heap.copy(entry.head, entry.key);
-            reached
-                .node
-                .valid(reached.version)
-                .then_some((fence, PageId(entry.child)))
+            self.entry_at(&reached, at)
         }))
+    }
+
+    /// The greatest lower fence below a key that is not empty, or of all, and its leaf.
+    pub(crate) fn before(&self, key: Option<&[u8]>) -> (Vec<u8>, PageId) {
+        let found = key.map(|key| self.find_before(key));
+        found.flatten().unwrap_or_else(|| self.last())
+    }
+
+    /// The greatest lower fence of all, and its leaf.
+    pub fn last(&self) -> (Vec<u8>, PageId) {
+        self.retry(|| {
+            let reached = self.try_descend(b"", Aim::Last)?;
+            let at = reached.node.count().checked_sub(1).filter(|at| *at < N)?;
+            self.entry_at(&reached, at)
+        })
+    }
+
+    fn entry_at(&self, reached: &Reached<'_, N>, at: usize) -> Option<(Vec<u8>, PageId)> {
+        let entry = reached.node.get(at);
+        let fence = self.heap.copy(entry.head, entry.key);
+        let valid = reached.node.valid(reached.version);
+        valid.then_some((fence, PageId(entry.child)))
+    }
+
+    /// The smallest fence above `key`: the upper one of the leaf that covers it. `None` for the last leaf.
+    pub fn fence_after(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.retry(|| {
+            let reached = self.try_descend(key, Aim::CoverAndNext)?;
+            let (at, exact) = reached.node.search(&self.heap, key);
+            if at == 0 && !exact {
+                return None;
+            }
+            let at = at + usize::from(exact);
+            if at < reached.node.count().min(N) {
+                return self.entry_at(&reached, at).map(|(fence, _)| Some(fence));
+            }
+            reached.node.valid(reached.version).then_some(reached.next)
+        })
     }
 
     /// Up to `max` entries with fences at or above `from`, ascending. Each was there at some instant of the call, and one

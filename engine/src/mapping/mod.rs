@@ -193,12 +193,14 @@ impl Table {
             None => return Err(PageError::OutOfPages { limit: self.limit }),
         };
         drop(ids);
-        self.begin(PageId(id), leaf);
+        let (word, bits) = self.begin(PageId(id), leaf);
+        word.unlock(bits, bits);
         Ok(PageId(id))
     }
 
-    /// Gives out this very id: a page that was there before the table was. O(gap) for the ids that it passes over.
-    pub(crate) fn adopt(&self, page: PageId, leaf: LeafAddress) -> Result<(), PageError> {
+    /// Gives out this very id, of a page that others know already: its word comes locked, with its address. O(gap) for the ids that it
+    /// passes over.
+    pub(crate) fn adopt(&self, page: PageId, leaf: LeafAddress) -> Result<(&Word, u64), PageError> {
         if page.0 >= self.limit {
             let limit = self.limit;
             return Err(PageError::BeyondLimit { page, limit });
@@ -214,16 +216,17 @@ impl Table {
             ids.next = page.0 + 1;
         }
         drop(ids);
-        self.begin(page, leaf);
-        Ok(())
+        Ok(self.begin(page, leaf))
     }
 
-    fn begin(&self, page: PageId, leaf: LeafAddress) {
+    fn begin(&self, page: PageId, leaf: LeafAddress) -> (&Word, u64) {
         let word = self.make(page);
         // Somebody may hold the lock for an instant, on behalf of a page that had the id before.
         let was = word.lock();
         debug_assert_eq!(Place::of(was), Place::Free, "{page} is given out twice");
-        word.unlock(was, Place::Leaf(leaf).bits());
+        let bits = Place::Leaf(leaf).bits();
+        word.redirect(was, bits);
+        (word, bits)
     }
 
     /// Takes an id back; its word has just been unlocked as free.
@@ -285,17 +288,24 @@ mod tests {
     #[test]
     fn adopted_ids_are_taken_and_those_passed_over_are_free() {
         let table = Table::new(10_000);
-        assert_eq!(table.adopt(PageId(9_000), leaf(1)), Ok(()));
+        let adopt = |page, at| {
+            let (word, bits) = table.adopt(PageId(page), leaf(at))?;
+            assert_eq!(word.try_lock_shared(), None, "it comes locked");
+            word.unlock(bits, bits);
+            Ok(word.lock_shared())
+        };
+        let bits = |at| Place::Leaf(leaf(at)).bits();
+        assert_eq!(adopt(9_000, 1), Ok(bits(1)));
         let page = PageId(9_000);
-        assert_eq!(table.adopt(page, leaf(1)), Err(PageError::InUse { page }));
+        assert_eq!(adopt(9_000, 1), Err(PageError::InUse { page }));
         assert_eq!(table.allocate(leaf(2)), Ok(PageId(0)));
-        assert_eq!(table.adopt(PageId(1), leaf(2)), Ok(()));
+        assert_eq!(adopt(1, 2), Ok(bits(2)));
         assert_eq!(table.allocate(leaf(2)), Ok(PageId(2)));
         assert_eq!(table.len(), 4);
         let page = PageId(10_000);
         let limit = 10_000;
         assert_eq!(
-            table.adopt(page, leaf(1)),
+            adopt(10_000, 1),
             Err(PageError::BeyondLimit { page, limit })
         );
     }

@@ -3,12 +3,17 @@
 //! ```text
 //!         0     8                                                     20                                 len
 //!   +-----+-----+-------+-------+---------+-----------+--------+------+--------+-------+------+------------+
-//!   |marks| lsn | count | start | garbage | leaf free | growth | -    | meta 0 | ..    | gap  | <- records |
+//!   |marks| lsn | count | start | garbage | leaf free | growth | whole| meta 0 | ..    | gap  | <- records |
+//!   |     |     |       |       |         |           |        | skip |        |       |      |            |
 //!   +-----+-----+-------+-------+---------+-----------+--------+------+--------+-------+------+------------+
 //!    4 B   8 B                  12-byte node header                   8-byte KV metas, in key order
-//!   meta:  | offset u16 | kind 2 bits, key length 14 bits | value length u16 | first two key bytes u16 |
+//!   meta:  | offset u16 | kind 2 bits, key length 14 bits | value length u16 | two key bytes u16 |
 //!   record:| key | value |
 //! ```
+//!
+//! *Whole*: a mirror of its leaf (§3.1 "range gaps", §5.3): all records that the leaf has are here, too, so that a scan need not look at the
+//! leaf, and what is not here does not exist. *Skip*: so many first bytes are the same in all keys; the two look-ahead bytes are those behind them, for
+//! the keys of one leaf have much in common.
 //!
 //! The marks are the ring's, for readers set them: a reference bit a record, see [`Marks`]. With 16-byte keys and values the smallest block, 64
 //! bytes, holds one record. Integers are in the machine's own order: mini-pages
@@ -33,6 +38,7 @@
 use std::cmp::Ordering;
 
 use crate::mutation;
+use crate::node::common_prefix;
 use crate::types::Lsn;
 
 #[cfg(test)]
@@ -44,8 +50,11 @@ const START: usize = 10;
 const GARBAGE: usize = 12;
 const LEAF_FREE: usize = 14;
 const GROWTH: usize = 16;
+const SKIP: usize = 18;
 const METAS: usize = 20;
-const META: usize = 8;
+/// Beside the length in `SKIP`.
+const WHOLE: usize = 1 << 15;
+pub(crate) const META: usize = 8;
 
 /// What a record takes of its leaf beside key and value: the slot.
 const LEAF_SLOT: usize = 10;
@@ -119,32 +128,47 @@ pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
     METAS + records * META + bytes
 }
 
-/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*; from the 32nd record on they share one, so that a few cold ones may be
-/// taken for hot in a mini-page of that many.
+/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*; from the 31st record on they share one, in a mirror every 31st does,
+/// so that a few cold ones may be taken for hot in a mini-page of that many. One more says that a mirror was used as a whole, by a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks(pub(crate) u32);
 
 impl Marks {
-    /// How many bits there are.
-    pub(crate) const COUNT: usize = 32;
+    /// How many bits records have.
+    pub(crate) const COUNT: usize = 31;
     const LAST: usize = Self::COUNT - 1;
 
-    /// The bit of a record.
-    pub(crate) fn bit(index: usize) -> u32 {
-        1 << index.min(Self::LAST)
+    /// Set by who used all of a mirror.
+    pub(crate) const SCANNED: u32 = 1 << 31;
+
+    /// The bit of a record, in a mirror or not.
+    #[inline]
+    pub(crate) fn bit(index: usize, whole: bool) -> u32 {
+        if whole {
+            1 << (index % (Self::LAST + 1))
+        } else {
+            1 << index.min(Self::LAST)
+        }
     }
 
     /// Whether a record was used.
-    pub(crate) fn is_hot(self, index: usize) -> bool {
-        self.0 & Self::bit(index) != 0
+    pub(crate) fn is_hot(self, index: usize, whole: bool) -> bool {
+        self.0 & Self::bit(index, whole) != 0
     }
 
-    /// A record was put in before the one at `index`, and counts as used.
+    /// Whether a scan has used the mirror.
+    pub(crate) fn is_scanned(self) -> bool {
+        self.0 & Self::SCANNED != 0
+    }
+
+    /// A record was put in before the one at `index`, not of a mirror, and counts as used.
     pub(crate) fn insert(self, index: usize) -> Marks {
-        let below = Self::bit(index) - 1;
+        let bit = Self::bit(index, false);
+        let below = bit - 1;
         // The last bit is that of several, which stay.
-        let last = self.0 & Self::bit(Self::LAST);
-        Marks(self.0 & below | (self.0 & !below) << 1 | last | Self::bit(index))
+        let last = self.0 & (Self::bit(Self::LAST, false) | Self::SCANNED);
+        let moved = (self.0 & !below) << 1 & !Self::SCANNED;
+        Marks(self.0 & below | moved | last | bit)
     }
 }
 
@@ -200,6 +224,24 @@ impl<'a> MiniRef<'a> {
         self.u16(COUNT)
     }
 
+    /// Whether it is a mirror: what is not here is not in the leaf either.
+    #[inline]
+    pub(crate) fn is_whole(self) -> bool {
+        self.u16(SKIP) & WHOLE != 0
+    }
+
+    /// The mark of a record.
+    #[inline]
+    pub(crate) fn mark(self, index: usize) -> u32 {
+        Marks::bit(index, self.is_whole())
+    }
+
+    /// How many first bytes all keys share, at least.
+    #[inline]
+    fn skip(self) -> usize {
+        self.u16(SKIP) & !WHOLE
+    }
+
     /// LSN of the newest change.
     pub(crate) fn lsn(self) -> Lsn {
         let bytes = &self.0[LSN..LSN + 8];
@@ -252,15 +294,26 @@ impl<'a> MiniRef<'a> {
     /// The record of `key`, or the place where it would stand. O(log n) comparisons, of two bytes each while those differ.
     #[inline]
     pub(crate) fn search(self, key: &[u8]) -> Result<usize, usize> {
-        let wanted = head(key);
         let (mut low, mut high) = (0, self.count());
+        if high == 0 {
+            return Err(0);
+        }
+        let skip = self.skip();
+        let shared = &self.key_of(self.meta(0))[..skip];
+        match key[..skip.min(key.len())].cmp(shared) {
+            Ordering::Less => return Err(0),
+            Ordering::Greater => return Err(high),
+            Ordering::Equal => {}
+        }
+        let key = &key[skip..];
+        let wanted = head(key);
         while low < high {
             let middle = usize::midpoint(low, high);
             let meta = self.meta(middle);
             let order = meta
                 .head
                 .cmp(&wanted)
-                .then_with(|| self.key_of(meta).cmp(key));
+                .then_with(|| self.key_of(meta)[skip..].cmp(key));
             match order {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
@@ -416,6 +469,7 @@ impl<'a> MiniMut<'a> {
         if self.gap() < META + len {
             self.compact();
         }
+        self.share(key);
         let start = self.view().u16(START) - len;
         self.0[start..start + key.len()].copy_from_slice(key);
         self.0[start + key.len()..start + len].copy_from_slice(value);
@@ -424,6 +478,7 @@ impl<'a> MiniMut<'a> {
         self.0.copy_within(from..end, from + META);
         self.set(START, start);
         self.set(COUNT, count + 1);
+        let skip = self.view().skip();
         self.set_meta(
             index,
             Meta {
@@ -431,9 +486,39 @@ impl<'a> MiniMut<'a> {
                 kind,
                 key_len: key.len(),
                 value_len: value.len(),
-                head: head(key),
+                head: head(&key[skip..]),
             },
         );
+    }
+
+    /// Keeps `skip` to what all keys share, with `key` among them. O(n) if that has become less.
+    fn share(&mut self, key: &[u8]) {
+        let (view, whole) = (self.view(), self.view().u16(SKIP) & WHOLE);
+        if view.count() == 0 {
+            return self.set(SKIP, key.len() | whole);
+        }
+        let skip = view.skip();
+        let shared = common_prefix(&view.key_of(view.meta(0))[..skip], key);
+        if shared == skip {
+            return;
+        }
+        self.set(SKIP, shared | whole);
+        for index in 0..self.view().count() {
+            let mut meta = self.view().meta(index);
+            meta.head = head(&self.view().key_of(meta)[shared..]);
+            self.set_meta(index, meta);
+        }
+    }
+
+    /// From now on it is, or is not, a mirror of its leaf.
+    pub(crate) fn set_whole(&mut self, whole: bool) {
+        let skip = self.view().skip();
+        self.set(SKIP, skip | if whole { WHOLE } else { 0 });
+    }
+
+    /// Adds a record of the leaf, behind all that are there.
+    pub(crate) fn push(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
+        self.insert(self.view().count(), kind, key, value);
     }
 
     fn grow(&mut self, by: isize) {
@@ -483,11 +568,19 @@ impl<'a> MiniMut<'a> {
     pub(crate) fn copy_from(&mut self, old: MiniRef<'_>, keep: impl Fn(usize) -> bool) {
         for (index, entry) in old.entries().enumerate() {
             if keep(index) {
-                self.insert(self.view().count(), entry.kind, entry.key, entry.value);
+                self.push(entry.kind, entry.key, entry.value);
             } else {
                 debug_assert!(!entry.kind.is_dirty(), "a dirty record is lost");
             }
         }
+        if self.view().count() == old.count() || mutation::on("bf-mirror-outlives-its-records") {
+            self.set_whole(old.is_whole());
+        }
+        self.inherit(old);
+    }
+
+    /// Takes over what is known of the leaf's growth, and the newest change.
+    pub(crate) fn inherit(&mut self, old: MiniRef<'_>) {
         // A record that replaced a cached one of the leaf was counted for less than it would be now.
         self.set(GROWTH, old.u16(GROWTH));
         if !mutation::on("bf-copy-forgets-lsn") {

@@ -117,7 +117,7 @@ pub(super) fn head(suffix: &[u8]) -> u32 {
 }
 
 /// Length of the longest common prefix.
-pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     // Sixteen at a time first: fences may be kilobytes long, and each read of a page compares them.
     let strides = a.chunks_exact(16).zip(b.chunks_exact(16));
     let same = strides.take_while(|(x, y)| x == y).count() * 16;

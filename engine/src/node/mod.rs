@@ -58,6 +58,7 @@ mod tests;
 pub use change::{ChangeMap, SEGMENT_BYTES};
 pub use check::{PageDamage, check, check_deep, check_structure};
 pub use edit::{PageMut, Put};
+pub(crate) use layout::common_prefix;
 pub use layout::{HEADER_BYTES, MAX_PAGE_BYTES, MIN_PAGE_BYTES, SLOT_BYTES, is_page_size};
 pub use limit::{Limits, Refused, limits};
 pub use split::SplitPlan;

@@ -293,12 +293,14 @@ impl Ring {
         self.table.allocate(leaf)
     }
 
-    /// A page whose id was given out before this table was: on recovery. Ids below that nobody adopts are free.
+    /// A page whose id somebody else gave out: on recovery, or when a leaf was split. It comes locked, so that whoever else knows the id
+    /// finds the page as the caller leaves it. Ids below that nobody adopts are free.
     ///
     /// # Errors
     /// The id is in use, or beyond the table's bound.
-    pub fn adopt_page(&self, page: PageId, leaf: LeafAddress) -> Result<(), PageError> {
-        self.table.adopt(page, leaf)
+    pub fn adopt_page(&self, page: PageId, leaf: LeafAddress) -> Result<Exclusive<'_>, PageError> {
+        let (word, bits) = self.table.adopt(page, leaf)?;
+        Exclusive::new(Locked::new(self, page, word, bits))
     }
 
     /// Pages that there are.

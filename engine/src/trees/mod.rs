@@ -71,6 +71,13 @@ impl Tree {
         }
     }
 
+    pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        match self {
+            Tree::BTree(tree) => tree.scan_back(before, visit),
+            Tree::Bf(tree) => tree.scan_back(before, visit),
+        }
+    }
+
     /// One bounded step of a checkpoint: from page `from` on, what is buffered above the leaves and dirty goes down to them. Returns the page
     /// to go on from, if there is one.
     pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {

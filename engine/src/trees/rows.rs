@@ -1,4 +1,4 @@
-//! Scans, as all page trees do them: page by page, without recursion (BUGS R4). A page's records are copied out under its latch or lock and
+//! Scans, as all page trees do them, up and down: page by page, without recursion (BUGS R4). A page's records are copied out under its latch or lock and
 //! visited without it; where the page ends the next one begins.
 
 use crate::error::Result;
@@ -67,4 +67,33 @@ pub(super) fn scan(
         }
         at = fence;
     }
+}
+
+/// Visits records below `before`, or all, downwards. `copy` copies, ascending, what the page of the greatest fence below a key has below that key,
+/// and returns the page's lower fence.
+pub(super) fn scan_back(
+    before: Option<&[u8]>,
+    visit: &mut Visitor<'_>,
+    mut copy: impl FnMut(Option<&[u8]>, &mut Rows) -> Result<Vec<u8>>,
+) -> Result<()> {
+    let mut before = before.map(<[u8]>::to_vec);
+    let mut rows = Rows::default();
+    // Nothing is below the empty key.
+    while before.as_ref().is_none_or(|before| !before.is_empty()) {
+        rows.clear();
+        let lower = copy(before.as_deref(), &mut rows)?;
+        for index in (0..rows.ends.len()).rev() {
+            let (key, value) = rows.row(index);
+            if visit(key, value).is_break() {
+                return Ok(());
+            }
+        }
+        let skips = mutation::on("scan-back-skips-page") && !lower.is_empty();
+        before = Some(if skips {
+            lower[..lower.len() - 1].to_vec()
+        } else {
+            lower
+        });
+    }
+    Ok(())
 }

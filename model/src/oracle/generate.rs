@@ -81,6 +81,7 @@ enum Kind {
     Get,
     Scan,
     ScanBounded,
+    ScanBack,
     Sync,
     Pump,
     Step,
@@ -101,10 +102,11 @@ pub struct Step {
 }
 
 /// Of 1,000 operations, how many are of each kind; the rest are puts and deletes.
-const OFTEN: [(Kind, u32); 11] = [
+const OFTEN: [(Kind, u32); 12] = [
     (Kind::Get, 150),
     (Kind::Scan, 30),
-    (Kind::ScanBounded, 30),
+    (Kind::ScanBounded, 20),
+    (Kind::ScanBack, 20),
     (Kind::Pump, 60),
     (Kind::Step, 60),
     (Kind::Checkpoint, 4),
@@ -298,6 +300,10 @@ impl Shape {
                     from: key(step.a),
                     to: Some(key(step.b)),
                     limit: None,
+                },
+                Kind::ScanBack => Op::ScanBack {
+                    before: (step.a % 4 > 0).then_some(key(step.a)),
+                    limit: (step.b > 0).then_some(u32::from(step.b) % 12),
                 },
                 Kind::Sync => Op::Sync,
                 Kind::Pump => Op::Pump,

@@ -54,6 +54,13 @@ pub enum Op {
         /// At most so many.
         limit: Option<u32>,
     },
+    /// Reads keys in descending order.
+    ScanBack {
+        /// Below this one.
+        before: Option<KeyNo>,
+        /// At most so many.
+        limit: Option<u32>,
+    },
     /// Waits until all writes so far are durable.
     Sync,
     /// Does what background work is due.
@@ -189,6 +196,16 @@ impl Program {
                 let mut line = format!("scan {}", key(from));
                 if let Some(to) = to {
                     let _ = write!(line, " to {}", key(to));
+                }
+                if let Some(limit) = limit {
+                    let _ = write!(line, " limit {limit}");
+                }
+                line
+            }
+            Op::ScanBack { before, limit } => {
+                let mut line = "scan-back".to_owned();
+                if let Some(before) = before {
+                    let _ = write!(line, " below {}", key(before));
                 }
                 if let Some(limit) = limit {
                     let _ = write!(line, " limit {limit}");
@@ -342,7 +359,7 @@ mod parse {
         op: Op,
     }
 
-    const OPERATION: &str = "put, delete, get, scan, sync, pump, checkpoint, reopen, crash, cut-power, fail-write or fail-flush";
+    const OPERATION: &str = "put, delete, get, scan, scan-back, sync, pump, checkpoint, reopen, crash, cut-power, fail-write or fail-flush";
 
     fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
         let mut keys = Vec::new();
@@ -382,6 +399,24 @@ mod parse {
                     to,
                     limit,
                 }
+            }
+            "scan-back" => {
+                let (mut before, mut limit) = (None, None);
+                while let Some(word) = line.words.next() {
+                    match word {
+                        Word::Plain(w) if w == "below" && before.is_none() => {
+                            keys.push(line.key()?);
+                            before = Some(zero);
+                        }
+                        Word::Plain(w) if w == "limit" && limit.is_none() => {
+                            limit = Some(line.number()?);
+                        }
+                        other => {
+                            return Err(line.wrong("`below` KEY or `limit` N, once", other.text()));
+                        }
+                    }
+                }
+                Op::ScanBack { before, limit }
             }
             "sync" => Op::Sync,
             "pump" => Op::Pump,
@@ -506,6 +541,10 @@ mod parse {
                     to: to.map(number),
                     limit,
                 },
+                Op::ScanBack { before, limit } => Op::ScanBack {
+                    before: before.map(number),
+                    limit,
+                },
                 other => other,
             }
         });
@@ -549,6 +588,14 @@ mod tests {
                 Op::Scan {
                     from: k(1),
                     to: None,
+                    limit: None,
+                },
+                Op::ScanBack {
+                    before: Some(k(2)),
+                    limit: Some(1),
+                },
+                Op::ScanBack {
+                    before: None,
                     limit: None,
                 },
                 Op::Sync,

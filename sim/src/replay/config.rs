@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use treering_engine::device::FileIo;
 use treering_engine::{Nanos, Options};
 
 use crate::ssd::SsdProfile;
@@ -63,7 +64,7 @@ pub enum Target {
         precondition: Precondition,
     },
     /// A real file, created if need be.
-    File(PathBuf),
+    File(PathBuf, FileIo),
 }
 
 /// A whole replay's settings. Sizes relative to the data set are resolved once the trace has been looked through.

@@ -21,6 +21,7 @@ use outcome::{Material, Outcome};
 use plan::Plan;
 
 use treering_engine::BLOCK_SIZE;
+use treering_engine::device::FileIo;
 
 use crate::predict::device::{Before, Cleaning};
 use crate::predict::{self, DeviceParams, Pace};
@@ -103,7 +104,7 @@ pub fn run(
             precondition,
             ..
         } => on_ssd(config, &plan, profile, name, *precondition, progress)?,
-        Target::File(path) => on_file(config, &plan, path, progress)?,
+        Target::File(path, io) => on_file(config, &plan, (path.as_path(), *io), progress)?,
     };
     let prediction = config
         .predict
@@ -164,11 +165,11 @@ fn on_ssd(
 fn on_file(
     config: &ReplayConfig,
     plan: &Plan,
-    path: &Path,
+    (path, io): (&Path, FileIo),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ran, ReplayError> {
     Ok(Ran {
-        outcome: real_file::run(config, plan, path, progress)?,
+        outcome: real_file::run(config, plan, (path, io), progress)?,
         device: DeviceReport {
             kind: "file".into(),
             profile: path.display().to_string(),

@@ -350,7 +350,7 @@ fn lifetime(
 fn pe_limit(config: &ReplayConfig) -> Option<u32> {
     match &config.target {
         Target::Ssd { profile, .. } => Some(profile.pe_limit),
-        Target::File(_) => None,
+        Target::File(..) => None,
     }
 }
 
@@ -443,7 +443,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
     };
     let precondition = match &config.target {
         Target::Ssd { precondition, .. } => json!(format!("{precondition:?}").to_lowercase()),
-        Target::File(_) => Value::Null,
+        Target::File(..) => Value::Null,
     };
     let (copy_on_access, promote) = match engine.tree {
         TreeKind::BTree => (Value::Null, Value::Null),

@@ -94,7 +94,7 @@ pub(super) fn plan(
 
 fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
     let most = match config.target {
-        Target::File(_) => MAX_THREADS,
+        Target::File(..) => MAX_THREADS,
         Target::Ssd { .. } => MAX_VIRTUAL_CLIENTS,
     };
     if (1..=most).contains(&config.clients) {
@@ -132,7 +132,7 @@ fn engine_options(
     };
     let durability = match config.acknowledge {
         // On a simulated device the replay flushes for waiting clients itself, in virtual time.
-        Acknowledge::Commit if matches!(config.target, Target::File(_)) => Durability::PerCommit,
+        Acknowledge::Commit if matches!(config.target, Target::File(..)) => Durability::PerCommit,
         Acknowledge::Commit | Acknowledge::Deferred => Durability::Deferred,
         Acknowledge::Interval(Nanos(0)) => {
             return Err(setting(
@@ -186,7 +186,7 @@ fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result
             Ok(blocks)
         }
         Target::Ssd { profile, .. } => Ok(whole_erase_blocks(fitted, profile)),
-        Target::File(_) => Ok(fitted),
+        Target::File(..) => Ok(fitted),
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use treering_engine::device::{BlockDevice, FileDevice};
+use treering_engine::device::{Access, BlockDevice, FileDevice, FileIo};
 use treering_engine::{Kv, Stats, Store, SystemClock};
 use treering_traces::{Op, OpKind, OpSource, Reader};
 
@@ -43,15 +43,15 @@ struct ClientResult {
 pub(super) fn run(
     config: &ReplayConfig,
     plan: &Plan,
-    path: &Path,
+    (path, io): (&Path, FileIo),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, ReplayError> {
     let engine = |source| ReplayError::Engine {
         device: path.display().to_string(),
         source,
     };
-    let file =
-        Arc::new(FileDevice::create(path, plan.device_blocks).map_err(|e| engine(e.into()))?);
+    let file = FileDevice::create_for(path, plan.device_blocks, io);
+    let file = Arc::new(file.map_err(|e| engine(e.into()))?);
     let device: Arc<dyn BlockDevice> = file.clone();
     let store = Store::open(device, Arc::new(SystemClock::new()), &plan.engine).map_err(engine)?;
     let reader = treering_traces::open(&config.trace)?;
@@ -229,16 +229,15 @@ fn engine_bytes(before: &Stats, after: &Stats) -> u64 {
 }
 
 fn how(file: &FileDevice) -> String {
-    let direct = match file.notice() {
+    let cache = match file.notice() {
         None => "O_DIRECT".to_string(),
         Some(notice) => format!("buffered ({notice})"),
     };
-    let queue = if file.uses_io_uring() {
-        "io_uring"
-    } else {
-        "pwrite"
+    let queue = match file.access() {
+        Access::File { io_uring: true, .. } => "io_uring",
+        Access::File { .. } | Access::Memory => "pwrite",
     };
-    format!("{direct}, {queue}")
+    format!("{cache}, {queue}")
 }
 
 /// Bytes that this process has caused to be written to storage, as the kernel counts them; nothing where it does not say.

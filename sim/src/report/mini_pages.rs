@@ -18,6 +18,10 @@ pub struct MiniPagesReport {
     pub leaf_reads: u64,
     /// Records that a lookup of the leaf left in the mini-page.
     pub promotions: u64,
+    /// Mini-pages that became mirrors of their leaves.
+    pub mirrors: u64,
+    /// Leaves that scans found in mirrors, without a look at the page.
+    pub mirror_scans: u64,
     /// Mini-pages moved from near the head to the tail because they were used.
     pub copies_to_tail: u64,
     /// Mini-pages evicted from the ring.
@@ -179,6 +183,8 @@ impl MiniPagesReport {
             misses: stats.misses,
             leaf_reads: stats.leaf_reads,
             promotions: stats.promotions,
+            mirrors: stats.mirrors,
+            mirror_scans: stats.mirror_scans,
             copies_to_tail: stats.copies_to_tail,
             evictions: stats.evictions,
             merges,
@@ -266,6 +272,14 @@ impl MiniPagesReport {
                     bytes(ring.live_bytes as f64),
                     bytes(ring.free_list_bytes as f64),
                     if ring.huge_pages { "yes" } else { "no" }
+                ),
+            ),
+            (
+                "mirrors",
+                format!(
+                    "{} made; scans found {} leaves in one",
+                    grouped(self.mirrors),
+                    grouped(self.mirror_scans)
                 ),
             ),
             (

@@ -22,6 +22,8 @@ pub(super) struct Counters {
     pub(super) misses: AtomicU64,
     pub(super) leaf_reads: AtomicU64,
     pub(super) promotions: AtomicU64,
+    pub(super) mirrors: AtomicU64,
+    pub(super) mirror_scans: AtomicU64,
     pub(super) copies_to_tail: AtomicU64,
     merges: [AtomicU64; 5],
     merged_records: AtomicU64,
@@ -64,6 +66,8 @@ impl Counters {
             misses: read(&self.misses),
             leaf_reads: read(&self.leaf_reads),
             promotions: read(&self.promotions),
+            mirrors: read(&self.mirrors),
+            mirror_scans: read(&self.mirror_scans),
             copies_to_tail: read(&self.copies_to_tail),
             merges: MergeCauses {
                 eviction,

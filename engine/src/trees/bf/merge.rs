@@ -4,7 +4,7 @@
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
 
 use super::counters::Cause;
-use super::{BfTree, address, marks_of, unexpected};
+use super::{BfTree, Change, address, marks_of, unexpected};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
@@ -91,27 +91,39 @@ impl BfTree {
         Ok(records)
     }
 
-    /// A mini-page has become too large (§5.5): what is dirty goes to the leaf, and what was used stays, if that makes room.
-    pub(super) fn merge_and_shrink<T>(
+    /// A mini-page has become too large (§5.5): what is dirty goes to the leaf, and the mini-page becomes a mirror, with room for the change.
+    /// Where there is none for a mirror only what was used stays, if that is not much.
+    pub(super) fn merge_and_reshape<T>(
         &self,
         page: PageId,
         mut guard: Exclusive<'_>,
+        change: &Change<'_>,
     ) -> Result<Attempt<T>> {
-        let marks = marks_of(guard.marks());
-        if let Some(block) = guard.bytes_mut() {
-            let leaf = self.merge(page, &mut MiniMut::new(block), Cause::Room)?;
-            let hot = |index| marks.is_hot(index);
-            let mini = guard.bytes().map(MiniRef::new);
-            let small = mini.is_some_and(|mini| mini.bytes_of(hot) <= self.largest / 2);
-            let left = if small {
-                self.keep(guard, hot)
-            } else {
-                Some(guard)
-            };
-            // Or the caller, who begins anew, would find it as large as it was.
-            if let Some(mut guard) = left {
-                guard.set_leaf(leaf);
+        let Some(block) = guard.bytes_mut() else {
+            return Ok(Attempt::Again);
+        };
+        let leaf = self.merge(page, &mut MiniMut::new(block), Cause::Room)?;
+        let none = {
+            let leaf = self.read_leaf(page)?;
+            match self.widen(guard, &leaf.view(), change.bytes()) {
+                Ok(_) => return Ok(Attempt::Again),
+                Err(none) => none,
             }
+        };
+        let guard = none.page;
+        let marks = marks_of(guard.marks());
+        let mini = guard.bytes().map(MiniRef::new);
+        let whole = mini.is_some_and(MiniRef::is_whole);
+        let hot = |index| marks.is_hot(index, whole);
+        let small = mini.is_some_and(|mini| mini.bytes_of(hot) <= self.largest / 2);
+        let left = if small {
+            self.keep(guard, hot)
+        } else {
+            Some(guard)
+        };
+        // Or the caller, who begins anew, would find it as large as it was.
+        if let Some(mut guard) = left {
+            guard.set_leaf(leaf);
         }
         Ok(Attempt::Again)
     }
@@ -121,32 +133,34 @@ impl BfTree {
         &self,
         page: PageId,
         mut guard: Exclusive<'_>,
+        change: &Change<'_>,
     ) -> Result<Attempt<T>> {
-        if guard
-            .bytes()
-            .is_some_and(|block| MiniRef::new(block).is_dirty())
-        {
-            return self.merge_and_shrink(page, guard);
+        if let Some(block) = guard.bytes_mut() {
+            let mut mini = MiniMut::new(block);
+            if mini.view().is_dirty() {
+                if !mini.view().is_whole() {
+                    return self.merge_and_reshape(page, guard, change);
+                }
+                self.merge(page, &mut mini, Cause::Room)?;
+                return Ok(Attempt::Again);
+            }
         }
         let leaf = self.write_leaf(page)?;
         let right = match self.leaves.divide(page, leaf)? {
             Attempt::Done(right) => right,
             stopped => return Ok(stopped.and_then(|_| Attempt::Again)),
         };
-        // Its records may belong to the right page by now.
-        if !mutation::on("bf-mini-page-outlives-split") {
-            guard.set_leaf(address(None));
-        }
-        self.adopt(right)?;
+        let adopted = self.adopt(right)?;
+        self.divide_mini(guard, adopted)?;
         Ok(Attempt::Again)
     }
 
     /// Tells the mapping table of a new page. Its id is free since a merge has retired it, but who merged may not have taken it out of the
     /// table yet; that one waits for nobody.
-    fn adopt(&self, page: PageId) -> Result<()> {
+    fn adopt(&self, page: PageId) -> Result<Exclusive<'_>> {
         loop {
             match self.ring.adopt_page(page, address(None)) {
-                Ok(()) => return Ok(()),
+                Ok(guard) => return Ok(guard),
                 Err(PageError::InUse { .. }) => crate::sync::yield_now(),
                 Err(e) => return Err(unexpected(&e)),
             }

@@ -27,6 +27,7 @@
 
 mod counters;
 mod merge;
+mod mirror;
 mod scan;
 mod shape;
 
@@ -39,7 +40,7 @@ use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::options::BfOptions;
-use crate::ring::{AllocateError, Exclusive, Ring, RingOptions, Shared};
+use crate::ring::{AllocateError, Exclusive, MARK_BYTES, NoBlock, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -58,8 +59,10 @@ pub(crate) struct BfTree {
     leaves: BTree,
     ring: Ring,
     options: BfOptions,
-    /// Payload of the largest mini-page: what needs more is merged.
+    /// Payload of the largest mini-page that is no mirror: what needs more is merged (§5.5).
     largest: usize,
+    /// Payload of the ring's largest class.
+    largest_mirror: usize,
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
     /// Leaves that a merge has left nearly empty.
@@ -93,6 +96,11 @@ impl Change<'_> {
         }
     }
 
+    /// Bytes that it takes of a mini-page without the key.
+    fn bytes(&self) -> usize {
+        mini::META + self.key.len() + self.value.len()
+    }
+
     /// Bytes that it takes of a leaf without the key.
     fn full_growth(&self) -> isize {
         mini::growth(self.kind, self.key.len(), self.value.len()) as isize
@@ -114,10 +122,13 @@ impl BfTree {
     /// [`Error::BadOption`] if the ring cannot be made.
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
+        let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
+        let sizes = shape::sizes(page_size, capacity);
+        let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
-            capacity: usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX),
+            capacity,
             copy_on_access_percent: options.copy_on_access_percent,
-            sizes: shape::sizes(page_size),
+            sizes,
             pages: leaves.pager.pages.page_limit(),
             marks: true,
         };
@@ -128,7 +139,7 @@ impl BfTree {
         let mut adopted = Ok(());
         leaves.index.for_each(|_, page| {
             if adopted.is_ok() {
-                adopted = ring.adopt_page(page, address(None));
+                adopted = ring.adopt_page(page, address(None)).map(drop);
             }
         });
         adopted.map_err(|e| unexpected(&e))?;
@@ -137,6 +148,7 @@ impl BfTree {
             ring,
             options,
             largest: shape::largest(page_size),
+            largest_mirror,
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
@@ -154,9 +166,12 @@ impl BfTree {
         lock: impl Fn(&'a Ring, PageId) -> std::result::Result<G, PageError>,
     ) -> Result<(PageId, G)> {
         loop {
-            let page = self.leaves.index.find(key);
+            let located = self.leaves.index.locate(key);
+            let page = located.page;
             match lock(&self.ring, page) {
-                Ok(guard) if self.leaves.index.find(key) == page => return Ok((page, guard)),
+                Ok(guard) if self.leaves.index.is_current(key, &located) => {
+                    return Ok((page, guard));
+                }
                 Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
                 // Split or merged meanwhile; or so new that nobody has told the mapping table.
                 Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
@@ -188,34 +203,41 @@ impl BfTree {
             return Ok(false);
         }
         let (page, guard) = self.lock_shared(key)?;
-        if let Some(mini) = guard.bytes().map(MiniRef::new)
-            && let Ok(index) = mini.search(key)
-        {
-            let entry = mini.entry(index);
-            note_use(guard.marks(), index);
-            Counters::add(&self.counters.hits[entry.kind as usize], 1);
-            let exists = entry.kind.exists();
-            if exists {
-                value.extend_from_slice(entry.value);
+        if let Some(mini) = guard.bytes().map(MiniRef::new) {
+            let found = mini.search(key);
+            if found.is_ok() || mini.is_whole() {
+                let kind = match found {
+                    Ok(index) => {
+                        let entry = mini.entry(index);
+                        note_use(guard.marks(), mini.mark(index));
+                        if entry.kind.exists() {
+                            value.extend_from_slice(entry.value);
+                        }
+                        entry.kind
+                    }
+                    // A mirror has the gaps, too.
+                    Err(_) => {
+                        note_use(guard.marks(), Marks::SCANNED);
+                        Kind::Phantom
+                    }
+                };
+                Counters::add(&self.counters.hits[kind as usize], 1);
+                if guard.in_copy_on_access_region() {
+                    self.copy_to_tail(guard);
+                }
+                return Ok(kind.exists());
             }
-            if guard.in_copy_on_access_region() {
-                self.copy_to_tail(guard);
-            }
-            return Ok(exists);
         }
         Counters::add(&self.counters.misses, 1);
-        let (exists, free, lsn) = {
-            let leaf = self.read_leaf(page)?;
-            let view = leaf.view();
-            let found = view.get(key);
-            if let Some(bytes) = found {
-                value.extend_from_slice(bytes);
-            }
-            (found.is_some(), view.free_bytes(), view.lsn())
-        };
+        let leaf = self.read_leaf(page)?;
+        let found = leaf.view().get(key);
+        if let Some(bytes) = found {
+            value.extend_from_slice(bytes);
+        }
+        let exists = found.is_some();
         if self.wants_promotion() {
             let kind = if exists { Kind::Cache } else { Kind::Phantom };
-            self.promote(guard, &Change { kind, key, value }, free, lsn);
+            self.promote(guard, &Change { kind, key, value }, leaf);
         }
         Ok(exists)
     }
@@ -229,33 +251,53 @@ impl BfTree {
 
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
     /// page the next one will do it (CircularBuffer 5).
-    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, free: usize, lsn: Lsn) {
+    fn promote(&self, guard: Shared<'_>, found: &Change<'_>, leaf: ReadGuard<'_>) {
         let Ok(guard) = guard.try_upgrade() else {
             return;
         };
         let page = guard.page();
         let needed = found.needs(&guard);
-        if needed > self.largest {
-            return;
-        }
-        match self.with_room(guard, needed, free, lsn) {
-            Ok(mut guard) => {
+        let made = if self.is_too_large(&guard, needed) {
+            self.widen(guard, &leaf.view(), 0).map(|guard| {
+                let mini = guard.bytes().map(MiniRef::new).expect("a mirror");
+                if let Ok(index) = mini.search(found.key) {
+                    note_use(guard.marks(), mini.mark(index));
+                }
+            })
+        } else {
+            let (free, lsn) = (leaf.view().free_bytes(), leaf.view().lsn());
+            self.with_room(guard, needed, free, lsn).map(|mut guard| {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
-                note_put(guard.marks(), at);
-                Counters::add(&self.counters.promotions, 1);
-            }
+                note_put(&guard, at);
+            })
+        };
+        match made {
+            Ok(()) => Counters::add(&self.counters.promotions, 1),
             // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
             // could be made is no failure of the read.
-            Err(full) => {
+            Err(none) => {
+                let full = none.give_back();
+                drop(leaf);
                 drop(self.make_room(&full));
                 if mutation::on("bf-late-promotion")
-                    && let Ok(guard) = self.ring.shared(page)
+                    && let (Ok(guard), Ok(leaf)) = (self.ring.shared(page), self.read_leaf(page))
                 {
-                    self.promote(guard, found, free, lsn);
+                    self.promote(guard, found, leaf);
                 }
             }
         }
+    }
+
+    /// Whether a mini-page of so many bytes is not what this one may grow to.
+    fn is_too_large(&self, guard: &Exclusive<'_>, needed: usize) -> bool {
+        let mini = guard.bytes().map(MiniRef::new);
+        let largest = if mini.is_some_and(MiniRef::is_whole) {
+            self.largest_mirror
+        } else {
+            self.largest
+        };
+        needed > largest
     }
 
     /// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
@@ -265,12 +307,12 @@ impl BfTree {
         needed: usize,
         free: usize,
         lsn: Lsn,
-    ) -> std::result::Result<Exclusive<'a>, AllocateError> {
+    ) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
         if guard.bytes().is_some_and(|block| block.len() >= needed) {
             return Ok(guard);
         }
         let marks = marks_of(guard.marks());
-        let mut fresh = guard.allocate(needed).map_err(|none| none.give_back())?;
+        let mut fresh = guard.allocate(needed)?;
         let (old, new) = fresh.both();
         let old = old.map(MiniRef::new);
         let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
@@ -292,18 +334,23 @@ impl BfTree {
     }
 
     /// Moves a mini-page to the tail, without the records that were not used since it was there last. If one of those is dirty, all that is dirty goes
-    /// to the leaf first ("maximizing the utility of the disk write"). Without room nothing happens.
+    /// to the leaf first ("maximizing the utility of the disk write"). A mirror that a scan has used goes as it is. Without room nothing
+    /// happens.
     fn move_to_tail(&self, mut guard: Exclusive<'_>) -> Result<()> {
         let (page, marks) = (guard.page(), marks_of(guard.marks()));
         let Some(block) = guard.bytes_mut() else {
             return Ok(());
         };
         let mut mini = MiniMut::new(block);
-        let count = mini.view().count();
-        if (0..count).any(|index| !marks.is_hot(index) && mini.view().is_dirty_at(index)) {
+        let view = mini.view();
+        let whole = view.is_whole();
+        let hot = |index| marks.is_hot(index, whole);
+        let all = whole && (marks.is_scanned() || view.bytes_of(hot) > self.largest);
+        let stays = |index| all || hot(index);
+        if (0..view.count()).any(|index| !stays(index) && view.is_dirty_at(index)) {
             self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
-        if self.keep(guard, |index| marks.is_hot(index)).is_none() {
+        if self.keep(guard, stays).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
         Ok(())
@@ -318,7 +365,8 @@ impl BfTree {
         keep: impl Fn(usize) -> bool,
     ) -> Option<Exclusive<'a>> {
         let old = guard.bytes().map(MiniRef::new)?;
-        if !(0..old.count()).any(&keep) {
+        // The mirror of an empty leaf is worth something, too.
+        if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
             let leaf = address(Some(old.leaf_free()));
             guard.set_leaf(leaf);
             return None;
@@ -384,7 +432,7 @@ impl BfTree {
         let mut mini = MiniMut::new(block);
         let at = mini.put_grown(change.kind, change.key, change.value, growth);
         mini.set_lsn(lsn);
-        note_put(guard.marks(), at);
+        note_put(&guard, at);
         self.leaves
             .pager
             .volume
@@ -428,16 +476,16 @@ impl BfTree {
         }
         let room = room.unwrap_or(0);
         if growth > room as isize && !mutation::on("bf-growth-ignored") {
-            return self.merge_or_split(page, guard).map(Ready::Not);
+            return self.merge_or_split(page, guard, change).map(Ready::Not);
         }
         let needed = change.needs(&guard);
-        if needed > self.largest {
-            return self.merge_and_shrink(page, guard).map(Ready::Not);
+        if self.is_too_large(&guard, needed) {
+            return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
         match self.with_room(guard, needed, room, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
-            Err(full) => {
-                self.make_room(&full)?;
+            Err(none) => {
+                self.make_room(&none.give_back())?;
                 Ok(Ready::Not(Attempt::Again))
             }
         }
@@ -462,10 +510,9 @@ impl BfTree {
     }
 }
 
-/// A record was used: readers say so together.
+/// Something was used that has this mark: readers say so together.
 #[inline]
-fn note_use(marks: Option<&AtomicU32>, index: usize) {
-    let bit = Marks::bit(index);
+fn note_use(marks: Option<&AtomicU32>, bit: u32) {
     // A bit that is set already is not written again, to spare the cache line.
     if let Some(marks) = marks
         && marks.load(Ordering::Relaxed) & bit == 0
@@ -474,11 +521,17 @@ fn note_use(marks: Option<&AtomicU32>, index: usize) {
     }
 }
 
-/// A record was put, by who is alone with the page; `Err` if it is new.
-fn note_put(marks: Option<&AtomicU32>, at: std::result::Result<usize, usize>) {
+/// A record was put; `Err` if it is new.
+fn note_put(guard: &Exclusive<'_>, at: std::result::Result<usize, usize>) {
+    let Some(mini) = guard.bytes().map(MiniRef::new) else {
+        return;
+    };
     match at {
-        Ok(index) => note_use(marks, index),
-        Err(index) => set_marks(marks, marks_of(marks).insert(index)),
+        // Of a mirror, where several share a mark, they stay with their places.
+        Err(index) if !mini.is_whole() => {
+            set_marks(guard.marks(), marks_of(guard.marks()).insert(index));
+        }
+        Ok(index) | Err(index) => note_use(guard.marks(), mini.mark(index)),
     }
 }
 

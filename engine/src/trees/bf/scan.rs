@@ -1,51 +1,86 @@
-//! Scans: leaf and mini-page merged, leaf by leaf, without recursion (Bf-Tree §5.3; BUGS R4).
+//! Scans: leaf and mini-page merged, leaf by leaf, without recursion (Bf-Tree §5.3; BUGS R4). Where the mini-page is a mirror the leaf is
+//! not looked at.
 
-use super::BfTree;
+use super::counters::Counters;
+use super::mirror::both;
+use super::{BfTree, note_use, unexpected};
 use crate::error::Result;
 use crate::kv::Visitor;
-use crate::mini::MiniRef;
-use crate::mutation;
+use crate::mapping::PageError;
+use crate::mini::{Marks, MiniRef};
+use crate::ring::Shared;
 use crate::trees::rows::{self, Rows};
+use crate::types::PageId;
 
 impl BfTree {
     /// Visits records page by page, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        rows::scan(from, visit, |at, rows| self.rows_from(at, rows))
+        rows::scan(from, visit, |at, rows| {
+            let (page, guard) = self.lock_shared(at)?;
+            // Fences do not move while the page is locked.
+            let upper = self.leaves.index.fence_after(at);
+            self.copy_rows(page, guard, at, None, rows)?;
+            Ok(upper)
+        })
     }
 
-    /// Copies what the page of `at` has at or after it; returns the page's upper fence.
-    fn rows_from(&self, at: &[u8], rows: &mut Rows) -> Result<Option<Vec<u8>>> {
-        let (page, guard) = self.lock_shared(at)?;
-        let leaf = self.read_leaf(page)?;
-        let view = leaf.view();
-        let prefix = view.prefix();
-        let mini = guard.bytes().map(MiniRef::new);
-        let first = mini.map_or(0, |mini| mini.search(at).unwrap_or_else(|place| place));
-        let mut newer = mini
-            .into_iter()
-            .flat_map(|mini| (first..mini.count()).map(move |index| mini.entry(index)))
-            .peekable();
-        let mut key = Vec::new();
-        for (suffix, value) in view.iter_from(at) {
-            key.clear();
-            key.extend_from_slice(prefix);
-            key.extend_from_slice(suffix);
-            while let Some(entry) = newer.next_if(|entry| entry.key < &key[..]) {
-                if entry.kind.exists() {
-                    rows.push(&[entry.key], entry.value);
+    /// Visits records page by page downwards.
+    pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        rows::scan_back(before, visit, |before, rows| {
+            let (lower, page, guard) = self.lock_before(before)?;
+            self.copy_rows(page, guard, &lower, before, rows)?;
+            Ok(lower)
+        })
+    }
+
+    /// Locks the page of the greatest lower fence below a key, or of all.
+    fn lock_before(&self, before: Option<&[u8]>) -> Result<(Vec<u8>, PageId, Shared<'_>)> {
+        loop {
+            let (lower, page) = self.leaves.index.before(before);
+            match self.ring.shared(page) {
+                Ok(guard) if self.leaves.index.before(before) == (lower.clone(), page) => {
+                    return Ok((lower, page, guard));
                 }
-            }
-            // The mini-page has the last word.
-            match newer.next_if(|entry| entry.key == key) {
-                Some(_) if mutation::on("bf-scan-leaf-wins") => rows.push(&[&key], value),
-                Some(entry) if entry.kind.exists() => rows.push(&[entry.key], entry.value),
-                Some(_) => {}
-                None => rows.push(&[&key], value),
+                Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+                Err(e) => return Err(unexpected(&e)),
             }
         }
-        for entry in newer.filter(|entry| entry.kind.exists()) {
-            rows.push(&[entry.key], entry.value);
+    }
+
+    /// Copies what a page has from one key on and before another; and sees to it that pages that are scanned often are mirrored.
+    fn copy_rows(
+        &self,
+        page: PageId,
+        guard: Shared<'_>,
+        from: &[u8],
+        before: Option<&[u8]>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let mini = guard.bytes().map(MiniRef::new);
+        let mut copy = |exists: bool, key: &[u8], value: &[u8]| {
+            if exists && before.is_none_or(|before| key < before) {
+                rows.push(&[key], value);
+            }
+        };
+        if let Some(mirror) = mini.filter(|mini| mini.is_whole()) {
+            let (Ok(first) | Err(first)) = mirror.search(from);
+            for entry in (first..mirror.count()).map(|index| mirror.entry(index)) {
+                copy(entry.kind.exists(), entry.key, entry.value);
+            }
+            note_use(guard.marks(), Marks::SCANNED);
+            Counters::add(&self.counters.mirror_scans, 1);
+            if guard.in_copy_on_access_region() {
+                self.copy_to_tail(guard);
+            }
+            return Ok(());
         }
-        Ok(view.upper_fence().map(<[u8]>::to_vec))
+        let leaf = self.read_leaf(page)?;
+        both(&leaf.view(), mini, from, |kind, key, value| {
+            copy(kind.exists(), key, value);
+        });
+        if self.wants_promotion() {
+            self.promote_all(guard, leaf);
+        }
+        Ok(())
     }
 }

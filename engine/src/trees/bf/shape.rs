@@ -4,13 +4,20 @@ use crate::mini;
 use crate::options::{Options, TreeKind};
 use crate::ring::{BLOCK_HEADER_BYTES, MARK_BYTES};
 
-/// Payloads of the blocks that mini-pages live in: 64 bytes, doubling up to half a page (Bf-Tree §3.1).
-pub(super) fn sizes(page_size: usize) -> Vec<usize> {
-    let sizes = std::iter::successors(Some(64), |size| Some(size * 2));
-    sizes.take_while(|size| *size <= page_size / 2).collect()
+/// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
+const LEAST_MIRRORS: usize = 4;
+
+/// Payloads of the blocks that mini-pages live in: 64 bytes, doubling up to half a page (Bf-Tree §3.1), and those of mirrors.
+pub(super) fn sizes(page_size: usize, ring: usize) -> Vec<usize> {
+    let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
+    let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
+    if ring >= LEAST_MIRRORS * page_size {
+        sizes.extend([page_size / 4 * 3, page_size]);
+    }
+    sizes
 }
 
-/// Payload of the largest mini-page.
+/// Payload of the largest mini-page that is no mirror.
 pub(super) fn largest(page_size: usize) -> usize {
     page_size / 2 - MARK_BYTES
 }
@@ -32,7 +39,7 @@ pub struct BfShape {
     pub mini_page: usize,
     /// What a record takes of a mini-page beside key and value.
     pub mini_slot: usize,
-    /// The largest mini-page: what needs more is merged.
+    /// The largest mini-page that is no mirror: what needs more is merged.
     pub largest: usize,
     /// What a new record is taken to need of its leaf beside key and value.
     pub leaf_slot: usize,
@@ -53,7 +60,10 @@ impl BfShape {
         };
         let ring = options.ring_bytes() / 4096 * 4096;
         let copied = ring * u64::from(bf.copy_on_access_percent) / 100;
-        let sizes = sizes(options.page_size);
+        let sizes = sizes(
+            options.page_size,
+            usize::try_from(ring).unwrap_or(usize::MAX),
+        );
         Some(BfShape {
             ring,
             in_place: ring - copied,

@@ -260,6 +260,32 @@ impl BTree {
         })
     }
 
+    /// Visits records leaf by leaf downwards.
+    pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        rows::scan_back(before, visit, |before, rows| {
+            loop {
+                let (lower, page) = self.index.before(before);
+                let Fix::Got(leaf) = self.pager.read(page)? else {
+                    crate::sync::yield_now();
+                    continue;
+                };
+                let view = leaf.view();
+                // Splits and merges change the index under the latches of their leaves.
+                if self.index.before(before) != (lower.clone(), page) {
+                    crate::sync::yield_now();
+                    continue;
+                }
+                let end = before.map_or(view.count(), |key| {
+                    view.search(key).unwrap_or_else(|place| place)
+                });
+                for (suffix, value) in view.iter().take(end) {
+                    rows.push(&[view.prefix(), suffix], value);
+                }
+                return Ok(lower);
+            }
+        })
+    }
+
     /// A leaf refused what its fences and limits allow: only damage that passed its checks can do that.
     pub(in crate::trees) fn impossible(&self, page: PageId, refused: &Refused) -> Error {
         Error::Damaged {

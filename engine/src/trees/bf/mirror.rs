@@ -1,0 +1,160 @@
+//! Mirrors: mini-pages that have all of their leaf (Bf-Tree §3.1 "Caching range gaps", §5.3).
+//!
+//! ```text
+//!   mini-page   [  b*    e†  ]          + leaf [ a b c d e ]    ->   mirror [ a b* c d e† ]        * newer, † deleted
+//! ```
+//!
+//! A mirror answers scans, and gets of what does not exist, without the leaf. It is made of a mini-page that has become too large (§5.5), or when a scan, or a get that
+//! would promote one record too many, has read the leaf and the dice say so. It is a mini-page like any other: changed in place, merged at checkpoints
+//! and when the leaf has no room, and, when it comes near the head, either used as a whole meanwhile, and moved as it is, or reduced to the records that
+//! were used. When its leaf is split it is, too.
+//!
+//! Cost: O(records of the leaf), and no I/O beside that which has read the leaf.
+
+use super::counters::Counters;
+use super::{BfTree, address, marks_of, set_marks};
+use crate::cache::ReadGuard;
+use crate::error::Result;
+use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
+use crate::mutation;
+use crate::node::PageRef;
+use crate::ring::{Exclusive, NoBlock, Shared};
+
+/// Calls `each` with the records of a leaf and its mini-page from `from` on, in the order of their keys; of a key that both have with the
+/// mini-page's, which has the last word.
+pub(super) fn both(
+    leaf: &PageRef<'_>,
+    mini: Option<MiniRef<'_>>,
+    from: &[u8],
+    mut each: impl FnMut(Kind, &[u8], &[u8]),
+) {
+    let first = mini.map_or(0, |mini| mini.search(from).unwrap_or_else(|place| place));
+    let mut newer = mini
+        .into_iter()
+        .flat_map(|mini| (first..mini.count()).map(move |index| mini.entry(index)))
+        .peekable();
+    let mut key = leaf.prefix().to_vec();
+    let prefix = key.len();
+    for (suffix, value) in leaf.iter_from(from) {
+        key.truncate(prefix);
+        key.extend_from_slice(suffix);
+        while let Some(entry) = newer.next_if(|entry| entry.key < &key[..]) {
+            each(entry.kind, entry.key, entry.value);
+        }
+        match newer.next_if(|entry| entry.key == key) {
+            Some(entry) if !mutation::on("bf-scan-leaf-wins") => {
+                each(entry.kind, entry.key, entry.value);
+            }
+            _ => each(Kind::Cache, &key, value),
+        }
+    }
+    for entry in newer {
+        each(entry.kind, entry.key, entry.value);
+    }
+}
+
+impl BfTree {
+    /// Makes the page's mini-page a mirror of its leaf, with `spare` bytes left for a change. What was used is marked as used again.
+    pub(super) fn widen<'a>(
+        &self,
+        guard: Exclusive<'a>,
+        leaf: &PageRef<'_>,
+        spare: usize,
+    ) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
+        let marks = marks_of(guard.marks());
+        let mut needed = mini::bytes_for(0, 0) + spare;
+        let old = guard.bytes().map(MiniRef::new);
+        both(leaf, old, b"", |kind, key, value| {
+            // What neither has needs no record.
+            if kind != Kind::Phantom {
+                needed += mini::bytes_for(1, key.len() + value.len()) - mini::bytes_for(0, 0);
+            }
+        });
+        let mut fresh = guard.allocate(needed)?;
+        let (old, new) = fresh.both();
+        let old = old.map(MiniRef::new);
+        let mut mini = MiniMut::init(new, leaf.free_bytes());
+        let mut skipped = mutation::on("bf-mirror-misses-first");
+        both(leaf, old, b"", |kind, key, value| {
+            if kind == Kind::Cache && std::mem::take(&mut skipped) {
+                return;
+            }
+            if kind != Kind::Phantom {
+                mini.push(kind, key, value);
+            }
+        });
+        mini.set_whole(true);
+        let mut hot = 0;
+        match old {
+            Some(old) => {
+                mini.inherit(old);
+                let whole = old.is_whole();
+                let used = (0..old.count()).filter(|index| marks.is_hot(*index, whole));
+                for index in used {
+                    if let Ok(index) = mini.view().search(old.entry(index).key) {
+                        hot |= mini.view().mark(index);
+                    }
+                }
+            }
+            None => mini.set_lsn(leaf.lsn()),
+        }
+        let guard = fresh.publish();
+        set_marks(guard.marks(), Marks(hot));
+        Counters::add(&self.counters.mirrors, 1);
+        Ok(guard)
+    }
+
+    /// Leaves a mirror of a leaf that a scan has read, if that is to be had at once: as [`BfTree::promote`] does with one record.
+    pub(super) fn promote_all(&self, guard: Shared<'_>, leaf: ReadGuard<'_>) {
+        let Ok(guard) = guard.try_upgrade() else {
+            return;
+        };
+        if let Err(none) = self.widen(guard, &leaf.view(), 0) {
+            let full = none.give_back();
+            drop(leaf);
+            // That there is none is no failure of the scan.
+            drop(self.make_room(&full));
+        }
+    }
+
+    /// A leaf was split, and `right`, which nobody has seen yet, is the new one: each gets its part of the mini-page, which is clean.
+    pub(super) fn divide_mini(&self, mut left: Exclusive<'_>, right: Exclusive<'_>) -> Result<()> {
+        if mutation::on("bf-mini-page-outlives-split") {
+            return Ok(());
+        }
+        let old = left.bytes().map(<[u8]>::to_vec);
+        // What it has may be the right one's.
+        left.set_leaf(address(None));
+        let (separator, right_free) = {
+            let leaf = self.read_leaf(right.page())?;
+            (leaf.view().lower_fence().to_vec(), leaf.view().free_bytes())
+        };
+        let left_free = self.read_leaf(left.page())?.view().free_bytes();
+        let old = old.as_deref().map(MiniRef::new);
+        let at = old.map_or(0, |old| {
+            old.search(&separator).unwrap_or_else(|place| place)
+        });
+        give_part(old, left, left_free, |index| index < at);
+        give_part(old, right, right_free, |index| index >= at);
+        Ok(())
+    }
+}
+
+/// Gives a page, whose leaf has so many bytes free, a mini-page of some records of `old`, if there are any and a block is to be had at once.
+fn give_part(
+    old: Option<MiniRef<'_>>,
+    mut page: Exclusive<'_>,
+    free: usize,
+    part: impl Fn(usize) -> bool,
+) {
+    page.set_leaf(address(Some(free)));
+    let Some(old) = old.filter(|old| old.is_whole() || (0..old.count()).any(&part)) else {
+        return;
+    };
+    if let Ok(mut fresh) = page.allocate(old.bytes_of(&part)) {
+        let mut mini = MiniMut::init(fresh.bytes_mut(), free);
+        mini.copy_from(old, part);
+        mini.set_whole(old.is_whole());
+        drop(fresh.publish());
+    }
+}
