@@ -1,5 +1,6 @@
 //! Options and their defaults: the one place where an unset option gets its value.
 
+use crate::error::{Error, Result};
 use crate::store::MIN_CACHE_PAGES;
 use crate::types::Nanos;
 
@@ -26,10 +27,11 @@ impl TreeKind {
 /// What a Bf-Tree can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BfOptions {
-    /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail. Default: 10 (§6.8).
+    /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail. Default: 10 (§6.10), which
+    /// `sim/FIGURES.md` finds best.
     pub copy_on_access_percent: u8,
-    /// How many of a hundred reads of a leaf leave a copy in the mini-page. Default: 30, as the paper's code has it; the paper says 1 (§5.1) and
-    /// 20 (§6.11).
+    /// How many of a hundred reads of a leaf leave a copy in the mini-page, and how many of a hundred scans a mirror. Default: 10, within 2 % of
+    /// the best after a change of the workload and in the end (`sim/FIGURES.md`); the paper says 1 (§5.1) and 20 (§6.11), its code 30.
     pub promotion_percent: u8,
 }
 
@@ -37,7 +39,24 @@ impl Default for BfOptions {
     fn default() -> Self {
         BfOptions {
             copy_on_access_percent: 10,
-            promotion_percent: 30,
+            promotion_percent: 10,
+        }
+    }
+}
+
+impl BfOptions {
+    /// Refuses what cannot work, by name.
+    pub(crate) fn check(&self) -> Result<()> {
+        let shares = [
+            ("copy-on-access", self.copy_on_access_percent),
+            ("promotion", self.promotion_percent),
+        ];
+        match shares.into_iter().find(|(_, share)| *share > 100) {
+            Some((name, share)) => Err(Error::BadOption {
+                name,
+                why: format!("{share} %; expected 0 to 100"),
+            }),
+            None => Ok(()),
         }
     }
 }

@@ -556,13 +556,7 @@ impl Options {
             return bad("cache", why);
         }
         if let TreeKind::Bf(bf) = self.tree {
-            let shares = [
-                ("copy-on-access", bf.copy_on_access_percent),
-                ("promotion", bf.promotion_percent),
-            ];
-            if let Some((name, share)) = shares.into_iter().find(|(_, share)| *share > 100) {
-                return bad(name, format!("{share} %; expected 0 to 100"));
-            }
+            bf.check()?;
         }
         let least = MIN_LOG_PAGES * self.page_size as u64;
         if self.log_bytes < least {

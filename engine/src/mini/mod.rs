@@ -38,7 +38,7 @@
 use std::cmp::Ordering;
 
 use crate::mutation;
-use crate::node::common_prefix;
+use crate::node::{PageRef, common_prefix};
 use crate::types::Lsn;
 
 #[cfg(test)]
@@ -519,6 +519,19 @@ impl<'a> MiniMut<'a> {
     /// Adds a record of the leaf, behind all that are there.
     pub(crate) fn push(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
         self.insert(self.view().count(), kind, key, value);
+    }
+
+    /// Counts anew what the dirty records will take of their leaf, now that it is known which of them it has.
+    pub(crate) fn recount(&mut self, leaf: &PageRef<'_>) {
+        let growth_in = |entry: Entry<'_>| {
+            let old = leaf.get(entry.key);
+            let old = old.map_or(0, |old| growth(Kind::Insert, entry.key.len(), old.len()));
+            growth(entry.kind, entry.key.len(), entry.value.len()).saturating_sub(old)
+        };
+        let dirty = self.view().entries().filter(|entry| entry.kind.is_dirty());
+        let growth = dirty.map(growth_in).sum();
+        self.set(GROWTH, growth);
+        self.set_leaf_free(leaf.free_bytes());
     }
 
     fn grow(&mut self, by: isize) {

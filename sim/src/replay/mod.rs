@@ -11,6 +11,7 @@ mod measure;
 mod outcome;
 mod plan;
 mod real_file;
+mod rig;
 mod simulated;
 pub mod values;
 
@@ -29,6 +30,7 @@ use crate::report::{DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
+pub use rig::{Part, Rig};
 
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]

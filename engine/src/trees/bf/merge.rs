@@ -4,7 +4,7 @@
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
 
 use super::counters::Cause;
-use super::{BfTree, Change, address, marks_of, unexpected};
+use super::{BfTree, Change, address, keep, marks_of, unexpected};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mapping::{LeafAddress, PageError};
@@ -116,11 +116,7 @@ impl BfTree {
         let whole = mini.is_some_and(MiniRef::is_whole);
         let hot = |index| marks.is_hot(index, whole);
         let small = mini.is_some_and(|mini| mini.bytes_of(hot) <= self.largest / 2);
-        let left = if small {
-            self.keep(guard, hot)
-        } else {
-            Some(guard)
-        };
+        let left = if small { keep(guard, hot) } else { Some(guard) };
         // Or the caller, who begins anew, would find it as large as it was.
         if let Some(mut guard) = left {
             guard.set_leaf(leaf);

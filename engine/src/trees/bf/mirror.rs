@@ -134,27 +134,30 @@ impl BfTree {
         let at = old.map_or(0, |old| {
             old.search(&separator).unwrap_or_else(|place| place)
         });
-        give_part(old, left, left_free, |index| index < at);
-        give_part(old, right, right_free, |index| index >= at);
+        drop(give_part(old, left, left_free, |index| index < at));
+        drop(give_part(old, right, right_free, |index| index >= at));
         Ok(())
     }
 }
 
 /// Gives a page, whose leaf has so many bytes free, a mini-page of some records of `old`, if there are any and a block is to be had at once.
-fn give_part(
+pub(super) fn give_part<'a>(
     old: Option<MiniRef<'_>>,
-    mut page: Exclusive<'_>,
+    mut page: Exclusive<'a>,
     free: usize,
     part: impl Fn(usize) -> bool,
-) {
+) -> Exclusive<'a> {
     page.set_leaf(address(Some(free)));
     let Some(old) = old.filter(|old| old.is_whole() || (0..old.count()).any(&part)) else {
-        return;
+        return page;
     };
-    if let Ok(mut fresh) = page.allocate(old.bytes_of(&part)) {
-        let mut mini = MiniMut::init(fresh.bytes_mut(), free);
-        mini.copy_from(old, part);
-        mini.set_whole(old.is_whole());
-        drop(fresh.publish());
+    match page.allocate(old.bytes_of(&part)) {
+        Ok(mut fresh) => {
+            let mut mini = MiniMut::init(fresh.bytes_mut(), free);
+            mini.copy_from(old, part);
+            mini.set_whole(old.is_whole());
+            fresh.publish()
+        }
+        Err(none) => none.page,
     }
 }

@@ -25,6 +25,7 @@
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
+pub(crate) mod cache_only;
 mod counters;
 mod merge;
 mod mirror;
@@ -36,6 +37,7 @@ use std::collections::BTreeSet;
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::index::Index;
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::{self, Kind, Marks, MiniMut, MiniRef};
 use crate::mutation;
@@ -53,6 +55,9 @@ pub use shape::BfShape;
 
 /// Room that is made beyond what is needed, so that the next ones who allocate need not.
 const SPARE_ROOM: u64 = 4096;
+
+/// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
+const LEAST_MIRRORS: usize = 4;
 
 /// See the module's story.
 pub(crate) struct BfTree {
@@ -123,7 +128,7 @@ impl BfTree {
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
         let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
-        let sizes = shape::sizes(page_size, capacity);
+        let sizes = ring_sizes(page_size, capacity);
         let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
             capacity,
@@ -159,33 +164,12 @@ impl BfTree {
         &self.leaves
     }
 
-    /// Locks the page of `key`.
-    fn lock<'a, G>(
-        &'a self,
-        key: &[u8],
-        lock: impl Fn(&'a Ring, PageId) -> std::result::Result<G, PageError>,
-    ) -> Result<(PageId, G)> {
-        loop {
-            let located = self.leaves.index.locate(key);
-            let page = located.page;
-            match lock(&self.ring, page) {
-                Ok(guard) if self.leaves.index.is_current(key, &located) => {
-                    return Ok((page, guard));
-                }
-                Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
-                // Split or merged meanwhile; or so new that nobody has told the mapping table.
-                Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
-                Err(e) => return Err(unexpected(&e)),
-            }
-        }
-    }
-
     fn lock_shared(&self, key: &[u8]) -> Result<(PageId, Shared<'_>)> {
-        self.lock(key, |ring, page| ring.shared(page))
+        lock(&self.leaves.index, key, |page| self.ring.shared(page))
     }
 
     fn lock_exclusive(&self, key: &[u8]) -> Result<(PageId, Exclusive<'_>)> {
-        self.lock(key, |ring, page| ring.exclusive(page))
+        lock(&self.leaves.index, key, |page| self.ring.exclusive(page))
     }
 
     /// The leaf of a page that the caller has locked.
@@ -266,7 +250,7 @@ impl BfTree {
             })
         } else {
             let (free, lsn) = (leaf.view().free_bytes(), leaf.view().lsn());
-            self.with_room(guard, needed, free, lsn).map(|mut guard| {
+            with_room(guard, needed, free, lsn).map(|mut guard| {
                 let block = guard.bytes_mut().expect("a block was made");
                 let at = MiniMut::new(block).put(found.kind, found.key, found.value);
                 note_put(&guard, at);
@@ -300,31 +284,6 @@ impl BfTree {
         needed > largest
     }
 
-    /// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
-    fn with_room<'a>(
-        &self,
-        guard: Exclusive<'a>,
-        needed: usize,
-        free: usize,
-        lsn: Lsn,
-    ) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
-        if guard.bytes().is_some_and(|block| block.len() >= needed) {
-            return Ok(guard);
-        }
-        let marks = marks_of(guard.marks());
-        let mut fresh = guard.allocate(needed)?;
-        let (old, new) = fresh.both();
-        let old = old.map(MiniRef::new);
-        let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
-        match old {
-            Some(old) => mini.copy_from(old, |_| true),
-            None => mini.set_lsn(lsn),
-        }
-        let guard = fresh.publish();
-        set_marks(guard.marks(), marks);
-        Ok(guard)
-    }
-
     /// Moves a mini-page that is used near the head to the tail (§5.5), if the caller is alone with it.
     fn copy_to_tail(&self, guard: Shared<'_>) {
         if let Ok(guard) = guard.try_upgrade() {
@@ -350,37 +309,10 @@ impl BfTree {
         if (0..view.count()).any(|index| !stays(index) && view.is_dirty_at(index)) {
             self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
-        if self.keep(guard, stays).is_none() {
+        if keep(guard, stays).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
         Ok(())
-    }
-
-    /// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
-    /// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
-    /// the page comes back.
-    fn keep<'a>(
-        &self,
-        mut guard: Exclusive<'a>,
-        keep: impl Fn(usize) -> bool,
-    ) -> Option<Exclusive<'a>> {
-        let old = guard.bytes().map(MiniRef::new)?;
-        // The mirror of an empty leaf is worth something, too.
-        if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
-            let leaf = address(Some(old.leaf_free()));
-            guard.set_leaf(leaf);
-            return None;
-        }
-        let len = old.bytes_of(&keep);
-        let mut fresh = match guard.allocate(len) {
-            Ok(fresh) => fresh,
-            Err(none) => return Some(none.page),
-        };
-        let (old, new) = fresh.both();
-        let old = MiniRef::new(old.expect("it has one"));
-        MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
-        drop(fresh.publish());
-        None
     }
 
     /// Sets a key in the mini-page of its leaf.
@@ -448,7 +380,7 @@ impl BfTree {
     fn prepare<'a>(
         &'a self,
         page: PageId,
-        guard: Exclusive<'a>,
+        mut guard: Exclusive<'a>,
         change: &Change<'_>,
     ) -> Result<Ready<'a>> {
         let (mut room, mut growth) = match guard.bytes().map(MiniRef::new) {
@@ -464,11 +396,18 @@ impl BfTree {
             let leaf = self.read_leaf(page)?;
             let view = leaf.view();
             lsn = view.lsn();
-            room.get_or_insert(view.free_bytes());
-            let dirty = guard
-                .bytes()
-                .and_then(|block| MiniRef::new(block).find(change.key))
-                .is_some_and(|entry| entry.kind.is_dirty());
+            let mut dirty = false;
+            let free = match guard.bytes_mut() {
+                Some(block) => {
+                    let mut mini = MiniMut::new(block);
+                    mini.recount(&view);
+                    let found = mini.view().find(change.key);
+                    dirty = found.is_some_and(|entry| entry.kind.is_dirty());
+                    mini.view().room()
+                }
+                None => view.free_bytes(),
+            };
+            room = Some(free);
             if !dirty && let Some(old) = view.get(change.key) {
                 growth = change.full_growth()
                     - mini::growth(Kind::Insert, change.key.len(), old.len()) as isize;
@@ -482,7 +421,7 @@ impl BfTree {
         if self.is_too_large(&guard, needed) {
             return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
-        match self.with_room(guard, needed, room, lsn) {
+        match with_room(guard, needed, room, lsn) {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
             Err(none) => {
                 self.make_room(&none.give_back())?;
@@ -508,6 +447,82 @@ impl BfTree {
             ..base
         }
     }
+}
+
+/// Size classes: doubling up to half a page, and two for mirrors, if the ring is large enough to have some.
+fn ring_sizes(page_size: usize, capacity: usize) -> Vec<usize> {
+    let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
+    let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
+    if capacity >= LEAST_MIRRORS * page_size {
+        sizes.extend([page_size / 4 * 3, page_size]);
+    }
+    sizes
+}
+
+/// Locks the page of `key`.
+fn lock<G>(
+    index: &Index,
+    key: &[u8],
+    lock: impl Fn(PageId) -> std::result::Result<G, PageError>,
+) -> Result<(PageId, G)> {
+    loop {
+        let located = index.locate(key);
+        let page = located.page;
+        match lock(page) {
+            Ok(guard) if index.is_current(key, &located) => return Ok((page, guard)),
+            Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
+            // Split or merged meanwhile; or so new that nobody has told the mapping table.
+            Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+            Err(e) => return Err(unexpected(&e)),
+        }
+    }
+}
+
+/// The page with a mini-page of at least `needed` bytes; one that has to be made is for a leaf with `free` bytes, as of `lsn`.
+fn with_room<'a>(
+    guard: Exclusive<'a>,
+    needed: usize,
+    free: usize,
+    lsn: Lsn,
+) -> std::result::Result<Exclusive<'a>, NoBlock<'a>> {
+    if guard.bytes().is_some_and(|block| block.len() >= needed) {
+        return Ok(guard);
+    }
+    let marks = marks_of(guard.marks());
+    let mut fresh = guard.allocate(needed)?;
+    let (old, new) = fresh.both();
+    let old = old.map(MiniRef::new);
+    let mut mini = MiniMut::init(new, old.map_or(free, MiniRef::leaf_free));
+    match old {
+        Some(old) => mini.copy_from(old, |_| true),
+        None => mini.set_lsn(lsn),
+    }
+    let guard = fresh.publish();
+    set_marks(guard.marks(), marks);
+    Ok(guard)
+}
+
+/// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
+/// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
+/// the page comes back.
+fn keep<'a>(mut guard: Exclusive<'a>, keep: impl Fn(usize) -> bool) -> Option<Exclusive<'a>> {
+    let old = guard.bytes().map(MiniRef::new)?;
+    // The mirror of an empty leaf is worth something, too.
+    if !(0..old.count()).any(&keep) && !(old.count() == 0 && old.is_whole()) {
+        let leaf = address(Some(old.leaf_free()));
+        guard.set_leaf(leaf);
+        return None;
+    }
+    let len = old.bytes_of(&keep);
+    let mut fresh = match guard.allocate(len) {
+        Ok(fresh) => fresh,
+        Err(none) => return Some(none.page),
+    };
+    let (old, new) = fresh.both();
+    let old = MiniRef::new(old.expect("it has one"));
+    MiniMut::init(new, old.leaf_free()).copy_from(old, keep);
+    drop(fresh.publish());
+    None
 }
 
 /// Something was used that has this mark: readers say so together.

@@ -4,19 +4,6 @@ use crate::mini;
 use crate::options::{Options, TreeKind};
 use crate::ring::{BLOCK_HEADER_BYTES, MARK_BYTES};
 
-/// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
-const LEAST_MIRRORS: usize = 4;
-
-/// Payloads of the blocks that mini-pages live in: 64 bytes, doubling up to half a page (Bf-Tree §3.1), and those of mirrors.
-pub(super) fn sizes(page_size: usize, ring: usize) -> Vec<usize> {
-    let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
-    let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
-    if ring >= LEAST_MIRRORS * page_size {
-        sizes.extend([page_size / 4 * 3, page_size]);
-    }
-    sizes
-}
-
 /// Payload of the largest mini-page that is no mirror.
 pub(super) fn largest(page_size: usize) -> usize {
     page_size / 2 - MARK_BYTES
@@ -29,8 +16,6 @@ pub struct BfShape {
     pub ring: u64,
     /// The part of it, next to the tail, in which mini-pages are changed in place (§4.1).
     pub in_place: u64,
-    /// Page frames below the ring.
-    pub frames: u64,
     /// Blocks of the ring by size class, ascending, headers included.
     pub blocks: Vec<u64>,
     /// What of a block holds no mini-page: its header, and the reference bits.
@@ -60,14 +45,11 @@ impl BfShape {
         };
         let ring = options.ring_bytes() / 4096 * 4096;
         let copied = ring * u64::from(bf.copy_on_access_percent) / 100;
-        let sizes = sizes(
-            options.page_size,
-            usize::try_from(ring).unwrap_or(usize::MAX),
-        );
+        let capacity = usize::try_from(ring).unwrap_or(usize::MAX);
+        let sizes = super::ring_sizes(options.page_size, capacity);
         Some(BfShape {
             ring,
             in_place: ring - copied,
-            frames: options.frames(),
             blocks: (sizes.iter())
                 .map(|size| (size + BLOCK_HEADER_BYTES) as u64)
                 .collect(),

@@ -2,6 +2,7 @@
 //!
 //! No script, no font, no image is fetched. The page follows the reader's light or dark preference; pictures are on white.
 
+mod lines;
 mod mini_pages;
 mod pictures;
 
@@ -10,6 +11,7 @@ use std::fmt::Write as _;
 use super::text::{bytes, duration, grouped, percent};
 use super::{Compared, MiniPagesReport, ReplayReport, Row};
 
+pub use lines::{Curve, Lines, Scale};
 pub use pictures::write_amplification as wa_svg;
 
 const STYLE: &str = "\

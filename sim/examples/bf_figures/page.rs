@@ -1,0 +1,86 @@
+//! What comes out of a figure: pictures and tables; and the page of Markdown that shows them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use treering_sim::report::html::Lines;
+
+/// A figure's results.
+#[derive(Default)]
+pub(crate) struct Sheet {
+    /// By file name, without `.svg`.
+    pub(crate) pictures: Vec<(String, String)>,
+    /// By name, in Markdown.
+    pub(crate) tables: Vec<(String, String)>,
+}
+
+impl Sheet {
+    pub(crate) fn picture(&mut self, name: &str, lines: &Lines<'_>) {
+        self.pictures
+            .push((format!("bf-{name}"), lines.svg() + "\n"));
+    }
+
+    pub(crate) fn table(&mut self, name: &str, table: Table) {
+        self.tables.push((name.into(), table.0));
+    }
+
+    /// Writes the pictures, one file each.
+    pub(crate) fn save(&self, folder: &Path) -> io::Result<()> {
+        self.pictures
+            .iter()
+            .try_for_each(|(name, svg)| fs::write(folder.join(format!("{name}.svg")), svg))
+    }
+}
+
+/// A table of Markdown.
+pub(crate) struct Table(String);
+
+impl Table {
+    pub(crate) fn new(head: &[&str]) -> Table {
+        let mut table = Table(String::new());
+        table.line(head.iter().copied());
+        let rules = head.iter().enumerate();
+        table.line(rules.map(|(i, _)| if i == 0 { "---" } else { "---:" }));
+        table
+    }
+
+    fn line<'a>(&mut self, cells: impl Iterator<Item = &'a str>) {
+        self.0.push('|');
+        for cell in cells {
+            let _ = write!(self.0, " {cell} |");
+        }
+        self.0.push('\n');
+    }
+
+    pub(crate) fn row(&mut self, cells: &[String]) {
+        self.line(cells.iter().map(String::as_str));
+    }
+}
+
+/// Puts tables between `<!-- NAME -->` and `<!-- end -->`; says which of them the page has no place for.
+pub(crate) fn fill_in(page: &str, tables: &[(String, String)]) -> Result<String, String> {
+    let mut page = page.to_string();
+    for (name, table) in tables {
+        let mark = format!("<!-- {name} -->\n");
+        let place = page.find(&mark).and_then(|at| {
+            let from = at + mark.len();
+            let end = page[from..].find("<!-- end -->")?;
+            Some(from..from + end)
+        });
+        let place = place.ok_or_else(|| format!("no place for the table {name}"))?;
+        page.replace_range(place, table);
+    }
+    Ok(page)
+}
+
+/// A share, in percent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// A number of things for each operation.
+pub(crate) fn per_op(n: f64) -> String {
+    format!("{n:.4}")
+}
