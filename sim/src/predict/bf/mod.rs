@@ -18,8 +18,7 @@
 //! | `model` | promotion, growth, copies to the tail, merges and their causes | §5.1, §5.4, §5.5, §5.7 |
 //!
 //! *Ignored*: phantoms and tombstones (a get of a key that was never put is one of a key that is there). Leaves are as they are in the end: what
-//! a put of a new key merges and splits on its way is not played, so of a tree that grows too few merges are predicted.
-//! Mirrors of whole leaves: a mini-page that becomes too large is merged and shrinks, and each scan reads its leaves.
+//! a put of a new key merges and splits on its way is not played, so of a tree that grows too few merges are predicted. Mirrors answer no scans: each reads its leaves.
 
 mod frames;
 mod model;

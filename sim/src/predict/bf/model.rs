@@ -37,6 +37,8 @@ struct Leaf {
     /// Free bytes, and whether they are known while there is no mini-page.
     free: u32,
     known: bool,
+    /// Its part of the keys.
+    keys: (u32, u32),
     mini: Option<Box<MiniPage>>,
     visits: LeafVisits,
 }
@@ -69,6 +71,7 @@ impl<'a> Model<'a> {
         let leaves = visits.leaves.iter().map(|size| Leaf {
             free: size.free,
             known: false,
+            keys: size.keys,
             mini: None,
             visits: LeafVisits::default(),
         });
@@ -172,14 +175,17 @@ impl<'a> Model<'a> {
     /// What finds the ring full makes room for the next one, and is not promoted.
     fn promote(&mut self, key: Key) {
         let needed = self.needed(key);
-        if needed > self.shape.largest {
-            return;
-        }
-        match self.with_room(key.leaf, needed) {
+        let made = if needed > self.shape.largest {
+            self.widen(key.leaf, 0)
+        } else {
+            self.with_room(key.leaf, needed)
+        };
+        match made {
             Ok(()) => {
                 self.counts.promotions += 1.0;
                 self.enter(key, false);
             }
+            Err(0) => {}
             Err(short) => self.make_room(short),
         }
     }
@@ -209,6 +215,30 @@ impl<'a> Model<'a> {
             Some(mini) if class <= mini.class => Ok(()),
             _ => self.settle(leaf, class),
         }
+    }
+
+    /// Makes a mirror of a leaf's mini-page, with so many bytes to spare (§3.1, "Caching range gaps").
+    ///
+    /// # Errors
+    /// So many bytes are missing; 0: no block is so large.
+    fn widen(&mut self, leaf: u32, spare: usize) -> Result<(), u64> {
+        let (from, until) = self.leaves[leaf as usize].keys;
+        let all = &self.keys[from as usize..until as usize];
+        let bytes: usize = all.iter().map(|key| key.bytes as usize).sum();
+        let class = self.class_for(self.shape.mini_page + bytes + spare);
+        if class == self.shape.blocks.len() {
+            return Err(0);
+        }
+        self.settle(leaf, class)?;
+        if let Some(mini) = &mut self.leaves[leaf as usize].mini {
+            let all = all.iter().map(|key| Record {
+                rank: key.rank,
+                bytes: key.bytes,
+                dirty: false,
+            });
+            mini.widen(all, self.shape.marks);
+        }
+        Ok(())
     }
 
     /// Moves a leaf's mini-page, or a new one, to a block of this class.
@@ -258,13 +288,17 @@ impl<'a> Model<'a> {
             None => leaf.known.then_some(leaf.free),
         };
         if room.is_none_or(|room| growth > room) {
-            // The leaf has the key, at this size.
+            // The leaf has the key, and all that is dirty, at this size.
             self.look_at_leaf(key.leaf);
             growth = 0;
+            if let Some(mini) = &mut self.leaves[key.leaf as usize].mini {
+                mini.growth = 0;
+            }
         }
         let needed = self.needed(key);
-        if needed > self.shape.largest {
-            self.merge_and_shrink(key.leaf);
+        let mirror = self.leaves[key.leaf as usize].mini.as_ref();
+        if needed > self.shape.largest && !mirror.is_some_and(|mini| mini.mirror) {
+            self.merge_and_reshape(key);
             return false;
         }
         if let Err(short) = self.with_room(key.leaf, needed) {
@@ -289,6 +323,16 @@ impl<'a> Model<'a> {
         let Some(mini) = &self.leaves[leaf as usize].mini else {
             return;
         };
+        if mini.mirror && self.mini_bytes(mini.hot(marks)) > self.shape.largest {
+            let class = self.class_for(self.mini_bytes(mini.records.iter().copied()));
+            if self.settle(leaf, class).is_ok() {
+                self.counts.copies_to_tail += 1.0;
+                if let Some(mini) = &mut self.leaves[leaf as usize].mini {
+                    mini.cool_whole();
+                }
+            }
+            return;
+        }
         if mini.leaves_dirty_behind(marks) {
             self.merge(leaf, Cause::CopyOnAccess);
         }
@@ -313,9 +357,14 @@ impl<'a> Model<'a> {
         true
     }
 
-    /// §5.5: a mini-page that has become too large.
-    fn merge_and_shrink(&mut self, leaf: u32) {
+    /// §5.5: a mini-page that has become too large is merged, and becomes a mirror, or shrinks.
+    fn merge_and_reshape(&mut self, key: Key) {
+        let leaf = key.leaf;
         self.merge(leaf, Cause::Room);
+        self.look_at_leaf(leaf);
+        if self.widen(leaf, key.bytes as usize).is_ok() {
+            return;
+        }
         let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {
             return;

@@ -48,6 +48,8 @@ pub(super) struct Key {
 pub(super) struct LeafSize {
     /// Bytes that no record takes.
     pub(super) free: u32,
+    /// Its part of [`Visits::keys`].
+    pub(super) keys: (u32, u32),
 }
 
 /// All visits, in order.
@@ -115,7 +117,9 @@ impl Visits {
                     first_puts.push((stats.first_put, put));
                 }
             }
+            let end = visits.keys.len() as u32;
             visits.leaves.push(LeafSize {
+                keys: (end - keys.len() as u32, end),
                 free: (setting.page_size as u32).saturating_sub(leaf.used_bytes),
             });
         }
