@@ -215,9 +215,11 @@ impl<'a> Run<'a> {
     /// The same, with mini-pages between the operations and the frames: a leaf is visited when they do not know, and when they are merged.
     fn below_mini_pages(self, shape: &BfShape) -> Self {
         let per_write = |log: f64, writes: u64| Self::positions(log / (writes as f64).max(1.0));
+        let warmup = &self.workload.warmup;
+        let page_name = log::page_name_bytes(self.level.count());
         let pace = bf::LogPace {
             every: self.options.checkpoint_log_bytes as f64,
-            before: per_write(self.warmup_log, self.workload.warmup.writes()),
+            again: per_write(warmup.log_bytes as f64, warmup.writes()) + page_name,
             measured: per_write(self.measured_log, self.workload.measured.writes()),
             at_start: Self::positions(self.warmup_log),
             buffer: self.options.log_buffer_bytes as f64,

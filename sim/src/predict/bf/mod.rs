@@ -134,12 +134,12 @@ impl Outcome {
     }
 }
 
-/// When checkpoints come: each `every` log bytes; `before` and `measured` are what a write adds, `at_start` is the log's length
-/// when the measured part begins.
+/// When checkpoints come: each `every` log bytes. `measured` and `again` are what a write of the measured part adds to the log, and one of the
+/// warm-up that is no first put; `at_start` is the log's length when the measured part begins.
 #[derive(Clone, Copy)]
 pub(super) struct LogPace {
     pub(super) every: f64,
-    pub(super) before: f64,
+    pub(super) again: f64,
     pub(super) measured: f64,
     pub(super) at_start: f64,
     /// The log is flushed when so many bytes wait.

@@ -93,13 +93,19 @@ impl<'a> Model<'a> {
 
     /// All visits; counts those that are measured.
     pub(super) fn play(mut self, visits: &Visits) -> Counts {
-        let writes = (visits.before.iter())
-            .filter(|visit| visit.kind == Kind::Put)
-            .count() as f64;
-        self.log = self.pace.at_start - writes * self.weight * self.pace.before;
-        self.flushed = self.log;
-        for visit in &visits.before {
-            self.operate(*visit, self.pace.before);
+        let (load, again) = visits.before.split_at(visits.first_puts);
+        let puts = |part: &[Visit]| {
+            let puts = part.iter().filter(|visit| visit.kind == Kind::Put).count();
+            puts as f64 * self.weight
+        };
+        // Splits are logged by those who load.
+        let rest = self.pace.at_start - puts(again) * self.pace.again;
+        let first = (rest / puts(load).max(1.0)).max(0.0);
+        for visit in load {
+            self.operate(*visit, first);
+        }
+        for visit in again {
+            self.operate(*visit, self.pace.again);
         }
         self.counts = Counts::default();
         self.frames.traffic = Traffic::default();

@@ -58,7 +58,8 @@ pub(super) struct Visits {
     pub(super) leaves: Vec<LeafSize>,
     /// First puts, in their order, then what else there was, of the warm-up.
     pub(super) before: Vec<Visit>,
-    first_puts: usize,
+    /// How many of `before` these are.
+    pub(super) first_puts: usize,
     pub(super) measured: Vec<Visit>,
     /// Leaves of the tree that one of `leaves` stands for.
     pub(super) weight: f64,
