@@ -62,9 +62,8 @@ fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
     assert!(cache <= count(options, "/cache"));
 }
 
-/// Nobody has worked out what a Bf-Tree should write: there must be no number that seems to say so.
 #[test]
-fn there_is_no_prediction_and_the_report_says_so() {
+fn measured_and_predicted_stand_side_by_side_unless_nobody_asked() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = ok(
@@ -75,12 +74,21 @@ fn there_is_no_prediction_and_the_report_says_so() {
         ],
     );
     let report = json(&std::fs::read_to_string(folder.join("out.json")).expect("read"));
-    for absent in ["/wa/predicted", "/wa/error", "/prediction"] {
-        assert_eq!(report.pointer(absent), Some(&Value::Null), "{absent}");
+    for present in ["/wa/predicted", "/wa/error", "/prediction/mini_pages"] {
+        assert!(
+            report.pointer(present).is_some_and(Value::is_object),
+            "{present}"
+        );
+    }
+    let compared = report["cache"]["compared"].as_array().expect("figures");
+    for figure in compared {
+        assert!(figure["predicted"].is_f64(), "{figure}");
     }
     let page = std::fs::read_to_string(folder.join("out.html")).expect("read");
     for face in [&text, &page] {
-        assert!(face.contains("There is no predictor for bf yet"), "{face}");
+        for figure in ["gets answered", "page writes", "records a merge"] {
+            assert!(face.contains(figure), "{figure}: {face}");
+        }
     }
     assert!(text.contains("\nMini-pages:\n"), "{text}");
     let section = text.lines().skip_while(|line| *line != "Mini-pages:");
@@ -109,9 +117,18 @@ fn there_is_no_prediction_and_the_report_says_so() {
             "--warmup",
             "50%",
             "--no-predict",
+            "--json",
+            "-",
         ],
     );
-    assert!(!silent.contains("predictor"), "nobody asked: {silent}");
+    let silent = json(&silent);
+    for absent in [
+        "/wa/predicted",
+        "/prediction",
+        "/cache/compared/0/predicted",
+    ] {
+        assert_eq!(silent.pointer(absent), Some(&Value::Null), "{absent}");
+    }
     let btree = ok(
         folder,
         &[

@@ -46,6 +46,7 @@ pub use stats::{
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};
+pub use trees::bf::BfShape;
 pub use trees::bf::cache_only::CacheOnly;
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};
 pub use verify::{VerifyReport, verify};

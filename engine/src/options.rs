@@ -160,7 +160,8 @@ impl Options {
     }
 
     /// Frames for pages: all of the cache, or, below mini-pages, a sixteenth of it.
-    pub(crate) fn frames(&self) -> u64 {
+    #[must_use]
+    pub fn frames(&self) -> u64 {
         let pages = self.cache_bytes / self.page_size as u64;
         match self.tree {
             TreeKind::BTree => pages,
@@ -169,7 +170,8 @@ impl Options {
     }
 
     /// Bytes for mini-pages.
-    pub(crate) fn ring_bytes(&self) -> u64 {
+    #[must_use]
+    pub fn ring_bytes(&self) -> u64 {
         let frames = self.frames() * self.page_size as u64;
         self.cache_bytes.saturating_sub(frames)
     }

@@ -43,6 +43,8 @@ fn analyze(ops: Vec<Op>, span: Span) -> Workload {
 struct Leaves {
     page_size: usize,
     pages: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Bytes of the records that splits moved, as the log has them, without the two lengths before them.
+    moved: usize,
 }
 
 impl Leaves {
@@ -55,6 +57,7 @@ impl Leaves {
         Leaves {
             page_size,
             pages: BTreeMap::from([(Vec::new(), first)]),
+            moved: 0,
         }
     }
 
@@ -72,6 +75,9 @@ impl Leaves {
                 Ok(_) => return,
                 Err(Refused::NoSpace) => {
                     let plan = page.view().choose_separator().expect("a full page");
+                    let moved = page.view().count() - plan.at;
+                    let lengths = if moved < 128 { 2 } else { 3 };
+                    self.moved += page.view().encode_records(plan.at).len() - lengths;
                     let mut right = vec![0; self.page_size];
                     let mut right_changes = ChangeMap::default();
                     page.split_into(&mut PageMut::new(&mut right, &mut right_changes), id, &plan)
@@ -123,6 +129,8 @@ fn compare_in(layout: PageLayout, records: &[(Vec<u8>, usize)], page_size: usize
         "records, used bytes, fence length of each leaf"
     );
     assert_eq!(level.splits.len() + 1, level.leaves.len());
+    let moved = level.splits.iter().map(|s| s.moved_bytes as usize);
+    assert_eq!(moved.sum::<usize>(), leaves.moved, "bytes that splits log");
 }
 
 fn shuffled(mut records: Vec<(Vec<u8>, usize)>) -> Vec<(Vec<u8>, usize)> {

@@ -188,7 +188,9 @@ pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
 pub(crate) struct Marks(pub(crate) u32);
 
 impl Marks {
-    const LAST: usize = 30;
+    /// How many bits records have.
+    pub(crate) const COUNT: usize = 31;
+    const LAST: usize = Self::COUNT - 1;
 
     /// Set by who used all of a mirror.
     pub(crate) const SCANNED: u32 = 1 << 31;

@@ -91,6 +91,9 @@ use space::{Space, Wanted};
 /// Payload of the class for full-page mirrors: a leaf page of 4 KiB, and a cache line for what the tree keeps beside it.
 pub const MIRROR: usize = 4096 + 64;
 
+/// The header before every block's payload.
+pub const BLOCK_HEADER_BYTES: usize = HEADER as usize;
+
 /// What marks take of a block's payload ([`RingOptions::marks`]).
 pub const MARK_BYTES: usize = MARKS as usize;
 

@@ -35,6 +35,8 @@ pub struct Leaf {
     pub fence_len: u32,
     /// Measured visits of the leaf for reading (gets and what scans touch): a run of gets on one key after another is one.
     pub reads: f64,
+    /// Those of them that scans are.
+    pub scans: f64,
     /// Measured visits for writing.
     pub writes: f64,
     /// Measured gets, puts and deletes beyond those: they find the leaf where the one before left it.
@@ -50,7 +52,7 @@ pub struct Leaf {
 pub struct Split {
     /// Operation number at which it happened, in ticks.
     pub time: u32,
-    /// Bytes of the records that moved: varint lengths, keys, values.
+    /// Bytes of the records that moved: varint lengths, keys, values; what all keys begin with is there once.
     pub moved_bytes: u32,
     /// Length of the separator.
     pub separator_len: u32,
@@ -65,6 +67,10 @@ pub struct LeafLevel {
     pub splits: Vec<Split>,
     /// What one leaf of the sample stands for.
     pub weight: f64,
+    /// Indices of the sample's keys, in key order.
+    pub(crate) order: Vec<u32>,
+    /// Where in that order each leaf begins.
+    pub(crate) starts: Vec<u32>,
 }
 
 impl LeafLevel {
@@ -79,9 +85,12 @@ impl LeafLevel {
             leaves: growth.leaves,
             splits: growth.splits,
             weight: workload.sample_weight(),
+            starts: growth.leaf_starts,
+            order: Vec::new(),
         };
         level.splits.sort_by_key(|s| s.time);
-        level.spread_accesses(workload, &order, &growth.leaf_starts);
+        level.order = order;
+        level.spread_accesses(workload);
         level
     }
 
@@ -99,7 +108,8 @@ impl LeafLevel {
     }
 
     /// Gives each leaf the accesses of the keys in its range; scans also touch the leaves behind.
-    fn spread_accesses(&mut self, workload: &Workload, order: &[u32], starts: &[u32]) {
+    fn spread_accesses(&mut self, workload: &Workload) {
+        let (order, starts) = (&self.order, &self.starts);
         let mut scan_starts = vec![0u32; self.leaves.len()];
         for (i, &start) in starts.iter().enumerate() {
             let end = starts.get(i + 1).map_or(order.len(), |&s| s as usize);
@@ -117,6 +127,7 @@ impl LeafLevel {
                 leaf.writes += f64::from(writes);
                 if !workload.scans.is_empty() {
                     scan_starts[i] += workload.scans.get(&key).copied().unwrap_or(0);
+                    leaf.scans = f64::from(scan_starts[i]);
                 }
             }
         }
@@ -134,7 +145,9 @@ impl LeafLevel {
             for leaf in &mut self.leaves[i + 1..] {
                 let records = f64::from(leaf.records).max(1.0);
                 // Of all starting points some end in this leaf's left neighbour.
-                leaf.reads += f64::from(n) * (0.5 + left / records).clamp(0.0, 1.0);
+                let here = f64::from(n) * (0.5 + left / records).clamp(0.0, 1.0);
+                leaf.reads += here;
+                leaf.scans += here;
                 left -= records;
                 if left < -records / 2.0 {
                     break;
@@ -257,6 +270,7 @@ impl<'a> Growth<'a> {
                 used_bytes: used as u32,
                 fence_len: range.lower.len() as u32,
                 reads: 0.0,
+                scans: 0.0,
                 writes: 0.0,
                 in_runs: 0.0,
                 loaded: (keys.len() - range.present) as u32,
@@ -280,10 +294,13 @@ impl<'a> Growth<'a> {
         let at = self.choose_separator(&page, prefix);
         let separator = self.separator(page[at - 1], page[at]);
         let boundary = self.first_rank_from(&separator, page[at - 1] + 1, page[at]);
-        let moved: usize = page[at..].iter().map(|&r| self.moved_bytes(r)).sum();
+        let moved: usize = page[at..]
+            .iter()
+            .map(|&r| self.moved_bytes(r, prefix))
+            .sum();
         self.splits.push(Split {
             time,
-            moved_bytes: moved as u32,
+            moved_bytes: (prefix + moved) as u32,
             separator_len: separator.len() as u32,
         });
         let left_len = self.part(keys, boundary);
@@ -352,9 +369,10 @@ impl<'a> Growth<'a> {
         low
     }
 
-    /// What a record takes in the list that a split's log record carries.
-    fn moved_bytes(&self, rank: u32) -> usize {
-        let (key, value) = (self.key(rank).len(), self.value_len(rank));
+    /// What a record of a page whose keys share `prefix` bytes takes in the list that a split's log record carries.
+    fn moved_bytes(&self, rank: u32, prefix: usize) -> usize {
+        let key = self.key(rank).len().saturating_sub(prefix);
+        let value = self.value_len(rank);
         let lengths = super::log::varint_len(key as u64) + super::log::varint_len(value as u64);
         lengths as usize + key + value
     }

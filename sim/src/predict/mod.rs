@@ -7,6 +7,7 @@
 //! | [`workload`] | the trace: popularity, sizes, order of keys | one streaming pass, sampled by key hash beyond a budget |
 //! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
+//! | [`bf`] | mini-pages in their ring, above the frames | a chain of states, played with visits in an order of its own |
 //! | [`log`] | flush group sizes, block rounding | closed form |
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
@@ -15,6 +16,7 @@
 //! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM).
 //! [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes; other drift and locality they do not see.
 
+pub mod bf;
 pub mod cache;
 pub mod device;
 pub mod ftl;

@@ -12,21 +12,24 @@
 //! Checkpoints are counted, not averaged: the log position at which each begins follows from the records alone. A trace
 //! of few checkpoints has 2 or 3 of them, not 2.6.
 
-use serde::Serialize;
-use treering_engine::{BLOCK_SIZE, Durability, Options, PageStoreKind, TablePersist};
+mod traffic;
 
+use serde::Serialize;
+use treering_engine::{BLOCK_SIZE, BfShape, Durability, Options, PageStoreKind, TablePersist};
+
+use super::bf::{self, MiniPagesPrediction};
 use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
-use super::device::{self, Before, DeviceParams, DeviceWa, Traffic};
+use super::device::{self, Before, DeviceParams, DeviceWa};
 use super::leaf::LeafLevel;
 use super::log::{self, Pace, Triggers};
 use super::workload::{Totals, Workload};
 
 /// Page-table entries in a block: 8 bytes each behind a header of 16.
 const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
-/// Moments of the measured part at which the drive is looked at: enough for the saw-tooth of the live log.
-const MOMENTS: u32 = 64;
 /// Header of a chunk of the index snapshot.
 const SNAPSHOT_HEADER_BYTES: f64 = 24.0;
+/// Bytes of a split's log record beside page names, fences and records: its length, kind, and four short numbers.
+const SPLIT_BYTES: f64 = 7.0;
 /// Bytes of a snapshot entry beside the fence.
 const SNAPSHOT_ENTRY_BYTES: f64 = 10.0;
 
@@ -64,6 +67,8 @@ pub struct Prediction {
     pub log_group_bytes: f64,
     /// Checkpoints that begin within the measured part.
     pub checkpoints: u64,
+    /// The mini-pages, if the tree has them.
+    pub mini_pages: Option<MiniPagesPrediction>,
     /// Where the trace strays from what the models assume.
     pub warnings: Vec<String>,
 }
@@ -79,6 +84,11 @@ pub fn predict(
 ) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size, options.tree.page_layout());
     let run = Run::new(workload, options, &level);
+    let lru_hit_ratio = run.lru_hit_ratio();
+    let run = match BfShape::of(options) {
+        Some(shape) => run.below_mini_pages(&shape),
+        None => run,
+    };
     let cache = run.cache();
     let checkpoints = run.checkpoints();
     let pages = run.pages_written(&cache, &checkpoints);
@@ -114,13 +124,14 @@ pub fn predict(
         host,
         device: device::predict(device, &traffic, user),
         hit_ratio: run.hit_ratio(&cache),
-        lru_hit_ratio: cache::che_lru_hit_ratio(&run.classes, run.shape.frames),
+        lru_hit_ratio,
         leaves: level.count(),
         records_per_leaf: level.records_per_leaf(),
         rotation_ops: cache.rotation_ops,
         log_group_bytes: flushes.group,
         checkpoints: checkpoints.len() as u64,
         warnings: run.warnings(),
+        mini_pages: run.buffer.map(|buffer| buffer.mini_pages),
     }
 }
 
@@ -131,19 +142,6 @@ struct Checkpoint {
     at: f64,
     /// Measured operations since the one before it; more than `at` if that was in the warm-up.
     since: f64,
-}
-
-/// Writes of one page, per operation up to a common factor.
-#[derive(Clone, Copy, Debug)]
-struct WriteRate {
-    by_eviction: f64,
-    by_checkpoint: f64,
-}
-
-impl WriteRate {
-    fn sum(self) -> f64 {
-        self.by_eviction + self.by_checkpoint
-    }
 }
 
 /// What the log does.
@@ -166,6 +164,8 @@ struct Run<'a> {
     measured_log: f64,
     /// Splits of the measured part, in the whole tree.
     splits: f64,
+    /// What stands between the operations and the frames.
+    buffer: Option<bf::Outcome>,
 }
 
 impl<'a> Run<'a> {
@@ -183,7 +183,10 @@ impl<'a> Run<'a> {
                 .iter()
                 .filter(|s| (u64::from(s.time) >= warmup_end) == measured);
             let each = |s: &super::leaf::Split| {
-                f64::from(s.moved_bytes) + 2.0 * f64::from(s.separator_len) + 2.0 * page_name + 8.0
+                f64::from(s.moved_bytes)
+                    + 2.0 * f64::from(s.separator_len)
+                    + 2.0 * page_name
+                    + SPLIT_BYTES
             };
             mine.fold((0.0, 0.0), |(n, bytes), s| {
                 (n + level.weight, bytes + level.weight * each(s))
@@ -197,7 +200,7 @@ impl<'a> Run<'a> {
             level,
             classes: builder.finish(),
             shape: CacheShape::new(
-                options.cache_bytes,
+                options.frames() * options.page_size as u64,
                 options.page_size,
                 options.write_batch_pages,
             ),
@@ -205,7 +208,44 @@ impl<'a> Run<'a> {
             warmup_log: records(&workload.warmup) + split_log(false).1,
             measured_log: records(&workload.measured) + split_bytes,
             splits,
+            buffer: None,
         }
+    }
+
+    /// The same, with mini-pages between the operations and the frames: a leaf is visited when they do not know, and when they are merged.
+    fn below_mini_pages(self, shape: &BfShape) -> Self {
+        let per_write = |log: f64, writes: u64| Self::positions(log / (writes as f64).max(1.0));
+        let warmup = &self.workload.warmup;
+        let page_name = log::page_name_bytes(self.level.count());
+        let pace = bf::LogPace {
+            every: self.options.checkpoint_log_bytes as f64,
+            again: per_write(warmup.log_bytes as f64, warmup.writes()) + page_name,
+            measured: per_write(self.measured_log, self.workload.measured.writes()),
+            at_start: Self::positions(self.warmup_log),
+            buffer: self.options.log_buffer_bytes as f64,
+        };
+        let setting = bf::Setting {
+            shape,
+            cache: self.shape,
+            page_size: self.options.page_size,
+            pace,
+        };
+        let buffer = bf::play(self.workload, self.level, setting);
+        let mut builder = ClassBuilder::new(self.ops);
+        for leaf in &buffer.leaves {
+            builder.add(buffer.weight, leaf.reads, leaf.merges);
+        }
+        Run {
+            classes: builder.finish(),
+            buffer: Some(buffer),
+            ..self
+        }
+    }
+
+    /// Of a cache of frames only, of the same size.
+    fn lru_hit_ratio(&self) -> f64 {
+        let frames = self.options.cache_bytes / self.options.page_size as u64;
+        cache::che_lru_hit_ratio(&self.classes, frames as f64)
     }
 
     /// Log positions count block headers too.
@@ -232,6 +272,9 @@ impl<'a> Run<'a> {
     ///
     /// Runs within a leaf are hits but for their first operation.
     fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
+        if let Some(buffer) = &self.buffer {
+            return buffer.hit_ratio();
+        }
         let visits: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
         let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
         let mut accesses = visits + self.level.weight * in_runs / self.ops.max(1.0);
@@ -321,6 +364,10 @@ impl<'a> Run<'a> {
 
     /// Pages written in the measured part.
     fn pages_written(&self, cache: &CachePrediction, checkpoints: &[Checkpoint]) -> f64 {
+        if let Some(buffer) = &self.buffer {
+            // The merge that found no room has made one page dirty; the new one is another.
+            return buffer.pages_written + self.splits;
+        }
         if self.fits() {
             return self.pages_written_if_all_fit(checkpoints);
         }
@@ -430,12 +477,12 @@ impl<'a> Run<'a> {
         // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty page of the next turn.
         let between = (self.shape.batch + 1.0) / cache.misses.max(1e-300);
         let evicted = (cache.evicted_dirty / cache.misses.max(1e-300)).max(1e-9);
-        let wait = cache.rotation_ops - 0.5 * between
-            + between * (1.0 / evicted - 1.0) / (self.shape.batch + 1.0);
-        let wal_rule = if pages > 0.0 {
-            per_op * wait.max(between)
-        } else {
-            f64::INFINITY
+        let in_frame = cache.rotation_ops - 0.5 * between;
+        let wait = in_frame + between * (1.0 / evicted - 1.0) / (self.shape.batch + 1.0);
+        let wal_rule = match &self.buffer {
+            Some(buffer) => self.measured_log / buffer.flushes.max(1e-9),
+            None if pages > 0.0 => per_op * wait.max(between),
+            None => f64::INFINITY,
         };
         let triggers = Triggers {
             buffer: self.options.log_buffer_bytes as f64 + 0.5 * record,
@@ -511,118 +558,6 @@ impl<'a> Run<'a> {
         let places = device.capacity_blocks as f64 * BLOCK_SIZE as f64 / page;
         let fixed = (self.options.log_bytes as f64 + 2.0 * self.snapshot_bytes()) / page;
         (places - fixed - self.level.count()).max(1.0)
-    }
-
-    /// Pages that survive only because the table of the last checkpoint names them: with page writes at `rate` an operation, on average
-    /// over the time between two table writes, `n (1 - (1 - e^-x)/x)` for `x` writes of each of `n` pages.
-    fn held_share(&self, writes_per_page: f64, tables: f64) -> f64 {
-        let lazy = PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
-        };
-        let each = writes_per_page / tables;
-        if self.options.store != lazy || !each.is_finite() || each <= 0.0 {
-            return 0.0;
-        }
-        1.0 + (-each).exp_m1() / each
-    }
-
-    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. New places are taken in
-    /// turn (next fit) and trimmed when they are left, so places and log are reached once and for all.
-    fn idle_blocks(&self, pages: f64, checkpoints: &[Checkpoint], device: &DeviceParams) -> f64 {
-        if device.before == Before::Nothing {
-            return 0.0;
-        }
-        let page = self.options.page_size as f64;
-        // While the tree grows its snapshots do too.
-        let warm = Self::positions(self.warmup_log) / self.options.checkpoint_log_bytes as f64;
-        let snapshots =
-            (0.5 * warm + 0.5 * checkpoints.len() as f64) * self.snapshot_bytes() / page;
-        let images = match self.options.store {
-            PageStoreKind::InPlace => 0.0,
-            PageStoreKind::CopyOnWrite { .. } => {
-                pages * (self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5)
-            }
-        };
-        let places = (self.spare_places(device) - snapshots - images).max(0.0);
-        let log = Self::positions(self.warmup_log + 0.5 * self.measured_log);
-        let log = (self.options.log_bytes as f64 - log).max(0.0);
-        (places * page + log) / BLOCK_SIZE as f64
-    }
-
-    /// What the drive sees, by kind of block.
-    fn traffic(
-        &self,
-        cache: &CachePrediction,
-        checkpoints: &[Checkpoint],
-        pages: f64,
-        log_bytes: f64,
-        extra_bytes: f64,
-        device: &DeviceParams,
-    ) -> Traffic {
-        let block = BLOCK_SIZE as f64;
-        let per_page = self.options.page_size as f64 / block;
-        let mut traffic = Traffic::default();
-        let rates: Vec<(&PageClass, WriteRate)> = (self.classes.iter())
-            .map(|c| (c, self.page_write_rate(c, cache)))
-            .collect();
-        let sum: f64 = rates.iter().map(|(c, r)| c.pages * r.sum()).sum();
-        let scale = if sum > 0.0 { pages / sum } else { 0.0 };
-        let host_blocks = pages * per_page + (log_bytes + extra_bytes) / block;
-        let tables = self.table_writes(pages, checkpoints.len() as f64, device);
-        for (class, rate) in &rates {
-            let n = class.pages;
-            // What a checkpoint replaces goes with its table, at once.
-            let held = n * self.held_share(rate.by_eviction * scale, tables);
-            let writes = n * rate.sum() * scale;
-            let apart = cache::least_gap(class, cache.rotation_ops, self.checkpoint_ops());
-            // Little's law, in host writes: so long are two writes of a page apart, and so much longer does an image stay.
-            let (mean, longer) = if writes > 0.0 {
-                (n / writes * host_blocks, held / writes * host_blocks)
-            } else {
-                (0.0, 0.0)
-            };
-            traffic.add_apart(
-                (n + held) * per_page,
-                writes * per_page,
-                apart * mean + longer,
-            );
-        }
-        let known: f64 = rates.iter().map(|(c, _)| c.pages).sum();
-        traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
-        traffic.log_writes = log_bytes / block;
-        let every = self.options.checkpoint_log_bytes as f64;
-        let from = Self::positions(self.warmup_log);
-        let length = Self::positions(self.measured_log);
-        traffic.log_kept = length / block;
-        traffic.live_log = (0..MOMENTS)
-            .map(|i| from + length * (f64::from(i) + 0.5) / f64::from(MOMENTS))
-            .map(|position| position.rem_euclid(every) / block)
-            .collect();
-        let count = checkpoints.len() as f64;
-        let snapshots = count * self.snapshot_bytes() / block;
-        traffic.add(self.snapshot_bytes() / block, snapshots);
-        let rest = (extra_bytes / block - snapshots).max(0.0);
-        let places = match self.options.store {
-            PageStoreKind::InPlace => self.shape.batch * per_page,
-            PageStoreKind::CopyOnWrite { .. } => (self.level.count() / TABLE_ENTRIES).ceil(),
-        };
-        traffic.add(places.max(1.0), rest);
-        traffic
-    }
-
-    /// Writes per operation of one page of the class, up to a common factor.
-    fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> WriteRate {
-        if cache.rotation_ops.is_infinite() {
-            return WriteRate {
-                by_eviction: 0.0,
-                by_checkpoint: class.rate * class.write_share,
-            };
-        }
-        let alone = cache::one_page(class, cache.rotation_ops, self.checkpoint_ops());
-        WriteRate {
-            by_eviction: alone.evicted_dirty,
-            by_checkpoint: alone.dirty_at_checkpoint / self.checkpoint_ops(),
-        }
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ops ──hash──> table: tag | entry          entry: key, last value length, first put, reads, writes
-//!                      (8 B a slot)                 (24 B, keys in one arena)
+//!                      (8 B a slot)                 (44 B, keys in one arena)
 //! ```
 //!
 //! Counts are exact while the keys fit the budget. Beyond it the pass keeps only the keys whose hash begins with `k` zero bits
@@ -50,7 +50,7 @@ pub(crate) const NEVER: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyStats {
     key_at: u32,
-    key_len: u16,
+    pub(crate) key_len: u16,
     /// Whether the last write was a delete.
     pub(crate) deleted: bool,
     pub(crate) value_len: u32,
@@ -60,6 +60,10 @@ pub(crate) struct KeyStats {
     pub(crate) reads: u32,
     /// Measured puts and deletes.
     pub(crate) writes: u32,
+    /// Gets of the warm-up.
+    pub(crate) warmup_reads: u32,
+    /// Puts, but for the first, and deletes of the warm-up.
+    pub(crate) warmup_writes: u32,
     /// Of the reads and of the writes, those that come right after one of the same sort on the key right before this one: in a page that
     /// holds both they are no visits of their own.
     pub(crate) run_reads: u32,
@@ -343,18 +347,21 @@ impl Pass {
             match w.kind {
                 OpKind::Get | OpKind::Scan => {
                     k.reads += u32::from(w.measured);
+                    k.warmup_reads += u32::from(!w.measured && w.kind == OpKind::Get);
                     if w.kind == OpKind::Scan && w.measured {
                         *self.scans.entry(index).or_default() += 1;
                     }
                 }
                 OpKind::Put => {
                     k.writes += u32::from(w.measured);
+                    k.warmup_writes += u32::from(!w.measured && k.first_put != NEVER);
                     k.value_len = w.value_len;
                     k.deleted = false;
                     k.first_put = k.first_put.min(w.time);
                 }
                 OpKind::Delete => {
                     k.writes += u32::from(w.measured);
+                    k.warmup_writes += u32::from(!w.measured);
                     k.deleted = true;
                 }
             }
@@ -384,6 +391,8 @@ impl Pass {
             first_put: NEVER,
             reads: 0,
             writes: 0,
+            warmup_reads: 0,
+            warmup_writes: 0,
             run_reads: 0,
             run_writes: 0,
         });

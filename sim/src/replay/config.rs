@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use treering_engine::device::FileIo;
-use treering_engine::{Nanos, Options, TreeKind};
+use treering_engine::{Nanos, Options};
 
 use crate::ssd::SsdProfile;
 
@@ -95,18 +95,13 @@ pub struct ReplayConfig {
     pub fill: f64,
     /// Whether queues, channels and dies are modelled.
     pub timing: bool,
-    /// Whether the predictors run; there are none for `bf` yet, and the report then says so.
+    /// Whether the predictors run.
     pub predict: bool,
     /// Decides everything random.
     pub seed: u64,
 }
 
 impl ReplayConfig {
-    /// Whether predictors run, and there are some for the tree.
-    pub(super) fn predicts(&self) -> bool {
-        self.predict && self.engine.tree == TreeKind::BTree
-    }
-
     /// The defaults of `treering replay` for a trace and a target.
     pub fn new(trace: PathBuf, target: Target) -> ReplayConfig {
         ReplayConfig {

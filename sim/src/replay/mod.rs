@@ -109,7 +109,7 @@ pub fn run(
         Target::File(path, io) => on_file(config, &plan, (path.as_path(), *io), progress)?,
     };
     let prediction = config
-        .predicts()
+        .predict
         .then(|| predict::predict(&plan.workload, &plan.engine, &ran.params, ran.pace.as_ref()));
     Ok(outcome::report(Material {
         config,

@@ -14,8 +14,8 @@ use super::{Acknowledge, Precondition, ReplayConfig, Target};
 use crate::predict::Prediction;
 use crate::report::{
     self, ByOp, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport, LifetimeReport,
-    MiniPagesReport, ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport, TraceInfo,
-    WaReport, WaSide,
+    MiniPagesReport, PageIo, ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport,
+    TraceInfo, WaReport, WaSide,
 };
 use crate::ssd::{SimSsd, SsdCounters};
 
@@ -167,7 +167,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         },
         space,
         store: store(before, after, plan),
-        cache: cache(before, after, plan),
+        cache: cache(before, after, plan, &outcome.phase, prediction.as_ref()),
         kernel: outcome.kernel,
         prediction,
         series: outcome.series,
@@ -283,7 +283,13 @@ fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
     }
 }
 
-fn cache(before: &Stats, after: &Stats, plan: &Plan) -> CacheReport {
+fn cache(
+    before: &Stats,
+    after: &Stats,
+    plan: &Plan,
+    phase: &Phase,
+    prediction: Option<&Prediction>,
+) -> CacheReport {
     let bf = after
         .bf
         .zip(before.bf)
@@ -291,14 +297,26 @@ fn cache(before: &Stats, after: &Stats, plan: &Plan) -> CacheReport {
     let by_mini_pages = bf.map_or(0, |bf| bf.hits.total());
     let hits = after.cache_hits - before.cache_hits + by_mini_pages;
     let misses = after.cache_misses - before.cache_misses;
+    let page = plan.engine.page_size as u64;
+    let io = PageIo {
+        ops: phase.ops(),
+        reads: after.read.since(&before.read).page / page,
+        writes: after.written.since(&before.written).page / page,
+        log_bytes: after.written.since(&before.written).log,
+        user_bytes: phase.user_bytes,
+    };
+    let mini_pages = bf.as_ref().map(MiniPagesReport::new);
     CacheReport {
+        compared: (mini_pages.as_ref())
+            .map(|m| report::compared(m, io, prediction))
+            .unwrap_or_default(),
         hit_ratio: over(hits, hits + misses),
         hits,
         misses,
         evictions: after.evictions - before.evictions,
         frames: after.cache_frames,
         bytes: after.cache_frames * plan.engine.page_size as u64 + bf.map_or(0, |bf| bf.ring_bytes),
-        mini_pages: bf.as_ref().map(MiniPagesReport::new),
+        mini_pages,
     }
 }
 

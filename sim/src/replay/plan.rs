@@ -80,12 +80,6 @@ pub(super) fn plan(
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
-    if config.predict && !config.predicts() {
-        let tree = config.engine.tree.name();
-        warnings.push(format!(
-            "There is no predictor for {tree} yet: what is measured stands alone."
-        ));
-    }
     Ok(Plan {
         ops,
         warmup_ops,
@@ -212,7 +206,7 @@ fn no_closed_form(config: &ReplayConfig) -> Option<String> {
     };
     let policy = GcPolicy::parse(&profile.gc)?;
     let unknown = matches!(policy, GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_));
-    (unknown && config.predicts()).then(|| {
+    (unknown && config.predict).then(|| {
         format!(
             "No closed form is known for garbage collection by {policy}: it is predicted as greedy."
         )

@@ -4,6 +4,7 @@
 //! Every number is what the run measured *after warm-up*, unless its name says otherwise. Everything under `wa` is bytes over
 //! user bytes (key and value of puts, key of deletes). Nothing in here depends on wall-clock time, except on real files.
 
+mod buffering;
 pub mod html;
 mod mini_pages;
 pub mod text;
@@ -14,6 +15,8 @@ use serde::Serialize;
 
 use crate::predict::Prediction;
 
+pub use buffering::Compared;
+pub(crate) use buffering::{PageIo, compared};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 
 /// Name and version of the document.
@@ -340,6 +343,8 @@ pub struct CacheReport {
     pub bytes: u64,
     /// Mini-pages; `null` for trees without.
     pub mini_pages: Option<MiniPagesReport>,
+    /// What they save, measured beside predicted.
+    pub compared: Vec<Compared>,
 }
 
 /// Wear of the drive.

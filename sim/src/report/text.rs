@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Latency, MiniPagesReport, ReplayReport};
+use super::{Compared, Latency, MiniPagesReport, ReplayReport, Row};
 
 /// Columns of a line.
 const COLUMNS: usize = 100;
@@ -68,7 +68,20 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         out,
         "Write amplification (bytes over user bytes)      measured    predicted      error",
     );
-    for row in r.wa.rows() {
+    rows(r.wa.rows(), out);
+    if r.cache.compared.is_empty() {
+        return;
+    }
+    line(
+        out,
+        "Mini-pages (gets: shares; others: an operation)  measured    predicted      error",
+    );
+    rows(r.cache.compared.iter().map(Compared::row), out);
+}
+
+/// Rows of a table of figures, measured beside predicted.
+fn rows(rows: impl IntoIterator<Item = Row>, out: &mut String) {
+    for row in rows {
         let predicted = row.predicted.map_or("-".into(), |p| format!("{p:.3}"));
         let error = row.error.map_or("-".into(), percent);
         line(

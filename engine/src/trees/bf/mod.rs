@@ -31,6 +31,7 @@ mod merge;
 mod mirror;
 mod page;
 mod scan;
+mod shape;
 
 use std::collections::BTreeSet;
 
@@ -53,6 +54,8 @@ use page::{
     SPARE_ROOM, address, image, keep, lock, marks_of, note_put, note_use, ring_sizes, unexpected,
     with_room,
 };
+
+pub use shape::BfShape;
 
 /// See the module's story.
 pub(crate) struct BfTree {
@@ -115,7 +118,6 @@ impl BfTree {
     /// [`Error::BadOption`] if the ring cannot be made.
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
-        let largest = page_size / 2 - MARK_BYTES;
         let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
         let sizes = ring_sizes(page_size, capacity);
         let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
@@ -141,7 +143,7 @@ impl BfTree {
             leaves,
             ring,
             options,
-            largest,
+            largest: shape::largest(page_size),
             largest_mirror,
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),

@@ -9,7 +9,7 @@ mod pictures;
 use std::fmt::Write as _;
 
 use super::text::{bytes, duration, grouped, percent};
-use super::{MiniPagesReport, ReplayReport};
+use super::{Compared, MiniPagesReport, ReplayReport, Row};
 
 pub use lines::{Curve, Lines, Scale};
 pub use pictures::write_amplification as wa_svg;
@@ -119,8 +119,19 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 fn table_wa(r: &ReplayReport, out: &mut String) {
-    out.push_str("<table><tr><th>bytes over user bytes</th><th>measured</th><th>predicted</th><th>error</th></tr>");
-    for row in r.wa.rows() {
+    table_compared("bytes over user bytes", r.wa.rows(), out);
+    if !r.cache.compared.is_empty() {
+        let rows = r.cache.compared.iter().map(Compared::row);
+        table_compared("mini-pages (gets: shares; others: an operation)", rows, out);
+    }
+}
+
+fn table_compared(title: &str, rows: impl IntoIterator<Item = Row>, out: &mut String) {
+    let _ = write!(
+        out,
+        "<table><tr><th>{title}</th><th>measured</th><th>predicted</th><th>error</th></tr>"
+    );
+    for row in rows {
         let predicted = row.predicted.map_or("–".into(), |p| format!("{p:.3}"));
         let error = row.error.map_or("–".into(), percent);
         let _ = write!(

@@ -1,0 +1,431 @@
+//! The mechanism, operation by operation: a chain of states over leaves, sets of records and addresses.
+
+use treering_engine::BfShape;
+
+use super::frames::{Frames, Traffic};
+use super::pages::{MiniPage, Record};
+use super::ring::Ring;
+use super::visits::{Key, Kind, Visit, Visits};
+use super::{LeafVisits, LogPace, Setting};
+
+/// Why a mini-page is merged, in the order of [`Counts::merges`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Eviction,
+    CopyOnAccess,
+    Room,
+    Checkpoint,
+}
+
+/// Counts of the measured part.
+#[derive(Clone, Default)]
+pub(super) struct Counts {
+    pub(super) misses: f64,
+    pub(super) insert_hits: f64,
+    pub(super) cache_hits: f64,
+    pub(super) leaf_reads: f64,
+    pub(super) promotions: f64,
+    pub(super) copies_to_tail: f64,
+    pub(super) evictions: f64,
+    pub(super) merges: [f64; 4],
+    pub(super) merged_records: f64,
+    pub(super) traffic: Traffic,
+    pub(super) leaves: Vec<LeafVisits>,
+}
+
+struct Leaf {
+    /// Free bytes, and whether they are known while there is no mini-page.
+    free: u32,
+    known: bool,
+    /// Its part of the keys.
+    keys: (u32, u32),
+    mini: Option<Box<MiniPage>>,
+    visits: LeafVisits,
+}
+
+/// See the module's story.
+pub(super) struct Model<'a> {
+    shape: &'a BfShape,
+    keys: &'a [Key],
+    weight: f64,
+    pace: LogPace,
+    ring: Ring,
+    frames: Frames,
+    leaves: Vec<Leaf>,
+    counts: Counts,
+    /// Reads of leaves, for the promotion's choice.
+    chances: u64,
+    /// Operations so far.
+    time: f64,
+    /// Log bytes so far, and how many of them are durable.
+    log: f64,
+    flushed: f64,
+}
+
+impl<'a> Model<'a> {
+    pub(super) fn new(visits: &'a Visits, setting: Setting<'a>) -> Model<'a> {
+        let Setting {
+            shape, cache, pace, ..
+        } = setting;
+        let part = |bytes: u64| (bytes as f64 / visits.weight) as u64;
+        let leaves = visits.leaves.iter().map(|size| Leaf {
+            free: size.free,
+            known: false,
+            keys: size.keys,
+            mini: None,
+            visits: LeafVisits::default(),
+        });
+        Model {
+            shape,
+            keys: &visits.keys,
+            weight: visits.weight,
+            ring: Ring::new(part(shape.ring), part(shape.in_place), shape.blocks.clone()),
+            frames: Frames::new(cache, visits.leaves.len(), 1.0 / visits.weight),
+            pace,
+            leaves: leaves.collect(),
+            counts: Counts::default(),
+            chances: 0,
+            time: 0.0,
+            log: 0.0,
+            flushed: 0.0,
+        }
+    }
+
+    /// All visits; counts those that are measured.
+    pub(super) fn play(mut self, visits: &Visits) -> Counts {
+        let (load, again) = visits.before.split_at(visits.first_puts);
+        let puts = |part: &[Visit]| {
+            let puts = part.iter().filter(|visit| visit.kind == Kind::Put).count();
+            puts as f64 * self.weight
+        };
+        // Splits are logged by those who load.
+        let rest = self.pace.at_start - puts(again) * self.pace.again;
+        let first = (rest / puts(load).max(1.0)).max(0.0);
+        for visit in load {
+            self.operate(*visit, first);
+        }
+        for visit in again {
+            self.operate(*visit, self.pace.again);
+        }
+        self.counts = Counts::default();
+        self.frames.traffic = Traffic::default();
+        for leaf in &mut self.leaves {
+            leaf.visits = LeafVisits::default();
+        }
+        for visit in &visits.measured {
+            self.operate(*visit, self.pace.measured);
+        }
+        Counts {
+            traffic: self.frames.traffic,
+            leaves: self.leaves.iter().map(|leaf| leaf.visits).collect(),
+            ..self.counts
+        }
+    }
+
+    /// One operation, and the background work that it makes due. A write adds `logged` bytes to the log.
+    fn operate(&mut self, visit: Visit, logged: f64) {
+        let key = self.keys[visit.key as usize];
+        self.time += 1.0;
+        match visit.kind {
+            Kind::Get => self.get(key),
+            Kind::Put => {
+                while !self.put(key) {}
+                self.log_grows(logged * self.weight);
+            }
+            Kind::Scan => self.look_at_leaf(key.leaf),
+        }
+        self.frames.tidy(self.time);
+        if self.frames.take_flushed() {
+            self.flushed = self.log;
+        }
+    }
+
+    /// §5.1: the mini-page, else the leaf, and now and then a copy.
+    fn get(&mut self, key: Key) {
+        let marks = self.shape.marks;
+        if let Some(mini) = &mut self.leaves[key.leaf as usize].mini
+            && let Ok(index) = mini.find(key.rank)
+        {
+            mini.used(index, marks);
+            let hits = if mini.records[index].dirty {
+                &mut self.counts.insert_hits
+            } else {
+                &mut self.counts.cache_hits
+            };
+            *hits += 1.0;
+            if self.ring.near_head(mini.block) {
+                self.move_to_tail(key.leaf);
+            }
+            return;
+        }
+        self.counts.misses += 1.0;
+        self.look_at_leaf(key.leaf);
+        if self.wants_promotion() {
+            self.promote(key);
+        }
+    }
+
+    fn look_at_leaf(&mut self, leaf: u32) {
+        self.counts.leaf_reads += 1.0;
+        self.leaves[leaf as usize].visits.reads += 1.0;
+        self.frames.visit(leaf, None, self.time);
+    }
+
+    /// The fractions of the golden ratio's multiples.
+    fn wants_promotion(&mut self) -> bool {
+        let spread = self.chances.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.chances += 1;
+        (spread * 100) >> 32 < u64::from(self.shape.promotion_percent)
+    }
+
+    /// What finds the ring full makes room for the next one, and is not promoted.
+    fn promote(&mut self, key: Key) {
+        let needed = self.needed(key);
+        let made = if needed > self.shape.largest {
+            self.widen(key.leaf, 0)
+        } else {
+            self.with_room(key.leaf, needed)
+        };
+        match made {
+            Ok(()) => {
+                self.counts.promotions += 1.0;
+                self.enter(key, false);
+            }
+            Err(0) => {}
+            Err(short) => self.make_room(short),
+        }
+    }
+
+    /// Bytes of the mini-page with the key in it.
+    fn needed(&self, key: Key) -> usize {
+        let mini = self.leaves[key.leaf as usize].mini.as_deref();
+        let records = mini.map_or(&[][..], |mini| &mini.records);
+        let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
+        let new = if has { 0 } else { key.bytes as usize };
+        self.mini_bytes(records.iter().copied()) + new
+    }
+
+    fn mini_bytes(&self, records: impl Iterator<Item = Record>) -> usize {
+        self.shape.mini_page + records.map(|r| r.bytes as usize).sum::<usize>()
+    }
+
+    fn class_for(&self, mini_page: usize) -> usize {
+        let bytes = mini_page + self.shape.block_overhead;
+        self.ring.class_for(bytes as u64)
+    }
+
+    /// A block of at least so many bytes: the one that is there, or another (§4.2, "Grow").
+    fn with_room(&mut self, leaf: u32, needed: usize) -> Result<(), u64> {
+        let class = self.class_for(needed);
+        match &self.leaves[leaf as usize].mini {
+            Some(mini) if class <= mini.class => Ok(()),
+            _ => self.settle(leaf, class),
+        }
+    }
+
+    /// Makes a mirror of a leaf's mini-page, with so many bytes to spare (§3.1, "Caching range gaps").
+    ///
+    /// # Errors
+    /// So many bytes are missing; 0: no block is so large.
+    fn widen(&mut self, leaf: u32, spare: usize) -> Result<(), u64> {
+        let (from, until) = self.leaves[leaf as usize].keys;
+        let all = &self.keys[from as usize..until as usize];
+        let bytes: usize = all.iter().map(|key| key.bytes as usize).sum();
+        let class = self.class_for(self.shape.mini_page + bytes + spare);
+        if class == self.shape.blocks.len() {
+            return Err(0);
+        }
+        self.settle(leaf, class)?;
+        if let Some(mini) = &mut self.leaves[leaf as usize].mini {
+            let all = all.iter().map(|key| Record {
+                rank: key.rank,
+                bytes: key.bytes,
+                dirty: false,
+            });
+            mini.widen(all, self.shape.marks);
+        }
+        Ok(())
+    }
+
+    /// Moves a leaf's mini-page, or a new one, to a block of this class.
+    fn settle(&mut self, leaf: u32, class: usize) -> Result<(), u64> {
+        let block = self.ring.allocate(class, leaf)?;
+        let page = &mut self.leaves[leaf as usize];
+        match &mut page.mini {
+            Some(mini) => {
+                self.ring.free(mini.block, mini.class);
+                (mini.block, mini.class) = (block, class);
+            }
+            None => page.mini = Some(Box::new(MiniPage::new(block, class))),
+        }
+        Ok(())
+    }
+
+    /// Puts a record where there is room for it.
+    fn enter(&mut self, key: Key, dirty: bool) {
+        let marks = self.shape.marks;
+        let leaf = &mut self.leaves[key.leaf as usize];
+        leaf.known = true;
+        let Some(mini) = &mut leaf.mini else { return };
+        match mini.find(key.rank) {
+            Ok(index) => {
+                mini.used(index, marks);
+                mini.records[index].dirty |= dirty;
+            }
+            Err(index) => {
+                let record = Record {
+                    rank: key.rank,
+                    bytes: key.bytes,
+                    dirty,
+                };
+                mini.insert(index, record, marks);
+            }
+        }
+    }
+
+    /// §5.2: into the mini-page, once the leaf is known to have room. `false`: begin anew.
+    fn put(&mut self, key: Key) -> bool {
+        let leaf = &self.leaves[key.leaf as usize];
+        let mini = leaf.mini.as_deref();
+        let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
+        let mut growth = if has { 0 } else { key.growth };
+        let room = match mini {
+            Some(mini) => Some(leaf.free.saturating_sub(mini.growth)),
+            None => leaf.known.then_some(leaf.free),
+        };
+        if room.is_none_or(|room| growth > room) {
+            // The leaf has the key, and all that is dirty, at this size.
+            self.look_at_leaf(key.leaf);
+            growth = 0;
+            if let Some(mini) = &mut self.leaves[key.leaf as usize].mini {
+                mini.growth = 0;
+            }
+        }
+        let needed = self.needed(key);
+        let mirror = self.leaves[key.leaf as usize].mini.as_ref();
+        if needed > self.shape.largest && !mirror.is_some_and(|mini| mini.mirror) {
+            self.merge_and_reshape(key);
+            return false;
+        }
+        if let Err(short) = self.with_room(key.leaf, needed) {
+            self.make_room(short);
+            return false;
+        }
+        self.enter(key, true);
+        let time = self.time;
+        if let Some(mini) = &mut self.leaves[key.leaf as usize].mini {
+            mini.growth += growth;
+            mini.written = time;
+            if self.ring.near_head(mini.block) {
+                self.move_to_tail(key.leaf);
+            }
+        }
+        true
+    }
+
+    /// §5.5: what was not used since the mini-page was at the tail last stays behind; if some of it is dirty, everything is merged.
+    fn move_to_tail(&mut self, leaf: u32) {
+        let marks = self.shape.marks;
+        let Some(mini) = &self.leaves[leaf as usize].mini else {
+            return;
+        };
+        if mini.mirror && self.mini_bytes(mini.hot(marks)) > self.shape.largest {
+            let class = self.class_for(self.mini_bytes(mini.records.iter().copied()));
+            if self.settle(leaf, class).is_ok() {
+                self.counts.copies_to_tail += 1.0;
+                if let Some(mini) = &mut self.leaves[leaf as usize].mini {
+                    mini.cool_whole();
+                }
+            }
+            return;
+        }
+        if mini.leaves_dirty_behind(marks) {
+            self.merge(leaf, Cause::CopyOnAccess);
+        }
+        if self.keep_hot(leaf) {
+            self.counts.copies_to_tail += 1.0;
+        }
+    }
+
+    /// Into a block that is as small as can be, with what was used only; `false` if there is no room.
+    fn keep_hot(&mut self, leaf: u32) -> bool {
+        let marks = self.shape.marks;
+        let Some(mini) = &self.leaves[leaf as usize].mini else {
+            return false;
+        };
+        let class = self.class_for(self.mini_bytes(mini.hot(marks)));
+        if self.settle(leaf, class).is_err() {
+            return false;
+        }
+        if let Some(mini) = &mut self.leaves[leaf as usize].mini {
+            mini.cool(marks);
+        }
+        true
+    }
+
+    /// §5.5: a mini-page that has become too large is merged, and becomes a mirror, or shrinks.
+    fn merge_and_reshape(&mut self, key: Key) {
+        let leaf = key.leaf;
+        self.merge(leaf, Cause::Room);
+        self.look_at_leaf(leaf);
+        if self.widen(leaf, key.bytes as usize).is_ok() {
+            return;
+        }
+        let marks = self.shape.marks;
+        let Some(mini) = &self.leaves[leaf as usize].mini else {
+            return;
+        };
+        let bytes = self.mini_bytes(mini.hot(marks));
+        let hot = mini.hot(marks).next().is_some();
+        let stays = hot && bytes <= self.shape.largest / 2 && self.keep_hot(leaf);
+        if !stays && let Some(mini) = self.leaves[leaf as usize].mini.take() {
+            self.ring.free(mini.block, mini.class);
+        }
+    }
+
+    fn merge(&mut self, leaf: u32, cause: Cause) {
+        let page = &mut self.leaves[leaf as usize];
+        let Some(mini) = &mut page.mini else { return };
+        let records = mini.dirty();
+        if records == 0 {
+            return;
+        }
+        mini.merged();
+        page.visits.merges += 1.0;
+        self.frames.visit(leaf, Some(mini.written), self.time);
+        self.counts.merges[cause as usize] += 1.0;
+        self.counts.merged_records += f64::from(records);
+    }
+
+    /// §4.2, Evict: at least `short` bytes.
+    fn make_room(&mut self, short: u64) {
+        let spare = self.shape.spare as f64 / self.weight;
+        let wanted = short.max(spare as u64);
+        let mut made = 0;
+        while made < wanted
+            && let Some((bytes, evicted)) = self.ring.evict()
+        {
+            made += bytes;
+            if let Some(leaf) = evicted {
+                self.merge(leaf, Cause::Eviction);
+                self.leaves[leaf as usize].mini = None;
+                self.counts.evictions += 1.0;
+            }
+        }
+    }
+
+    /// §5.7: checkpoints, and flushes because the log's buffer is full.
+    fn log_grows(&mut self, by: f64) {
+        let before = self.pace.checkpoints(self.log);
+        self.log += by;
+        if self.log - self.flushed >= self.pace.buffer {
+            self.frames.flush(self.time);
+        }
+        if self.pace.checkpoints(self.log) > before {
+            for leaf in 0..self.leaves.len() as u32 {
+                self.merge(leaf, Cause::Checkpoint);
+            }
+            self.frames.sweep(self.time);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The circular buffer as addresses only (Bf-Tree §4): who stands where, and what the head meets next.
+//!
+//! ```text
+//!      head                      tail - in place                tail
+//!       [ copy on access          | changed in place             ] free
+//!        a block freed here dies    one freed here is listed, and the next of its size takes its place
+//! ```
+//!
+//! A block that is taken from a list is as old as its place: it has less time before the head comes than one at the tail. This is why
+//! the time in the ring cannot be one number for all, as it is for the frames of a page cache ([`crate::predict::cache`]).
+
+use std::collections::VecDeque;
+
+/// Number of a block, in the order in which the tail passed them.
+pub(super) type BlockId = u64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    MiniPage(u32),
+    /// Nothing, and is on the list of its class.
+    Nothing,
+    /// Nothing, until the head has passed: a tombstone, or padding before the physical end.
+    Dead,
+}
+
+#[derive(Clone, Copy)]
+struct Block {
+    at: u64,
+    bytes: u64,
+    holds: Holds,
+}
+
+/// See the module's story.
+pub(super) struct Ring {
+    capacity: u64,
+    in_place: u64,
+    /// Bytes of a block by class.
+    classes: Vec<u64>,
+    tail: u64,
+    /// From head to tail.
+    blocks: VecDeque<Block>,
+    first: BlockId,
+    /// By class, last in first out; what the head has passed since is left out when it is met.
+    lists: Vec<Vec<BlockId>>,
+}
+
+impl Ring {
+    pub(super) fn new(capacity: u64, in_place: u64, classes: Vec<u64>) -> Ring {
+        let lists = vec![Vec::new(); classes.len()];
+        Ring {
+            capacity,
+            in_place,
+            classes,
+            tail: 0,
+            blocks: VecDeque::new(),
+            first: 0,
+            lists,
+        }
+    }
+
+    fn head(&self) -> u64 {
+        self.blocks.front().map_or(self.tail, |block| block.at)
+    }
+
+    fn block(&mut self, id: BlockId) -> &mut Block {
+        &mut self.blocks[(id - self.first) as usize]
+    }
+
+    /// The smallest class of at least so many bytes.
+    pub(super) fn class_for(&self, bytes: u64) -> usize {
+        self.classes.partition_point(|class| *class < bytes)
+    }
+
+    /// Whether a mini-page that is used there is copied to the tail (§4.1).
+    pub(super) fn near_head(&self, id: BlockId) -> bool {
+        self.blocks[(id - self.first) as usize].at + self.in_place < self.tail
+    }
+
+    /// A block for a leaf's mini-page (§4.2, Alloc).
+    ///
+    /// # Errors
+    /// Full: so many bytes are missing.
+    pub(super) fn allocate(&mut self, class: usize, leaf: u32) -> Result<BlockId, u64> {
+        while let Some(id) = self.lists[class].pop() {
+            if id >= self.first {
+                self.block(id).holds = Holds::MiniPage(leaf);
+                return Ok(id);
+            }
+        }
+        let bytes = self.classes[class];
+        let rest = self.capacity - self.tail % self.capacity;
+        if rest < bytes && !self.lacks(bytes) {
+            self.push(rest, Holds::Dead);
+        }
+        if self.lacks(bytes) {
+            let rest = self.capacity - self.tail % self.capacity;
+            let padding = if rest < bytes { rest } else { 0 };
+            return Err(self.tail + padding + bytes - self.head() - self.capacity);
+        }
+        Ok(self.push(bytes, Holds::MiniPage(leaf)))
+    }
+
+    fn lacks(&self, bytes: u64) -> bool {
+        self.tail + bytes > self.head() + self.capacity
+    }
+
+    fn push(&mut self, bytes: u64, holds: Holds) -> BlockId {
+        let at = self.tail;
+        self.blocks.push_back(Block { at, bytes, holds });
+        self.tail += bytes;
+        self.first + self.blocks.len() as u64 - 1
+    }
+
+    /// The mini-page has left its block (§4.2, Dealloc; §5.5).
+    pub(super) fn free(&mut self, id: BlockId, class: usize) {
+        if self.near_head(id) {
+            self.block(id).holds = Holds::Dead;
+        } else {
+            self.block(id).holds = Holds::Nothing;
+            self.lists[class].push(id);
+        }
+    }
+
+    /// The head passes a block; says of how many bytes, and whose mini-page was in it. `None`: the ring is empty.
+    pub(super) fn evict(&mut self) -> Option<(u64, Option<u32>)> {
+        let block = self.blocks.pop_front()?;
+        self.first += 1;
+        let evicted = match block.holds {
+            Holds::MiniPage(leaf) => Some(leaf),
+            Holds::Nothing | Holds::Dead => None,
+        };
+        Some((block.bytes, evicted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+    use treering_engine::mapping::LeafAddress;
+    use treering_engine::ring::{BLOCK_HEADER_BYTES, Exclusive};
+    use treering_engine::{PageId, ring};
+
+    use super::*;
+
+    const SIZES: [usize; 4] = [64, 128, 256, 512];
+
+    fn leaf() -> LeafAddress {
+        LeafAddress::new(1).expect("a small address")
+    }
+
+    /// The block of `page`, by class, in either ring; no longer than the ring has room.
+    fn settle(
+        real: Exclusive<'_>,
+        model: &mut Ring,
+        blocks: &mut BTreeMap<u32, (BlockId, usize)>,
+        class: usize,
+    ) -> bool {
+        let page = real.page().0 as u32;
+        let played = model.allocate(class, page);
+        match real.allocate(SIZES[class]) {
+            Ok(fresh) => {
+                drop(fresh.publish());
+                let id = played.expect("as the real ring");
+                if let Some((old, class)) = blocks.insert(page, (id, class)) {
+                    model.free(old, class);
+                }
+                true
+            }
+            Err(full) => {
+                let _ = full.give_back();
+                assert!(played.is_err(), "page {page} found no room");
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn it_does_with_addresses_what_the_real_ring_does_with_blocks() {
+        let options = ring::RingOptions {
+            capacity: 16 << 10,
+            copy_on_access_percent: 25,
+            sizes: SIZES.to_vec(),
+            pages: 64,
+            marks: false,
+        };
+        let real = ring::Ring::new(&options).expect("a ring");
+        for page in 0..64 {
+            real.adopt_page(PageId(page), leaf()).expect("a new page");
+        }
+        let footprints = SIZES.map(|size| (size + BLOCK_HEADER_BYTES) as u64);
+        let mut model = Ring::new(16 << 10, 12 << 10, footprints.to_vec());
+        let mut blocks = BTreeMap::new();
+        let mut random = SmallRng::seed_from_u64(7);
+        let (mut near_head, mut evictions) = (0, 0);
+        for step in 0..200_000 {
+            let page = random.random_range(0..64u32);
+            let mut guard = real.exclusive(PageId(u64::from(page))).expect("a page");
+            if let Some(&(id, class)) = blocks.get(&page) {
+                let near = guard.in_copy_on_access_region();
+                assert_eq!(model.near_head(id), near, "step {step}, page {page}");
+                near_head += u32::from(near);
+                if random.random_bool(0.1) {
+                    guard.set_leaf(leaf());
+                    model.free(id, class);
+                    blocks.remove(&page);
+                    continue;
+                }
+            }
+            let class = random.random_range(0..SIZES.len());
+            if settle(guard, &mut model, &mut blocks, class) {
+                continue;
+            }
+            let mut gone = None;
+            let evict = |page: PageId, _: &mut [u8]| {
+                gone = Some(page.0 as u32);
+                Ok::<_, std::convert::Infallible>(leaf())
+            };
+            let evicted = real.evict(evict).expect("nothing fails");
+            let (bytes, played) = model.evict().expect("it is full");
+            assert_eq!(evicted, ring::Eviction::Block(bytes), "step {step}");
+            assert_eq!(played, gone, "step {step}");
+            if let Some(page) = gone {
+                blocks.remove(&page);
+                evictions += 1;
+            }
+        }
+        assert!(
+            near_head > 1000 && evictions > 1000,
+            "{near_head} {evictions}"
+        );
+    }
+}

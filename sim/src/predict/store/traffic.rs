@@ -1,0 +1,143 @@
+//! What the drive below a store sees, by kind of block: pages by how often they are written, log, snapshots, journal or page table, and
+//! what the store has not reached yet.
+
+use treering_engine::{BLOCK_SIZE, PageStoreKind, TablePersist};
+
+use super::{Checkpoint, Run, TABLE_ENTRIES};
+use crate::predict::cache::{self, CachePrediction, PageClass};
+use crate::predict::device::{Before, DeviceParams, Traffic};
+
+/// Moments of the measured part at which the drive is looked at: enough for the saw-tooth of the live log.
+const MOMENTS: u32 = 64;
+
+/// Writes of one page, per operation up to a common factor.
+#[derive(Clone, Copy, Debug)]
+struct WriteRate {
+    by_eviction: f64,
+    by_checkpoint: f64,
+}
+
+impl WriteRate {
+    fn sum(self) -> f64 {
+        self.by_eviction + self.by_checkpoint
+    }
+}
+
+impl Run<'_> {
+    /// Pages that survive only because the table of the last checkpoint names them: with page writes at `rate` an operation, on average
+    /// over the time between two table writes, `n (1 - (1 - e^-x)/x)` for `x` writes of each of `n` pages.
+    fn held_share(&self, writes_per_page: f64, tables: f64) -> f64 {
+        let lazy = PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        };
+        let each = writes_per_page / tables;
+        if self.options.store != lazy || !each.is_finite() || each <= 0.0 {
+            return 0.0;
+        }
+        1.0 + (-each).exp_m1() / each
+    }
+
+    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. New places are taken in
+    /// turn (next fit) and trimmed when they are left, so places and log are reached once and for all.
+    pub(super) fn idle_blocks(
+        &self,
+        pages: f64,
+        checkpoints: &[Checkpoint],
+        device: &DeviceParams,
+    ) -> f64 {
+        if device.before == Before::Nothing {
+            return 0.0;
+        }
+        let page = self.options.page_size as f64;
+        // While the tree grows its snapshots do too.
+        let warm = Self::positions(self.warmup_log) / self.options.checkpoint_log_bytes as f64;
+        let snapshots =
+            (0.5 * warm + 0.5 * checkpoints.len() as f64) * self.snapshot_bytes() / page;
+        let images = match self.options.store {
+            PageStoreKind::InPlace => 0.0,
+            PageStoreKind::CopyOnWrite { .. } => {
+                pages * (self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5)
+            }
+        };
+        let places = (self.spare_places(device) - snapshots - images).max(0.0);
+        let log = Self::positions(self.warmup_log + 0.5 * self.measured_log);
+        let log = (self.options.log_bytes as f64 - log).max(0.0);
+        (places * page + log) / BLOCK_SIZE as f64
+    }
+
+    /// What the drive sees, by kind of block.
+    pub(super) fn traffic(
+        &self,
+        cache: &CachePrediction,
+        checkpoints: &[Checkpoint],
+        pages: f64,
+        log_bytes: f64,
+        extra_bytes: f64,
+        device: &DeviceParams,
+    ) -> Traffic {
+        let block = BLOCK_SIZE as f64;
+        let per_page = self.options.page_size as f64 / block;
+        let mut traffic = Traffic::default();
+        let rates: Vec<(&PageClass, WriteRate)> = (self.classes.iter())
+            .map(|c| (c, self.page_write_rate(c, cache)))
+            .collect();
+        let sum: f64 = rates.iter().map(|(c, r)| c.pages * r.sum()).sum();
+        let scale = if sum > 0.0 { pages / sum } else { 0.0 };
+        let host_blocks = pages * per_page + (log_bytes + extra_bytes) / block;
+        let tables = self.table_writes(pages, checkpoints.len() as f64, device);
+        for (class, rate) in &rates {
+            let n = class.pages;
+            // What a checkpoint replaces goes with its table, at once.
+            let held = n * self.held_share(rate.by_eviction * scale, tables);
+            let writes = n * rate.sum() * scale;
+            let apart = cache::least_gap(class, cache.rotation_ops, self.checkpoint_ops());
+            // Little's law, in host writes: so long are two writes of a page apart, and so much longer does an image stay.
+            let (mean, longer) = if writes > 0.0 {
+                (n / writes * host_blocks, held / writes * host_blocks)
+            } else {
+                (0.0, 0.0)
+            };
+            traffic.add_apart(
+                (n + held) * per_page,
+                writes * per_page,
+                apart * mean + longer,
+            );
+        }
+        let known: f64 = rates.iter().map(|(c, _)| c.pages).sum();
+        traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
+        traffic.log_writes = log_bytes / block;
+        let every = self.options.checkpoint_log_bytes as f64;
+        let from = Self::positions(self.warmup_log);
+        let length = Self::positions(self.measured_log);
+        traffic.log_kept = length / block;
+        traffic.live_log = (0..MOMENTS)
+            .map(|i| from + length * (f64::from(i) + 0.5) / f64::from(MOMENTS))
+            .map(|position| position.rem_euclid(every) / block)
+            .collect();
+        let count = checkpoints.len() as f64;
+        let snapshots = count * self.snapshot_bytes() / block;
+        traffic.add(self.snapshot_bytes() / block, snapshots);
+        let rest = (extra_bytes / block - snapshots).max(0.0);
+        let places = match self.options.store {
+            PageStoreKind::InPlace => self.shape.batch * per_page,
+            PageStoreKind::CopyOnWrite { .. } => (self.level.count() / TABLE_ENTRIES).ceil(),
+        };
+        traffic.add(places.max(1.0), rest);
+        traffic
+    }
+
+    /// Writes per operation of one page of the class, up to a common factor.
+    fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> WriteRate {
+        if cache.rotation_ops.is_infinite() {
+            return WriteRate {
+                by_eviction: 0.0,
+                by_checkpoint: class.rate * class.write_share,
+            };
+        }
+        let alone = cache::one_page(class, cache.rotation_ops, self.checkpoint_ops());
+        WriteRate {
+            by_eviction: alone.evicted_dirty,
+            by_checkpoint: alone.dirty_at_checkpoint / self.checkpoint_ops(),
+        }
+    }
+}
