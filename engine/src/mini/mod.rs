@@ -10,8 +10,8 @@
 //!   record:| key | value |
 //! ```
 //!
-//! That is the layout of the leaves, and the code is theirs (§3.2): [`crate::node::compact`] has the bytes, [`crate::node::body`] searches them and
-//! [`crate::node::body_mut`] changes them. What differs: keys are whole, for a mini-page has no fences to take a prefix from; but the look-ahead
+//! That is the layout of the leaves, and the code is theirs (§3.2): `crate::node::compact` has the bytes, `crate::node::body` searches them and
+//! `crate::node::body_mut` changes them. What differs: keys are whole, for a mini-page has no fences to take a prefix from; but the look-ahead
 //! bytes are those behind the first bytes that all its keys *share*, for the keys of one leaf have much in common.
 //!
 //! One bit beside that length says that it is *whole*: a mirror of its leaf (§3.1 "range gaps", §5.3): all records that the leaf has are here,

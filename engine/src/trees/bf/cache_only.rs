@@ -40,7 +40,7 @@ const PAGE: usize = 4096;
 /// Ranges that each split looks at, for those of which nothing is left.
 const SWEEP: usize = 4;
 
-/// An ordered map of bounded size in memory, see the [module](self). As a [`Kv`] it is not durable: `sync` waits for nothing.
+/// An ordered map of bounded size in memory, in mini-pages without leaves (Bf-Tree §4). As a [`Kv`] it is not durable: `sync` waits for nothing.
 pub struct CacheOnly {
     index: Index,
     ring: Ring,
