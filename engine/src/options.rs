@@ -40,7 +40,7 @@ pub struct BfOptions {
     /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail. Default: 10 (§6.10), which
     /// `sim/FIGURES.md` finds best.
     pub copy_on_access_percent: u8,
-    /// How many of a hundred reads of a leaf leave a copy in the mini-page, and how many of a hundred scans a mirror. Default: 30, as the
+    /// How many of a hundred reads of a leaf leave a copy in the mini-page, and a third as many scans a mirror. Default: 30, as the
     /// paper's code has it; the paper says 1 (§5.1) and 20 (§6.11). By `sim/FIGURES.md` 10 reads 4 % fewer pages in the end, and 16 % more after a
     /// change of the workload.
     pub promotion_percent: u8,

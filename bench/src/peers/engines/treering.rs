@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use treering_engine::device::{FileDevice, FileIo};
+use treering_engine::device::{Access, BlockDevice, BlockWrite, DeviceError, FileDevice, FileIo};
 use treering_engine::{
-    BfOptions, Durability as Acknowledge, Kv, Lsn, Options, PageStoreKind, Store, SystemClock,
-    TablePersist, TreeKind, required_blocks,
+    BfOptions, Durability as Acknowledge, IoClass, Kv, Lba, Lsn, Options, PageStoreKind, Store,
+    SystemClock, TablePersist, TreeKind, required_blocks,
 };
 
 use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
@@ -21,7 +21,9 @@ pub(super) const BF: Spec = Spec {
     name: "bf",
     backing: Backing::Direct,
     settings: SETTINGS,
-    relaxed: Some("logged; the log is flushed every MiB"),
+    relaxed: Some(
+        "logged; in the file, which is not synced before the phase ends (as LMDB's NOSYNC and engines without a log)",
+    ),
     grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
     groups: super::singly_if_relaxed,
     open: |open| Ours::open(open, bf(), FileIo::Direct),
@@ -56,6 +58,55 @@ fn bf() -> TreeKind {
     TreeKind::Bf(BfOptions::default())
 }
 
+/// A file that is perhaps never synced: a crash of the machine may then leave a store that does not open, as it may with the peers that are beside it.
+struct Unsynced {
+    device: FileDevice,
+    never: bool,
+}
+
+impl BlockDevice for Unsynced {
+    fn capacity_blocks(&self) -> u64 {
+        self.device.capacity_blocks()
+    }
+
+    fn access(&self) -> Access {
+        self.device.access()
+    }
+
+    fn read(
+        &self,
+        lba: Lba,
+        buf: &mut [u8],
+        class: IoClass,
+    ) -> std::result::Result<(), DeviceError> {
+        self.device.read(lba, buf, class)
+    }
+
+    fn write(
+        &self,
+        lba: Lba,
+        bytes: &[u8],
+        class: IoClass,
+    ) -> std::result::Result<(), DeviceError> {
+        self.device.write(lba, bytes, class)
+    }
+
+    fn write_batch(&self, writes: &[BlockWrite<'_>]) -> std::result::Result<(), DeviceError> {
+        self.device.write_batch(writes)
+    }
+
+    fn trim(&self, lba: Lba, blocks: u64) -> std::result::Result<(), DeviceError> {
+        self.device.trim(lba, blocks)
+    }
+
+    fn flush(&self) -> std::result::Result<(), DeviceError> {
+        if self.never {
+            return Ok(());
+        }
+        self.device.flush()
+    }
+}
+
 struct Ours {
     store: Arc<Store>,
     durability: Durability,
@@ -87,8 +138,12 @@ impl Ours {
         if let Some(notice) = device.notice().filter(|_| io == FileIo::Direct) {
             return Err(told(notice));
         }
+        let device = Arc::new(Unsynced {
+            device,
+            never: open.durability == Durability::Relaxed,
+        });
         let clock = Arc::new(SystemClock::new());
-        let store = Arc::new(Store::open(Arc::new(device), clock, &options).map_err(told)?);
+        let store = Arc::new(Store::open(device, clock, &options).map_err(told)?);
         let stop = Arc::new(AtomicBool::new(false));
         let pump = std::thread::spawn({
             let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));

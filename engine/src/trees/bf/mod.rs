@@ -237,7 +237,7 @@ impl BfTree {
         }
         let exists = found.is_some();
         self.hook.tell(|| Told::ReadLeaf { page });
-        if self.wants_promotion() {
+        if self.wants_promotion_of(self.options.promotion_percent) {
             let kind = if exists { Kind::Cache } else { Kind::Phantom };
             self.promote(guard, &Change { kind, key, value }, leaf);
         } else {
@@ -246,11 +246,11 @@ impl BfTree {
         Ok(exists)
     }
 
-    fn wants_promotion(&self) -> bool {
+    fn wants_promotion_of(&self, percent: u8) -> bool {
         let n = self.chance.fetch_add(1, Ordering::Relaxed);
         // The fractions of the golden ratio's multiples: evenly spread, whatever the order of keys.
         let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (spread * 100) >> 32 < u64::from(self.options.promotion_percent)
+        (spread * 100) >> 32 < u64::from(percent)
     }
 
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
