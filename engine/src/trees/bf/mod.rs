@@ -10,11 +10,11 @@
 //! A write goes to the mini-page of the key's leaf, which is made if there is none, and to the log; the leaf is not read. A read looks
 //! into the mini-page first, then into the leaf, and now and then leaves a copy of what it found, or a phantom if it found nothing, in the mini-page
 //! (§5.1, §5.6). When a mini-page has become too large, or is evicted from the ring, or a checkpoint wants it, its dirty records go to the
-//! leaf together.
+//! leaf together. One that has become too large, or whose leaf is scanned, becomes a mirror of the leaf (`mirror`).
 //!
 //! # What stands below
 //! The leaves are those of [`BTree`]: pages in a cache of few frames, which serves as a write buffer, over any page store, with its log records,
-//! redo, structure changes and checkpoints. So a store is on the device what a `btree` store is, and either tree opens it. Each change is logged
+//! redo, structure changes and checkpoints. So a store is on the device what a `btree` store is, but for the layout of its pages, and either tree opens it. Each change is logged
 //! against its leaf when it enters the mini-page, and [`mini`](crate::mini) says why redo can repeat it.
 //!
 //! # Locks
