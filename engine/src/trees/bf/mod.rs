@@ -292,6 +292,7 @@ impl BfTree {
                 drop(leaf);
                 drop(self.make_room(&full));
                 if mutation::on("bf-late-promotion")
+                    && matches!(full, AllocateError::Full(_))
                     && let (Ok(guard), Ok(leaf)) = (self.ring.shared(page), self.read_leaf(page))
                 {
                     self.promote(guard, found, leaf);
