@@ -243,8 +243,8 @@ impl Kv for CacheOnly {
             Some(entry.kind)
         });
         let counter = match found {
-            Some(kind) => &self.counters.hits[kind as usize],
-            None => &self.counters.misses,
+            Some(kind) => &self.counters.lookups().hits[kind as usize],
+            None => &self.counters.lookups().misses,
         };
         Counters::add(counter, 1);
         if found.is_some() && guard.in_copy_on_access_region() {

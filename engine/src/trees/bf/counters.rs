@@ -5,12 +5,30 @@ use crate::ring::{ClassStats, Ring};
 use crate::stats::{BATCH_BINS, BfStats, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// See [`BfStats`], which says what each of them means.
+/// Threads that count lookups apart.
+const SHARDS: usize = 8;
+
+/// What each lookup counts: apart for some threads, each on cache lines of its own, for it would be the one thing that they all write.
 #[derive(Default)]
-pub(super) struct Counters {
+#[repr(align(128))]
+pub(super) struct Lookups {
     /// By [`Kind`](crate::mini::Kind).
     pub(super) hits: [AtomicU64; 4],
     pub(super) misses: AtomicU64,
+}
+
+thread_local! {
+    static SHARD: usize = {
+        // A plain atomic: any place will do.
+        static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        THREADS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % SHARDS
+    };
+}
+
+/// See [`BfStats`], which says what each of them means.
+#[derive(Default)]
+pub(super) struct Counters {
+    lookups: [Lookups; SHARDS],
     pub(super) leaf_reads: AtomicU64,
     pub(super) promotions: AtomicU64,
     pub(super) mirrors: AtomicU64,
@@ -27,6 +45,12 @@ impl Counters {
         counter.fetch_add(n, Ordering::Relaxed);
     }
 
+    /// Where this thread counts lookups.
+    #[inline]
+    pub(super) fn lookups(&self) -> &Lookups {
+        &self.lookups[SHARD.with(|shard| *shard)]
+    }
+
     /// A merge of so many records, at least one. The causes are in the order of [`MergeCauses`].
     pub(super) fn merged(&self, cause: Cause, records: u64) {
         Counters::add(&self.merges[cause as usize], 1);
@@ -39,7 +63,16 @@ impl Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mapping_bytes = ring.table_bytes() as u64;
         let ring = ring.stats();
-        let [insert, cache, tombstone, phantom] = self.hits.each_ref().map(read);
+        let sum = |counter: fn(&Lookups) -> &AtomicU64| {
+            self.lookups.iter().map(|all| read(counter(all))).sum()
+        };
+        let hits: [fn(&Lookups) -> &AtomicU64; 4] = [
+            |all| &all.hits[0],
+            |all| &all.hits[1],
+            |all| &all.hits[2],
+            |all| &all.hits[3],
+        ];
+        let [insert, cache, tombstone, phantom] = hits.map(sum);
         let merges = self.merges.each_ref().map(read);
         let [eviction, copy_on_access, room, checkpoint, leaf_merge] = merges;
         let batches = self.batches.each_ref().map(read);
@@ -54,7 +87,7 @@ impl Counters {
                 tombstone,
                 phantom,
             },
-            misses: read(&self.misses),
+            misses: sum(|all| &all.misses),
             leaf_reads: read(&self.leaf_reads),
             promotions: read(&self.promotions),
             mirrors: read(&self.mirrors),

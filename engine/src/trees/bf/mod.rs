@@ -218,7 +218,7 @@ impl BfTree {
                         Kind::Phantom
                     }
                 };
-                Counters::add(&self.counters.hits[kind as usize], 1);
+                Counters::add(&self.counters.lookups().hits[kind as usize], 1);
                 self.hook.tell(|| Told::ReadMini {
                     page,
                     mini: image(guard.bytes(), guard.marks()),
@@ -229,7 +229,7 @@ impl BfTree {
                 return Ok(kind.exists());
             }
         }
-        Counters::add(&self.counters.misses, 1);
+        Counters::add(&self.counters.lookups().misses, 1);
         let leaf = self.leaf_of(page, key)?;
         let found = leaf.view().get(key);
         if let Some(bytes) = found {
