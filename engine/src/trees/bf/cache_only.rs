@@ -14,8 +14,8 @@
 use super::counters::Counters;
 use super::mirror::give_part;
 use super::page::{
-    SPARE_ROOM, address, keep, lock, marks_of, note_put, note_use, ring_sizes, unexpected,
-    with_room,
+    SPARE_ROOM, address, keep, lock, lock_before, marks_of, note_put, note_use, ring_sizes,
+    unexpected, with_room,
 };
 use crate::error::{Error, Result};
 use crate::events::Hook;
@@ -273,17 +273,9 @@ impl Kv for CacheOnly {
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, rows| {
-            loop {
-                let (lower, page) = self.index.before(before);
-                match self.ring.shared(page) {
-                    Ok(guard) if self.index.before(before) == (lower.clone(), page) => {
-                        self.copy_rows(guard, &lower, before, rows);
-                        return Ok(lower);
-                    }
-                    Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
-                    Err(e) => return Err(unexpected(&e)),
-                }
-            }
+            let (lower, _, guard) = lock_before(&self.index, &self.ring, before)?;
+            self.copy_rows(guard, &lower, before, rows);
+            Ok(lower)
         })
     }
 

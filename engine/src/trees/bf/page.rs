@@ -7,7 +7,7 @@ use crate::mapping::{LeafAddress, PageError};
 use crate::mini::events::{Event as Told, MiniImage};
 use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
-use crate::ring::{Exclusive, NoBlock};
+use crate::ring::{Exclusive, NoBlock, Ring, Shared};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::types::{Lsn, PageId};
 
@@ -52,6 +52,24 @@ pub(super) fn lock<G>(
             Err(e) => return Err(unexpected(&e)),
         }
         crate::sync::yield_now();
+    }
+}
+
+/// Locks the page of the greatest lower fence below a key, or of all, to read; also says the fence.
+pub(super) fn lock_before<'a>(
+    index: &Index,
+    ring: &'a Ring,
+    before: Option<&[u8]>,
+) -> Result<(Vec<u8>, PageId, Shared<'a>)> {
+    loop {
+        let (lower, page) = index.before(before);
+        match ring.shared(page) {
+            Ok(guard) if index.before(before) == (lower.clone(), page) => {
+                return Ok((lower, page, guard));
+            }
+            Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+            Err(e) => return Err(unexpected(&e)),
+        }
     }
 }
 

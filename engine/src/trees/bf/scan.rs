@@ -4,10 +4,9 @@
 use super::BfTree;
 use super::counters::Counters;
 use super::mirror::both;
-use super::page::{note_use, unexpected};
+use super::page::{lock_before, note_use};
 use crate::error::Result;
 use crate::kv::Visitor;
-use crate::mapping::PageError;
 use crate::mini::events::Event as Told;
 use crate::mini::{Marks, MiniRef};
 use crate::ring::Shared;
@@ -29,24 +28,10 @@ impl BfTree {
     /// Visits records page by page downwards.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, rows| {
-            let (lower, page, guard) = self.lock_before(before)?;
+            let (lower, page, guard) = lock_before(&self.leaves.index, &self.ring, before)?;
             self.copy_rows(page, guard, &lower, before, rows)?;
             Ok(lower)
         })
-    }
-
-    /// Locks the page of the greatest lower fence below a key, or of all.
-    fn lock_before(&self, before: Option<&[u8]>) -> Result<(Vec<u8>, PageId, Shared<'_>)> {
-        loop {
-            let (lower, page) = self.leaves.index.before(before);
-            match self.ring.shared(page) {
-                Ok(guard) if self.leaves.index.before(before) == (lower.clone(), page) => {
-                    return Ok((lower, page, guard));
-                }
-                Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
-                Err(e) => return Err(unexpected(&e)),
-            }
-        }
     }
 
     /// Copies what a page has from one key on and before another; and sees to it that pages that are scanned often are mirrored.
