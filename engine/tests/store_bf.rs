@@ -8,41 +8,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use support::{BF, IN_PLACE, LEAST_RING, STORES, TREES, bf};
+use support::{BF, IN_PLACE, LEAST_RING, STORES, TREES, bf, contents, tiny as options};
 use treering_engine::device::{BlockDevice, CrashDevice, DeviceError, MemDevice};
 use treering_engine::{
-    Durability, Error, IoClass, Kv, Lba, Options, PageStoreKind, Store, SystemClock, TreeKind,
-    node, required_blocks, verify,
+    Error, IoClass, Kv, Lba, Options, Store, SystemClock, TreeKind, node, required_blocks, verify,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A ring that is full after as many mini-pages as it has pages.
-fn options(tree: TreeKind, store: PageStoreKind) -> Options {
-    let log_bytes = 64 * 4096;
-    Options {
-        durability: Durability::Deferred,
-        log_bytes,
-        checkpoint_log_bytes: log_bytes / 4,
-        log_buffer_bytes: log_bytes / 16,
-        write_batch_pages: 4,
-        ..support::options(tree, store, 4096, 16, 4)
-    }
-}
-
 fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
-}
-
-fn contents(store: &Store) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            map.insert(k.to_vec(), v.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
 }
 
 fn put(store: &Store, map: &mut Map, key: &[u8], value: &[u8]) {

@@ -1,7 +1,6 @@
 //! What a mini-page takes its leaf to have room for: keys with much in common, of which a leaf stores but the rest.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rand::rngs::SmallRng;
@@ -10,21 +9,10 @@ use treering_engine::device::MemDevice;
 use treering_engine::{Durability, Kv, Options, Store, SystemClock};
 
 mod support;
-use support::{BF, IN_PLACE, LEAST_RING};
+use support::{BF, IN_PLACE, LEAST_RING, contents};
 
 fn key(n: u32) -> Vec<u8> {
     [&[b'p'; 90][..], &n.to_be_bytes()].concat()
-}
-
-fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut map = BTreeMap::new();
-    store
-        .scan(b"", &mut |k, v| {
-            map.insert(k.to_vec(), v.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
 }
 
 /// What is taken away again must not count for more than it was: a key that is replaced and then deleted gives back a suffix, not a key.

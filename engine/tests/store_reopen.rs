@@ -3,46 +3,19 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use support::{BF, IN_PLACE, LAZY, STORES, TREES, bf};
+use support::{BF, IN_PLACE, LAZY, STORES, TREES, bf, contents, tiny as options};
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::node::{PageLayout, PageRef, check};
-use treering_engine::{
-    Durability, Error, IoClass, Kv, Lba, Options, PageStoreKind, Store, SystemClock, TreeKind,
-    verify,
-};
+use treering_engine::{Error, IoClass, Kv, Lba, Options, Store, SystemClock, TreeKind, verify};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BLOCKS: u64 = 4_096;
 
-fn options(tree: TreeKind, store: PageStoreKind) -> Options {
-    let log_bytes = 64 * 4096;
-    Options {
-        durability: Durability::Deferred,
-        log_bytes,
-        checkpoint_log_bytes: log_bytes / 4,
-        log_buffer_bytes: log_bytes / 16,
-        write_batch_pages: 4,
-        ..support::options(tree, store, 4096, 16, 4)
-    }
-}
-
 fn open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
-}
-
-fn contents(store: &Store) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            map.insert(k.to_vec(), v.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
 }
 
 /// Splits and merges leaves: puts and deletes around `round`, the last of them made durable.

@@ -1,7 +1,12 @@
 //! What the tests of the store have in common: the trees and the page stores that they go through.
 #![allow(dead_code)] // each test file uses its own part
 
-use treering_engine::{BfOptions, Options, PageStoreKind, TablePersist, TreeKind};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use treering_engine::{
+    BfOptions, Durability, Kv, Options, PageStoreKind, Store, TablePersist, TreeKind,
+};
 
 /// Every tree, as it is by default.
 pub(crate) const TREES: [TreeKind; 2] = [TreeKind::BTree, BF];
@@ -56,4 +61,29 @@ pub(crate) fn options(
         cache_bytes: pages * page_size as u64,
         ..Options::default()
     }
+}
+
+/// A store so small that logs wrap and rings are full soon: as many pages of ring as there are mini-pages of the largest size.
+pub(crate) fn tiny(tree: TreeKind, store: PageStoreKind) -> Options {
+    let log_bytes = 64 * 4096;
+    Options {
+        durability: Durability::Deferred,
+        log_bytes,
+        checkpoint_log_bytes: log_bytes / 4,
+        log_buffer_bytes: log_bytes / 16,
+        write_batch_pages: 4,
+        ..options(tree, store, 4096, 16, 4)
+    }
+}
+
+/// What a scan says.
+pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut map = BTreeMap::new();
+    store
+        .scan(b"", &mut |k, v| {
+            map.insert(k.to_vec(), v.to_vec());
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    map
 }
