@@ -60,6 +60,7 @@ pub mod judge;
 pub mod mini;
 mod power;
 pub mod record;
+mod recorder;
 pub mod refused;
 pub mod ring;
 pub mod scale;
@@ -88,6 +89,17 @@ pub enum Budget {
     Events(u64),
     /// So long.
     Time(Duration),
+}
+
+impl Budget {
+    /// Whether so many episodes and accepted events, since then, are enough.
+    fn is_used_up(self, episodes: u64, events: u64, began: Instant) -> bool {
+        match self {
+            Budget::Episodes(n) => episodes >= n,
+            Budget::Events(n) => events >= n,
+            Budget::Time(limit) => began.elapsed() >= limit,
+        }
+    }
 }
 
 /// What came of it.
@@ -174,12 +186,8 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
     let mut seeds = Random::new(seed);
     let mut report = Report::default();
     loop {
-        let over = match budget {
-            Budget::Episodes(n) => report.episodes >= n,
-            Budget::Events(n) => report.accepted() >= n,
-            Budget::Time(limit) => began.elapsed() >= limit,
-        };
-        if over || report.refusal.is_some() {
+        if budget.is_used_up(report.episodes, report.accepted(), began) || report.refusal.is_some()
+        {
             return Ok(report);
         }
         let seed = seeds.word();

@@ -127,12 +127,9 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         let mut seeds = Random::new(seed);
         let mut report = Report::default();
         loop {
-            let over = match budget {
-                Budget::Episodes(n) => report.episodes >= n,
-                Budget::Events(n) => report.accepted() >= n,
-                Budget::Time(limit) => began.elapsed() >= limit,
-            };
-            if over || report.refusal.is_some() {
+            if budget.is_used_up(report.episodes, report.accepted(), began)
+                || report.refusal.is_some()
+            {
                 return report;
             }
             let (episode, (tally, refusal)) = one(report.episodes, seeds.word());

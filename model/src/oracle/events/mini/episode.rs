@@ -1,13 +1,11 @@
 //! An episode: clients that get, put, delete and scan a few keys of a tiny Bf-Tree, and what is heard of it.
 
-use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::device::MemDevice;
 use treering_engine::events::Observer;
 use treering_engine::mini::events::Event;
-use treering_engine::sync::{Mutex, yield_now};
 use treering_engine::{
     BfOptions, Durability, Kv, MIN_CACHE_PAGES, Options, PageStoreKind, Store, SystemClock,
     TablePersist, TreeKind, required_blocks,
@@ -16,6 +14,7 @@ use treering_engine::{
 use super::judge::{Heard, Judge, Refusal};
 use super::scale::Scale;
 use crate::mirror::wide::mini_page::records::{ABSENT, Content};
+use crate::oracle::events::recorder::{Recorder, work_for};
 use crate::oracle::events::refused::Tally;
 use crate::oracle::random::Random;
 
@@ -84,28 +83,7 @@ impl Episode {
     }
 }
 
-thread_local! {
-    /// The client that this thread works for.
-    static CLIENT: Cell<u8> = const { Cell::new(0) };
-}
-
-/// Hears the tree and the clients, in one order.
-struct Recorder(Mutex<(Vec<(u8, Heard)>, Random)>);
-
-impl Recorder {
-    fn hear(&self, heard: Heard) {
-        let mut entries = self.0.lock();
-        entries.0.push((CLIENT.get(), heard));
-        // Whoever is heard sometimes waits a little, under whatever it holds: threads then meet in more ways.
-        let dawdles = entries.1.one_in(4);
-        drop(entries);
-        if dawdles {
-            yield_now();
-        }
-    }
-}
-
-impl Observer<Event> for Recorder {
+impl Observer<Event> for Recorder<Heard> {
     fn event(&self, event: Event) {
         self.hear(Heard::Tree(Box::new(event)));
     }
@@ -120,16 +98,13 @@ enum Mood {
 
 struct Tree {
     store: Store,
-    recorder: Arc<Recorder>,
+    recorder: Arc<Recorder<Heard>>,
     scale: Scale,
 }
 
 impl Tree {
     fn new(episode: &Episode) -> treering_engine::Result<Self> {
-        let recorder = Arc::new(Recorder(Mutex::new((
-            Vec::new(),
-            Random::new(episode.seed),
-        ))));
+        let recorder = Arc::new(Recorder::new(episode.seed));
         let options = episode.options();
         let device = Arc::new(MemDevice::new(required_blocks(&options, 64)));
         let mut store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
@@ -174,7 +149,7 @@ impl Tree {
     }
 
     fn run(&self, client: u8, episode: &Episode) {
-        CLIENT.set(client);
+        work_for(client);
         if let Err(e) = self.try_run(client, episode) {
             self.recorder.hear(Heard::Failed(e.to_string()));
         }
@@ -237,13 +212,13 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
         ends.fold(None, |first, end| first.or(end))
     });
     if panicked.is_none() {
-        CLIENT.set(0);
+        work_for(0);
         if let Err(e) = tree.scan() {
             tree.recorder.hear(Heard::Failed(e.to_string()));
         }
     }
     let mut judge = Judge::new(episode.clients, episode.keys);
-    let entries = std::mem::take(&mut tree.recorder.0.lock().0);
+    let entries = tree.recorder.take();
     let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);

@@ -1,6 +1,5 @@
 //! An episode: clients that get and write a few pages of a tiny ring, and what is heard of it.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -9,10 +8,11 @@ use treering_engine::PageId;
 use treering_engine::events::Observer;
 use treering_engine::mapping::LeafAddress;
 use treering_engine::ring::{AllocateError, Event, Eviction, Exclusive, Fresh, Ring, RingOptions};
-use treering_engine::sync::{Mutex, MutexGuard, yield_now};
+use treering_engine::sync::{MutexGuard, yield_now};
 
 use super::judge::{Heard, Intent, Judge, Refusal};
 use crate::mirror::wide::circular_buffer::CircularBuffer;
+use crate::oracle::events::recorder::{Entries, Recorder, work_for};
 use crate::oracle::events::refused::Tally;
 use crate::oracle::random::Random;
 
@@ -53,30 +53,7 @@ impl Episode {
     }
 }
 
-thread_local! {
-    /// The client that this thread works for.
-    static CLIENT: Cell<u8> = const { Cell::new(0) };
-}
-
-type Entries = (Vec<(u8, Heard)>, Random);
-
-/// Hears the ring and the clients, in one order.
-struct Recorder(Mutex<Entries>);
-
-impl Recorder {
-    fn hear(&self, heard: Heard) {
-        let mut entries = self.0.lock();
-        entries.0.push((CLIENT.get(), heard));
-        // Whoever is heard sometimes waits a little, under whatever it holds: threads then meet in more ways.
-        let dawdles = entries.1.one_in(4);
-        drop(entries);
-        if dawdles {
-            yield_now();
-        }
-    }
-}
-
-impl Observer<Event> for Recorder {
+impl Observer<Event> for Recorder<Heard> {
     fn event(&self, event: Event) {
         self.hear(Heard::Ring(event));
     }
@@ -84,7 +61,7 @@ impl Observer<Event> for Recorder {
 
 struct Tree {
     ring: Ring,
-    recorder: Arc<Recorder>,
+    recorder: Arc<Recorder<Heard>>,
     /// Records of the leaf pages; the pages' locks guard them.
     leaves: Vec<AtomicU8>,
 }
@@ -109,10 +86,7 @@ enum Got {
 
 impl Tree {
     fn new(episode: &Episode) -> Self {
-        let recorder = Arc::new(Recorder(Mutex::new((
-            Vec::new(),
-            Random::new(episode.seed),
-        ))));
+        let recorder = Arc::new(Recorder::new(episode.seed));
         let options = RingOptions {
             capacity: usize::from(episode.capacity) * UNIT,
             copy_on_access_percent: episode.percent,
@@ -140,9 +114,9 @@ impl Tree {
     /// Tries, with nobody else being heard, until it succeeds; what is done and what is told are one step then.
     fn locked<T>(&self, lock: impl Fn() -> Option<T>) -> T {
         loop {
-            let mut entries = self.recorder.0.lock();
+            let mut entries = self.recorder.lock();
             if let Some(locked) = lock() {
-                entries.0.push((CLIENT.get(), Heard::Locked));
+                entries.push(Heard::Locked);
                 return locked;
             }
             drop(entries);
@@ -150,8 +124,8 @@ impl Tree {
         }
     }
 
-    fn returns<T>(&self, mut entries: MutexGuard<'_, Entries>, guard: T) {
-        entries.0.push((CLIENT.get(), Heard::Returned));
+    fn returns<T>(&self, mut entries: MutexGuard<'_, Entries<Heard>>, guard: T) {
+        entries.push(Heard::Returned);
         drop(guard);
     }
 
@@ -178,7 +152,7 @@ impl Tree {
             Some(_) => guard.in_copy_on_access_region(),
             None => rng.one_in(3),
         };
-        let mut entries = self.recorder.0.lock();
+        let mut entries = self.recorder.lock();
         if !moves {
             self.returns(entries, guard);
             return Got::Answered;
@@ -191,13 +165,13 @@ impl Tree {
             }
         };
         let size = size.unwrap_or(SIZES[rng.below(2) as usize]);
-        entries.0.push((CLIENT.get(), Heard::Wants(size)));
+        entries.push(Heard::Wants(size));
         drop(entries);
         let Some(fresh) = self.allocate(alone, size) else {
             return Got::Again;
         };
         let guard = copy(fresh, (on_leaf(), false));
-        self.returns(self.recorder.0.lock(), guard);
+        self.returns(self.recorder.lock(), guard);
         Got::Answered
     }
 
@@ -229,7 +203,7 @@ impl Tree {
                     (false, Intent::Grow(size)) => size,
                     (false, Intent::InPlace) => {
                         put(&mut guard, value);
-                        self.returns(self.recorder.0.lock(), guard);
+                        self.returns(self.recorder.lock(), guard);
                         return Got::Answered;
                     }
                 }
@@ -241,7 +215,7 @@ impl Tree {
         let mut guard = copy(fresh, (NONE, false));
         put(&mut guard, value);
         self.hear(Heard::Wrote);
-        self.returns(self.recorder.0.lock(), guard);
+        self.returns(self.recorder.lock(), guard);
         Got::Answered
     }
 
@@ -269,7 +243,7 @@ impl Tree {
     }
 
     fn run(&self, client: u8, episode: &Episode) {
-        CLIENT.set(client);
+        work_for(client);
         let mut rng = Random::new(episode.seed ^ u64::from(client) << 32);
         for n in 0..CALLS {
             let key = rng.below(episode.pages.into()) as u8;
@@ -326,7 +300,7 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
         SIZES.to_vec(),
     );
     let mut judge = Judge::new(episode.clients.into(), mirror, UNIT as u64);
-    let entries = std::mem::take(&mut tree.recorder.0.lock().0);
+    let entries = tree.recorder.take();
     let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);
