@@ -41,8 +41,10 @@ const MIN_LOG_PAGES: u64 = 24;
 pub enum Task {
     /// Make the log durable up to its end.
     FlushLog,
-    /// Evict ahead of need, writing dirty pages in batches.
+    /// Evict pages ahead of need, writing dirty ones in batches.
     WriteBack,
+    /// Evict mini-pages ahead of need, reading the leaves that they are merged into in batches.
+    Evict,
     /// Bound what recovery has to redo.
     Checkpoint,
 }
@@ -248,6 +250,9 @@ impl Store {
         if pager.write_back_due() {
             return Some(Task::WriteBack);
         }
+        if self.tree.evict_due() {
+            return Some(Task::Evict);
+        }
         let unflushed = pager.log.unflushed_bytes();
         if unflushed >= self.options.log_buffer_bytes {
             return Some(Task::FlushLog);
@@ -283,6 +288,7 @@ impl Store {
                 Ok(Progress::Idle)
             }
             Task::WriteBack => self.tree.leaves().pager.write_back(),
+            Task::Evict => self.tree.evict(),
             Task::Checkpoint => self.checkpointer.step(&self.tree),
         }
     }

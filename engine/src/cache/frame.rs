@@ -20,6 +20,8 @@ pub(crate) struct FrameData {
 pub(crate) struct Frame {
     pub(crate) latch: RwLock<FrameData>,
     referenced: AtomicBool,
+    /// Loaded ahead of need: nobody has asked for it yet.
+    ahead: AtomicBool,
     dirty: AtomicBool,
     /// LSN of the first change since the page was last written; meaningful while `dirty`.
     rec_lsn: AtomicU64,
@@ -35,6 +37,7 @@ impl Frame {
         Frame {
             latch: RwLock::new(data),
             referenced: AtomicBool::new(false),
+            ahead: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
             rec_lsn: AtomicU64::new(0),
         }
@@ -58,6 +61,15 @@ impl Frame {
 
     pub(crate) fn is_referenced(&self) -> bool {
         self.referenced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_ahead(&self) {
+        self.ahead.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this is the first access to a page that was loaded ahead of need.
+    pub(crate) fn take_ahead(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed) && self.ahead.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
@@ -84,6 +96,7 @@ impl Frame {
     /// Under the exclusive latch: the frame holds another page, or none.
     pub(crate) fn reset(&self) {
         self.referenced.store(false, Ordering::Relaxed);
+        self.ahead.store(false, Ordering::Relaxed);
         self.set_clean();
     }
 }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
 use crate::node::{self, PageDamage, PageRef};
 use crate::pages::{Found, PageStore};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, RwLockWriteGuard};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::types::PageId;
 
@@ -183,7 +183,7 @@ impl Cache {
 
     /// The access that loads a page is a miss and leaves the reference bit clear; every other is a hit and sets it.
     fn count_access(&self, frame: &Frame, loaded: bool) {
-        if loaded {
+        if loaded || frame.take_ahead() {
             self.misses.fetch_add(1, Ordering::Relaxed);
         } else {
             self.hits.fetch_add(1, Ordering::Relaxed);
@@ -206,20 +206,64 @@ impl Cache {
         }
         match read_checked(page, store, &mut data.bytes) {
             Ok(()) => {
-                data.page = Some(page);
-                data.changes.clear();
-                frame.reset();
-                self.hook.tell(|| Event::PageLoaded {
-                    page,
-                    lsn: PageRef::new(&data.bytes).lsn(),
-                });
+                self.loaded(page, frame, &mut data);
                 Ok(true)
             }
             Err(e) => {
-                self.map[page.0 as usize].store(ABSENT, Ordering::Release);
-                drop(data);
-                self.give_free(at);
+                self.not_loaded(page, at, data);
                 Err(e)
+            }
+        }
+    }
+
+    /// The frame, whose latch the caller holds and where the map says the page is, has its image.
+    fn loaded(&self, page: PageId, frame: &Frame, data: &mut FrameData) {
+        data.page = Some(page);
+        data.changes.clear();
+        frame.reset();
+        self.hook.tell(|| Event::PageLoaded {
+            page,
+            lsn: PageRef::new(&data.bytes).lsn(),
+        });
+    }
+
+    fn not_loaded(&self, page: PageId, at: u32, data: RwLockWriteGuard<'_, FrameData>) {
+        self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+        drop(data);
+        self.give_free(at);
+    }
+
+    /// Reads those of `pages` that are on the device only, together, into free frames, as long as there are some. What cannot be read is
+    /// left alone: whoever wants it meets the error.
+    pub(crate) fn load_ahead(&self, pages: &[PageId], store: &dyn PageStore) {
+        let mut loads = Vec::with_capacity(pages.len());
+        for page in pages {
+            let absent = |entry: &AtomicU32| entry.load(Ordering::Acquire) == ABSENT;
+            if !self.entry(*page).is_ok_and(absent) {
+                continue;
+            }
+            let Some(at) = self.take_free() else { break };
+            let data = self.frames[at as usize].latch.write();
+            match self.enter(*page, at) {
+                Load::Loaded => loads.push((*page, at, data)),
+                Load::Raced => {
+                    drop(data);
+                    self.give_free(at);
+                }
+            }
+        }
+        let mut batch: Vec<_> = loads
+            .iter_mut()
+            .map(|(page, _, data)| (*page, &mut data.bytes[..]))
+            .collect();
+        let read = store.read_batch(&mut batch).is_ok();
+        for (page, at, mut data) in loads {
+            if read && node::check(&data.bytes, page).is_ok() {
+                let frame = &self.frames[at as usize];
+                self.loaded(page, frame, &mut data);
+                frame.set_ahead();
+            } else {
+                self.not_loaded(page, at, data);
             }
         }
     }
@@ -266,7 +310,7 @@ impl Cache {
     }
 
     /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds.
-    pub(crate) fn evict(&self, mut data: crate::sync::RwLockWriteGuard<'_, FrameData>, at: u32) {
+    pub(crate) fn evict(&self, mut data: RwLockWriteGuard<'_, FrameData>, at: u32) {
         debug_assert!(
             !self.frames[at as usize].is_dirty(),
             "only clean pages are evicted"

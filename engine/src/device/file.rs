@@ -16,8 +16,10 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 #[cfg(all(target_os = "linux", not(miri)))]
-use super::uring::{Piece, Ring};
-use super::{Access, AlignedBuf, BlockDevice, BlockWrite, DeviceError, check_range, check_request};
+use super::uring::{Gap, Piece, Ring};
+use super::{
+    Access, AlignedBuf, BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
+};
 #[cfg(all(target_os = "linux", not(miri)))]
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
@@ -46,7 +48,24 @@ pub struct FileDevice {
     asked: FileIo,
     direct: bool,
     #[cfg(all(target_os = "linux", not(miri)))]
-    ring: Option<Mutex<Ring>>,
+    rings: Option<Rings>,
+}
+
+/// Two, so that reads need not wait for writes.
+#[cfg(all(target_os = "linux", not(miri)))]
+struct Rings {
+    reads: Mutex<Ring>,
+    writes: Mutex<Ring>,
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+impl Rings {
+    fn new() -> Option<Rings> {
+        Some(Rings {
+            reads: Mutex::new(Ring::new()?),
+            writes: Mutex::new(Ring::new()?),
+        })
+    }
 }
 
 impl FileDevice {
@@ -156,7 +175,7 @@ impl FileDevice {
             direct,
             #[cfg(all(target_os = "linux", not(miri)))]
             // Writes into the page cache do not wait, and the kernel would give each to a thread of its own.
-            ring: direct.then(Ring::new).flatten().map(Mutex::new),
+            rings: direct.then(Rings::new).flatten(),
         })
     }
 
@@ -179,7 +198,7 @@ impl FileDevice {
     /// Whether batches go through io_uring.
     pub fn uses_io_uring(&self) -> bool {
         #[cfg(all(target_os = "linux", not(miri)))]
-        return self.ring.is_some();
+        return self.rings.is_some();
         #[cfg(not(all(target_os = "linux", not(miri))))]
         return false;
     }
@@ -209,7 +228,7 @@ impl FileDevice {
         if writes.len() < 2 || !writes.iter().all(|w| self.pass_as_is(w.bytes)) {
             return None;
         }
-        let ring = self.ring.as_ref()?;
+        let ring = &self.rings.as_ref()?.writes;
         let pieces: Vec<Piece<'_>> = writes
             .iter()
             .map(|w| Piece {
@@ -236,6 +255,45 @@ impl FileDevice {
             }
         };
         Some(writes.iter().zip(results).try_for_each(finish))
+    }
+
+    fn read_one(&self, lba: Lba, buf: &mut [u8]) -> Result<(), DeviceError> {
+        let read = if self.pass_as_is(buf) {
+            self.file.read_exact_at(buf, lba.0 * B)
+        } else {
+            let mut copy = AlignedBuf::zeroed(buf.len());
+            let read = self.file.read_exact_at(&mut copy, lba.0 * B);
+            buf.copy_from_slice(&copy);
+            read
+        };
+        read.map_err(|source| DeviceError::Io {
+            what: "read",
+            lba,
+            source,
+        })
+    }
+
+    /// One system call for the batch; says which pieces it has read. `None` if all have to go the ordinary way.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn read_through_ring(&self, reads: &mut [BlockRead<'_>]) -> Option<Vec<bool>> {
+        if reads.len() < 2 || !reads.iter().all(|r| self.pass_as_is(r.buf)) {
+            return None;
+        }
+        let ring = &self.rings.as_ref()?.reads;
+        let lengths: Vec<usize> = reads.iter().map(|r| r.buf.len()).collect();
+        let mut gaps: Vec<Gap<'_>> = reads
+            .iter_mut()
+            .map(|r| Gap {
+                offset: r.lba.0 * B,
+                bytes: r.buf,
+            })
+            .collect();
+        let mut whole = vec![false; gaps.len()];
+        ring.lock()
+            .read_all(self.file.as_fd(), &mut gaps, &mut |i, result| {
+                whole[i] = usize::try_from(result) == Ok(lengths[i]);
+            });
+        Some(whole)
     }
 }
 
@@ -296,19 +354,24 @@ impl BlockDevice for FileDevice {
 
     fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {
         check_request("read", lba, buf.len(), self.blocks)?;
-        let read = if self.pass_as_is(buf) {
-            self.file.read_exact_at(buf, lba.0 * B)
-        } else {
-            let mut copy = AlignedBuf::zeroed(buf.len());
-            let read = self.file.read_exact_at(&mut copy, lba.0 * B);
-            buf.copy_from_slice(&copy);
-            read
-        };
-        read.map_err(|source| DeviceError::Io {
-            what: "read",
-            lba,
-            source,
-        })
+        self.read_one(lba, buf)
+    }
+
+    fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
+        for r in reads.iter() {
+            check_request("read", r.lba, r.buf.len(), self.blocks)?;
+        }
+        #[cfg(all(target_os = "linux", not(miri)))]
+        let read = self.read_through_ring(reads);
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        let read: Option<Vec<bool>> = None;
+        let read = read.unwrap_or_else(|| vec![false; reads.len()]);
+        // What is short, interrupted, refused or failed goes the ordinary way, which finishes it or says why not.
+        reads
+            .iter_mut()
+            .zip(read)
+            .filter(|(_, whole)| !whole)
+            .try_for_each(|(r, _)| self.read_one(r.lba, r.buf))
     }
 
     fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {

@@ -45,6 +45,17 @@ pub struct BlockWrite<'a> {
     pub class: IoClass,
 }
 
+/// One read of a batch: whole blocks, in class `class`.
+#[derive(Debug)]
+pub struct BlockRead<'a> {
+    /// First block.
+    pub lba: Lba,
+    /// Where the bytes go; a non-zero multiple of [`crate::BLOCK_SIZE`].
+    pub buf: &'a mut [u8],
+    /// What the read is for.
+    pub class: IoClass,
+}
+
 /// What stands between the engine and the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
@@ -55,7 +66,7 @@ pub enum Access {
     File {
         /// Past the page cache.
         direct: bool,
-        /// Batches of writes are one system call, through io_uring.
+        /// Batches are one system call, through io_uring.
         io_uring: bool,
     },
 }
@@ -91,6 +102,16 @@ pub trait BlockDevice: Send + Sync {
         writes
             .iter()
             .try_for_each(|w| self.write(w.lba, w.bytes, w.class))
+    }
+
+    /// Several reads without order among them; returns when all have completed. A device that has queues serves them at once.
+    ///
+    /// # Errors
+    /// The first [`DeviceError`]; the others may or may not have been read.
+    fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
+        reads
+            .iter_mut()
+            .try_for_each(|r| self.read(r.lba, r.buf, r.class))
     }
 
     /// Says that `blocks` blocks from `lba` on hold nothing any more.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 // Plain counters, of which nothing else depends: not worth a scheduling point under loom.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{BlockDevice, BlockWrite};
+use super::{BlockDevice, BlockRead, BlockWrite};
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook, Observer};
 use crate::mutation;
@@ -91,6 +91,18 @@ impl Volume {
     pub fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<()> {
         self.device.read(lba, buf, class)?;
         self.read.add(class, buf.len());
+        Ok(())
+    }
+
+    /// Reads several pieces at once.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::read_batch`]; then none of the batch is counted.
+    pub fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<()> {
+        self.device.read_batch(reads)?;
+        for r in reads {
+            self.read.add(r.class, r.buf.len());
+        }
         Ok(())
     }
 

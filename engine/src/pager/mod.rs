@@ -99,6 +99,16 @@ impl Pager {
             .fix_shared(page, &*self.pages, &|| self.take_frame())
     }
 
+    /// Has those of `pages` read together that are not here, as far as there are frames: somebody is about to want them.
+    pub(crate) fn load_ahead(&self, pages: &[PageId]) -> Result<()> {
+        let wanted = pages.len().min(self.cache.len() / 4);
+        if self.cache.free_frames() < wanted {
+            self.write_back()?;
+        }
+        self.cache.load_ahead(&pages[..wanted], &*self.pages);
+        Ok(())
+    }
+
     /// Latches `page` for writing.
     pub(crate) fn write(&self, page: PageId) -> Result<Fix<WriteGuard<'_>>> {
         self.cache

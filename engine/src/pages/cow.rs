@@ -17,7 +17,7 @@
 //! names what others have by then. So recovery writes all blocks again that ever were written, and those of the pages that the log names (the
 //! first write of a block may have failed), before any slot has a new tenant.
 
-use super::{Found, PageImage, PageStore, PageTable, SlotMap};
+use super::{Found, PageImage, PageStore, PageTable, SlotMap, read_places};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
@@ -229,6 +229,13 @@ impl PageStore for CowStore {
         };
         self.volume.read(self.lba(slot), buf, IoClass::Page)?;
         Ok(Found::Image)
+    }
+
+    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
+        read_places(&self.volume, batch, |page| {
+            let slot = self.state.lock().table.get(page)?;
+            Some(self.lba(slot))
+        })
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, PageImage, PageStore, SlotMap};
+use super::{Found, PageImage, PageStore, SlotMap, read_places};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
@@ -100,6 +100,12 @@ impl PageStore for InPlaceStore {
         self.volume
             .read(self.layout.slot_lba(Slot(page.0)), buf, IoClass::Page)?;
         Ok(Found::Image)
+    }
+
+    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
+        read_places(&self.volume, batch, |page| {
+            (page.0 < self.layout.slots).then(|| self.layout.slot_lba(Slot(page.0)))
+        })
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {

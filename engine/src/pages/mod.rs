@@ -21,10 +21,11 @@ pub(crate) use cow::CowStore;
 pub(crate) use in_place::InPlaceStore;
 pub(crate) use table::PageTable;
 
-use crate::error::Result;
+use crate::device::{BlockRead, Volume};
+use crate::error::{Error, Result};
 use crate::layout::Slot;
 use crate::node::ChangeMap;
-use crate::types::{Lsn, PageId};
+use crate::types::{IoClass, Lba, Lsn, PageId};
 
 /// One sealed page on its way to the device.
 pub(crate) struct PageImage<'a> {
@@ -49,6 +50,9 @@ pub(crate) enum Found {
 pub(crate) trait PageStore: Send + Sync {
     /// Reads the newest image of `page` into `buf` (one page long).
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found>;
+
+    /// Reads several pages, which the store must have images of, at once. All or nothing: what fails is read by itself when it is wanted.
+    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()>;
 
     /// Writes pages such that after a crash each is there in its old or its new form. Returning does not make them
     /// durable; the next device flush does.
@@ -90,5 +94,20 @@ pub(crate) trait PageStore: Send + Sync {
     fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64>;
 
     /// Where `page` lies now, for messages.
-    fn place(&self, page: PageId) -> crate::types::Lba;
+    fn place(&self, page: PageId) -> Lba;
+}
+
+/// Reads pages whose images lie where `place` says.
+fn read_places(
+    volume: &Volume,
+    batch: &mut [(PageId, &mut [u8])],
+    place: impl Fn(PageId) -> Option<Lba>,
+) -> Result<()> {
+    let mut reads = Vec::with_capacity(batch.len());
+    for (page, buf) in batch {
+        let lba = place(*page).ok_or(Error::MissingPage { page: *page })?;
+        let class = IoClass::Page;
+        reads.push(BlockRead { lba, buf, class });
+    }
+    volume.read_batch(&mut reads)
 }

@@ -389,6 +389,21 @@ impl Ring {
         }
     }
 
+    /// Bytes between tail and head: what allocations can take before something must be evicted, free-listed blocks aside.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let space = self.space.0.lock();
+        self.capacity - (space.tail - space.head)
+    }
+
+    /// The pages whose mini-pages will be evicted next, and the bytes up to the last of them; `most` pages at most. A guess, and out of date
+    /// when it is made: for who wants to prepare something. O(`most`).
+    #[must_use]
+    pub fn next_victims(&self, most: usize) -> (Vec<PageId>, u64) {
+        let space = self.space.0.lock();
+        space.next_victims(&self.region, most)
+    }
+
     /// Whether a block is in the copy-on-access region (§4.1); asked under a lock on its page.
     ///
     /// The block is in use, so its address lies less than a lap before the tail, whatever the tail was since the block was allocated;

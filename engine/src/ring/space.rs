@@ -330,6 +330,23 @@ impl Space {
         self.head != before
     }
 
+    /// Pages of the blocks that nobody has claimed yet, oldest first, and the bytes of all these blocks.
+    pub(super) fn next_victims(&self, region: &Region, most: usize) -> (Vec<PageId>, u64) {
+        let (mut pages, mut address) = (Vec::with_capacity(most), self.claimed);
+        // Dead blocks count, too, or the walk might be long.
+        for _ in 0..2 * most {
+            if address >= self.tail || pages.len() == most {
+                break;
+            }
+            let header = self.block(region, self.offset_of(address)).known_header();
+            if header.is(State::Ready) {
+                pages.push(header.page());
+            }
+            address += header.footprint();
+        }
+        (pages, address - self.claimed)
+    }
+
     /// All blocks from head to tail, in order; `Err` tells where the walk ended that should have ended at the tail. O(blocks).
     pub(super) fn walk(&self, region: &Region) -> Result<Vec<Found>, u64> {
         let (mut found, mut address) = (Vec::new(), self.head);

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::events::{Hook, Observer};
 use crate::kv::Visitor;
 use crate::mini;
+use crate::pager::Progress;
 use crate::stats::Stats;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -94,6 +95,22 @@ impl Tree {
         match self {
             Tree::BTree(_) => Ok(None),
             Tree::Bf(tree) => tree.push_down(from),
+        }
+    }
+
+    /// Whether what is buffered above the leaves takes so much of its memory that eviction should run ahead of need.
+    pub(crate) fn evict_due(&self) -> bool {
+        match self {
+            Tree::BTree(_) => false,
+            Tree::Bf(tree) => tree.evict_due(),
+        }
+    }
+
+    /// One step of that.
+    pub(crate) fn evict(&self) -> Result<Progress> {
+        match self {
+            Tree::BTree(_) => Ok(Progress::Idle),
+            Tree::Bf(tree) => tree.evict(),
         }
     }
 

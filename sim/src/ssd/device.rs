@@ -5,7 +5,7 @@
 //! garbage collection in nobody's way).
 
 use parking_lot::Mutex;
-use treering_engine::device::{BlockDevice, BlockWrite, DeviceError};
+use treering_engine::device::{BlockDevice, BlockRead, BlockWrite, DeviceError};
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
@@ -303,6 +303,23 @@ impl State {
         self.in_use_samples += 1;
     }
 
+    fn fetch(&mut self, lba: Lba, buf: &mut [u8], class: IoClass) {
+        self.counters.host_read[class as usize] += buf.len() as u64;
+        for (i, out) in buf.chunks_exact_mut(BLOCK_SIZE).enumerate() {
+            if let Time::Queued { recorder, .. } = &mut self.time {
+                // A block that was never written is read from the map alone.
+                self.ftl
+                    .lookup((lba.0 + i as u64) as u32)
+                    .into_iter()
+                    .for_each(|p| recorder.read(p));
+            }
+            match &self.medium[lba.0 as usize + i] {
+                Some(block) => out.copy_from_slice(block),
+                None => out.fill(0),
+            }
+        }
+    }
+
     /// A call has returned: the next one begins after it.
     fn end_call(&mut self, nominal_ns: u64) {
         match &mut self.time {
@@ -354,23 +371,22 @@ impl BlockDevice for SimSsd {
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
         self.check_bytes("read", lba, buf.len())?;
         let mut state = self.state.lock();
-        state.counters.host_read[class as usize] += buf.len() as u64;
-        let state = &mut *state;
-        for (i, out) in buf.chunks_exact_mut(BLOCK_SIZE).enumerate() {
-            if let Time::Queued { recorder, .. } = &mut state.time {
-                // A block that was never written is read from the map alone.
-                state
-                    .ftl
-                    .lookup((lba.0 + i as u64) as u32)
-                    .into_iter()
-                    .for_each(|p| recorder.read(p));
-            }
-            match &state.medium[lba.0 as usize + i] {
-                Some(block) => out.copy_from_slice(block),
-                None => out.fill(0),
-            }
-        }
+        state.fetch(lba, buf, class);
         state.end_call(self.nominal.read(buf.len()));
+        Ok(())
+    }
+
+    fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
+        reads
+            .iter()
+            .try_for_each(|r| self.check_bytes("read", r.lba, r.buf.len()))?;
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        for read in reads {
+            state.fetch(read.lba, read.buf, read.class);
+            bytes += read.buf.len();
+        }
+        state.end_call(self.nominal.read(bytes));
         Ok(())
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use treering_engine::device::{Access, BlockDevice, BlockWrite, DeviceError, FileDevice, FileIo};
+use treering_engine::device::{
+    Access, BlockDevice, BlockRead, BlockWrite, DeviceError, FileDevice, FileIo,
+};
 use treering_engine::{
     BfOptions, Durability as Acknowledge, IoClass, Kv, Lba, Lsn, Options, PageStoreKind, Store,
     SystemClock, TablePersist, TreeKind, required_blocks,
@@ -93,6 +95,10 @@ impl BlockDevice for Unsynced {
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> std::result::Result<(), DeviceError> {
         self.device.write_batch(writes)
+    }
+
+    fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> std::result::Result<(), DeviceError> {
+        self.device.read_batch(reads)
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> std::result::Result<(), DeviceError> {

@@ -17,7 +17,7 @@ use crate::trees::btree::Attempt;
 use crate::types::PageId;
 
 /// Pages that one step of a checkpoint looks at.
-const STEP_PAGES: u64 = 256;
+const STEP_PAGES: u64 = 64;
 
 impl BfTree {
     fn write_leaf(&self, page: PageId) -> Result<WriteGuard<'_>> {
@@ -258,15 +258,18 @@ impl BfTree {
         }
         let limit = self.leaves.pager.pages.page_limit();
         let until = limit.min(from.0 + STEP_PAGES);
+        let mut dirty = Vec::new();
         for page in (from.0..until).map(PageId) {
-            let dirty = match self.ring.shared(page) {
-                Ok(guard) => (guard.bytes()).is_some_and(|block| MiniRef::new(block).is_dirty()),
-                Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => false,
+            match self.ring.shared(page) {
+                Ok(guard) if guard.bytes().is_some_and(|mini| MiniRef::new(mini).is_dirty()) => {
+                    dirty.push(page);
+                }
+                Ok(_) | Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => {}
                 Err(e) => return Err(unexpected(&e)),
-            };
-            if !dirty {
-                continue;
             }
+        }
+        self.leaves.pager.load_ahead(&dirty)?;
+        for page in dirty {
             let mut guard = match self.ring.exclusive(page) {
                 Ok(guard) => guard,
                 Err(PageError::Unknown { .. }) => continue,

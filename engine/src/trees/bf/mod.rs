@@ -25,6 +25,7 @@
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
+mod ahead;
 pub(crate) mod cache_only;
 mod counters;
 mod merge;
@@ -66,6 +67,8 @@ pub(crate) struct BfTree {
     largest: usize,
     /// Payload of the ring's largest class.
     largest_mirror: usize,
+    /// Bytes of the ring that eviction ahead of need keeps free.
+    free_goal: u64,
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
     /// Leaves that a merge has left nearly empty.
@@ -145,6 +148,7 @@ impl BfTree {
             options,
             largest: shape::largest(page_size),
             largest_mirror,
+            free_goal: ahead::free_goal(capacity as u64, page_size as u64),
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
@@ -468,10 +472,7 @@ impl BfTree {
         let AllocateError::Full(full) = full else {
             return Ok(());
         };
-        let bytes = full.short.max(SPARE_ROOM);
-        let merge =
-            |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block), Cause::Eviction);
-        self.ring.make_room(bytes, merge).map(drop)
+        self.evict_bytes(full.short.max(SPARE_ROOM))
     }
 
     pub(crate) fn stats(&self, base: Stats) -> Stats {
