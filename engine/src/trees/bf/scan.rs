@@ -13,34 +13,42 @@ use crate::ring::Shared;
 use crate::trees::rows::{self, Rows};
 use crate::types::PageId;
 
+/// Leaves of a scan, the first ones, that may become mirrors: a long scan passes each of its leaves once, and would fill the ring with what
+/// nobody wants again.
+const MIRRORED: u64 = 8;
+
 impl BfTree {
     /// Visits records page by page, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        let mut leaves = 0;
         rows::scan(from, visit, |at, rows| {
             let (page, guard) = self.lock_shared(at)?;
             // Fences do not move while the page is locked.
             let upper = self.leaves.index.fence_after(at);
-            self.copy_rows(page, guard, at, None, rows)?;
+            leaves += 1;
+            self.copy_rows(page, guard, (at, None), leaves <= MIRRORED, rows)?;
             Ok(upper)
         })
     }
 
     /// Visits records page by page downwards.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        let mut leaves = 0;
         rows::scan_back(before, visit, |before, rows| {
             let (lower, page, guard) = lock_before(&self.leaves.index, &self.ring, before)?;
-            self.copy_rows(page, guard, &lower, before, rows)?;
+            leaves += 1;
+            self.copy_rows(page, guard, (&lower, before), leaves <= MIRRORED, rows)?;
             Ok(lower)
         })
     }
 
-    /// Copies what a page has from one key on and before another; and sees to it that pages that are scanned often are mirrored.
+    /// Copies what a page has from one key on and before another; and sees to it that pages that are scanned often are mirrored, if they may be.
     fn copy_rows(
         &self,
         page: PageId,
         guard: Shared<'_>,
-        from: &[u8],
-        before: Option<&[u8]>,
+        (from, before): (&[u8], Option<&[u8]>),
+        may_mirror: bool,
         rows: &mut Rows,
     ) -> Result<()> {
         let mini = guard.bytes().map(MiniRef::new);
@@ -68,7 +76,7 @@ impl BfTree {
         });
         self.hook.tell(|| Told::Scanned { page });
         // A mirror takes of the ring what many records do: mirrors of every third scan cost no more reads, and much less work.
-        if self.wants_promotion_of(self.options.promotion_percent / 3) {
+        if may_mirror && self.wants_promotion_of(self.options.promotion_percent / 3) {
             self.promote_all(guard, leaf);
         }
         Ok(())
