@@ -6,10 +6,10 @@ mod support;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use support::{BF, IN_PLACE, LEAST_RING, STORES, TREES, bf, contents, tiny as options};
-use treering_engine::device::{BlockDevice, CrashDevice, DeviceError, MemDevice};
+use treering_engine::device::{BlockDevice, BlockRead, CrashDevice, DeviceError, MemDevice};
 use treering_engine::{
     Error, IoClass, Kv, Lba, Options, Store, SystemClock, TreeKind, node, required_blocks, verify,
 };
@@ -265,6 +265,87 @@ impl BlockDevice for Unreadable {
     }
     fn flush(&self) -> Result<(), DeviceError> {
         self.inner.flush()
+    }
+}
+
+/// A device that says how it was read.
+struct Watched {
+    inner: MemDevice,
+    single: AtomicUsize,
+    batches: AtomicUsize,
+    in_batches: AtomicUsize,
+}
+
+impl BlockDevice for Watched {
+    fn capacity_blocks(&self) -> u64 {
+        self.inner.capacity_blocks()
+    }
+    fn read(&self, at: Lba, into: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.single.fetch_add(1, Ordering::Relaxed);
+        self.inner.read(at, into, class)
+    }
+    fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.in_batches.fetch_add(reads.len(), Ordering::Relaxed);
+        self.inner.read_batch(reads)
+    }
+    fn write(&self, at: Lba, from: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.inner.write(at, from, class)
+    }
+    fn trim(&self, at: Lba, blocks: u64) -> Result<(), DeviceError> {
+        self.inner.trim(at, blocks)
+    }
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.inner.flush()
+    }
+}
+
+/// Where somebody pumps, room is made before it is needed, and the leaves for it are read many at a time.
+#[test]
+fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
+    for kind in STORES {
+        let options = Options {
+            cache_bytes: 2 << 20,
+            log_bytes: 16 << 20,
+            checkpoint_log_bytes: 8 << 20,
+            ..options(BF, kind)
+        };
+        let device = Arc::new(Watched {
+            inner: MemDevice::new(8_192),
+            single: AtomicUsize::new(0),
+            batches: AtomicUsize::new(0),
+            in_batches: AtomicUsize::new(0),
+        });
+        let store = open(&device, &options).expect("opens");
+        let mut map = Map::new();
+        let full_returns = || store.stats().bf.expect("a bf tree").full_returns;
+        let fill = |map: &mut Map, round: u32| {
+            for i in 0..100_000u32 {
+                let key = (i * 7_919 % 100_000).to_be_bytes();
+                put(&store, map, &key, &round.to_be_bytes().repeat(8));
+                while let Some(task) = store.due() {
+                    store.pump(task).expect("pumps");
+                }
+            }
+        };
+        fill(&mut map, 0);
+        let before = full_returns();
+        let counted = || {
+            [&device.single, &device.batches, &device.in_batches]
+                .map(|counter| counter.load(Ordering::Relaxed))
+        };
+        let earlier = counted();
+        fill(&mut map, 1);
+        let [single, batches, in_batches] = {
+            let now = counted();
+            [0, 1, 2].map(|i| now[i] - earlier[i])
+        };
+        assert_eq!(full_returns(), before, "{kind:?}: somebody found no room");
+        assert!(
+            batches > 20 && in_batches > 4 * batches,
+            "{kind:?}: {in_batches} leaves in {batches} batches, {single} reads one by one"
+        );
+        assert_same(&store, &map, "pumped");
     }
 }
 

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
 use crate::node::{self, PageDamage, PageRef};
 use crate::pages::{Found, PageStore};
-use crate::sync::{Mutex, RwLockWriteGuard};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, RwLockWriteGuard};
 use crate::types::PageId;
 
 const GONE: u32 = 0;
@@ -251,6 +251,9 @@ impl Cache {
                     self.give_free(at);
                 }
             }
+        }
+        if loads.is_empty() {
+            return;
         }
         let mut batch: Vec<_> = loads
             .iter_mut()

@@ -396,12 +396,12 @@ impl Ring {
         self.capacity - (space.tail - space.head)
     }
 
-    /// The pages whose mini-pages will be evicted next, and the bytes up to the last of them; `most` pages at most. A guess, and out of date
-    /// when it is made: for who wants to prepare something. O(`most`).
+    /// The pages whose mini-pages will be evicted next, `most` at most, and the bytes up to the last of them: as many blocks as it takes to have
+    /// `bytes`. A guess, and out of date when it is made: for who wants to prepare something. O(`most`).
     #[must_use]
-    pub fn next_victims(&self, most: usize) -> (Vec<PageId>, u64) {
+    pub fn next_victims(&self, most: usize, bytes: u64) -> (Vec<PageId>, u64) {
         let space = self.space.0.lock();
-        space.next_victims(&self.region, most)
+        space.next_victims(&self.region, most, bytes)
     }
 
     /// Whether a block is in the copy-on-access region (§4.1); asked under a lock on its page.

@@ -331,11 +331,17 @@ impl Space {
     }
 
     /// Pages of the blocks that nobody has claimed yet, oldest first, and the bytes of all these blocks.
-    pub(super) fn next_victims(&self, region: &Region, most: usize) -> (Vec<PageId>, u64) {
+    pub(super) fn next_victims(
+        &self,
+        region: &Region,
+        most: usize,
+        bytes: u64,
+    ) -> (Vec<PageId>, u64) {
         let (mut pages, mut address) = (Vec::with_capacity(most), self.claimed);
+        let until = self.tail.min(self.claimed + bytes);
         // Dead blocks count, too, or the walk might be long.
         for _ in 0..2 * most {
-            if address >= self.tail || pages.len() == most {
+            if address >= until || pages.len() == most {
                 break;
             }
             let header = self.block(region, self.offset_of(address)).known_header();

@@ -261,7 +261,11 @@ impl BfTree {
         let mut dirty = Vec::new();
         for page in (from.0..until).map(PageId) {
             match self.ring.shared(page) {
-                Ok(guard) if guard.bytes().is_some_and(|mini| MiniRef::new(mini).is_dirty()) => {
+                Ok(guard)
+                    if guard
+                        .bytes()
+                        .is_some_and(|mini| MiniRef::new(mini).is_dirty()) =>
+                {
                     dirty.push(page);
                 }
                 Ok(_) | Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => {}

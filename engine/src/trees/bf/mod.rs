@@ -148,7 +148,7 @@ impl BfTree {
             options,
             largest: shape::largest(page_size),
             largest_mirror,
-            free_goal: ahead::free_goal(capacity as u64, page_size as u64),
+            free_goal: capacity as u64 / ahead::FREE_SHARE,
             chance: AtomicU64::new(0),
             sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
