@@ -28,10 +28,11 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    pub(crate) fn new(page_size: usize) -> Frame {
+    /// An empty one of so many bytes.
+    pub(crate) fn new(bytes: AlignedBuf) -> Frame {
         let data = FrameData {
             page: None,
-            bytes: AlignedBuf::zeroed(page_size),
+            bytes,
             changes: ChangeMap::default(),
         };
         Frame {

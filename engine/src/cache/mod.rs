@@ -18,6 +18,7 @@ mod frame;
 
 pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
 
+use crate::device::AlignedBuf;
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
 use crate::node::{self, PageDamage, PageRef};
@@ -61,7 +62,9 @@ impl Cache {
     /// `frames` empty frames for pages named below `page_limit`, all of them unknown (on the device, if anywhere).
     pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64, hook: Hook) -> Cache {
         Cache {
-            frames: (0..frames).map(|_| Frame::new(page_size)).collect(),
+            frames: AlignedBuf::many(frames, page_size)
+                .map(Frame::new)
+                .collect(),
             map: (0..page_limit).map(|_| AtomicU32::new(ABSENT)).collect(),
             free: Mutex::new((0..frames as u32).rev().collect()),
             free_len: AtomicUsize::new(frames),

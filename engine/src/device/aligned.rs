@@ -1,26 +1,41 @@
 //! Buffers that direct I/O accepts.
 //!
-//! `O_DIRECT` wants memory aligned to the logical block. The buffer owns up to one block more than asked for and
-//! shows the aligned part of it; no `unsafe` is needed, and large buffers stay untouched (hence unallocated) until used.
+//! `O_DIRECT` wants memory aligned to the logical block. An allocation is up to one block larger than asked for, and the buffer is the aligned
+//! part of it; large ones stay untouched (hence unallocated) until used. Many small ones should come out of one allocation
+//! ([`AlignedBuf::many`]), or each would take twice its size.
 
 use std::ops::{Deref, DerefMut};
+
+use bytes::{Buf, BytesMut};
 
 use crate::types::BLOCK_SIZE;
 
 /// Bytes whose first one lies at a multiple of [`BLOCK_SIZE`] in memory.
 pub struct AlignedBuf {
     /// Never grows, so its address never changes.
-    bytes: Box<[u8]>,
-    start: usize,
-    len: usize,
+    bytes: BytesMut,
 }
 
 impl AlignedBuf {
     /// `len` zeros. Any length will do; only the beginning is aligned.
     pub fn zeroed(len: usize) -> AlignedBuf {
-        let bytes = vec![0u8; len + BLOCK_SIZE - 1].into_boxed_slice();
+        let mut bytes = BytesMut::zeroed(len + BLOCK_SIZE - 1);
         let start = bytes.as_ptr().addr().wrapping_neg() % BLOCK_SIZE;
-        AlignedBuf { bytes, start, len }
+        bytes.advance(start);
+        bytes.truncate(len);
+        AlignedBuf { bytes }
+    }
+
+    /// `count` buffers of `len` zeros, side by side.
+    ///
+    /// # Panics
+    /// If `len` is not a whole number of blocks.
+    pub fn many(count: usize, len: usize) -> impl Iterator<Item = AlignedBuf> {
+        assert!(len.is_multiple_of(BLOCK_SIZE), "only then all are aligned");
+        let mut all = AlignedBuf::zeroed(count * len).bytes;
+        (0..count).map(move |_| AlignedBuf {
+            bytes: all.split_to(len),
+        })
     }
 
     /// Whether direct I/O accepts `bytes` as it is.
@@ -33,19 +48,19 @@ impl Deref for AlignedBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.len]
+        &self.bytes
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.len]
+        &mut self.bytes
     }
 }
 
 impl Clone for AlignedBuf {
     fn clone(&self) -> AlignedBuf {
-        let mut copy = AlignedBuf::zeroed(self.len);
+        let mut copy = AlignedBuf::zeroed(self.len());
         copy.copy_from_slice(self);
         copy
     }
@@ -53,7 +68,7 @@ impl Clone for AlignedBuf {
 
 impl std::fmt::Debug for AlignedBuf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "AlignedBuf({} bytes)", self.len)
+        write!(f, "AlignedBuf({} bytes)", self.len())
     }
 }
 
@@ -73,5 +88,16 @@ mod tests {
             assert!(AlignedBuf::is_aligned(&moved));
             assert!(moved.clone().iter().all(|b| *b == 7));
         }
+    }
+    #[test]
+    fn buffers_side_by_side_are_apart() {
+        let mut all: Vec<_> = AlignedBuf::many(5, 2 * BLOCK_SIZE).collect();
+        for (n, buf) in all.iter_mut().enumerate() {
+            assert!(AlignedBuf::is_aligned(buf) && buf.len() == 2 * BLOCK_SIZE);
+            buf.fill(n as u8 + 1);
+        }
+        let last = all.pop().expect("five");
+        drop(all);
+        assert!(last.iter().all(|b| *b == 5));
     }
 }
