@@ -22,7 +22,7 @@ use crate::events::Event;
 use crate::layout::{Slot, Superblock};
 use crate::mutation;
 use crate::pager::Progress;
-use crate::snapshot::SnapshotWriter;
+use crate::snapshot;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::Tree;
@@ -152,15 +152,13 @@ impl Checkpointer {
     fn finish(&self, state: &mut State, tree: &Tree, begin: Lsn) -> Result<()> {
         let pager = &*tree.leaves().pager;
         pager.pages.persist_table()?;
-        let mut writer = SnapshotWriter::new(pager.layout.page_size);
-        tree.leaves()
-            .index
-            .for_each(|fence, page| writer.push(fence, page));
         if mutation::on("truncate-before-superblock") {
             pager.log.truncate(begin)?;
             pager.volume.flush()?;
         }
-        let written = writer.write(&pager.volume, &pager.layout, &*pager.pages)?;
+        let written = snapshot::write(&pager.volume, &pager.layout, &*pager.pages, |visit| {
+            tree.leaves().index.for_each(visit);
+        })?;
         pager.flush_log(pager.log.end())?;
         pager.volume.flush()?;
         pager.volume.tell(|| Event::PagesFlushed { begin });

@@ -17,7 +17,7 @@
 //! | 20 | 4 | bytes used |
 //! | 24 | … | entries: fence length `u16`, fence, page `u64` |
 //!
-//! Chunks are written from last to first, so that each can name its successor.
+//! A chunk is written when the next one's slot is taken, so that it can name it.
 
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
@@ -38,86 +38,109 @@ pub(crate) struct Written {
     pub(crate) entries: u64,
 }
 
-/// Collects entries into chunks and writes them to free slots.
-pub(crate) struct SnapshotWriter {
-    page_size: usize,
-    chunks: Vec<Vec<u8>>,
+/// Writes a snapshot of the entries that `each` visits, ascending, to free slots. It is durable after the next device flush. Memory: one page.
+///
+/// # Errors
+/// No slot is free, or the device fails; no slot is taken then.
+pub(crate) fn write(
+    volume: &Volume,
+    layout: &Layout,
+    pages: &dyn PageStore,
+    each: impl FnOnce(&mut dyn FnMut(&[u8], PageId)),
+) -> Result<Written> {
+    let mut writer = Writer {
+        volume,
+        layout,
+        pages,
+        chunk: AlignedBuf::zeroed(layout.page_size),
+        used: HEADER,
+        count: 0,
+        slots: vec![pages.allocate_slot()?],
+        entries: 0,
+    };
+    let mut outcome = Ok(());
+    each(&mut |fence, page| {
+        if outcome.is_ok() {
+            outcome = writer.push(fence, page);
+        }
+    });
+    match outcome.and_then(|()| writer.write_chunk(None)) {
+        Ok(()) => Ok(Written {
+            head: writer.slots[0],
+            entries: writer.entries,
+            slots: writer.slots,
+        }),
+        Err(e) => {
+            // The chain is nobody's: its places are given back. What failed is told; that this fails, too, would be no news.
+            let slots = writer.slots.into_iter();
+            let _ = slots.map(|slot| pages.free_slot(slot)).collect::<Vec<_>>();
+            Err(e)
+        }
+    }
+}
+
+/// The chunk that is being filled, and the places taken so far, the last of which is its own.
+struct Writer<'a> {
+    volume: &'a Volume,
+    layout: &'a Layout,
+    pages: &'a dyn PageStore,
+    chunk: AlignedBuf,
+    used: usize,
+    count: u32,
+    slots: Vec<Slot>,
     entries: u64,
 }
 
-impl SnapshotWriter {
-    pub(crate) fn new(page_size: usize) -> SnapshotWriter {
-        SnapshotWriter {
-            page_size,
-            chunks: Vec::new(),
-            entries: 0,
-        }
-    }
-
-    pub(crate) fn push(&mut self, fence: &[u8], page: PageId) {
+impl Writer<'_> {
+    fn push(&mut self, fence: &[u8], page: PageId) -> Result<()> {
         let need = 2 + fence.len() + 8;
-        assert!(HEADER + need <= self.page_size, "a fence fits a chunk");
-        if self
-            .chunks
-            .last()
-            .is_none_or(|c| c.len() + need > self.page_size)
-        {
-            self.chunks.push(vec![0; HEADER]);
+        assert!(HEADER + need <= self.chunk.len(), "a fence fits a chunk");
+        if self.used + need > self.chunk.len() {
+            let slot = self.pages.allocate_slot()?;
+            let written = self.write_chunk(Some(slot));
+            self.slots.push(slot);
+            written?;
         }
-        let chunk = self.chunks.last_mut().expect("just pushed");
-        chunk.extend_from_slice(&(fence.len() as u16).to_le_bytes());
-        chunk.extend_from_slice(fence);
-        chunk.extend_from_slice(&page.0.to_le_bytes());
-        let count = u32::from_le_bytes(chunk[16..20].try_into().expect("four bytes")) + 1;
-        chunk[16..20].copy_from_slice(&count.to_le_bytes());
+        for piece in [
+            &(fence.len() as u16).to_le_bytes(),
+            fence,
+            &page.0.to_le_bytes()[..],
+        ] {
+            self.chunk[self.used..self.used + piece.len()].copy_from_slice(piece);
+            self.used += piece.len();
+        }
+        self.count += 1;
         self.entries += 1;
+        Ok(())
     }
 
-    /// Writes the chain. It is durable after the next device flush.
-    pub(crate) fn write(
-        self,
-        volume: &Volume,
-        layout: &Layout,
-        pages: &dyn PageStore,
-    ) -> Result<Written> {
-        let mut slots = Vec::with_capacity(self.chunks.len());
-        let mut next = 0u64;
-        let mut buf = AlignedBuf::zeroed(self.page_size);
-        for chunk in self.chunks.iter().rev() {
-            let slot = match pages.allocate_slot() {
-                Ok(slot) => slot,
-                Err(e) => {
-                    // The chain is nobody's: give its places back.
-                    slots
-                        .into_iter()
-                        .try_for_each(|slot| pages.free_slot(slot))?;
-                    return Err(e);
-                }
-            };
-            buf[..chunk.len()].copy_from_slice(chunk);
-            buf[chunk.len()..].fill(0);
-            buf[4..8].copy_from_slice(&MAGIC);
-            buf[8..16].copy_from_slice(&next.to_le_bytes());
-            buf[20..24].copy_from_slice(&(chunk.len() as u32).to_le_bytes());
-            let crc = crc32fast::hash(&buf[4..]);
-            buf[0..4].copy_from_slice(&crc.to_le_bytes());
-            volume.write(layout.slot_lba(slot), &buf, IoClass::Extra)?;
-            next = slot.0 + 1;
-            slots.push(slot);
-        }
-        let head = *slots.last().expect("the entry \"\" is always there");
-        Ok(Written {
-            head,
-            slots,
-            entries: self.entries,
-        })
+    /// Writes the chunk to the slot that was taken last, and begins another one.
+    fn write_chunk(&mut self, next: Option<Slot>) -> Result<()> {
+        let chunk = &mut self.chunk;
+        chunk[self.used..].fill(0);
+        chunk[4..8].copy_from_slice(&MAGIC);
+        let next = next.map_or(0, |slot| slot.0 + 1);
+        chunk[8..16].copy_from_slice(&next.to_le_bytes());
+        chunk[16..20].copy_from_slice(&self.count.to_le_bytes());
+        chunk[20..24].copy_from_slice(&(self.used as u32).to_le_bytes());
+        let crc = crc32fast::hash(&chunk[4..]);
+        chunk[0..4].copy_from_slice(&crc.to_le_bytes());
+        let slot = *self
+            .slots
+            .last()
+            .expect("one is taken before a chunk is begun");
+        self.volume
+            .write(self.layout.slot_lba(slot), &self.chunk, IoClass::Extra)?;
+        self.used = HEADER;
+        self.count = 0;
+        Ok(())
     }
 }
 
 /// Reads a chain back: its entries in ascending order of fence, and the slots it occupies.
 ///
 /// # Errors
-/// [`Error::Damaged`] where a chunk is not what [`SnapshotWriter`] wrote, fences do not ascend or pages are out of
+/// [`Error::Damaged`] where a chunk is not what [`write`] wrote, fences do not ascend or pages are out of
 /// range.
 pub(crate) fn read(
     volume: &Volume,
