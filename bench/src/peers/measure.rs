@@ -125,6 +125,12 @@ pub fn peak_resident_bytes() -> Option<u64> {
     Some(field("/proc/self/status", "VmHWM:")? << 10)
 }
 
+/// Bytes that this process has in memory now, without maps of files, of which its code is one.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    Some(field("/proc/self/status", "RssAnon:")? << 10)
+}
+
 fn field(path: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
