@@ -1,6 +1,6 @@
 //! Batches of writes through io_uring: one system call for many writes, served at once by the drive's queues.
 //!
-//! The only `unsafe` of the crate, and all of it here: the kernel reads buffers that the compiler believes borrowed for
+//! The only `unsafe` of the devices: the kernel reads buffers that the compiler believes borrowed for
 //! the length of a call, so no call returns before all that it submitted has completed.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
