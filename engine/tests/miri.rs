@@ -17,8 +17,8 @@
 //! | memory of the allocator | `ring/region.rs`: `Memory`, as elsewhere than on Linux | all |
 //! | `mmap`, `madvise`, `munmap`; io_uring | `ring/region.rs`, `device/uring.rs` | none: Miri has no such calls |
 //!
-//! Teeth (each must fail): with `-Zmiri-env-forward=TREERING_MUTATION` in `MIRIFLAGS`, `RUSTFLAGS='--cfg treering_mutations'` and
-//! `TREERING_MUTATION=m` for m of `ring-pop-unchecked`, `ring-listed-block-passed`, `ring-writer-ignores-readers`.
+//! Teeth (must fail): `TREERING_MUTATION=ring-listed-block-passed RUSTFLAGS='--cfg treering_mutations'` before it, the variable forwarded by
+//! `-Zmiri-env-forward=TREERING_MUTATION`, and a `--target-dir` of its own.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::collections::BTreeMap;
@@ -250,7 +250,7 @@ impl Tree {
             let fill = |bytes: &mut [u8]| {
                 bytes.copy_from_slice(&next.to_le_bytes().repeat(bytes.len() / 4))
             };
-            if next % 3 == 0
+            if next.is_multiple_of(3)
                 && let Some(bytes) = guard.bytes_mut()
             {
                 fill(bytes);
