@@ -5,6 +5,20 @@
 //! Loom is told of every slice that a guard hands out, so two that race fail even where no byte differs. A thread that is never woken is a
 //! deadlock to it.
 //!
+//! | actions of `specs/circular_buffer` | here |
+//! |---|---|
+//! | `LockPage`, `Read`, `Write`, `Return`; `Share`, `Lock`, `CanUpgrade`, `Unlock` | `a_writer_gets_in_*`, `an_upgrade_is_alone`, `a_reader_an_upgrade_and_a_writer_*` |
+//! | `Create`, `Allocate`, `Full` beside `Claim` .. `Finish` | `an_allocation_beside_an_eviction_*`, `an_evictor_a_reader_and_an_allocator_*` |
+//! | `Pad` beside `Finish` | `padding_beside_an_eviction` |
+//! | `Grow`, `Copy`, `Publish`, `Deallocate` beside `Read`, and beside `LockVictim` | `readers_see_*`, `an_evictor_beside_the_growth_*` |
+//! | `CopyToTail` beside `LockVictim`, `WriteLeaf`, `Unmap`, and beside itself | `a_copy_to_the_tail_*`, `two_readers_near_the_head_*` |
+//! | `FindPage` of a block that is `Allocate`d, not yet `Publish`ed | `an_evictor_waits_*` |
+//! | `PopFreeList`, `Reuse`, `PassOver` beside `Claim`, `Skip`, `Unlist` | `a_block_freed_while_it_is_claimed_*` |
+//! | `Finish` in order, `Retry` | `two_evictors_*`, `who_finds_all_claimed_*`, `nobody_hangs_*` |
+//!
+//! Of `specs/mini_page` the way down and the separators are in `loom_index`, its page locks here; what it does to records happens under the
+//! page's lock alone, and whole trees are `model/tests/shuttle_store.rs`.
+//!
 //! Teeth (each must fail): the same with `TREERING_MUTATION=m RUSTFLAGS='--cfg loom --cfg treering_mutations'` for m of
 //! `ring-head-out-of-order`, `ring-evicted-before-unmapped`, `ring-victim-unchecked`, `ring-lost-wake-up`, `ring-writer-ignores-readers`.
 #![cfg(loom)]
@@ -338,6 +352,80 @@ fn an_upgrade_is_alone() {
         let other = beside(&tree, change);
         let done = change(&tree) + other.join().expect("it ended");
         assert_eq!(tree.get(0), 1 + done, "an upgraded reader's write is lost");
+    });
+}
+
+#[test]
+fn a_reader_an_upgrade_and_a_writer_take_turns() {
+    let one = || {
+        let tree = Tree::new(1, 10);
+        tree.fill(0..1);
+        tree
+    };
+    explore(1000, 2, one, |tree| {
+        let reader = beside(&tree, |tree| tree.get(0));
+        let writer = beside(&tree, |tree| {
+            let mut guard = tree.ring.exclusive(page(0)).expect("a page");
+            let bytes = guard.bytes_mut().expect("a mini-page");
+            let seen = bytes[0];
+            bytes.fill(seen + 1);
+        });
+        let guard = tree.ring.shared(page(0)).expect("a page");
+        let seen = guard.bytes().expect("a mini-page")[0];
+        let upgraded = match guard.try_upgrade() {
+            Ok(mut alone) => {
+                alone.bytes_mut().expect("a mini-page").fill(seen + 1);
+                1
+            }
+            Err(shared) => {
+                let again = shared.bytes().expect("a mini-page")[0];
+                assert_eq!(again, seen, "it is still locked");
+                0
+            }
+        };
+        writer.join().expect("the writer ended");
+        let read = reader.join().expect("the reader ended");
+        assert!((1..=2 + upgraded).contains(&read), "read {read}");
+        assert_eq!(tree.get(0), 2 + upgraded, "a write is lost");
+    });
+}
+
+#[test]
+fn an_evictor_a_reader_and_an_allocator_meet_at_the_head() {
+    // The ring is full; the reader would copy to the tail what the evictor is after, and the allocator takes the room that is made.
+    let full = || {
+        let tree = Tree::new(9, 50);
+        tree.fill(0..8);
+        tree
+    };
+    explore(1000, 3, full, |tree| {
+        let evictor = beside(&tree, Tree::evict);
+        let reader = beside(&tree, |tree| tree.get_and_copy(0));
+        tree.put_for_sure(8, SMALL, 2);
+        assert_eq!(reader.join().expect("the reader ended"), 1);
+        assert_ne!(evictor.join().expect("the evictor ended"), Eviction::Empty);
+        tree.audit();
+        assert_eq!((tree.get(0), tree.get(1), tree.get(8)), (1, 1, 2));
+    });
+}
+
+#[test]
+fn padding_beside_an_eviction() {
+    // A quarter is left before the physical end, and less than a large block before the head.
+    let near_the_end = || {
+        let tree = Tree::new(7, 10);
+        tree.fill(0..6);
+        tree.evict();
+        tree.evict();
+        tree
+    };
+    explore(10, 4, near_the_end, |tree| {
+        let evictor = beside(&tree, Tree::evict);
+        tree.put_for_sure(6, LARGE, 2);
+        evictor.join().expect("the evictor ended");
+        assert_eq!(tree.ring.stats().padding_bytes, 1024);
+        tree.audit();
+        assert_eq!((tree.get(2), tree.get(5), tree.get(6)), (1, 1, 2));
     });
 }
 

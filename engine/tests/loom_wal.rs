@@ -102,9 +102,10 @@ fn append(log: &Log, id: u64) -> Option<Lsn> {
     .ok()
 }
 
-fn explore(fail_flushes: u32) {
+/// So many committers, beside the thread that only appends.
+fn explore(committers: u64, preemptions: usize, fail_flushes: u32) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(preemptions);
     model.check(move || {
         let probe = Arc::new(Probe::default());
         probe.0.lock().unwrap().fail_flushes = fail_flushes;
@@ -116,20 +117,20 @@ fn explore(fail_flushes: u32) {
         let options = Options::default();
         let volume = Arc::new(Volume::new(device));
         let log = Arc::new(Log::create(volume, region, 1, Lsn(0), &options).unwrap());
-        let committers: Vec<_> = (1..=2)
+        let threads: Vec<_> = (1..=committers)
             .map(|id| {
                 let (log, probe) = (Arc::clone(&log), Arc::clone(&probe));
                 loom::thread::spawn(move || commit(&log, &probe, id))
             })
             .collect();
-        append(&log, 3);
-        let acked = committers
+        append(&log, committers + 1);
+        let acked = threads
             .into_iter()
             .map(|c| c.join().unwrap())
             .filter(|a| *a)
             .count();
         if fail_flushes == 0 {
-            assert_eq!(acked, 2);
+            assert_eq!(acked as u64, committers);
         }
         assert!(log.durable().0 <= probe.0.lock().unwrap().durable);
     });
@@ -137,10 +138,20 @@ fn explore(fail_flushes: u32) {
 
 #[test]
 fn committers_share_flushes_and_all_of_them_wake_up() {
-    explore(0);
+    explore(2, 3, 0);
 }
 
 #[test]
 fn a_failed_flush_is_nobodys_acknowledgement() {
-    explore(1);
+    explore(2, 3, 1);
+}
+
+#[test]
+fn a_third_committer_waits_for_the_second_flush() {
+    explore(3, 3, 0);
+}
+
+#[test]
+fn of_three_committers_none_sleeps_through_a_failed_flush() {
+    explore(3, 3, 1);
 }

@@ -18,7 +18,7 @@ use std::time::Instant;
 use treering_model::oracle::concurrent::{self, Plan};
 use treering_model::oracle::engines::{BTree, Geometry};
 use treering_model::oracle::history::Action;
-use treering_model::oracle::history::{History, Key, KeyId, Recorder, Ticks, Version};
+use treering_model::oracle::history::{History, Key, KeyId, Recorder, Start, Ticks, Version};
 use treering_model::oracle::linear;
 use treering_model::oracle::random::Random;
 
@@ -174,7 +174,7 @@ fn make((calls, clients, keys): (u64, u64, u64), uniform: bool, scans: u64) -> H
         let found = map.get(&key).copied().unwrap_or(Version::ABSENT);
         match random.below(100) {
             choice if choice < scans => {
-                recorder.invoke_scan(now, key, None, 20);
+                recorder.invoke_scan(now, Start::From(key), None, 20);
                 for (key, version) in map.range(key..).take(20) {
                     recorder.row(&table[key.0 as usize], *version);
                 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use stateright::semantics::register::{Register, RegisterOp, RegisterRet};
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 use treering_model::oracle::history::{
-    Action, Call, History, Key, KeyId, Outcome, Row, Scan, Version,
+    Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version,
 };
 use treering_model::oracle::linear::{Kind, Violation, check};
 use treering_model::oracle::random::Random;
@@ -46,7 +46,7 @@ impl Draft {
         rows: &[(u32, u64)],
     ) -> &mut Self {
         self.scans.push(Scan {
-            from: KeyId(0),
+            start: Start::From(KeyId(0)),
             through: None,
             limit,
             first: self.rows.len() as u32,
@@ -148,12 +148,26 @@ fn take_effect(draft: &mut Draft, call: usize, map: &mut BTreeMap<u32, u64>, ran
         Action::Scan(scan) => {
             let scan = &mut draft.scans[*scan as usize];
             scan.first = draft.rows.len() as u32;
-            scan.from = KeyId(random.below(u64::from(draft.keys)) as u32);
-            let rows = map.range(scan.from.0..).take(scan.limit as usize);
-            draft.rows.extend(rows.map(|(key, version)| Row {
+            let (key, limit) = (
+                random.below(u64::from(draft.keys)) as u32,
+                scan.limit as usize,
+            );
+            let row = |(key, version): (&u32, &u64)| Row {
                 key: KeyId(*key),
                 version: Version(*version),
-            }));
+            };
+            scan.start = [
+                Start::From(KeyId(key)),
+                Start::Below(KeyId(key)),
+                Start::End,
+            ][random.below(3) as usize];
+            match scan.start {
+                Start::From(_) => draft.rows.extend(map.range(key..).take(limit).map(row)),
+                Start::Below(_) => draft
+                    .rows
+                    .extend(map.range(..key).rev().take(limit).map(row)),
+                Start::End => draft.rows.extend(map.iter().rev().take(limit).map(row)),
+            }
             scan.rows = draft.rows.len() as u32 - scan.first;
         }
     }
@@ -200,8 +214,16 @@ fn stateright_says(history: &History, key: KeyId) -> bool {
                 let scan = &history.scans()[scan as usize];
                 let rows = history.rows_of(scan);
                 let full = rows.len() == scan.limit as usize;
-                let past = full && rows.last().is_some_and(|last| last.key < key);
-                if key < scan.from || past {
+                let past = |last: &Row| match scan.start {
+                    Start::From(_) => last.key < key,
+                    Start::Below(_) | Start::End => last.key > key,
+                };
+                let outside = match scan.start {
+                    Start::From(from) => key < from,
+                    Start::Below(before) => key >= before,
+                    Start::End => false,
+                };
+                if outside || full && rows.last().is_some_and(past) {
                     continue;
                 }
                 let row = rows.iter().find(|row| row.key == key);
@@ -414,7 +436,7 @@ fn what_scans_do_wrong_is_named() {
         assert_eq!(found.kind, kind, "{rows:?}: {found}");
     }
     let mut below = two_keys();
-    below.scan(1, (5, 6), 9, &[(0, 1), (2, 2)]).scans[0].from = KeyId(1);
+    below.scan(1, (5, 6), 9, &[(0, 1), (2, 2)]).scans[0].start = Start::From(KeyId(1));
     assert_eq!(violation(&below).kind, Kind::ScanOutOfBounds);
     let mut beyond = two_keys();
     beyond.scan(1, (5, 6), 9, &[(0, 1), (2, 2)]).scans[0].through = Some(KeyId(1));
@@ -424,6 +446,52 @@ fn what_scans_do_wrong_is_named() {
     );
     beyond.scans[0].through = Some(KeyId(0));
     assert!(check(&beyond.history()).is_ok());
+}
+
+#[test]
+fn what_scans_back_do_wrong_is_named() {
+    let back = |start, through, limit, rows: &[(u32, u64)]| {
+        let mut draft = two_keys();
+        let scan = &mut draft.scan(1, (5, 6), limit, rows).scans[0];
+        (scan.start, scan.through) = (start, through);
+        draft
+    };
+    let [first, last] = [0, 2].map(KeyId);
+    for (start, through, limit, rows) in [
+        (Start::End, None, 9, &[(2, 2), (0, 1)][..]),
+        (Start::End, None, 1, &[(2, 2)]),
+        (Start::Below(last), None, 9, &[(0, 1)]),
+        (Start::Below(first), None, 9, &[]),
+        (Start::End, Some(last), 9, &[(2, 2), (0, 1)]),
+        (Start::End, Some(KeyId(1)), 9, &[(2, 2), (0, 1)]),
+    ] {
+        let found = check(&back(start, through, limit, rows).history());
+        assert!(found.is_ok(), "{start:?}, {rows:?}: {found:?}");
+    }
+    for (start, limit, rows, kind) in [
+        (Start::End, 9, &[(2, 2)][..], Kind::ScanMisses),
+        (Start::End, 9, &[(0, 1)], Kind::ScanMisses),
+        (Start::Below(last), 9, &[], Kind::ScanMisses),
+        (Start::End, 9, &[(2, 2), (2, 2), (0, 1)], Kind::ScanRepeats),
+        (Start::End, 9, &[(0, 1), (2, 2)], Kind::ScanUnsorted),
+        (Start::End, 1, &[(2, 2), (0, 1)], Kind::ScanWentOn),
+        (Start::End, 9, &[(2, 2), (1, 1), (0, 1)], Kind::NeverWritten),
+        (
+            Start::Below(last),
+            9,
+            &[(2, 2), (0, 1)],
+            Kind::ScanOutOfBounds,
+        ),
+    ] {
+        let found = violation(&back(start, None, limit, rows));
+        assert_eq!(found.kind, kind, "{start:?}, {rows:?}: {found}");
+    }
+    // A scan that went on though it had come below the last key of interest.
+    let mut draft = two_keys();
+    draft.call(0, 5, 6, put(1, 3));
+    let scan = &mut draft.scan(1, (7, 8), 9, &[(2, 2), (1, 3), (0, 1)]).scans[0];
+    (scan.start, scan.through) = (Start::End, Some(last));
+    assert_eq!(violation(&draft).kind, Kind::ScanWentOn);
 }
 
 #[test]

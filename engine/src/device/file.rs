@@ -7,6 +7,7 @@
 //! So a file is as long as the store has ever been large.
 
 use std::fs::{File, OpenOptions, TryLockError};
+#[cfg(all(target_os = "linux", not(miri)))]
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};

@@ -25,7 +25,7 @@ use super::space::Wanted;
 use super::{Event, Ring, held};
 use crate::PageId;
 use crate::mapping::{LeafAddress, PageError, Place, Word};
-use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::sync::atomic::AtomicU32;
 
 /// The ring has no block: the caller gives back every page that it holds and calls [`Ring::make_room`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -299,8 +299,8 @@ impl<'a> Exclusive<'a> {
                 // SAFETY: the block is `Allocated`, which nobody but `NewBlock` ends.
                 let block = unsafe { ring.region.block(at) };
                 if ring.marks > 0 {
-                    // SAFETY: no slice of it is out yet, and those to come begin behind the marks.
-                    unsafe { block.marks() }.store(0, Relaxed);
+                    // SAFETY: as above, and nothing of it has been handed out yet.
+                    unsafe { block.clear_marks() };
                 }
                 let block = NewBlock {
                     ring,

@@ -121,6 +121,19 @@ impl<'r> Block<'r> {
         self.word().store(header.0, Release);
     }
 
+    /// Makes a header of what was payload, or the marks of another block: a plain write between atomics of different sizes, which hardly
+    /// any model of memory has an answer for.
+    ///
+    /// # Safety
+    /// The block is the tail's next one, and the caller holds the ring's mutex.
+    pub(super) unsafe fn begin(self) {
+        #[cfg(not(any(loom, shuttle)))]
+        // SAFETY: place and alignment as in `word`; nobody has a block here before the tail has moved.
+        unsafe {
+            self.region.base.add(self.at).cast::<u64>().write(0);
+        }
+    }
+
     #[inline]
     fn payload(self, skip: u64, footprint: u64) -> (NonNull<u8>, usize) {
         let from = self.at + (HEADER + skip) as usize;
@@ -157,6 +170,18 @@ impl<'r> Block<'r> {
     #[cfg(any(loom, shuttle))]
     pub(super) unsafe fn marks(self) -> &'r crate::sync::atomic::AtomicU32 {
         self.region.explored.marks(self.at)
+    }
+
+    /// Marks of a new block, all 0; a plain write for the reason of [`Block::begin`].
+    ///
+    /// # Safety
+    /// The block is the caller's alone, and has marks.
+    pub(super) unsafe fn clear_marks(self) {
+        #[cfg(not(any(loom, shuttle)))]
+        // SAFETY: nobody else has any of it, as the caller promises.
+        unsafe { self.bytes_mut(0, HEADER + MARKS) }.fill(0);
+        #[cfg(any(loom, shuttle))]
+        self.region.explored.marks(self.at).store(0, Relaxed);
     }
 
     /// The payload of a block of `footprint` bytes behind the first `skip`, to read.

@@ -116,6 +116,14 @@ impl Space {
         unsafe { region.block(offset) }
     }
 
+    /// The tail's next block.
+    fn begin<'r>(&self, region: &'r Region, tail: u64) -> Block<'r> {
+        let block = self.block(region, tail);
+        // SAFETY: the tail has not moved over it, and our caller holds the mutex.
+        unsafe { block.begin() };
+        block
+    }
+
     /// A block (§4.2, Alloc): from the free list of its class, else from the tail. `None`: full.
     pub(super) fn allocate(
         &mut self,
@@ -199,7 +207,7 @@ impl Space {
             // Not in the paper (CircularBuffer 3): what is left before the physical end becomes a tombstone.
             let at = self.offset_of(self.tail);
             let rest = self.capacity - at;
-            self.block(region, at)
+            self.begin(region, at)
                 .set_header(Header::dead(State::Tombstone, rest));
             self.tail += rest;
             self.stats.padding_bytes += rest;
@@ -213,6 +221,7 @@ impl Space {
             return None;
         }
         let at = self.offset_of(self.tail);
+        self.begin(region, at);
         self.tail += bytes;
         self.stats.classes[class].from_tail += 1;
         hook.tell(|| Event::Allocated { page, at, bytes });

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Refused by the engine: empty keys, empty values, and records under two bytes. Every value carries one byte in front here, so
-//! that empty values can be judged. An iterator holds a page lock until it is dropped, so a scan reads in batches and calls back
+//! that empty values can be judged. It cannot scan downwards. An iterator holds a page lock until it is dropped, so a scan reads in batches and calls back
 //! between them.
 
 use std::ops::ControlFlow;

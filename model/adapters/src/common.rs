@@ -1,6 +1,7 @@
 //! What adapters need: the disk they asked for, errors in the engine's own words, write numbers.
 
 use std::fmt::Display;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,11 @@ pub(crate) fn device(engine: &'static str, disk: &Disk) -> Result<Arc<dyn BlockD
         )),
         Disk::Folder(_) => Err(foreign(engine, "wants a device of blocks, got a folder")),
     }
+}
+
+/// Where a scan downwards begins.
+pub(crate) fn below(before: Option<&[u8]>) -> Bound<&[u8]> {
+    before.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
 /// Numbers the writes of an engine that has no LSN to show. A number is drawn when the write has returned, so whatever makes

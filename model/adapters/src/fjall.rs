@@ -13,7 +13,7 @@ use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, folder, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};
 
 const NAME: &str = "fjall";
 
@@ -98,6 +98,17 @@ impl Kv for Store {
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         let range = (Bound::Included(from), Bound::Unbounded);
         for record in self.records.range::<&[u8], _>(range) {
+            let (key, value) = record.into_inner().map_err(told)?;
+            if visit(&key, &value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        let range = (Bound::Unbounded, below(before));
+        for record in self.records.range::<&[u8], _>(range).rev() {
             let (key, value) = record.into_inner().map_err(told)?;
             if visit(&key, &value) == ControlFlow::Break(()) {
                 break;

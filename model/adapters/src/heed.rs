@@ -16,7 +16,7 @@ use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
-use crate::common::{LARGE_RECORD, Writes, folder, foreign};
+use crate::common::{LARGE_RECORD, Writes, below, folder, foreign};
 
 const NAME: &str = "heed";
 
@@ -125,6 +125,22 @@ impl Kv for Store {
         let txn = self.env.read_txn().map_err(told)?;
         let range = (start, Bound::<&[u8]>::Unbounded);
         for record in self.records.range(&txn, &range).map_err(told)? {
+            let (key, value) = record.map_err(told)?;
+            if visit(key, value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        if before == Some(b"") {
+            // As above; and nothing is below it.
+            return Ok(());
+        }
+        let txn = self.env.read_txn().map_err(told)?;
+        let range = (Bound::Unbounded, below(before));
+        for record in self.records.rev_range(&txn, &range).map_err(told)? {
             let (key, value) = record.map_err(told)?;
             if visit(key, value) == ControlFlow::Break(()) {
                 break;

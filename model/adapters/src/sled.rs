@@ -8,7 +8,7 @@
 //! A dropped store keeps its lock on the file until its last page is reclaimed, on a thread of its own; an `open` that comes too
 //! early fails (spacejam/sled#1234). It is tried again until then.
 
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, folder, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};
 
 const NAME: &str = "sled";
 
@@ -115,6 +115,17 @@ impl Kv for Store {
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         for record in self.db.range(from..) {
+            let (key, value) = record.map_err(told)?;
+            if visit(&key, &value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        let range = (Bound::Unbounded, below(before));
+        for record in self.db.range::<&[u8], _>(range).rev() {
             let (key, value) = record.map_err(told)?;
             if visit(&key, &value) == ControlFlow::Break(()) {
                 break;

@@ -10,7 +10,7 @@
 
 mod backend;
 
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
@@ -19,7 +19,7 @@ use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, device, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, device, foreign};
 use backend::DeviceFile;
 
 const NAME: &str = "redb";
@@ -150,6 +150,19 @@ impl Kv for Store {
         let txn = self.database.begin_read().map_err(told)?;
         let records = txn.open_table(RECORDS).map_err(told)?;
         for record in records.range(from..).map_err(told)? {
+            let (key, value) = record.map_err(told)?;
+            if visit(key.value(), value.value()) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        let txn = self.database.begin_read().map_err(told)?;
+        let records = txn.open_table(RECORDS).map_err(told)?;
+        let range = (Bound::Unbounded, below(before));
+        for record in records.range::<&[u8]>(range).map_err(told)?.rev() {
             let (key, value) = record.map_err(told)?;
             if visit(key.value(), value.value()) == ControlFlow::Break(()) {
                 break;

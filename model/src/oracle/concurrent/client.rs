@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use treering_engine::{Kv, Lsn, Result};
 
 use super::workload::{Step, Workload};
-use crate::oracle::history::{Action, KeyId, Recorder, Ticks, Version};
+use crate::oracle::history::{Action, KeyId, Recorder, Start, Ticks, Version};
 use crate::oracle::random::Random;
 use crate::oracle::value;
 
@@ -121,31 +121,50 @@ impl Client {
                 self.wrote(answer)
             }
             Step::Scan {
-                from,
+                start,
                 through,
                 limit,
-            } => self.scan(kv, from, through, limit),
+            } => self.scan(kv, start, through, limit),
             Step::Sync => kv.sync(Lsn(self.session.last.load(Ordering::SeqCst))),
         }
     }
 
-    fn scan(&mut self, kv: &dyn Kv, from: KeyId, through: Option<KeyId>, limit: u32) -> Result<()> {
+    fn scan(
+        &mut self,
+        kv: &dyn Kv,
+        start: Start,
+        through: Option<KeyId>,
+        limit: u32,
+    ) -> Result<()> {
         let session = Arc::clone(&self.session);
         let keys = session.work.keys();
         let now = session.ticks.next();
-        lock(&session.recorders[self.number as usize]).invoke_scan(now, from, through, limit);
-        let bound = through.map(|key| &*keys[key.0 as usize]);
+        lock(&session.recorders[self.number as usize]).invoke_scan(now, start, through, limit);
+        let bytes_of = |key: KeyId| &*keys[key.0 as usize];
+        let bound = through.map(bytes_of);
+        let beyond = |key: &[u8], bound: &[u8]| {
+            if start.is_down() {
+                key < bound
+            } else {
+                key > bound
+            }
+        };
         let (rows, expected) = (&mut self.rows, &mut self.expected);
         rows.clear();
-        let answer = kv.scan(&keys[from.0 as usize], &mut |key, bytes| {
+        let visit = &mut |key: &[u8], bytes: &[u8]| {
             rows.push((key.to_vec(), version_of(&session.work, bytes, expected)));
             // Says so again and again to an engine that does not listen.
-            if rows.len() >= limit as usize || bound.is_some_and(|bound| key > bound) {
+            if rows.len() >= limit as usize || bound.is_some_and(|bound| beyond(key, bound)) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
-        });
+        };
+        let answer = match start {
+            Start::From(from) => kv.scan(bytes_of(from), visit),
+            Start::Below(before) => kv.scan_back(Some(bytes_of(before)), visit),
+            Start::End => kv.scan_back(None, visit),
+        };
         let now = session.ticks.next();
         let mut recorder = lock(&session.recorders[self.number as usize]);
         for (key, version) in &self.rows {
@@ -189,13 +208,14 @@ impl Client {
         })
     }
 
-    /// Reads everything that is there: one scan of all, and a get of each key.
+    /// Reads everything that is there: one scan of all, one back, and a get of each key.
     ///
     /// # Errors
     /// The engine's own.
     pub fn audit(&mut self, kv: &dyn Kv) -> Result<()> {
         let keys = self.session.work.keys().len() as u32;
-        self.scan(kv, KeyId(0), None, u32::MAX)?;
+        self.scan(kv, Start::From(KeyId(0)), None, u32::MAX)?;
+        self.scan(kv, Start::End, None, u32::MAX)?;
         (0..keys).try_for_each(|key| self.make(kv, Step::Get(KeyId(key))))
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::oracle::engine::{DiskKind, Limits};
-use crate::oracle::history::{Key, KeyId};
+use crate::oracle::history::{Key, KeyId, Start};
 use crate::oracle::random::Random;
 use crate::oracle::value::VERSION_BYTES;
 
@@ -46,9 +46,9 @@ pub enum Step {
     Delete(KeyId),
     /// Scan.
     Scan {
-        /// The least key.
-        from: KeyId,
-        /// The greatest of interest.
+        /// Where it begins, and which way it goes.
+        start: Start,
+        /// The last key of interest.
         through: Option<KeyId>,
         /// Most rows, at least 1.
         limit: u32,
@@ -137,11 +137,21 @@ impl Workload {
             58..86 => Step::Get(key(random)),
             86..98 => {
                 let from = key(random);
-                let through = random.percent(20).then(|| KeyId(key(random).0.max(from.0)));
+                let through = random.percent(20).then(|| key(random));
+                let (start, through) = if random.percent(40) {
+                    let start = if random.percent(10) {
+                        Start::End
+                    } else {
+                        Start::Below(from)
+                    };
+                    (start, through.map(|through| through.min(from)))
+                } else {
+                    (Start::From(from), through.map(|through| through.max(from)))
+                };
                 let most = if random.percent(5) { 1_000 } else { 20 };
                 let limit = 1 + random.below(most) as u32;
                 Step::Scan {
-                    from,
+                    start,
                     through,
                     limit,
                 }

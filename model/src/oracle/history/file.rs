@@ -6,6 +6,7 @@
 //! {"client":1,"invoke":3,"return":6,"op":"get","key":"a","found":1}
 //! {"client":0,"invoke":4,"return":5,"failed":true,"op":"delete","key":{"hex":"00ff"}}
 //! {"client":2,"invoke":7,"op":"scan","key":"a","through":"q","limit":9,"rows":[["a",1],["c","foreign"]]}
+//! {"client":2,"invoke":8,"return":9,"op":"scan-back","key":"q","limit":9,"rows":[["c",2],["a",1]]}
 //! ```
 //!
 //! A call without `return` never returned. A key is text where its bytes are UTF-8 without control characters, else pairs of
@@ -16,7 +17,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Version};
+use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
 
 /// The schema's name.
 const SCHEMA: &str = "treering.history/1";
@@ -80,6 +81,14 @@ enum Op {
     Put,
     Delete,
     Scan,
+    #[serde(rename = "scan-back")]
+    ScanBack,
+}
+
+impl Op {
+    fn is_scan(self) -> bool {
+        matches!(self, Op::Scan | Op::ScanBack)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,7 +101,9 @@ struct Line {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
     op: Op,
-    key: Name,
+    /// All but a scan back from the end have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<Name>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +155,7 @@ impl History {
             end: (call.outcome != Outcome::Pending).then_some(call.end),
             failed: call.outcome == Outcome::Failed,
             op: Op::Delete,
-            key: Name::Text(String::new()),
+            key: None,
             version: None,
             found: None,
             through: None,
@@ -153,16 +164,20 @@ impl History {
         };
         match call.action {
             Action::Get { key, found } => {
-                (line.op, line.key) = (Op::Get, name(key));
+                (line.op, line.key) = (Op::Get, Some(name(key)));
                 line.found = (found != Version::ABSENT).then(|| number_of(found));
             }
             Action::Put { key, version } => {
-                (line.op, line.key, line.version) = (Op::Put, name(key), Some(version.0));
+                (line.op, line.key, line.version) = (Op::Put, Some(name(key)), Some(version.0));
             }
-            Action::Delete { key } => line.key = name(key),
+            Action::Delete { key } => line.key = Some(name(key)),
             Action::Scan(scan) => {
                 let scan = &self.scans()[scan as usize];
-                (line.op, line.key) = (Op::Scan, name(scan.from));
+                (line.op, line.key) = match scan.start {
+                    Start::From(from) => (Op::Scan, Some(name(from))),
+                    Start::Below(before) => (Op::ScanBack, Some(name(before))),
+                    Start::End => (Op::ScanBack, None),
+                };
                 (line.through, line.limit) = (scan.through.map(name), Some(scan.limit));
                 let rows = self.rows_of(scan).iter();
                 line.rows = Some(
@@ -291,14 +306,20 @@ impl Loader {
         let strays = [
             ("version", line.version.is_some() && line.op != Op::Put),
             ("found", line.found.is_some() && line.op != Op::Get),
-            ("through", line.through.is_some() && line.op != Op::Scan),
-            ("limit", line.limit.is_some() && line.op != Op::Scan),
-            ("rows", line.rows.is_some() && line.op != Op::Scan),
+            ("through", line.through.is_some() && !line.op.is_scan()),
+            ("limit", line.limit.is_some() && !line.op.is_scan()),
+            ("rows", line.rows.is_some() && !line.op.is_scan()),
         ];
         if let Some((stray, _)) = strays.iter().find(|(_, stray)| *stray) {
             return wrong("only what belongs to the operation", format!("{stray:?}"));
         }
-        let key = self.key(line.key)?;
+        let named = line.key.map(|name| self.key(name)).transpose()?;
+        let (key, start) = match (line.op, named) {
+            (Op::ScanBack, None) => (KeyId(0), Start::End),
+            (_, None) => return wrong("a \"key\"", "none"),
+            (Op::ScanBack, Some(before)) => (before, Start::Below(before)),
+            (_, Some(key)) => (key, Start::From(key)),
+        };
         let action = match line.op {
             Op::Get => Action::Get {
                 key,
@@ -312,7 +333,7 @@ impl Loader {
                 }
             },
             Op::Delete => Action::Delete { key },
-            Op::Scan => {
+            Op::Scan | Op::ScanBack => {
                 let through = line.through.map(|name| self.key(name)).transpose()?;
                 let Some(limit) = line.limit.filter(|limit| *limit > 0) else {
                     return wrong("a \"limit\" above 0", format!("{:?}", line.limit));
@@ -327,7 +348,7 @@ impl Loader {
                 }
                 let rows = self.rows.len() as u32 - first;
                 self.scans.push(Scan {
-                    from: key,
+                    start,
                     through,
                     limit,
                     first,
@@ -359,12 +380,14 @@ fn seen(number: Number) -> Result<Version, Wrong> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = r#"{"schema":"treering.history/1","complete":true,"calls":5}
+    const TEXT: &str = r#"{"schema":"treering.history/1","complete":true,"calls":7}
 {"client":0,"invoke":1,"return":2,"op":"put","key":"a","version":1}
 {"client":1,"invoke":3,"return":6,"op":"get","key":"a","found":1}
 {"client":0,"invoke":4,"return":5,"failed":true,"op":"delete","key":{"hex":"00ff"}}
 {"client":2,"invoke":7,"op":"scan","key":"a","through":"q","limit":9,"rows":[["a",1],["c","foreign"]]}
 {"client":1,"invoke":8,"return":9,"op":"get","key":"a"}
+{"client":1,"invoke":10,"return":11,"op":"scan-back","key":"q","through":"a","limit":9,"rows":[["c",2],["a",1]]}
+{"client":1,"invoke":12,"return":13,"op":"scan-back","limit":1,"rows":[["c",2]]}
 "#;
 
     fn load(text: &str) -> Result<History, HistoryError> {
@@ -380,6 +403,10 @@ mod tests {
         let scan = history.calls()[3];
         assert_eq!((scan.outcome, scan.end), (Outcome::Pending, u64::MAX));
         assert_eq!(history.rows()[1].version, Version::FOREIGN);
+        // Keys: a, c, q, and the one of bytes before them.
+        let starts: Vec<Start> = history.scans().iter().map(|scan| scan.start).collect();
+        let [a, q] = [1, 3].map(KeyId);
+        assert_eq!(starts, [Start::From(a), Start::Below(q), Start::End]);
     }
 
     #[test]
@@ -392,7 +419,7 @@ mod tests {
                 "the header of treering.history/1",
             ),
             ("\"complete\":true", "\"complete\":false", 1, "a complete"),
-            ("\"calls\":5", "\"calls\":6", 6, "6 calls before the end"),
+            ("\"calls\":7", "\"calls\":8", 8, "8 calls before the end"),
             ("\"return\":2", "\"return\":1", 2, "after the invocation"),
             ("\"version\":1", "\"version\":0", 2, "a \"version\" above 0"),
             (
@@ -407,6 +434,7 @@ mod tests {
             ("\"return\":5,", "", 4, "the time at which"),
             ("\"limit\":9", "\"limit\":0", 5, "a \"limit\" above 0"),
             ("[\"a\",1]", "[\"a\",0]", 5, "rows that are there"),
+            ("\"get\",\"key\":\"a\"}", "\"get\"}", 6, "a \"key\""),
         ] {
             assert!(TEXT.contains(from), "{from}");
             let error = load(&TEXT.replacen(from, to, 1)).unwrap_err().to_string();

@@ -115,12 +115,51 @@ pub struct Row {
     pub version: Version,
 }
 
-/// A scan: the visitor broke off at the row that was the `limit`-th or lay above `through`, whichever came first.
+/// Where a scan begins, and which way it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Upwards, from this key on.
+    From(KeyId),
+    /// Downwards, from below this key.
+    Below(KeyId),
+    /// Downwards, from the last key of all.
+    End,
+}
+
+impl Start {
+    /// Whether it goes downwards.
+    #[must_use]
+    pub fn is_down(self) -> bool {
+        !matches!(self, Start::From(_))
+    }
+
+    /// Whether a scan that begins here comes to `key` before `other`.
+    #[must_use]
+    pub fn first_to(self, key: KeyId, other: KeyId) -> bool {
+        if self.is_down() {
+            key > other
+        } else {
+            key < other
+        }
+    }
+
+    /// Whether the scan may deliver `key`.
+    #[must_use]
+    pub fn admits(self, key: KeyId) -> bool {
+        match self {
+            Start::From(from) => key >= from,
+            Start::Below(before) => key < before,
+            Start::End => true,
+        }
+    }
+}
+
+/// A scan: the visitor broke off at the row that was the `limit`-th or lay beyond `through`, whichever came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// The least key asked for.
-    pub from: KeyId,
-    /// The greatest key of interest.
+    /// Where it begins.
+    pub start: Start,
+    /// The last key of interest.
     pub through: Option<KeyId>,
     /// Most rows wanted, at least 1.
     pub limit: u32,
@@ -177,7 +216,9 @@ impl History {
             }
         }
         for scan in &mut self.scans {
-            rename(&mut scan.from);
+            if let Start::From(key) | Start::Below(key) = &mut scan.start {
+                rename(key);
+            }
             scan.through.iter_mut().for_each(rename);
         }
         self.rows.iter_mut().for_each(|row| rename(&mut row.key));
@@ -224,19 +265,22 @@ impl History {
     #[must_use]
     pub fn broke_at(&self, scan: &Scan) -> Option<usize> {
         self.rows_of(scan).iter().enumerate().position(|(n, row)| {
-            n + 1 >= scan.limit as usize || scan.through.is_some_and(|through| row.key > through)
+            let beyond = |through| scan.start.first_to(through, row.key);
+            n + 1 >= scan.limit as usize || scan.through.is_some_and(beyond)
         })
     }
 
-    /// The keys of which `scan` says what they held: from its first key to the row at which the visitor broke off, or all the
+    /// The keys of which `scan` says what they held: from where it began to the row at which the visitor broke off, or all the
     /// rest. A range of key numbers.
     #[must_use]
     pub fn covered(&self, scan: &Scan) -> std::ops::Range<u32> {
-        let end = match self.broke_at(scan) {
-            Some(last) => self.rows_of(scan)[last].key.0 + 1,
-            None => self.keys.len() as u32,
-        };
-        scan.from.0..end
+        let all = self.keys.len() as u32;
+        let last = (self.broke_at(scan)).map(|last| self.rows_of(scan)[last].key.0);
+        match scan.start {
+            Start::From(from) => from.0..last.map_or(all, |last| last + 1),
+            Start::Below(before) => last.unwrap_or(0)..before.0,
+            Start::End => last.unwrap_or(0)..all,
+        }
     }
 
     /// A call in words.
@@ -255,11 +299,14 @@ impl History {
                 let through = scan
                     .through
                     .map_or(String::new(), |key| format!(" through {}", name(key)));
+                let start = match scan.start {
+                    Start::From(from) => format!("scan from {}", name(from)),
+                    Start::Below(before) => format!("scan back from below {}", name(before)),
+                    Start::End => "scan back from the end".to_owned(),
+                };
                 format!(
-                    "scan from {}{through}, {} rows of at most {}",
-                    name(scan.from),
-                    scan.rows,
-                    scan.limit
+                    "{start}{through}, {} rows of at most {}",
+                    scan.rows, scan.limit
                 )
             }
         };
@@ -316,7 +363,7 @@ mod tests {
             },
         ];
         let scans = vec![Scan {
-            from: KeyId(1),
+            start: Start::From(KeyId(1)),
             through: Some(KeyId(1)),
             limit: 9,
             first: 0,
@@ -333,7 +380,10 @@ mod tests {
             "calls are in order of time"
         );
         let scan = &history.scans()[0];
-        assert_eq!((scan.from, scan.through), (KeyId(0), Some(KeyId(0))));
+        assert_eq!(
+            (scan.start, scan.through),
+            (Start::From(KeyId(0)), Some(KeyId(0)))
+        );
         assert_eq!(history.rows()[0].key, KeyId(1));
         assert_eq!(
             (history.broke_at(scan), history.covered(scan)),

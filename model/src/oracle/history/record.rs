@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Version};
+use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
 
 /// The clock of a history. It is std's, whatever the engine under it is built with: no explorer need see it.
 #[derive(Debug, Default)]
@@ -71,10 +71,10 @@ impl Recorder {
     }
 
     /// A scan begins, at tick `now`.
-    pub fn invoke_scan(&mut self, now: u64, from: KeyId, through: Option<KeyId>, limit: u32) {
+    pub fn invoke_scan(&mut self, now: u64, start: Start, through: Option<KeyId>, limit: u32) {
         let first = self.rows.len() as u32;
         self.scans.push(Scan {
-            from,
+            start,
             through,
             limit,
             first,
@@ -166,7 +166,7 @@ mod tests {
             let version = Version(7 + u64::from(client));
             recorder.invoke(ticks.next(), Action::Put { key, version });
             recorder.returned(ticks.next(), Version::ABSENT);
-            recorder.invoke_scan(ticks.next(), KeyId(0), None, 10);
+            recorder.invoke_scan(ticks.next(), Start::From(KeyId(0)), None, 10);
             recorder.row(b"b", Version(7));
             recorder.row([&b"a"[..], b"c"][client as usize], Version(1));
             recorder.returned(ticks.next(), Version::ABSENT);

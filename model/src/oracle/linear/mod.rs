@@ -3,7 +3,8 @@
 //! Linearizability is local (Herlihy and Wing, 1990): a history of a map is linearizable exactly if, for each key alone, its operations
 //! are a linearizable history of one register. A scan promises less than a snapshot: for each key it returns a value current at some
 //! instant within the scan. So it counts as one read of each key in the range that it covered, with the scan's interval, of a row or of
-//! absence. What a scan must be as a whole is looked at first: rows ascending, within the bounds, none after the visitor broke off.
+//! absence. What a scan must be as a whole is looked at first: rows ascending (or, of a scan back,
+//! descending), within the bounds, none after the visitor broke off.
 //!
 //! [`check`] is exact: it says "no order explains this" if and only if there is none. The search in one key is in `register`; a violation
 //! is cut down to the few operations that contradict each other in `explain`. Keys are taken in batches, so that wide scans do not
@@ -16,7 +17,7 @@ mod violation;
 pub use register::{MAX_CONFIGURATIONS, MAX_PENDING};
 pub use violation::{Kind, Violation};
 
-use super::history::{Action, History, KeyId, Outcome, Row, Scan, Version};
+use super::history::{Action, History, KeyId, Outcome, Row, Scan, Start, Version};
 use register::{Access, Event, Stop, Walk};
 
 /// Most operations on keys that are laid out at the same time; a key with more has a batch of its own.
@@ -91,12 +92,12 @@ fn misshapen(history: &History, scan: &Scan) -> Option<(Kind, usize)> {
     {
         return Some((Kind::ScanWentOn, broke + 1));
     }
-    if let Some(below) = rows.iter().position(|row| row.key < scan.from) {
-        return Some((Kind::ScanOutOfBounds, below));
+    if let Some(outside) = rows.iter().position(|row| !scan.start.admits(row.key)) {
+        return Some((Kind::ScanOutOfBounds, outside));
     }
     let at = rows
         .windows(2)
-        .position(|pair| pair[0].key >= pair[1].key)?;
+        .position(|pair| !scan.start.first_to(pair[0].key, pair[1].key))?;
     let seen = rows[..=at].iter().any(|row| row.key == rows[at + 1].key);
     let kind = if seen {
         Kind::ScanRepeats
@@ -200,7 +201,7 @@ fn lay_out(
                 let covered = history.covered(scan);
                 let (low, high) = (keys.start as u32, keys.end as u32);
                 let range = covered.start.max(low)..covered.end.min(high);
-                for (key, version) in answers(history.rows_of(scan), range) {
+                for (key, version) in answers(history.rows_of(scan), scan.start, range) {
                     put(key, Access::Read, version);
                 }
             }
@@ -210,12 +211,31 @@ fn lay_out(
     (events, next)
 }
 
-/// What ascending rows say of each key of a range.
-fn answers(rows: &[Row], range: std::ops::Range<u32>) -> impl Iterator<Item = (u32, Version)> {
-    let skip = rows.partition_point(|row| row.key.0 < range.start);
-    let mut rows = rows[skip..].iter().peekable();
-    range.map(move |key| match rows.next_if(|row| row.key.0 == key) {
-        Some(row) => (key, row.version),
-        None => (key, Version::ABSENT),
+/// What the rows of a scan say of each key of a range.
+fn answers(
+    rows: &[Row],
+    start: Start,
+    range: std::ops::Range<u32>,
+) -> impl Iterator<Item = (u32, Version)> {
+    let below = |row: &Row| row.key.0 < range.start;
+    // Upwards the next row is the first of these, downwards the last.
+    let mut rows = if start.is_down() {
+        &rows[..rows.partition_point(|row| !below(row))]
+    } else {
+        &rows[rows.partition_point(below)..]
+    };
+    range.map(move |key| {
+        let next = if start.is_down() {
+            rows.split_last()
+        } else {
+            rows.split_first()
+        };
+        match next {
+            Some((row, rest)) if row.key.0 == key => {
+                rows = rest;
+                (key, row.version)
+            }
+            _ => (key, Version::ABSENT),
+        }
     })
 }

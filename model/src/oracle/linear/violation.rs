@@ -25,9 +25,9 @@ pub enum Kind {
     NoOrder,
     /// A scan delivered a key twice.
     ScanRepeats,
-    /// A scan went back to a smaller key.
+    /// A scan went back to a smaller key, or, downwards, to a greater one.
     ScanUnsorted,
-    /// A scan delivered a key below the one it was to begin at.
+    /// A scan delivered a key from before the place where it was to begin.
     ScanOutOfBounds,
     /// A scan went on after its visitor had broken off.
     ScanWentOn,
@@ -64,8 +64,8 @@ impl Kind {
             Kind::ScanMisses => "a scan passed over a key that was there all the time",
             Kind::NoOrder => "no order of these operations explains all of their answers",
             Kind::ScanRepeats => "a scan delivered a key twice",
-            Kind::ScanUnsorted => "a scan went back to a smaller key",
-            Kind::ScanOutOfBounds => "a scan delivered a key below its lower bound",
+            Kind::ScanUnsorted => "a scan went back to a key that it had passed",
+            Kind::ScanOutOfBounds => "a scan delivered a key from before its beginning",
             Kind::ScanWentOn => "a scan went on after its visitor had broken off",
         }
     }
@@ -161,9 +161,8 @@ fn line(history: &History, number: usize, key: &[u8], culprit: bool) -> String {
     let mut line = format!("{mark} {}{}", place(call), history.describe(call));
     if let Action::Scan(scan) = call.action {
         let rows = history.rows_of(&history.scans()[scan as usize]);
-        let found = rows
-            .binary_search_by(|row| history.key(row.key).cmp(key))
-            .map_or(Version::ABSENT, |at| rows[at].version);
+        let row = rows.iter().find(|row| history.key(row.key) == key);
+        let found = row.map_or(Version::ABSENT, |row| row.version);
         line += &format!(", found {} {found}", show_key(key));
     }
     line
