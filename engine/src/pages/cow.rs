@@ -46,6 +46,8 @@ struct State {
     slots: SlotMap,
     /// Slots that the persisted table may still name (`TablePersist::Checkpoint`): free after the next table write.
     held: Vec<Slot>,
+    /// Held slots that the table write under way will free: whoever asks meanwhile how much room there is must not miss them.
+    leaving: u64,
     // invariant: under `Checkpoint`, `persisted` holds every slot that the table on the device names.
     persisted: SlotMap,
 }
@@ -85,6 +87,7 @@ impl CowStore {
             names,
             slots,
             held: Vec::new(),
+            leaving: 0,
             persisted,
         });
         Ok(CowStore {
@@ -188,6 +191,9 @@ impl CowStore {
         let mut state = self.state.lock();
         let blocks = state.table.dirty_blocks();
         let held = std::mem::take(&mut state.held);
+        if !mutation::on("table-write-hides-held") {
+            state.leaving = held.len() as u64;
+        }
         let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * blocks.len());
         for (block, buf) in blocks.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
             state.table.encode_block(*block, buf);
@@ -214,11 +220,17 @@ impl CowStore {
         if let Err(e) = written {
             blocks.iter().for_each(|b| state.table.mark_dirty(*b));
             state.held.extend(held);
+            state.leaving = 0;
             return Err(e);
         }
         state.persisted = persisted;
         drop(state);
-        held.into_iter().try_for_each(|slot| self.release(slot))
+        held.into_iter().try_for_each(|slot| {
+            self.release(slot)?;
+            let mut state = self.state.lock();
+            state.leaving = state.leaving.saturating_sub(1);
+            Ok(())
+        })
     }
 }
 
@@ -280,7 +292,7 @@ impl PageStore for CowStore {
     fn allocate(&self, keep_slots: u64) -> Result<PageId> {
         let mut state = self.state.lock();
         let pages = state.names.limit();
-        let left = state.slots.free() + state.held.len() as u64;
+        let left = state.slots.free() + state.held.len() as u64 + state.leaving;
         if left <= keep_slots + self.max_batch as u64 {
             return Err(Error::Full { pages });
         }
@@ -398,5 +410,101 @@ impl PageStore for CowStore {
         slot.map_or(self.layout.table_block(PageTable::block_of(page)), |s| {
             self.lba(s)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::device::{BlockDevice, DeviceError, MemDevice};
+    use crate::node::ChangeMap;
+    use crate::options::{Options, PageStoreKind};
+
+    /// Asks for a new page in the middle of each write of the page table, as another thread may.
+    struct Meddling {
+        inner: MemDevice,
+        store: OnceLock<Arc<CowStore>>,
+        answers: Mutex<Vec<Result<PageId>>>,
+    }
+
+    impl BlockDevice for Meddling {
+        fn capacity_blocks(&self) -> u64 {
+            self.inner.capacity_blocks()
+        }
+        fn read(
+            &self,
+            at: Lba,
+            into: &mut [u8],
+            class: IoClass,
+        ) -> std::result::Result<(), DeviceError> {
+            self.inner.read(at, into, class)
+        }
+        fn write(
+            &self,
+            at: Lba,
+            from: &[u8],
+            class: IoClass,
+        ) -> std::result::Result<(), DeviceError> {
+            if let (IoClass::Extra, Some(store)) = (class, self.store.get()) {
+                self.answers.lock().push(store.allocate(0));
+            }
+            self.inner.write(at, from, class)
+        }
+        fn trim(&self, at: Lba, blocks: u64) -> std::result::Result<(), DeviceError> {
+            self.inner.trim(at, blocks)
+        }
+        fn flush(&self) -> std::result::Result<(), DeviceError> {
+            self.inner.flush()
+        }
+    }
+
+    #[test]
+    fn while_the_table_is_written_the_slots_that_it_frees_count_as_room() {
+        let options = Options {
+            store: PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            },
+            log_bytes: 96 << 12,
+            ..Options::default()
+        };
+        let device = Arc::new(Meddling {
+            inner: MemDevice::new(700),
+            store: OnceLock::new(),
+            answers: Mutex::new(Vec::new()),
+        });
+        let layout = Layout::plan(&options, 700).expect("a layout");
+        let volume = Arc::new(Volume::new(Arc::clone(&device) as Arc<dyn BlockDevice>));
+        let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
+        let store = CowStore::new(volume, layout, table, persist, 8, &[]).expect("a store");
+        let store = Arc::new(store);
+        let pages: Vec<_> = (0..layout.slots * 2 / 3)
+            .map(|_| store.allocate(0).expect("room for two thirds"))
+            .collect();
+        let bytes = vec![1; layout.page_size];
+        let mut changes = ChangeMap::default();
+        changes.mark(0..1);
+        let image = |page: &PageId| PageImage {
+            page: *page,
+            bytes: &bytes,
+            changes: &changes,
+        };
+        let write_all = || {
+            for batch in pages.chunks(8) {
+                let images: Vec<_> = batch.iter().map(image).collect();
+                store.write_batch(&images).expect("room for new images");
+            }
+        };
+        write_all();
+        store.persist_table().expect("persisted");
+        device.store.set(Arc::clone(&store)).ok().expect("once");
+        // Each page's new image wants another slot while its old one is held, so the table must be written on the way.
+        write_all();
+        let answers = device.answers.lock();
+        assert!(!answers.is_empty(), "no table was written");
+        for answer in &*answers {
+            assert!(answer.is_ok(), "{answer:?}");
+        }
     }
 }
