@@ -28,7 +28,8 @@ impl BfTree {
     /// Visits records page by page downwards.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, rows| {
-            let (lower, page, guard) = lock_before(&self.leaves.index, &self.hook, &self.ring, before)?;
+            let (lower, page, guard) =
+                lock_before(&self.leaves.index, &self.hook, &self.ring, before)?;
             self.copy_rows(page, guard, &lower, before, rows)?;
             Ok(lower)
         })

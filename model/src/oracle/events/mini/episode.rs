@@ -219,6 +219,18 @@ fn content(value: &[u8]) -> Content {
 /// The tree did, and nothing that it had told before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
+    let (judge, refusal) = judged(episode, Judge::new(episode.clients, episode.keys));
+    (judge.tally().clone(), refusal)
+}
+
+/// The same, with the situations of all steps noted.
+pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
+    let mut judge = Judge::new(episode.clients, episode.keys);
+    judge.note_situations();
+    judged(episode, judge)
+}
+
+fn judged(episode: &Episode, mut judge: Judge) -> (Judge, Option<Box<Refusal>>) {
     let tree = Tree::new(episode).expect("a store in memory");
     let panicked = std::thread::scope(|scope| {
         let run = |client| {
@@ -235,11 +247,10 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
             tree.recorder.hear(Heard::Failed(e.to_string()));
         }
     }
-    let mut judge = Judge::new(episode.clients, episode.keys);
     let entries = tree.recorder.take();
     let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);
     }
-    (judge.tally().clone(), refusal)
+    (judge, refusal)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use treering_engine::PageId;
 use treering_engine::mini::events::{Event, LeafImage, MiniImage};
 
+use super::cover::Situations;
 use super::scale::{self, LEAF_CAPACITY, Row, SIZES, Scale};
 use crate::Mirror;
 use crate::mirror::wide::mini_page::records::{Content, Page};
@@ -73,6 +74,8 @@ pub struct Judge {
     /// The client that stands for nobody.
     pub(super) nobody: u8,
     pub(super) tally: Tally,
+    /// Of each action the situations that it was taken in, if somebody asks for them.
+    situations: Option<Situations>,
 }
 
 impl Judge {
@@ -97,7 +100,19 @@ impl Judge {
             down: BTreeMap::new(),
             nobody: clients,
             tally: Tally::default(),
+            situations: None,
         }
+    }
+
+    /// From now on the situations are noted.
+    pub(super) fn note_situations(&mut self) {
+        self.situations = Some(Situations::new());
+    }
+
+    /// Of each action the situations that it was taken in, as far as they were noted.
+    pub(super) fn situations(&self) -> impl Iterator<Item = (&'static str, &BTreeSet<String>)> {
+        let noted = self.situations.iter().flatten();
+        noted.map(|(label, situations)| (*label, situations))
     }
 
     /// What was accepted.
@@ -356,8 +371,14 @@ impl Judge {
 
     pub(super) fn take(&mut self, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, action);
-        self.state = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
-        self.tally.took(MiniPage::label(&action));
+        let next = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
+        let label = MiniPage::label(&action);
+        self.tally.took(label);
+        if let Some(situations) = &mut self.situations {
+            let situation = self.mirror.situation(&self.state, action);
+            situations.entry(label).or_default().insert(situation);
+        }
+        self.state = next;
         Ok(())
     }
 

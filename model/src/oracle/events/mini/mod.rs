@@ -49,6 +49,7 @@
 //! - `FindLeafFull`: no merge finds its leaf full, for what it brings was admitted before.
 //! - `GiveUpJoin`: whether two leaves are joined is decided when both are locked, so there is nothing to give up.
 
+pub mod cover;
 pub mod episode;
 pub mod judge;
 mod pages;
