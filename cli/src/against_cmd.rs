@@ -1,5 +1,6 @@
 //! `treering check --against-engine`: the engine does each step that a mirror can do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -186,11 +187,6 @@ fn document(spec: &str, cover: &Cover) -> Value {
 /// What episodes of mini-pages have covered.
 fn heard(cover: &mini::cover::Cover) -> Outcome {
     let spec = MiniPage::SPEC;
-    let count = |situations: &mini::cover::Situations, label: &str| {
-        situations
-            .get(label)
-            .map_or(0, |situations| situations.len())
-    };
     let total = |situations: &mini::cover::Situations| -> usize {
         situations.values().map(|situations| situations.len()).sum()
     };
@@ -203,32 +199,36 @@ fn heard(cover: &mini::cover::Cover) -> Outcome {
     );
     let mut actions = Vec::new();
     for (action, situations) in &cover.all {
-        let n = count(&cover.heard, action);
-        let never = mini::cover::NEVER.iter().find(|(label, _)| label == action);
-        let why = never.map(|(_, why)| *why);
+        let met = cover.heard.get(action);
+        let of = situations.len();
         let _ = writeln!(
             text,
-            "  {action:<22} {n:>4} of {:>4} situations{}",
-            situations.len(),
-            why.map_or(String::new(), |why| format!(
-                "; no step of the engine: {why}"
-            ))
+            "  {action:<22} {:>4} of {of:>4} situations met",
+            met.map_or(0, |met| met.len())
         );
-        let met = cover.heard.get(action);
-        let untaken: Vec<_> = (situations.iter())
-            .filter(|one| !met.is_some_and(|met| met.contains(*one)))
-            .collect();
-        if why.is_none() {
-            for situation in &untaken {
-                let _ = writeln!(text, "  {:<22} not met: {situation}", "");
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut not_met = Vec::new();
+        for situation in situations {
+            if met.is_some_and(|met| met.contains(situation)) {
+                continue;
             }
+            match mini::cover::why_not(action, situation) {
+                Some(why) => *reasons.entry(why).or_default() += 1,
+                None => not_met.push(situation),
+            }
+        }
+        for (why, n) in &reasons {
+            let _ = writeln!(text, "  {:<22} {n:>4} no step of the engine: {why}", "");
+        }
+        for situation in &not_met {
+            let _ = writeln!(text, "  {:<22}    1 by chance not met: {situation}", "");
         }
         actions.push(json!({
             "action": action,
-            "situations": situations.len(),
-            "met": n,
-            "no_step": why,
-            "not_met": untaken,
+            "situations": of,
+            "met": met.map_or(0, |met| met.len()),
+            "no_step": reasons,
+            "not_met": not_met,
         }));
     }
     let failure = match (&cover.refusal, cover.never()) {

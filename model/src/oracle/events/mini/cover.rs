@@ -44,6 +44,29 @@ pub const NEVER: [(&str, &str); 5] = [
     ),
 ];
 
+/// Why the engine does not take a step in a situation, where there is a reason beside chance.
+#[must_use]
+pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
+    if let Some((_, why)) = NEVER.iter().find(|(never, _)| *never == label) {
+        return Some(why);
+    }
+    match label {
+        "LockInner" | "AllocateRight" | "ShortenLeft" | "InsertSeparator" => Some(
+            "a leaf is split for a put that finds it full, with its mini-page merged and given up before",
+        ),
+        "Restart" if situation.contains("another one writes") => {
+            Some("who begins again has just had the lock of the page, and says so under it")
+        }
+        "Restart" => Some(
+            "one version for all inner nodes sends back whoever is on the way; the engine begins again only if the way to its own page has changed",
+        ),
+        "LockPage" | "ReadMini" if situation.contains("others read") => Some(
+            "who reads a mini-page does so in one event: nobody else is heard while it has the lock",
+        ),
+        _ => None,
+    }
+}
+
 /// What was heard of what there is.
 #[derive(Clone, Debug, Default)]
 pub struct Cover {

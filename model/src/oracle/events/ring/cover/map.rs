@@ -15,8 +15,10 @@ pub(super) struct Edge {
     pub(super) to: u32,
     /// Where the engine comes to rest if it takes this one, as far as can be told from the states, or as it did last.
     pub(super) rest: u32,
-    /// Whether the engine can be led to take it, as one of those that it takes in one go.
+    /// Whether the engine can be led to take it, as one of those that it takes in one go, by the states alone.
     is_takeable: bool,
+    /// The same by where the engine has come to rest.
+    is_still_takeable: bool,
     pub(super) taken: bool,
     /// How often the engine was led here and did something else that the mirror allows, too.
     pub(super) tries: u8,
@@ -76,6 +78,7 @@ impl Map {
                         to,
                         rest: to,
                         is_takeable: false,
+                        is_still_takeable: false,
                         taken: false,
                         tries: 0,
                     });
@@ -91,8 +94,13 @@ impl Map {
             }
         }
         map.came = vec![(0, 0, 0); map.states.len()];
-        map.find_takeable();
+        map.comes = map.find_takeable(|edge| edge.is_takeable = true);
         map
+    }
+
+    /// Looks again at what the engine can be led to take, now that it has been led.
+    pub(super) fn learn(&mut self) {
+        self.find_takeable(|edge| edge.is_still_takeable = true);
     }
 
     pub(super) fn number(&self, state: &State) -> Option<u32> {
@@ -115,23 +123,30 @@ impl Map {
         }
     }
 
-    fn find_takeable(&mut self) {
+    /// Calls `mark` with all edges that the engine can be led to take; says where it comes, to rest or in passing.
+    fn find_takeable(&mut self, mark: impl Fn(&mut Edge)) -> Vec<bool> {
         let mut rests = vec![false; self.states.len()];
         let mut pending = vec![0u32];
         rests[0] = true;
-        self.comes = rests.clone();
+        let mut comes = rests.clone();
         while let Some(at) = pending.pop() {
             for i in 0..self.edges[at as usize].len() {
-                for ((from, i), to) in self.passes(at, i) {
-                    self.edges[from as usize][i].is_takeable = true;
-                    self.comes[to as usize] = true;
-                }
                 let rest = self.edges[at as usize][i].rest;
+                let mut passes = self.passes(at, i);
+                if passes.last().is_none_or(|(_, to)| *to != rest) {
+                    // It has come elsewhere, so what it passes is not known.
+                    passes.truncate(1);
+                }
+                for ((from, i), to) in passes {
+                    mark(&mut self.edges[from as usize][i]);
+                    comes[to as usize] = true;
+                }
                 if !std::mem::replace(&mut rests[rest as usize], true) {
                     pending.push(rest);
                 }
             }
         }
+        comes
     }
 
     /// Whether taking this edge takes one that is still to be taken.
@@ -224,11 +239,17 @@ impl Map {
                 _ => "led here, the engine did something else that the mirror allows",
             });
         }
-        if edge.is_takeable {
+        if edge.is_still_takeable {
             return Untaken::Left;
         }
-        let popped = self.states[at as usize].thread.iter();
-        Untaken::Because(if popped.into_iter().any(|t| t.phase == Phase::Popped) {
+        let mut threads = self.states[at as usize].thread.iter();
+        Untaken::Because(if edge.is_takeable {
+            if threads.any(|t| t.phase == Phase::Finish) {
+                "whoever has found a dead block behind another evictor's sleeps, and the head passes both in one critical section"
+            } else {
+                "the engine does not come here: each time it was led to, it did something else that the mirror allows"
+            }
+        } else if threads.any(|t| t.phase == Phase::Popped) {
             "another client comes between a block's coming off its list and its being handed out or left: one critical section of the ring"
         } else {
             "another client comes between two steps of one critical section: claim and pass what is dead, pad and take what is behind"

@@ -47,6 +47,7 @@ pub fn run(mirror: &CircularBuffer, limit: Duration) -> Result<Cover, RingError>
             break;
         }
     }
+    map.learn();
     count(&map, &mut cover);
     Ok(cover)
 }
