@@ -181,10 +181,9 @@ impl RingOptions {
     #[must_use]
     pub fn least_capacity(&self) -> usize {
         let footprints = self.sizes.iter().map(|size| size + HEADER as usize);
-        let unit = footprints.clone().fold(self.capacity, gcd);
-        (2 * footprints.last().unwrap_or(0))
-            .saturating_sub(unit)
-            .next_multiple_of(4096)
+        let largest = footprints.clone().max().unwrap_or(0);
+        let unit = footprints.fold(self.capacity, gcd);
+        (2 * largest).saturating_sub(unit).next_multiple_of(4096)
     }
 
     fn check(&self) -> Result<(), RingError> {
