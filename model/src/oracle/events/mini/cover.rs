@@ -29,7 +29,10 @@ pub const NEVER: [(&str, &str); 5] = [
         "MergeToMirror",
         "a merge and a mirror are two steps: told as (Mirrored)",
     ),
-    ("GrowToMirror", "the same"),
+    (
+        "GrowToMirror",
+        "a merge and a mirror are two steps: told as (Mirrored)",
+    ),
     (
         "EvictMirror",
         "a mirror is merged and stays: (MergedMirror); or evicted by the ring: EvictMini",
@@ -60,7 +63,10 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "Restart" => Some(
             "one version for all inner nodes sends back whoever is on the way; the engine begins again only if the way to its own page has changed",
         ),
-        "LockPage" | "ReadMini" if situation.contains("others read") => Some(
+        "WriteRecord" if situation.starts_with("delete") => Some(
+            "a delete of what the mini-page knows to be absent writes nothing: (AbsentAlready)",
+        ),
+        "LockPage" | "ReadMini" | "ScanPage" if situation.contains("others read") => Some(
             "who reads a mini-page does so in one event: nobody else is heard while it has the lock",
         ),
         _ => None,
