@@ -1,69 +1,136 @@
-//! `treering check WalRecovery --against-engine`: the engine does each step that the mirror can do.
+//! `treering check --against-engine`: the engine does each step that a mirror can do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use treering_model::Mirror;
-use treering_model::check::configs::discover;
+use treering_model::check::configs::{BoundedModel, discover};
 use treering_model::check::mirrors::SPECS;
 use treering_model::check::suite::SuiteError;
+use treering_model::mirror::circular_buffer::CircularBuffer;
+use treering_model::mirror::mini_page::MiniPage;
 use treering_model::mirror::wal_recovery::WalRecovery;
 use treering_model::oracle::events::cover::{self, Cover};
+use treering_model::oracle::events::{mini, ring};
 
 use crate::args::CheckArgs;
 use crate::check_cmd::specs_folder;
 use crate::failure::{self, Failure};
 use crate::output::{self, Output, say};
 
+/// The specs whose code the engine has.
+const WITH_ENGINE: [&str; 3] = [CircularBuffer::SPEC, MiniPage::SPEC, WalRecovery::SPEC];
+
+/// Walks end when there is nothing left to take.
+const WALKS: Duration = Duration::from_secs(900);
+/// Episodes do not.
+const EPISODES: Duration = Duration::from_secs(60);
+/// Of the episodes of mini-pages.
+const SEED: u64 = 1;
+
+/// What became of one spec.
+struct Outcome {
+    text: String,
+    document: Value,
+    failure: Option<Failure>,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
-    let spec = WalRecovery::SPEC;
-    if let Some(other) = args.specs.iter().find(|name| *name != spec) {
+    if let Some(other) = (args.specs.iter()).find(|name| !WITH_ENGINE.contains(&name.as_str())) {
         return Err(Failure::usage(format!(
-            "--against-engine {other}: expected {spec}, the spec whose code the engine has"
+            "--against-engine {other}: expected a spec whose code the engine has: {}",
+            WITH_ENGINE.join(", ")
         )));
     }
     let models =
         discover(&specs_folder(args.folder.as_deref())?, &SPECS).map_err(SuiteError::from)?;
-    let smoke = models
-        .iter()
-        .find(|model| model.spec == spec && model.name == "smoke");
-    let Some(smoke) = smoke else {
-        return Err(Failure::cannot_run(format!(
-            "the smoke model of {spec} is missing"
-        )));
-    };
-    let mirror =
-        WalRecovery::from_config(&smoke.config).map_err(|e| Failure::usage(e.to_string()))?;
-    let limit = Duration::from_nanos(args.budget.unwrap_or(900_000_000_000));
-    let cover = cover::run(&mirror, limit).map_err(|e| failure::engine("a store", e))?;
-    say(text(&cover).as_bytes())?;
-    if let Some(json) = &json {
-        json.write(&output::json(&document(&cover))?)?;
+    let mut documents = Vec::new();
+    let mut failed = None;
+    for spec in WITH_ENGINE {
+        if !(args.specs.is_empty() || args.specs.iter().any(|name| name == spec)) {
+            continue;
+        }
+        let model = (models.iter()).find(|model| model.spec == spec && model.name == "smoke");
+        let model = model
+            .ok_or_else(|| Failure::cannot_run(format!("the smoke model of {spec} is missing")))?;
+        let outcome = against(spec, model, args.budget.map(Duration::from_nanos))?;
+        if json != Some(Output::Stdout) {
+            say(outcome.text.as_bytes())?;
+        }
+        documents.push(outcome.document);
+        failed = failed.or(outcome.failure);
     }
+    if let Some(json) = &json {
+        json.write(&output::json(&json!({
+            "schema": "treering.check/1",
+            "complete": true,
+            "results": [],
+            "never_taken": [],
+            "graphs": [],
+            "against_engine": documents,
+        }))?)?;
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result<Outcome, Failure> {
+    if spec == MiniPage::SPEC {
+        let mirror: MiniPage = mirror(model)?;
+        return Ok(heard(&mini::cover::run(
+            &mirror,
+            SEED,
+            budget.unwrap_or(EPISODES),
+        )));
+    }
+    let limit = budget.unwrap_or(WALKS);
+    let cover = if spec == CircularBuffer::SPEC {
+        ring::cover::run(&mirror(model)?, limit)
+            .map_err(|e| Failure::cannot_run(format!("the model's ring: {e}")))?
+    } else {
+        cover::run(&mirror(model)?, limit).map_err(|e| failure::engine("a store", e))?
+    };
+    let failure = walks_failed(spec, &cover, limit);
+    Ok(Outcome {
+        text: text(spec, &cover),
+        document: document(spec, &cover),
+        failure,
+    })
+}
+
+fn mirror<M: Mirror>(model: &BoundedModel) -> Result<M, Failure> {
+    M::from_config(&model.config).map_err(|e| Failure::usage(e.to_string()))
+}
+
+fn walks_failed(spec: &str, cover: &Cover, limit: Duration) -> Option<Failure> {
     if let Some(mismatch) = &cover.mismatch {
-        return Err(Failure::found(format!(
-            "{spec}: the engine differs: {}",
-            mismatch.why
+        let why = &mismatch.why;
+        return Some(Failure::found(format!("{spec}: the engine differs: {why}")));
+    }
+    let never = cover.never_taken();
+    if !never.is_empty() {
+        return Some(Failure::not_reached(format!(
+            "{spec}: never taken: {}",
+            never.join(", ")
         )));
     }
     match cover.left.values().sum::<usize>() {
-        0 => Ok(()),
-        left => Err(Failure::not_reached(format!(
+        0 => None,
+        left => Some(Failure::not_reached(format!(
             "{spec}: {left} labelled edges were not tried in {limit:?}"
         ))),
     }
 }
 
-fn text(cover: &Cover) -> String {
+fn text(spec: &str, cover: &Cover) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string does not fail, here and below.
     let _ = writeln!(
         text,
-        "{}: {} states, {} labelled edges; {} taken by the engine, in {} walks of {} steps",
-        WalRecovery::SPEC,
+        "{spec}: {} states, {} labelled edges; {} taken by the engine, in {} walks of {} steps",
         cover.states,
         cover.edges,
         cover.taken_in_all(),
@@ -98,28 +165,100 @@ fn text(cover: &Cover) -> String {
     text
 }
 
-fn document(cover: &Cover) -> serde_json::Value {
+fn document(spec: &str, cover: &Cover) -> Value {
     let reasons: Vec<_> = (cover.not_takeable.iter())
         .map(|((action, why), n)| json!({"action": action, "why": why, "edges": n}))
         .collect();
     json!({
-        "schema": "treering.check/1",
-        "complete": true,
-        "results": [],
-        "never_taken": [],
-        "graphs": [],
-        "against_engine": [{
-            "spec": WalRecovery::SPEC,
+        "spec": spec,
+        "model": "smoke",
+        "states": cover.states,
+        "edges": cover.edges,
+        "taken": cover.taken_in_all(),
+        "not_takeable": reasons,
+        "behind": cover.behind.values().sum::<usize>(),
+        "left": cover.left.values().sum::<usize>(),
+        "walks": cover.walks,
+        "steps": cover.steps,
+        "mismatch": cover.mismatch.as_ref().map(|mismatch| &mismatch.why),
+    })
+}
+
+/// What episodes of mini-pages have covered.
+fn heard(cover: &mini::cover::Cover) -> Outcome {
+    let spec = MiniPage::SPEC;
+    let total = |situations: &mini::cover::Situations| -> usize {
+        situations.values().map(|situations| situations.len()).sum()
+    };
+    let (all, met) = (total(&cover.all), total(&cover.heard));
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{spec}: {} states, {} labelled edges, which begin in {all} situations; {met} met in {} events of the engine; beyond the graph {}",
+        cover.states, cover.edges, cover.events, cover.beyond
+    );
+    let mut actions = Vec::new();
+    for (action, situations) in &cover.all {
+        let met = cover.heard.get(action);
+        let of = situations.len();
+        let _ = writeln!(
+            text,
+            "  {action:<22} {:>4} of {of:>4} situations met",
+            met.map_or(0, |met| met.len())
+        );
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut not_met = Vec::new();
+        for situation in situations {
+            if met.is_some_and(|met| met.contains(situation)) {
+                continue;
+            }
+            match mini::cover::why_not(action, situation) {
+                Some(why) => *reasons.entry(why).or_default() += 1,
+                None => not_met.push(situation),
+            }
+        }
+        for (why, n) in &reasons {
+            let _ = writeln!(text, "  {:<22} {n:>4} no step of the engine: {why}", "");
+        }
+        for situation in &not_met {
+            let _ = writeln!(text, "  {:<22}    1 by chance not met: {situation}", "");
+        }
+        actions.push(json!({
+            "action": action,
+            "situations": of,
+            "met": met.map_or(0, |met| met.len()),
+            "no_step": reasons,
+            "not_met": not_met,
+        }));
+    }
+    let failure = match (&cover.refusal, cover.never()) {
+        (Some((episode, refusal)), _) => {
+            let _ = writeln!(text, "{episode:?}\n{refusal}");
+            Some(Failure::found(format!(
+                "{spec}: an event is refused: {}",
+                refusal.why
+            )))
+        }
+        (None, never) if !never.is_empty() => Some(Failure::not_reached(format!(
+            "{spec}: never taken: {}",
+            never.join(", ")
+        ))),
+        _ => None,
+    };
+    Outcome {
+        document: json!({
+            "spec": spec,
             "model": "smoke",
             "states": cover.states,
             "edges": cover.edges,
-            "taken": cover.taken_in_all(),
-            "not_takeable": reasons,
-            "behind": cover.behind.values().sum::<usize>(),
-            "left": cover.left.values().sum::<usize>(),
-            "walks": cover.walks,
-            "steps": cover.steps,
-            "mismatch": cover.mismatch.as_ref().map(|mismatch| &mismatch.why),
-        }],
-    })
+            "situations": all,
+            "met": met,
+            "beyond": cover.beyond,
+            "events": cover.events,
+            "actions": actions,
+            "mismatch": cover.refusal.as_ref().map(|(_, refusal)| &refusal.why),
+        }),
+        text,
+        failure,
+    }
 }

@@ -7,7 +7,7 @@ use treering_model::oracle::events::mini::run;
 #[test]
 fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
     /// The bug, how many clients it takes, and the refusals that name it: the event that gives it away, and a part of the reason.
-    const BUGS: [(&str, u8, &[(&str, &str)]); 9] = [
+    const BUGS: [(&str, u8, &[(&str, &str)]); 11] = [
         // Whatever the client does on the wrong page first.
         (
             "bf-page-not-asked-again",
@@ -22,7 +22,7 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
                 ("Split", "the page of its key"),
             ],
         ),
-        // A mini-page is made, a block asked for, or a record put, for a get that has no page any more.
+        // A mini-page is made, a block asked for, or a record put or left, for a get that has no page any more.
         (
             "bf-late-promotion",
             1,
@@ -30,6 +30,7 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
                 ("Grown", "has no page"),
                 ("Full", "wants no room"),
                 ("Promoted", "has no page"),
+                ("Declined", "the page"),
             ],
         ),
         ("bf-merge-some", 1, &[("Merged", "the leaf")]),
@@ -55,6 +56,18 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
             "bf-first-record-speaks-for-all",
             1,
             &[("Merged", "a dirty record"), ("Split", "a dirty record")],
+        ),
+        // What the leaf has is missing where all that it has should be.
+        (
+            "bf-mirror-misses-first",
+            1,
+            &[("Mirrored", "the mini-page")],
+        ),
+        // Cold records are gone, and it says that it has all.
+        (
+            "bf-mirror-outlives-its-records",
+            1,
+            &[("Kept", "the mini-page")],
         ),
     ];
     for (bug, clients, refusals) in BUGS {

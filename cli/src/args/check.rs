@@ -12,9 +12,11 @@ use clap::{Args, ValueEnum};
     treering check WalRecovery --graph --mutations   its state graphs, and that its seeded bugs are caught\n  \
     treering check --model full                      the large models: minutes\n  \
     treering check WalRecovery --against-engine      the engine along the mirror's edges: minutes\n  \
+    treering check CircularBuffer --against-engine   its ring along the mirror's edges: minutes\n  \
     treering check WalRecovery --only published_free-reads --checker mirror   tell a counterexample\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; TLC_JAR and TLA_MC name your own.\n\
-    Exit codes: 0 all as expected, 1 a counterexample or a difference, 2 usage or a spec at fault, 3 Java, Maven or a tool is missing.")]
+    Exit codes: 0 all as expected, 1 a counterexample or a difference, 2 usage or a spec at fault, 3 Java, Maven or a tool is missing, \
+    4 not all was reached (--against-engine: an action never taken, or edges left for want of time).")]
 pub(crate) struct CheckArgs {
     /// Specs, by module name; all if none is named
     #[arg(value_name = "SPEC")]
@@ -34,10 +36,12 @@ pub(crate) struct CheckArgs {
     /// Switch every seeded bug on, one at a time: each must violate the property that is named for it
     #[arg(long)]
     pub(crate) mutations: bool,
-    /// Drive the engine's log, pages, checkpoint and recovery along every labelled edge of the mirror that they can take (WalRecovery)
+    /// Hold the engine against the mirror's small graph: drive log, pages, checkpoint and recovery (WalRecovery) and the ring
+    /// (CircularBuffer) along every labelled edge that they can take; of MiniPage, whose small pages the engine cannot have, record episodes
+    /// and count in which of the situations that the graph's edges begin in (call, mini-page, record, leaf, others) the engine took the step
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
-    /// With --against-engine: how long at most [default: 15m; it takes three or four]
+    /// With --against-engine: how long at most, each [default: 15m, of MiniPage 1m, which it takes]
     #[arg(long, value_name = "DURATION", value_parser = crate::units::duration, requires = "against_engine")]
     pub(crate) budget: Option<u64>,
     /// Write it as JSON; - is stdout

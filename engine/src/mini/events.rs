@@ -20,6 +20,8 @@
 //! | [`Split`](Event::Split) | `EvictMini`, if there is a mini-page; `LockPage`, `LockInner`, `AllocateRight`, `ShortenLeft`, `InsertSeparator` | the same, before anybody can lock the right-hand page |
 //! | [`Joined`](Event::Joined) | `LockLeft`, `LockRight`, `LockInnerToJoin`, `MoveRecords`, `RemoveSeparator` | under the locks of both |
 //!
+//! A scan down has no steps in the spec: it is told as one up is, page by page, and each page is a scan of its own.
+//!
 //! Each event but `Descends` is told under a lock that orders it among those that it could race with, so the order of telling is an order in
 //! which things happened. `Descends` comes before what it tells of: what the tree then finds may be newer, never older.
 //!
@@ -148,7 +150,7 @@ impl fmt::Debug for LeafImage {
 /// One step of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// Somebody asks the index for the page of a key.
+    /// Somebody asks the index for the page of a key, or, on a scan down, for the last page below one.
     Descends,
     /// The page was split or merged meanwhile.
     Restarted {

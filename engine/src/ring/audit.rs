@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Ring;
 use super::header::State;
+use super::space::Found;
 use crate::PageId;
 use crate::mapping::Place;
 
@@ -43,6 +44,32 @@ impl Census {
     }
 }
 
+/// A block between head and tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSeen {
+    /// Its offset.
+    pub at: u64,
+    /// Header and payload.
+    pub bytes: u64,
+    /// What it is.
+    pub state: State,
+    /// Whose, of one that is handed out or a mini-page.
+    pub page: PageId,
+}
+
+/// Addresses and blocks as they are at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The oldest address in use.
+    pub head: u64,
+    /// Eviction has been started up to here.
+    pub claimed: u64,
+    /// The next address to be allocated.
+    pub tail: u64,
+    /// From the head to the tail.
+    pub blocks: Vec<BlockSeen>,
+}
+
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{invariant} does not hold: {what}")]
@@ -69,6 +96,33 @@ fn holds(
 }
 
 impl Ring {
+    /// Addresses and blocks, whoever uses the ring. O(blocks).
+    ///
+    /// # Errors
+    /// There is no block where one should begin.
+    pub fn look(&self) -> Result<Seen, Broken> {
+        let space = self.space.0.lock();
+        let (head, claimed, tail) = (space.head, space.claimed, space.tail);
+        let found = space.walk(&self.region).map_err(|address| Broken {
+            invariant: "NoOverlapInv",
+            what: format!("no block at {address}, between {head} and {tail}"),
+        })?;
+        let seen = |block: Found| {
+            Some(BlockSeen {
+                at: block.offset,
+                bytes: block.header.footprint(),
+                state: block.header.state()?,
+                page: block.header.page(),
+            })
+        };
+        Ok(Seen {
+            head,
+            claimed,
+            tail,
+            blocks: found.into_iter().filter_map(seen).collect(),
+        })
+    }
+
     /// Looks at all blocks, lists and the words of the pages. O(blocks). While no other thread uses the ring: the invariants of the
     /// mapping hold between a thread's steps only.
     ///

@@ -19,9 +19,10 @@
 //! | [`Unmapped`](Event::Unmapped) | `Unmap` | under the page's lock, just before it is given back |
 //! | [`ClaimReturned`](Event::ClaimReturned) | none: the merge failed, the victim is unlocked and its block claimed and waiting | under the ring's mutex |
 //! | [`Passed`](Event::Passed) | `Finish`, of whoever claimed the block | under the ring's mutex |
+//! | [`Pauses`](Event::Pauses) | none: an evictor between two steps | with nothing held, and so in no order |
 //! | [`Abandoned`](Event::Abandoned), [`Discarded`](Event::Discarded) | none: see [`crate::ring`] | under both; under the page's lock |
 //!
-//! Each event is told under the lock that orders it among those that it could race with, so the order of telling is an order in which
+//! Each event but `Pauses` is told under the lock that orders it among those that it could race with, so the order of telling is an order in which
 //! things happened. For `Looked` this takes the mutex, which the ring does not do without an observer: there the answer may be older
 //! than the last allocation, and nothing depends on it but how long a mini-page stays.
 //!
@@ -79,4 +80,17 @@ pub enum Event {
     ClaimReturned { at: u64 },
     /// The head moved over the block.
     Passed { at: u64 },
+    /// Who evicts the block holds nothing, and goes on to this.
+    Pauses { at: u64, before: Pause },
+}
+
+/// What an evictor comes to next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pause {
+    /// To look at the block that it has claimed.
+    Look,
+    /// To lock the page that the block's header names.
+    Lock,
+    /// To move the head over the block, which is unmapped.
+    Pass,
 }

@@ -18,6 +18,7 @@
 //!
 //! Claim, pass and the waits are under the ring's mutex and its condition variable: a thread behind another one's I/O sleeps.
 
+use super::events::Pause;
 use super::guard::{Exclusive, Locked};
 use super::header::State;
 use super::space::{Dead, Space};
@@ -112,9 +113,12 @@ impl Ring {
         };
         let mut merge = Some(merge);
         let mut backoff = Backoff::new();
+        let at = claim.address % self.capacity;
         loop {
+            self.tell_pause(at, Pause::Look);
             match self.try_evict(&mut claim, &mut merge)? {
                 Look::Evicted => {
+                    self.tell_pause(at, Pause::Pass);
                     let mut space = self.space.0.lock();
                     if !mutation::on("ring-evicted-before-unmapped") {
                         space.evicted(
@@ -126,6 +130,7 @@ impl Ring {
                     return Ok(self.pass(space, &mut claim));
                 }
                 Look::Again => {
+                    self.tell_pause(at, Pause::Look);
                     // Whatever the block has become in the meantime was decided under the mutex.
                     let mut space = self.space.0.lock();
                     let class_of = |footprint| self.class_of(footprint);
@@ -165,6 +170,10 @@ impl Ring {
         Begun::Over(Eviction::ByOthers)
     }
 
+    fn tell_pause(&self, at: u64, before: Pause) {
+        self.hook.tell(|| Event::Pauses { at, before });
+    }
+
     /// `FindPage`, `LockVictim`, `WriteLeaf`, `Unmap`.
     fn try_evict<E>(
         &self,
@@ -181,6 +190,7 @@ impl Ring {
         let Ok(word) = self.table.word(page) else {
             unreachable!("MappedInv: a mini-page of {page}, which is in no table");
         };
+        self.tell_pause(at, Pause::Lock);
         // A reader may hold it for long, and whoever holds it alone waits for no evictor (CircularBuffer 1).
         let mut victim = Exclusive::of_victim(Locked::new(self, page, word, word.lock()));
         // Before the lock was there the mini-page may have moved away; the block may even belong to another page.

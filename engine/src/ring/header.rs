@@ -18,7 +18,7 @@ use crate::PageId;
 
 /// What a block is: `States` of `RingMemory.tla`, but for `none`, which nobody looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub enum State {
     /// Handed out, not yet in the mapping table.
     Allocated = 1,
     /// A page's mini-page.

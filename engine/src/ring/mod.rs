@@ -72,10 +72,11 @@ mod region;
 mod space;
 mod stats;
 
-pub use audit::{Broken, Census};
-pub use events::Event;
+pub use audit::{BlockSeen, Broken, Census, Seen};
+pub use events::{Event, Pause};
 pub use evict::Eviction;
 pub use guard::{AllocateError, Exclusive, Fresh, Full, NoBlock, Shared};
+pub use header::State as BlockState;
 pub use stats::{ClassStats, RingStats};
 
 use crate::PageId;
@@ -175,11 +176,14 @@ pub enum RingError {
 }
 
 impl RingOptions {
-    /// The smallest region for these size classes: an allocation at any place may have to pad up to its own size first.
+    /// The smallest region for these size classes: an allocation at any place may have to pad first, up to its own size, less what all
+    /// footprints are multiples of.
     #[must_use]
     pub fn least_capacity(&self) -> usize {
-        let largest = self.sizes.last().map_or(0, |size| size + HEADER as usize);
-        (2 * largest).next_multiple_of(4096)
+        let footprints = self.sizes.iter().map(|size| size + HEADER as usize);
+        let largest = footprints.clone().max().unwrap_or(0);
+        let unit = footprints.fold(self.capacity, gcd);
+        (2 * largest).saturating_sub(unit).next_multiple_of(4096)
     }
 
     fn check(&self) -> Result<(), RingError> {
@@ -212,6 +216,10 @@ impl RingOptions {
         }
         Ok(())
     }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// What other threads write often, on a cache line (and its neighbour, which is fetched with it) of its own.

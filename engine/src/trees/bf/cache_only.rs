@@ -273,7 +273,7 @@ impl Kv for CacheOnly {
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, rows| {
-            let (lower, _, guard) = lock_before(&self.index, &self.ring, before)?;
+            let (lower, _, guard) = lock_before(&self.index, &self.hook, &self.ring, before)?;
             self.copy_rows(guard, &lower, before, rows);
             Ok(lower)
         })

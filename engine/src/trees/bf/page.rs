@@ -58,18 +58,22 @@ pub(super) fn lock<G>(
 /// Locks the page of the greatest lower fence below a key, or of all, to read; also says the fence.
 pub(super) fn lock_before<'a>(
     index: &Index,
+    hook: &Hook<Told>,
     ring: &'a Ring,
     before: Option<&[u8]>,
 ) -> Result<(Vec<u8>, PageId, Shared<'a>)> {
     loop {
+        hook.tell(|| Told::Descends);
         let (lower, page) = index.before(before);
         match ring.shared(page) {
             Ok(guard) if index.before(before) == (lower.clone(), page) => {
                 return Ok((lower, page, guard));
             }
-            Ok(_) | Err(PageError::Unknown { .. }) => crate::sync::yield_now(),
+            Ok(_) => hook.tell(|| Told::Restarted { page }),
+            Err(PageError::Unknown { .. }) => {}
             Err(e) => return Err(unexpected(&e)),
         }
+        crate::sync::yield_now();
     }
 }
 

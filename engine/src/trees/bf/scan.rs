@@ -35,7 +35,8 @@ impl BfTree {
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         let mut leaves = 0;
         rows::scan_back(before, visit, |before, rows| {
-            let (lower, page, guard) = lock_before(&self.leaves.index, &self.ring, before)?;
+            let (lower, page, guard) =
+                lock_before(&self.leaves.index, &self.hook, &self.ring, before)?;
             leaves += 1;
             self.copy_rows(page, guard, (&lower, before), leaves <= MIRRORED, rows)?;
             Ok(lower)

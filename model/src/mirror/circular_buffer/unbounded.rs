@@ -9,6 +9,17 @@ use super::state::{Block, Call, Phase, State, Thread};
 use super::{Action, Bug, CircularBuffer, MayClose};
 use crate::Value;
 
+/// The numbers of a model; sizes in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The names are those of the spec, which explains them.
+pub struct Shape<'a> {
+    pub clients: usize,
+    pub pages: usize,
+    pub capacity: u8,
+    pub in_place: u8,
+    pub sizes: &'a [u8],
+}
+
 impl CircularBuffer {
     /// `None`.
     pub const NONE: u8 = NONE;
@@ -50,6 +61,18 @@ impl CircularBuffer {
             // A judge knows what a client asks for.
             requests: vec![Vec::new(); clients],
             invariants: INVARIANTS.iter().map(|(name, _)| *name).collect(),
+        }
+    }
+
+    /// How large everything is.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'_> {
+        Shape {
+            clients: self.clients.len(),
+            pages: self.pages.len(),
+            capacity: self.capacity,
+            in_place: self.in_place,
+            sizes: &self.sizes,
         }
     }
 

@@ -12,6 +12,7 @@
 mod invariants;
 
 pub mod records;
+mod situation;
 mod steps;
 mod tree;
 pub mod unbounded;

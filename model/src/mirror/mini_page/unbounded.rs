@@ -153,6 +153,25 @@ impl MiniPage {
         Some(next)
     }
 
+    /// No step of the spec: a scan begins at this key, wherever it has been; below the first it is done.
+    #[must_use]
+    pub fn scans_from(&self, state: &State, client: u8, key: u8) -> State {
+        let mut next = *state;
+        let scan = next.client_mut(client);
+        scan.call = Call::Scan {
+            cursor: key.max(1),
+            rows: Rows::NONE,
+        };
+        if scan.step != Step::Scan {
+            scan.step = if key == 0 {
+                Step::Answered
+            } else {
+                Step::Descend
+            };
+        }
+        next
+    }
+
     /// No step of the spec: the reference bits of a page as they were before a scan.
     #[must_use]
     pub fn untouched(&self, before: &State, after: &State, page: u8) -> State {
@@ -161,18 +180,19 @@ impl MiniPage {
         next
     }
 
-    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not.
+    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not, with phantoms for these keys.
     #[must_use]
-    pub fn mirrored(&self, state: &State, page: u8) -> State {
+    pub fn mirrored(&self, state: &State, page: u8, is_phantom: impl Fn(u8) -> bool) -> State {
         let mut next = *state;
         let page = next.page_mut(page);
-        for (record, content) in page.mini.rec.iter_mut().zip(page.leaf) {
+        for ((key, record), content) in (1..).zip(&mut page.mini.rec).zip(page.leaf) {
             if record.is_some() && record.kind() != Kind::Phantom {
                 continue;
             }
-            *record = match content {
-                ABSENT => Record::NONE,
-                value => Record::cached(value, false),
+            *record = if content == ABSENT && !is_phantom(key) {
+                Record::NONE
+            } else {
+                Record::cached(content, false)
             };
         }
         (page.mini.mirror, page.mini.size) = (true, self.capacity);

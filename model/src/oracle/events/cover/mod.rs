@@ -22,7 +22,7 @@ mod graph;
 mod keeper;
 mod rig;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,17 @@ impl Cover {
     #[must_use]
     pub fn taken_in_all(&self) -> usize {
         self.taken.values().sum()
+    }
+
+    /// Actions of the graph of which no edge was taken.
+    #[must_use]
+    pub fn never_taken(&self) -> Vec<&'static str> {
+        let reasoned = self.not_takeable.keys().map(|(action, _)| action);
+        let all = reasoned.chain(self.behind.keys()).chain(self.left.keys());
+        let never: BTreeSet<_> = all
+            .filter(|action| !self.taken.contains_key(*action))
+            .collect();
+        never.into_iter().copied().collect()
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Episode {
     pub clients: u8,
     /// Keys.
     pub keys: u8,
+    /// Pages that the ring has room for.
+    pub ring: u8,
     /// Share of the copy-on-access region.
     pub copy_on_access: u8,
     /// Share of reads of leaves that are promoted.
@@ -49,6 +51,8 @@ impl Episode {
         Self {
             clients,
             keys: 12 + rng.below(13) as u8,
+            // Two: four mini-pages of the largest size. From four on there are mirrors of leaves that are full.
+            ring: [2, 2, 4, 6][rng.below(4) as usize],
             copy_on_access: [10, 50, 90][rng.below(3) as usize],
             promotion: [20, 50, 100][rng.below(3) as usize],
             store: if rng.one_in(3) {
@@ -71,8 +75,7 @@ impl Episode {
             }),
             store: self.store,
             page_size: PAGE,
-            // A ring of two pages: four mini-pages of the largest size.
-            cache_bytes: (MIN_CACHE_PAGES + 2) * PAGE as u64,
+            cache_bytes: (MIN_CACHE_PAGES + u64::from(self.ring)) * PAGE as u64,
             durability: Durability::Deferred,
             log_bytes,
             checkpoint_log_bytes: log_bytes / 4,
@@ -148,6 +151,19 @@ impl Tree {
         Ok(())
     }
 
+    /// Of all keys below this one.
+    fn scan_back(&self, key: u8) -> treering_engine::Result<()> {
+        self.recorder.hear(Heard::ScanBack(key));
+        let mut rows = Vec::new();
+        let before = (key <= self.scale.len()).then(|| self.scale.bytes(key));
+        self.store.scan_back(before, &mut |key, value| {
+            rows.push((self.scale.key(key).unwrap_or(0), content(value)));
+            ControlFlow::Continue(())
+        })?;
+        self.recorder.hear(Heard::Rows(rows));
+        Ok(())
+    }
+
     fn run(&self, client: u8, episode: &Episode) {
         work_for(client);
         if let Err(e) = self.try_run(client, episode) {
@@ -177,8 +193,10 @@ impl Tree {
                 // Values tell who wrote them, and when.
                 let value = 1 + (n % 31) as u8 * 8 + client % 8;
                 self.write(key, if rng.percent(deletes) { ABSENT } else { value })?;
-            } else if rng.one_in(8) {
+            } else if rng.one_in(16) {
                 self.scan()?;
+            } else if rng.one_in(16) {
+                self.scan_back(2 + rng.below(episode.keys.into()) as u8)?;
             } else {
                 self.get(key)?;
             }
@@ -201,6 +219,18 @@ fn content(value: &[u8]) -> Content {
 /// The tree did, and nothing that it had told before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
+    let (judge, refusal) = judged(episode, Judge::new(episode.clients, episode.keys));
+    (judge.tally().clone(), refusal)
+}
+
+/// The same, with the situations of all steps noted.
+pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
+    let mut judge = Judge::new(episode.clients, episode.keys);
+    judge.note_situations();
+    judged(episode, judge)
+}
+
+fn judged(episode: &Episode, mut judge: Judge) -> (Judge, Option<Box<Refusal>>) {
     let tree = Tree::new(episode).expect("a store in memory");
     let panicked = std::thread::scope(|scope| {
         let run = |client| {
@@ -217,11 +247,10 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
             tree.recorder.hear(Heard::Failed(e.to_string()));
         }
     }
-    let mut judge = Judge::new(episode.clients, episode.keys);
     let entries = tree.recorder.take();
     let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);
     }
-    (judge.tally().clone(), refusal)
+    (judge, refusal)
 }

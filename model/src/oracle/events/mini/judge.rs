@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use treering_engine::PageId;
 use treering_engine::mini::events::{Event, LeafImage, MiniImage};
 
+use super::cover::Situations;
 use super::scale::{self, LEAF_CAPACITY, Row, SIZES, Scale};
 use crate::Mirror;
 use crate::mirror::wide::mini_page::records::{Content, Page};
@@ -24,6 +25,8 @@ pub enum Heard {
     Write(u8, Content),
     /// It asks for all keys.
     Scan,
+    /// It asks for all keys below this one, downwards.
+    ScanBack(u8),
     /// Its get has found this.
     Got(Content),
     /// Its write is done.
@@ -49,6 +52,14 @@ impl Heard {
     }
 }
 
+/// A scan down, of which the spec has the page that it is at.
+pub(super) struct Down {
+    /// It goes on below this key.
+    before: u8,
+    /// What it has come by.
+    rows: Vec<(u8, Content)>,
+}
+
 /// Judges one recording.
 pub struct Judge {
     pub(super) mirror: MiniPage,
@@ -58,9 +69,13 @@ pub struct Judge {
     pub(super) pages: BTreeMap<PageId, u8>,
     /// Pages whose mini-page is merged; what becomes of it comes next.
     pub(super) merged: BTreeSet<u8>,
+    /// Scans down, by client.
+    pub(super) down: BTreeMap<u8, Down>,
     /// The client that stands for nobody.
     pub(super) nobody: u8,
     pub(super) tally: Tally,
+    /// Of each action the situations that it was taken in, if somebody asks for them.
+    situations: Option<Situations>,
 }
 
 impl Judge {
@@ -82,9 +97,22 @@ impl Judge {
             scale: Scale::new(keys),
             pages: BTreeMap::new(),
             merged: BTreeSet::new(),
+            down: BTreeMap::new(),
             nobody: clients,
             tally: Tally::default(),
+            situations: None,
         }
+    }
+
+    /// From now on the situations are noted.
+    pub(super) fn note_situations(&mut self) {
+        self.situations = Some(Situations::new());
+    }
+
+    /// Of each action the situations that it was taken in, as far as they were noted.
+    pub(super) fn situations(&self) -> impl Iterator<Item = (&'static str, &BTreeSet<String>)> {
+        let noted = self.situations.iter().flatten();
+        noted.map(|(label, situations)| (*label, situations))
     }
 
     /// What was accepted.
@@ -127,6 +155,11 @@ impl Judge {
                 self.take(Action::Call(c, Call::Write { key, value }))
             }
             Heard::Scan => self.take(Action::Call(c, Call::scan())),
+            Heard::ScanBack(before) => {
+                self.take(Action::Call(c, Call::scan()))?;
+                self.goes_down(c, *before, Vec::new());
+                Ok(())
+            }
             Heard::Got(value) => {
                 match *self.call(c) {
                     Call::Get { got, .. } => same("the answer", *value, got)?,
@@ -136,7 +169,11 @@ impl Judge {
             }
             Heard::Done => self.take(Action::Return(c)),
             Heard::Rows(rows) => {
-                same("the rows", rows, &self.call(c).rows())?;
+                let found = match self.down.remove(&c) {
+                    Some(down) => down.rows,
+                    None => self.call(c).rows(),
+                };
+                same("the rows", rows, &found)?;
                 self.take(Action::Return(c))
             }
             Heard::Failed(why) => Err(format!("nothing fails in memory: {why}")),
@@ -293,23 +330,55 @@ impl Judge {
 
     /// The engine's scans leave reference bits alone.
     fn scans(&mut self, c: u8, page: PageId) -> Accepted {
+        let p = self.number(page)?;
+        let down = self.down.remove(&c);
+        if let Some(down) = &down
+            && self.page(p).covers(down.before)
+        {
+            // A page may begin between two keys: then it has the upper one, and is the last below that.
+            self.state = self.mirror.scans_from(&self.state, c, down.before);
+            self.detour(Action::ReadVersion(c))?;
+            self.detour(Action::ReadChild(c))?;
+        }
         self.arrives(c, page)?;
-        let (before, p) = (self.state, self.number(page)?);
+        let low = self.page(p).low;
+        if down.is_some() {
+            self.state = self.mirror.scans_from(&self.state, c, low);
+        }
+        let before = self.state;
         self.take(Action::ScanPage(c))?;
         let untouched = self.mirror.untouched(&before, &self.state, p);
         if untouched != self.state {
             self.tally.took("(ScanLeavesBits)");
             self.state = untouched;
         }
+        if let Some(Down { before, mut rows }) = down {
+            let found = self.call(c).rows().into_iter().rev();
+            rows.extend(found.filter(|(key, _)| *key < before));
+            self.goes_down(c, low, rows);
+            self.tally.took("(ScanDown)");
+        }
         Ok(())
+    }
+
+    /// A scan goes on below a key: the spec's begins at the last key there, and ends where there is none.
+    fn goes_down(&mut self, c: u8, before: u8, rows: Vec<(u8, Content)>) {
+        self.state = self.mirror.scans_from(&self.state, c, before - 1);
+        self.down.insert(c, Down { before, rows });
     }
 
     // What the judge asks the mirror.
 
     pub(super) fn take(&mut self, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, action);
-        self.state = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
-        self.tally.took(MiniPage::label(&action));
+        let next = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
+        let label = MiniPage::label(&action);
+        self.tally.took(label);
+        if let Some(situations) = &mut self.situations {
+            let situation = self.mirror.situation(&self.state, action);
+            situations.entry(label).or_default().insert(situation);
+        }
+        self.state = next;
         Ok(())
     }
 

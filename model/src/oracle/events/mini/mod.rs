@@ -1,7 +1,7 @@
 //! Event conformance of mini-pages: what the engine's Bf-Tree does is what `MiniPage` allows.
 //!
 //! Episodes ([`episode`]) let clients, a thread each, get, put, delete and scan a few keys of a real [`treering_engine::Store`] of kind `bf`: leaves of nine
-//! records, mini-pages of one, two or four, a ring of 8 KiB. The tree's events and what clients ask and hear are recorded in one order and
+//! records, mini-pages of one, two or four, a ring of 8 to 24 KiB, of which the larger ones have room for mirrors of leaves that are full. The tree's events and what clients ask and hear are recorded in one order and
 //! replayed on the mirror ([`judge`], `pages`): the source that is equal to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and without the
 //! model's bounds on who calls what. The first event for which the mirror has no step, or another outcome, is refused, and told with the state
 //! before it. Events carry mini-pages and leaves, which are compared with the mirror's record by record. All invariants are looked at after every event.
@@ -38,6 +38,8 @@
 //! - `(MergedMirror)`: a mirror is merged and stays one; in the spec it is evicted (`EvictMirror`).
 //! - `(MirrorKept)`: a mirror that a scan has used is copied to the tail as a whole. Reference bits of a mirror belong to places, not to
 //!   records: they are taken over from the engine.
+//! - `(ScanDown)`: the spec's scans go up. One that goes down is, at each page, one that begins at the page's first key; what is below the key that it
+//!   goes on from is kept, and it goes on below the page.
 //! - `(EarlyRestart)`: a client begins again for a change of the inner nodes that is told of just afterwards.
 //! - `(AbsentAlready)`: the spec's delete writes a tombstone over a phantom or tombstone, the engine's leaves it.
 //!
@@ -47,6 +49,7 @@
 //! - `FindLeafFull`: no merge finds its leaf full, for what it brings was admitted before.
 //! - `GiveUpJoin`: whether two leaves are joined is decided when both are locked, so there is nothing to give up.
 
+pub mod cover;
 pub mod episode;
 pub mod judge;
 mod pages;

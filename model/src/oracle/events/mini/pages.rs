@@ -5,7 +5,7 @@ use treering_engine::mini::events::{Cause, LeafImage, MiniImage};
 
 use super::judge::{Judge, without_bits};
 use super::scale::{self, LEAF_CAPACITY, SIZES};
-use crate::mirror::wide::mini_page::records::Page;
+use crate::mirror::wide::mini_page::records::{Kind, Page};
 use crate::mirror::wide::mini_page::{Action, Bug, Call};
 use crate::oracle::events::refused::{Accepted, same};
 
@@ -139,9 +139,8 @@ impl Judge {
         if self.merged.remove(&p) {
             self.state = self.mirror.merged_mirror(&self.state, p);
         }
-        self.state = self.mirror.mirrored(&self.state, p);
         self.tally.took("(Mirrored)");
-        self.adopt_bits(page, mini)?;
+        self.becomes_mirror(page, mini)?;
         self.same_mini(page, mini, |row| row)
     }
 
@@ -207,17 +206,26 @@ impl Judge {
         self.same_leaf(page, Some(left_told))?;
         self.same_leaf(right, Some(right_told))?;
         for (id, mini) in [page, right].into_iter().zip(minis) {
-            for (key, _, _, used) in self.scale.told(mini.as_ref())? {
-                self.reads_again(key, used)?;
-            }
             if mini.as_ref().is_some_and(|mini| mini.whole) {
-                let p = self.number(id)?;
-                self.state = self.mirror.mirrored(&self.state, p);
-                self.adopt_bits(id, mini.as_ref())?;
+                self.becomes_mirror(id, mini.as_ref())?;
+            } else {
+                for (key, _, _, used) in self.scale.told(mini.as_ref())? {
+                    self.reads_again(key, used)?;
+                }
             }
             self.same_mini(id, mini.as_ref(), |row| row)?;
         }
         Ok(())
+    }
+
+    /// All that the leaf has is in the mini-page. What neither has may be noted there, too.
+    fn becomes_mirror(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        let told = self.scale.told(mini)?;
+        let is_phantom =
+            |key| (told.iter()).any(|(k, kind, _, _)| *k == key && *kind == Kind::Phantom);
+        self.state = self.mirror.mirrored(&self.state, p, is_phantom);
+        self.adopt_bits(page, mini)
     }
 
     /// Whoever deleted has answered already when it joins leaves, and may be anybody.

@@ -191,6 +191,7 @@ impl Judge {
     fn ring(&mut self, c: u8, event: Event) -> Accepted {
         let work = self.mirror.thread(&self.state, c).work;
         match event {
+            Event::Pauses { .. } => Ok(()),
             Event::Looked {
                 page,
                 at,

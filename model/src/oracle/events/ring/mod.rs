@@ -27,6 +27,7 @@
 //!
 //! Not judged, for the spec has none of it: merges that fail, allocations that are dropped, pages that the tree merges itself.
 
+pub mod cover;
 pub mod episode;
 pub mod judge;
 
