@@ -138,7 +138,7 @@ Vary(blocks, spots, options) ==
                       block \in options[spot]}
 
 Choices(places, options) ==
-    Vary(NewestOf(places), {spot \in Spots : Cardinality(options[spot]) > 1}, options)
+    Vary(NewestOf(places), {spot \in Unflushed(places) : Cardinality(options[spot]) > 1}, options)
 
 (* All that a crash may leave of a page ...                                *)
 Left(places) == Choices(places, [spot \in Spots |-> Survivors(places[spot])])

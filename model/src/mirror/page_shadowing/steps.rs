@@ -67,10 +67,8 @@ impl PageShadowing {
     fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         let is_in = |key: u8| s.mem[page_of(key)].is_some();
         match s.call[usize::from(c)] {
-            Call::Write { lsn: 1.., .. } => {
-                if let Call::Write { lsn, .. } = s.call[usize::from(c)]
-                    && lsn <= s.durable
-                {
+            Call::Write { lsn, .. } if lsn > 0 => {
+                if lsn <= s.durable {
                     actions.push(Action::Acknowledge(c));
                 }
             }
