@@ -77,8 +77,6 @@ Unknown == [slot |-> 1, is |-> "unknown", logged |-> FALSE]
 
 Known == [slot : Slots, is : {"unknown", "written", "durable", "alone"}, logged : BOOLEAN]
 
-AnImage == [lsn : Lsns, values : [Segments -> Contents]]
-
 TypeInv ==
     /\ call \in [Clients -> Calls]
     /\ log \in Seq(Record)
