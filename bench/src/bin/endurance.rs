@@ -87,7 +87,7 @@ fn options(args: &Args) -> Options {
         cache_bytes: args.cache << 20,
         durability: Durability::Grouped(Nanos(1_000_000)),
         log_bytes: 512 << 20,
-        log_buffer_bytes: 128 << 10,
+        log_buffer_bytes: 64 << 10,
         checkpoint_log_bytes: 64 << 20,
         write_batch_pages: 64,
         ..Options::default()

@@ -4,6 +4,7 @@
 //! nothing but the calls made, so that runs repeat exactly.
 
 /// A set of taken numbers below a fixed limit.
+#[derive(Clone)]
 pub(crate) struct SlotMap {
     words: Vec<u64>,
     limit: u64,
@@ -28,6 +29,10 @@ impl SlotMap {
 
     pub(crate) fn free(&self) -> u64 {
         self.limit - self.used
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
     }
 
     pub(crate) fn contains(&self, n: u64) -> bool {

@@ -45,9 +45,7 @@ struct State {
     names: SlotMap,
     slots: SlotMap,
     /// Slots that the persisted table may still name (`TablePersist::Checkpoint`): free after the next table write.
-    held: Vec<Slot>,
-    /// Held slots that the table write under way will free: whoever asks meanwhile how much room there is must not miss them.
-    leaving: u64,
+    held: SlotMap,
     // invariant: under `Checkpoint`, `persisted` holds every slot that the table on the device names.
     persisted: SlotMap,
 }
@@ -86,8 +84,7 @@ impl CowStore {
             table,
             names,
             slots,
-            held: Vec::new(),
-            leaving: 0,
+            held: SlotMap::new(layout.slots),
             persisted,
         });
         Ok(CowStore {
@@ -108,7 +105,7 @@ impl CowStore {
     fn take_slots(&self, count: usize) -> Result<Vec<Slot>> {
         let short = {
             let state = self.state.lock();
-            state.slots.free() < count as u64 && !state.held.is_empty()
+            state.slots.free() < count as u64 && state.held.used() > 0
         };
         if short {
             self.write_table()?;
@@ -165,10 +162,14 @@ impl CowStore {
     /// Nothing that survives a crash names `slot`: anybody may have it.
     fn release(&self, slot: Slot) -> Result<()> {
         // Trim first: once the number is free somebody may write there.
-        self.volume
-            .trim(self.lba(slot), self.layout.blocks_per_page())?;
+        self.trim(slot)?;
         self.state.lock().slots.release(slot.0);
         Ok(())
+    }
+
+    fn trim(&self, slot: Slot) -> Result<()> {
+        self.volume
+            .trim(self.lba(slot), self.layout.blocks_per_page())
     }
 
     /// Notes the places a batch left; only those the persisted table names must wait.
@@ -176,7 +177,7 @@ impl CowStore {
         for slot in old.iter().flatten() {
             let mut state = self.state.lock();
             if state.persisted.contains(slot.0) {
-                state.held.push(*slot);
+                state.held.take(slot.0);
             } else {
                 drop(state);
                 self.release(*slot)?;
@@ -191,9 +192,10 @@ impl CowStore {
         self.volume.flush()?;
         let mut state = self.state.lock();
         let blocks = state.table.dirty_blocks();
-        let held = std::mem::take(&mut state.held);
-        if !mutation::on("table-write-hides-held") {
-            state.leaving = held.len() as u64;
+        // They stay where they are, too: whoever asks meanwhile how much room there is must not miss them.
+        let held = state.held.clone();
+        if mutation::on("table-write-hides-held") {
+            state.held = SlotMap::new(self.layout.slots);
         }
         let mut persisted = SlotMap::new(self.layout.slots);
         for (_, slot) in state.table.iter() {
@@ -206,16 +208,15 @@ impl CowStore {
         let mut state = self.state.lock();
         if let Err(e) = written {
             blocks.iter().for_each(|b| state.table.mark_dirty(*b));
-            state.held.extend(held);
-            state.leaving = 0;
             return Err(e);
         }
         state.persisted = persisted;
         drop(state);
-        held.into_iter().try_for_each(|slot| {
-            self.release(slot)?;
+        held.iter_taken().map(Slot).try_for_each(|slot| {
+            self.trim(slot)?;
             let mut state = self.state.lock();
-            state.leaving = state.leaving.saturating_sub(1);
+            state.held.release(slot.0);
+            state.slots.release(slot.0);
             Ok(())
         })
     }
@@ -297,7 +298,7 @@ impl PageStore for CowStore {
     fn allocate(&self, keep_slots: u64) -> Result<PageId> {
         let mut state = self.state.lock();
         let pages = state.names.limit();
-        let left = state.slots.free() + state.held.len() as u64 + state.leaving;
+        let left = state.slots.free() + state.held.used();
         if left <= keep_slots + self.max_batch as u64 {
             return Err(Error::Full { pages });
         }
@@ -347,7 +348,7 @@ impl PageStore for CowStore {
             .table
             .iter()
             .map(|(_, s)| s)
-            .chain(state.held.iter().copied())
+            .chain(state.held.iter_taken().map(Slot))
             .collect();
         for slot in named.iter().chain(snapshot).map(|s| s.0) {
             if !slots.take(slot) {
