@@ -26,8 +26,8 @@ use crate::options::TablePersist;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
-/// Table blocks that recovery writes at once.
-const REWRITE_BLOCKS: usize = 64;
+/// Table blocks that are written at once.
+const TABLE_BLOCKS: usize = 64;
 
 /// See the module's story.
 pub(crate) struct CowStore {
@@ -185,7 +185,8 @@ impl CowStore {
         Ok(())
     }
 
-    /// Makes the images durable, then the table that names them, then lets the held slots go.
+    /// Makes the images durable, then the table that names them, then lets the held slots go. The caller holds `writing`, so that the table
+    /// does not change meanwhile.
     fn write_table(&self) -> Result<()> {
         self.volume.flush()?;
         let mut state = self.state.lock();
@@ -194,27 +195,13 @@ impl CowStore {
         if !mutation::on("table-write-hides-held") {
             state.leaving = held.len() as u64;
         }
-        let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * blocks.len());
-        for (block, buf) in blocks.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
-            state.table.encode_block(*block, buf);
-        }
         let mut persisted = SlotMap::new(self.layout.slots);
         for (_, slot) in state.table.iter() {
             persisted.take(slot.0);
         }
         drop(state);
-        let writes: Vec<BlockWrite<'_>> = blocks
-            .iter()
-            .zip(bytes.chunks_exact(BLOCK_SIZE))
-            .map(|(block, bytes)| BlockWrite {
-                lba: self.layout.table_block(*block),
-                bytes,
-                class: IoClass::Extra,
-            })
-            .collect();
         let written = self
-            .volume
-            .write_batch(&writes)
+            .write_table_blocks(&blocks)
             .and_then(|()| self.volume.flush());
         let mut state = self.state.lock();
         if let Err(e) = written {
@@ -231,6 +218,24 @@ impl CowStore {
             state.leaving = state.leaving.saturating_sub(1);
             Ok(())
         })
+    }
+
+    /// Writes these blocks of the table, some at a time.
+    fn write_table_blocks(&self, blocks: &[u64]) -> Result<()> {
+        let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * TABLE_BLOCKS.min(blocks.len()));
+        for blocks in blocks.chunks(TABLE_BLOCKS) {
+            let mut writes = Vec::with_capacity(blocks.len());
+            for (block, bytes) in blocks.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
+                self.state.lock().table.encode_block(*block, bytes);
+                writes.push(BlockWrite {
+                    lba: self.layout.table_block(*block),
+                    bytes,
+                    class: IoClass::Extra,
+                });
+            }
+            self.volume.write_batch(&writes)?;
+        }
+        Ok(())
     }
 }
 
@@ -388,20 +393,8 @@ impl PageStore for CowStore {
 
     fn repair(&self, _snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
         // The images are durable, for each was flushed before the table that names it was written.
-        let mut state = self.state.lock();
-        let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * REWRITE_BLOCKS);
-        for blocks in state.table.dirty_blocks().chunks(REWRITE_BLOCKS) {
-            let mut writes = Vec::with_capacity(blocks.len());
-            for (block, bytes) in blocks.iter().zip(bytes.chunks_exact_mut(BLOCK_SIZE)) {
-                state.table.encode_block(*block, bytes);
-                writes.push(BlockWrite {
-                    lba: self.layout.table_block(*block),
-                    bytes,
-                    class: IoClass::Extra,
-                });
-            }
-            self.volume.write_batch(&writes)?;
-        }
+        let blocks = self.state.lock().table.dirty_blocks();
+        self.write_table_blocks(&blocks)?;
         Ok(0)
     }
 

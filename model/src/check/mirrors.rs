@@ -11,15 +11,17 @@ use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
 use crate::mirror::mini_page::MiniPage;
+use crate::mirror::page_shadowing::PageShadowing;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 4] = [
+pub const SPECS: [&str; 5] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
     WalRecovery::SPEC,
+    PageShadowing::SPEC,
 ];
 
 /// What a mirror's run found.
@@ -121,6 +123,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         MiniPage::SPEC => typed::<MiniPage>(config),
         CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
+        PageShadowing::SPEC => typed::<PageShadowing>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
     }
 }

@@ -11,6 +11,7 @@ mod mini_page_room;
 #[cfg(test)]
 #[path = "mini_page/tests.rs"]
 mod mini_page_tests;
+pub mod page_shadowing;
 pub mod wal_recovery;
 mod wal_recovery_room;
 pub mod wide;

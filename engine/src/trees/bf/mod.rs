@@ -17,6 +17,8 @@
 //! redo, structure changes and checkpoints. So a store is on the device what a `btree` store is, but for the layout of its pages, and either tree opens it. Each change is logged
 //! against its leaf when it enters the mini-page, and [`mini`](crate::mini) says why redo can repeat it.
 //!
+//! Where somebody pumps, mini-pages are evicted before room is needed, and the leaves for it are read together (`ahead`).
+//!
 //! # Locks
 //! The lock in the mapping table covers mini-page and leaf. Who has it asks the index once more whether the page is still the key's: splits and merges
 //! change the index under the locks of their pages (MiniPage 1: a split fits between the inner node's version and the lock of the page). Frames

@@ -53,46 +53,46 @@ pub enum Call {
 
 /// The versions of one place, oldest first: the first is durable, a read returns the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Versions<T> {
+pub struct Versions<T, const ROOM: usize = VERSIONS> {
     // invariant: default from `len` on.
-    all: [T; VERSIONS],
+    all: [T; ROOM],
     len: u8,
 }
 
-impl<T: Copy + Default + Hash> Hash for Versions<T> {
+impl<T: Copy + Default + Hash, const ROOM: usize> Hash for Versions<T, ROOM> {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.len.hash(hasher);
         self.all().iter().for_each(|version| version.hash(hasher));
     }
 }
 
-impl<T: Copy + Default> Versions<T> {
-    pub(super) fn durably(version: T) -> Self {
-        let mut all = [T::default(); VERSIONS];
+impl<T: Copy + Default, const ROOM: usize> Versions<T, ROOM> {
+    pub(in crate::mirror) fn durably(version: T) -> Self {
+        let mut all = [T::default(); ROOM];
         all[0] = version;
         Self { all, len: 1 }
     }
 
-    pub(super) fn all(&self) -> &[T] {
+    pub(in crate::mirror) fn all(&self) -> &[T] {
         &self.all[..usize::from(self.len)]
     }
 
-    pub(super) fn newest(&self) -> T {
+    pub(in crate::mirror) fn newest(&self) -> T {
         self.all[usize::from(self.len) - 1]
     }
 
-    pub(super) fn push(&mut self, version: T) {
+    pub(in crate::mirror) fn push(&mut self, version: T) {
         let place = self.all.get_mut(usize::from(self.len));
         *place.expect("no protocol or seeded bug writes a block so often between flushes") =
             version;
         self.len += 1;
     }
 
-    pub(super) fn is_unflushed(&self) -> bool {
+    pub(in crate::mirror) fn is_unflushed(&self) -> bool {
         self.len > 1
     }
 
-    pub(super) fn flush(&mut self) {
+    pub(in crate::mirror) fn flush(&mut self) {
         *self = Self::durably(self.newest());
     }
 }

@@ -1,0 +1,144 @@
+//! What must hold in every state, under the names of the spec.
+
+use super::PageShadowing;
+use super::reading::{all_readings, as_read, last_change, left, left_count, page_at, redone};
+use super::state::{Blocks, Call, Is, LOG_BLOCK, N, PENDING, State, spot};
+
+type Invariant = fn(&PageShadowing, &State) -> bool;
+
+pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
+    ("TypeInv", PageShadowing::type_inv),
+    ("WalRuleInv", PageShadowing::wal_rule_inv),
+    ("MemoryInv", PageShadowing::memory_inv),
+    ("NotInMemoryInv", PageShadowing::not_in_memory_inv),
+    ("CleanInv", PageShadowing::clean_inv),
+    ("DirtyInv", PageShadowing::dirty_inv),
+    ("BitmapInv", PageShadowing::bitmap_inv),
+    ("DurableInv", PageShadowing::durable_inv),
+    ("RedoStartInv", PageShadowing::redo_start_inv),
+    ("KeptInv", PageShadowing::kept_inv),
+    ("ImageInv", PageShadowing::image_inv),
+    ("RecoveredInv", PageShadowing::recovered_inv),
+];
+
+impl PageShadowing {
+    /// Each value is of the set that its variable ranges over: by construction, but for contents and the order of LSNs.
+    fn type_inv(&self, s: &State) -> bool {
+        let content = |value: N| value <= self.values;
+        let called = |call: &Call| match *call {
+            Call::Idle => true,
+            Call::Get { got, .. } => got == PENDING || content(got),
+            Call::Write { value, .. } => content(value),
+        };
+        let (mut calls, mut pages) = (s.call.iter(), s.mem.iter().flatten());
+        s.redo_start <= s.durable
+            && s.durable <= s.log_len
+            && calls.all(called)
+            && s.records().all(|(_, record)| content(record.value))
+            && pages.all(|page| page.image.values.into_iter().all(content))
+    }
+
+    fn wal_rule_inv(&self, s: &State) -> bool {
+        let spots = [spot(0, 0), spot(1, 0), LOG_BLOCK];
+        let mut places = s.dev.iter().flat_map(|places| spots.map(|i| &places[i]));
+        places.all(|place| (place.all().iter()).all(|block| block.as_read().lsn() <= s.durable))
+    }
+
+    fn memory_inv(&self, s: &State) -> bool {
+        let is =
+            |p: usize| s.mem[p].is_none_or(|page| page.image.values == page_at(s, p, s.log_len));
+        !s.up || self.pages().all(is)
+    }
+
+    fn not_in_memory_inv(&self, s: &State) -> bool {
+        let is = |p: usize| {
+            all_readings(&s.dev[p]).all(|blocks| {
+                let slot = match s.valid[p].is {
+                    Is::Unknown => self.valid_slot(&blocks),
+                    _ => s.valid[p].slot,
+                };
+                let found = self.read_slot(&blocks, usize::from(slot));
+                found.image.values == page_at(s, p, s.log_len)
+            })
+        };
+        !s.up || self.pages().all(|p| s.mem[p].is_some() || is(p))
+    }
+
+    fn clean_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let Some(page) = &s.mem[p] else { return true };
+            all_readings(&s.dev[p]).all(|blocks| {
+                let image = self.read_slot(&blocks, usize::from(s.valid[p].slot)).image;
+                image.lsn == page.stored && (page.is_dirty() || image.values == page.image.values)
+            })
+        })
+    }
+
+    fn dirty_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let Some(page) = &s.mem[p] else { return true };
+            all_readings(&s.dev[p]).all(|blocks| {
+                let base = self.image_in(&blocks, usize::from(s.valid[p].slot));
+                let differs = |i: usize| base.values[i] != page.image.values[i];
+                let mut segments = 0..self.segments;
+                base.lsn == page.base && segments.all(|i| page.dirty >> i & 1 == 1 || !differs(i))
+            })
+        })
+    }
+
+    fn bitmap_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let newest = || as_read(&s.dev[p].map(|place| place.newest()));
+            s.valid[p].is == Is::Unknown || self.valid_slot(&newest()) == s.valid[p].slot
+        })
+    }
+
+    fn durable_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let slot = usize::from(s.valid[p].slot);
+            let one = |i: usize| {
+                let all = s.dev[p][spot(slot, i)].all();
+                all.iter().all(|block| *block == all[0])
+            };
+            let counts = matches!(s.valid[p].is, Is::Durable | Is::Alone);
+            !counts || (0..self.segments).all(one)
+        })
+    }
+
+    fn has_changes(&self, s: &State, p: usize, blocks: &Blocks) -> bool {
+        last_change(s, p, s.redo_start) <= self.read_both(blocks).image.lsn
+    }
+
+    fn redo_start_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let places = &s.dev[p];
+            let mut outcomes = 0..left_count(places);
+            outcomes.all(|n| self.has_changes(s, p, &as_read(&left(places, n))))
+        })
+    }
+
+    fn kept_inv(&self, s: &State) -> bool {
+        let is = |p: usize| all_readings(&s.dev[p]).all(|blocks| self.has_changes(s, p, &blocks));
+        s.up || self.pages().all(is)
+    }
+
+    fn image_inv(&self, s: &State) -> bool {
+        let is = |p: usize| {
+            all_readings(&s.dev[p]).all(|blocks| {
+                let image = self.read_both(&blocks).image;
+                image.lsn <= s.log_len && image.values == page_at(s, p, image.lsn)
+            })
+        };
+        s.up || self.pages().all(is)
+    }
+
+    fn recovered_inv(&self, s: &State) -> bool {
+        let is = |p: usize| {
+            all_readings(&s.dev[p]).all(|blocks| {
+                let image = redone(s, p, self.read_both(&blocks).image);
+                image.values == page_at(s, p, s.log_len)
+            })
+        };
+        s.up || self.pages().all(is)
+    }
+}

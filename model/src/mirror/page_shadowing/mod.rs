@@ -1,0 +1,258 @@
+//! `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a block for what differs (B⁻-tree §3.1, §3.2).
+//!
+//! ```text
+//! state.rs       the variables (ShadowState.tla), blocks (PageImages.tla)
+//! reading.rs     what a page's blocks are read as (PageImages.tla), what they should be (ShadowState.tla)
+//! steps.rs       the actions (PageShadowing.tla)
+//! invariants.rs  what must hold in every state
+//! values.rs      a state as TLA+ values
+//! ```
+
+mod invariants;
+mod reading;
+mod state;
+mod steps;
+mod values;
+
+use stateright::{Model, Property};
+
+use self::invariants::INVARIANTS;
+pub use self::state::{Block, Call, Image, Is, Known, Page, Record, State};
+use self::state::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
+use super::{Mirror, listed, named};
+use crate::{Config, ConfigError, Value};
+
+/// A step. Keys, LSNs and the numbers of choices are as in [`State`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A client asks for a key.
+    CallGet(u8, u8),
+    /// A client asks to write one.
+    CallWrite(u8, u8),
+    /// A get looks at its page.
+    ReadPage(u8),
+    /// It has its answer.
+    AnswerGet(u8),
+    /// A write takes effect, in log and page.
+    ChangePage(u8),
+    /// It is durable, and its client is told.
+    Acknowledge(u8),
+    /// The log is durable up to here.
+    CommitLog(N),
+    /// What differs of a page is written to its log block.
+    WriteDelta(u8),
+    /// A page is written to a slot.
+    WriteWhole(u8),
+    /// What a page's image replaced is trimmed.
+    Trim(u8),
+    /// A clean page leaves memory.
+    Evict(u8),
+    /// A page is read, in the n-th of the ways in which it may read.
+    Load(u8, u32),
+    /// All that was written is durable.
+    FlushDevice,
+    /// A flush fails.
+    FailFlush,
+    /// Redo will begin later.
+    Checkpoint,
+    /// The power goes; of the log this much is left, and of the device the n-th of all outcomes.
+    Crash(N, u32),
+    /// The process is started again; of the log this much is there, and the device is read in the n-th way.
+    Restart(N, u32),
+    /// A record is done again.
+    RedoRecord,
+    /// The store is up.
+    FinishRedo,
+}
+
+/// The seeded bugs; see the configurations of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Bug {
+    None,
+    TrimsAtOnce,
+    ResetsLogAtOnce,
+    NamelessLog,
+    PingPongAtOnce,
+    DeltaAtOnce,
+    ComparesImages,
+    TrustsWhatItReads,
+    BelievesTornSlot,
+    TakesFirstSlot,
+    NamesSlot,
+    PageBeforeLog,
+    LogsLastChanges,
+    TrimsLate,
+    TrimsLiveLog,
+    CheckpointSkipsFlush,
+    EvictsDirty,
+    ForgetsUnflushed,
+    ForgetsDirty,
+    RestartSkipsFlush,
+    LeavesLeftovers,
+}
+
+const BUGS: [(&str, Bug); 21] = [
+    ("none", Bug::None),
+    ("trims-at-once", Bug::TrimsAtOnce),
+    ("resets-log-at-once", Bug::ResetsLogAtOnce),
+    ("nameless-log", Bug::NamelessLog),
+    ("ping-pong-at-once", Bug::PingPongAtOnce),
+    ("delta-at-once", Bug::DeltaAtOnce),
+    ("compares-images", Bug::ComparesImages),
+    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
+    ("believes-torn-slot", Bug::BelievesTornSlot),
+    ("takes-first-slot", Bug::TakesFirstSlot),
+    ("names-slot", Bug::NamesSlot),
+    ("page-before-log", Bug::PageBeforeLog),
+    ("logs-last-changes", Bug::LogsLastChanges),
+    ("trims-late", Bug::TrimsLate),
+    ("trims-live-log", Bug::TrimsLiveLog),
+    ("checkpoint-skips-flush", Bug::CheckpointSkipsFlush),
+    ("evicts-dirty", Bug::EvictsDirty),
+    ("forgets-unflushed", Bug::ForgetsUnflushed),
+    ("forgets-dirty", Bug::ForgetsDirty),
+    ("restart-skips-flush", Bug::RestartSkipsFlush),
+    ("leaves-leftovers", Bug::LeavesLeftovers),
+];
+
+/// The module with its constants. Sets of clients, pages and writes are bit sets.
+#[derive(Clone, Debug)]
+pub struct PageShadowing {
+    clients: Vec<Value>,
+    pages: Vec<Value>,
+    segments: usize,
+    values: N,
+    absent: Value,
+    pending: Value,
+    trimmed: Value,
+    threshold: u32,
+    bug: Bug,
+    deletes: Set,
+    narrow: Set,
+    readers: Set,
+    evicted: Set,
+    max_crashes: N,
+    max_restarts: N,
+    flushes_fail: bool,
+    invariants: Vec<&'static str>,
+}
+
+impl Model for PageShadowing {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::initial()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.enabled(state, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = *state;
+        self.take(&mut next, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let known = INVARIANTS.iter();
+        known
+            .filter(|(name, _)| self.invariants.contains(name))
+            .map(|(name, condition)| Property::always(name, *condition))
+            .collect()
+    }
+}
+
+/// A constant that is `{1, 2, ...}`: how many.
+fn count(config: &Config, constant: &str, most: usize) -> Result<usize, ConfigError> {
+    let members = config.members(constant, most)?;
+    let without_gap = (1i64..).map(Value::Int).zip(&members);
+    if without_gap.into_iter().all(|(n, member)| n == *member) {
+        return Ok(members.len());
+    }
+    Err(config.wrong(constant, "expected 1, 2, ... without a gap"))
+}
+
+/// A constant that is a subset of `of`, as a bit set.
+fn subset(config: &Config, constant: &str, of: &[Value]) -> Result<Set, ConfigError> {
+    let members = config.members(constant, of.len())?;
+    members.iter().try_fold(0, |set, member| {
+        let place = of.iter().position(|known| known == member);
+        let place = place.ok_or_else(|| config.wrong(constant, format!("{member} is unknown")))?;
+        Ok(set | 1 << place)
+    })
+}
+
+impl Mirror for PageShadowing {
+    const SPEC: &'static str = "PageShadowing";
+
+    fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        for name in [
+            "MayGet",
+            "MayWrite",
+            "MayEvict",
+            "MayFail",
+            "MayCrash",
+            "MayRestart",
+        ] {
+            if config.overrides.get(name) != Some(&format!("MC{name}")) {
+                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
+            }
+        }
+        let clients = config.members("Clients", CLIENTS)?;
+        let pages = config.members("Pages", PAGES)?;
+        // A client that has asked already adds a record beyond the last number.
+        let values = count(config, "Values", LOG + 1 - CLIENTS)?;
+        let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
+        let invariants = listed(config, &INVARIANTS)?;
+        Ok(Self {
+            segments: count(config, "Segments", SEGMENTS)?,
+            values: values as N,
+            absent: config.constant_value("Absent")?.clone(),
+            pending: config.constant_value("Pending")?.clone(),
+            trimmed: config.constant_value("Trimmed")?.clone(),
+            threshold: u32::from(config.int("Threshold", SEGMENTS as u8)?),
+            bug: named(config, "Bug", &BUGS)?,
+            deletes: subset(config, "Deletes", &writes)?,
+            narrow: subset(config, "Narrow", &writes)?,
+            readers: subset(config, "Readers", &clients)?,
+            evicted: subset(config, "Evicted", &pages)?,
+            max_crashes: config.int("MaxCrashes", u8::MAX)?,
+            max_restarts: config.int("MaxRestarts", u8::MAX)?,
+            flushes_fail: config.bool("FlushesFail")?,
+            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            clients,
+            pages,
+        })
+    }
+
+    fn label(action: &Action) -> &'static str {
+        match action {
+            Action::CallGet(..) => "CallGet",
+            Action::CallWrite(..) => "CallWrite",
+            Action::ReadPage(..) => "ReadPage",
+            Action::AnswerGet(..) => "AnswerGet",
+            Action::ChangePage(..) => "ChangePage",
+            Action::Acknowledge(..) => "Acknowledge",
+            Action::CommitLog(..) => "CommitLog",
+            Action::WriteDelta(..) => "WriteDelta",
+            Action::WriteWhole(..) => "WriteWhole",
+            Action::Trim(..) => "Trim",
+            Action::Evict(..) => "Evict",
+            Action::Load(..) => "Load",
+            Action::FlushDevice => "FlushDevice",
+            Action::FailFlush => "FailFlush",
+            Action::Checkpoint => "Checkpoint",
+            Action::Crash(..) => "Crash",
+            Action::Restart(..) => "Restart",
+            Action::RedoRecord => "RedoRecord",
+            Action::FinishRedo => "FinishRedo",
+        }
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        self.values_of(state)
+    }
+}

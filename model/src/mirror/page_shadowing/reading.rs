@@ -1,0 +1,187 @@
+//! What a page's blocks are read as: `PageImages.tla`; what its pages should be: `ShadowState.tla`.
+
+use super::state::{ABSENT, Block, Blocks, Image, Is, Known, LOG_BLOCK, N, Places, SPOTS};
+use super::state::{Set, State, Values, page_of, segment_of, spot};
+use super::{Bug, PageShadowing};
+
+/// What reading a slot and the log block yields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) image: Image,
+    pub(super) base: N,
+    pub(super) dirty: Set,
+    pub(super) logged: bool,
+}
+
+pub(super) const LOG_SPOT: Set = 1 << LOG_BLOCK;
+
+pub(super) fn as_read(blocks: &Blocks) -> Blocks {
+    blocks.map(Block::as_read)
+}
+
+/// The `n`-th of all combinations of `options(place)` versions, counted from each place's newest on.
+fn combination(places: &Places, mut n: u32, options: impl Fn(&Places, usize) -> u32) -> Blocks {
+    std::array::from_fn(|i| {
+        let count = options(places, i);
+        let back = (n % count) as usize;
+        n /= count;
+        let all = places[i].all();
+        all[all.len() - 1 - back]
+    })
+}
+
+fn survivors(places: &Places, i: usize) -> u32 {
+    places[i].all().len() as u32
+}
+
+fn readings(places: &Places, i: usize) -> u32 {
+    if places[i].newest() == Block::TRIMMED && places[i].is_unflushed() {
+        2
+    } else {
+        1
+    }
+}
+
+/// How many combinations a crash may leave of a page.
+pub(super) fn left_count(places: &Places) -> u32 {
+    (0..SPOTS).map(|i| survivors(places, i)).product()
+}
+
+/// The `n`-th of them.
+pub(super) fn left(places: &Places, n: u32) -> Blocks {
+    combination(places, n, survivors)
+}
+
+/// In how many ways a page may read.
+pub(super) fn read_count(places: &Places) -> u32 {
+    (0..SPOTS).map(|i| readings(places, i)).product()
+}
+
+/// The `n`-th of them.
+pub(super) fn read(places: &Places, n: u32) -> Blocks {
+    as_read(&combination(places, n, readings))
+}
+
+/// All of them.
+pub(super) fn all_readings(places: &Places) -> impl Iterator<Item = Blocks> + '_ {
+    (0..read_count(places)).map(|n| read(places, n))
+}
+
+impl PageShadowing {
+    /// The blocks of a slot, by number.
+    pub(super) fn spots_of(&self, slot: u8) -> Set {
+        ((1 << self.segments) - 1) << spot(usize::from(slot), 0)
+    }
+
+    fn is_whole(&self, blocks: &Blocks, s: usize) -> bool {
+        let first = blocks[spot(s, 0)];
+        let fits = |i: usize| blocks[spot(s, i)].value(0) == first.value(i);
+        first.lsn() != 0 && (self.bug == Bug::BelievesTornSlot || (1..self.segments).all(fits))
+    }
+
+    pub(super) fn image_in(&self, blocks: &Blocks, s: usize) -> Image {
+        if !self.is_whole(blocks, s) {
+            return Image::default();
+        }
+        let mut values = [ABSENT; super::SEGMENTS];
+        for (i, value) in values.iter_mut().enumerate().take(self.segments) {
+            *value = blocks[spot(s, i)].value(0);
+        }
+        Image {
+            lsn: blocks[spot(s, 0)].lsn(),
+            values,
+        }
+    }
+
+    fn fits(&self, delta: Block, image: &Image, s: usize) -> bool {
+        match self.bug {
+            Bug::NamelessLog => delta.lsn() != 0,
+            Bug::NamesSlot => image.lsn != 0 && usize::from(delta.base()) == s + 1,
+            _ => image.lsn != 0 && delta.base() == image.lsn,
+        }
+    }
+
+    pub(super) fn read_slot(&self, blocks: &Blocks, s: usize) -> Found {
+        let image = self.image_in(blocks, s);
+        let delta = blocks[LOG_BLOCK];
+        let logged = self.fits(delta, &image, s);
+        let mut found = Found {
+            image,
+            base: image.lsn,
+            dirty: 0,
+            logged,
+        };
+        if logged {
+            found.image.lsn = delta.lsn();
+            found.dirty = delta.dirty();
+            let values = found.image.values.iter_mut().enumerate();
+            for (i, value) in values.filter(|(i, _)| delta.dirty() >> i & 1 == 1) {
+                *value = delta.value(i);
+            }
+        }
+        found
+    }
+
+    fn rank(&self, blocks: &Blocks, s: usize) -> N {
+        if matches!(self.bug, Bug::ComparesImages | Bug::NamelessLog) {
+            return 2 * self.image_in(blocks, s).lsn;
+        }
+        let found = self.read_slot(blocks, s);
+        2 * found.image.lsn + N::from(found.logged)
+    }
+
+    pub(super) fn valid_slot(&self, blocks: &Blocks) -> u8 {
+        let first = self.rank(blocks, 0) > self.rank(blocks, 1)
+            || self.bug == Bug::TakesFirstSlot && self.is_whole(blocks, 0);
+        u8::from(!first)
+    }
+
+    pub(super) fn read_both(&self, blocks: &Blocks) -> Found {
+        self.read_slot(blocks, usize::from(self.valid_slot(blocks)))
+    }
+
+    /// `KnownAfter`.
+    pub(super) fn known_after(&self, blocks: &Blocks) -> Known {
+        let slot = self.valid_slot(blocks);
+        let logged = self.read_slot(blocks, usize::from(slot)).logged;
+        let others = self.spots_of(1 - slot) | if logged { 0 } else { LOG_SPOT };
+        let leftover = (0..SPOTS).any(|i| others >> i & 1 == 1 && blocks[i] != Block::default());
+        Known {
+            slot,
+            is: if leftover && self.bug != Bug::LeavesLeftovers {
+                Is::Durable
+            } else {
+                Is::Alone
+            },
+            logged,
+        }
+    }
+}
+
+/// LSN of the last change of page `p` up to `n`: the greatest of `Changes`.
+pub(super) fn last_change(s: &State, p: usize, n: N) -> N {
+    let changes = s
+        .records()
+        .filter(|(m, record)| *m <= n && page_of(record.key) == p);
+    changes.last().map_or(0, |(m, _)| m)
+}
+
+/// `PageAt`: the segments of page `p` after the first `n` records.
+pub(super) fn page_at(s: &State, p: usize, n: N) -> Values {
+    let mut values = [ABSENT; super::SEGMENTS];
+    for (_, record) in s.records().filter(|(m, r)| *m <= n && page_of(r.key) == p) {
+        values[segment_of(record.key)] = record.value;
+    }
+    values
+}
+
+/// `RedoFrom` the redo start on.
+pub(super) fn redone(s: &State, p: usize, mut image: Image) -> Image {
+    for (n, record) in s.records().filter(|(n, _)| *n > s.redo_start) {
+        if page_of(record.key) == p && image.lsn < n {
+            image.lsn = n;
+            image.values[segment_of(record.key)] = record.value;
+        }
+    }
+    image
+}

@@ -1,0 +1,283 @@
+//! The variables of `ShadowState.tla`, and the blocks of `PageImages.tla`.
+//!
+//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is zero, so that equal states are
+//! equal bytes. Pages, clients and segments are numbered from 0, and a key is its page and its segment.
+
+use crate::mirror::wal_recovery::Versions;
+
+/// LSNs, values, counts.
+pub(super) type N = u8;
+/// A set of segments, spots, clients, pages or writes.
+pub(super) type Set = u8;
+
+pub(super) const CLIENTS: usize = 2;
+pub(super) const PAGES: usize = 2;
+pub(super) const SEGMENTS: usize = 3;
+pub(super) const LOG: usize = 7;
+/// The blocks of a page: two slots, and its log block.
+pub(super) const SPOTS: usize = 2 * SEGMENTS + 1;
+pub(super) const LOG_BLOCK: usize = SPOTS - 1;
+/// Versions of a block between two flushes; a page is written no oftener than there are records, and trimmed once for each.
+const VERSIONS: usize = 8;
+
+/// A value: 0 is `Absent`.
+pub(super) type Content = N;
+pub(super) const ABSENT: Content = 0;
+pub(super) const PENDING: Content = N::MAX;
+
+pub(super) type Values = [Content; SEGMENTS];
+pub(super) type Place = Versions<Block, VERSIONS>;
+pub(super) type Places = [Place; SPOTS];
+pub(super) type Blocks = [Block; SPOTS];
+
+/// Slot and segment of a block.
+pub(super) fn spot(slot: usize, segment: usize) -> usize {
+    slot * SEGMENTS + segment
+}
+
+/// A block: 24 bits. The default is a block of zeros.
+///
+/// ```text
+/// first of a slot   LSN, and all values that its checksum vouches for
+/// others            one value
+/// log block         LSN, the base's LSN, the segments that differ, their values
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Block(u32);
+
+impl Block {
+    pub(super) const TRIMMED: Self = Self(1 << 31);
+
+    fn new(lsn: N, base: N, dirty: Set, values: Values) -> Self {
+        let [a, b, c] = values.map(u32::from);
+        let rest = u32::from(dirty) << 12 | c << 8 | b << 4 | a;
+        Self(u32::from(lsn) << 20 | u32::from(base) << 16 | rest)
+    }
+
+    pub(super) fn first(image: &Image) -> Self {
+        Self::new(image.lsn, 0, 0, image.values)
+    }
+
+    pub(super) fn segment(value: Content) -> Self {
+        Self::new(0, 0, 0, [value, 0, 0])
+    }
+
+    pub(super) fn delta(lsn: N, base: N, dirty: Set, values: &Values) -> Self {
+        let mut of = [ABSENT; SEGMENTS];
+        for i in (0..SEGMENTS).filter(|i| dirty >> i & 1 == 1) {
+            of[i] = values[i];
+        }
+        Self::new(lsn, base, dirty, of)
+    }
+
+    fn nibble(self, at: u32) -> N {
+        (self.0 >> at & 0xf) as N
+    }
+
+    pub(super) fn lsn(self) -> N {
+        self.nibble(20)
+    }
+
+    pub(super) fn base(self) -> N {
+        self.nibble(16)
+    }
+
+    pub(super) fn dirty(self) -> Set {
+        self.nibble(12)
+    }
+
+    pub(super) fn value(self, i: usize) -> Content {
+        self.nibble(4 * i as u32)
+    }
+
+    /// `ReadAs`.
+    pub(super) fn as_read(self) -> Self {
+        if self == Self::TRIMMED {
+            Self::default()
+        } else {
+            self
+        }
+    }
+}
+
+/// A page's content, and the LSN of its last change; 0: it was never written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Image {
+    pub(super) lsn: N,
+    pub(super) values: Values,
+}
+
+/// A page in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Page {
+    pub(super) image: Image,
+    /// The segments that differ from the base image.
+    pub(super) dirty: Set,
+    /// Its LSN.
+    pub(super) base: N,
+    /// LSN of the newest image that the device was given.
+    pub(super) stored: N,
+}
+
+impl Page {
+    pub(super) fn is_dirty(&self) -> bool {
+        self.image.lsn != self.stored
+    }
+
+    /// `Changed`.
+    pub(super) fn change(&mut self, i: usize, value: Content, lsn: N) {
+        self.image.lsn = lsn;
+        self.image.values[i] = value;
+        self.dirty |= 1 << i;
+    }
+}
+
+/// What the valid slot's image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Is {
+    /// Not looked for yet.
+    Unknown,
+    /// Not durable yet.
+    Written,
+    /// It is.
+    Durable,
+    /// And what it replaced is trimmed.
+    Alone,
+}
+
+/// What is known of a page's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Known {
+    pub(super) slot: u8,
+    pub(super) is: Is,
+    pub(super) logged: bool,
+}
+
+impl Known {
+    pub(super) const UNKNOWN: Self = Self {
+        slot: 1,
+        is: Is::Unknown,
+        logged: false,
+    };
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// Nothing.
+    Idle,
+    /// A value.
+    Get {
+        /// Which key.
+        key: u8,
+        /// What was read.
+        got: Content,
+    },
+    /// A put or delete.
+    Write {
+        /// Which key.
+        key: u8,
+        /// What to write there.
+        value: Content,
+        /// LSN of its record; 0 as long as it has none.
+        lsn: N,
+    },
+}
+
+/// A log record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Record {
+    pub(super) key: u8,
+    pub(super) value: Content,
+}
+
+pub(super) fn key(page: usize, segment: usize) -> u8 {
+    (page * SEGMENTS + segment) as u8
+}
+
+pub(super) fn page_of(key: u8) -> usize {
+    usize::from(key) / SEGMENTS
+}
+
+pub(super) fn segment_of(key: u8) -> usize {
+    usize::from(key) % SEGMENTS
+}
+
+/// The variables of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub(super) call: [Call; CLIENTS],
+    // invariant: default from `log_len` on.
+    pub(super) log: [Record; LOG],
+    pub(super) log_len: N,
+    pub(super) durable: N,
+    pub(super) redo_start: N,
+    pub(super) mem: [Option<Page>; PAGES],
+    pub(super) valid: [Known; PAGES],
+    pub(super) dev: [Places; PAGES],
+    pub(super) lost: [Set; PAGES],
+    pub(super) poisoned: bool,
+    pub(super) up: bool,
+    pub(super) redone: N,
+    pub(super) crashes: N,
+}
+
+impl State {
+    pub(super) fn initial() -> Self {
+        let alone = Known {
+            is: Is::Alone,
+            ..Known::UNKNOWN
+        };
+        Self {
+            call: [Call::Idle; CLIENTS],
+            log: [Record::default(); LOG],
+            log_len: 0,
+            durable: 0,
+            redo_start: 0,
+            mem: [Some(Page::default()); PAGES],
+            valid: [alone; PAGES],
+            dev: [[Place::durably(Block::TRIMMED); SPOTS]; PAGES],
+            lost: [0; PAGES],
+            poisoned: false,
+            up: true,
+            redone: 0,
+            crashes: 0,
+        }
+    }
+
+    /// The records, and the LSN of each.
+    pub(super) fn records(&self) -> impl Iterator<Item = (N, Record)> + '_ {
+        (1..=self.log_len).zip(self.log)
+    }
+
+    /// The log ends at `n`, and is durable.
+    pub(super) fn cut_log(&mut self, n: N) {
+        self.log[usize::from(n)..].fill(Record::default());
+        (self.log_len, self.durable) = (n, n);
+    }
+
+    /// `DeviceFlush`.
+    pub(super) fn device_flush(&mut self) {
+        for (places, lost) in self.dev.iter_mut().zip(self.lost) {
+            for (i, place) in places.iter_mut().enumerate() {
+                if lost >> i & 1 == 0 {
+                    place.flush();
+                }
+            }
+        }
+    }
+
+    /// `AfterFlush`.
+    pub(super) fn after_flush(&mut self) {
+        for known in &mut self.valid {
+            if known.is == Is::Written {
+                known.is = Is::Durable;
+            }
+        }
+    }
+
+    pub(super) fn something_written(&self) -> bool {
+        let mut places = self.dev.iter().flatten();
+        places.any(Versions::is_unflushed)
+    }
+}
