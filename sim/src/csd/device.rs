@@ -1,8 +1,8 @@
 //! The simulated compressing drive: a data medium, a codec, an FTL of extents and counters behind the engine's `BlockDevice`.
 //!
 //! **What is kept.** Extents exist as sizes: the codec runs on every block whose content is new, the FTL packs and moves the sizes, and
-//! the data themselves stay in memory as they came, without the zeros at their end. A read is then a copy; decompressing would cost as much as
-//! compressing does, on each of the two or three blocks that a page takes. Tests hold the codecs to giving back what they took.
+//! the data themselves stay in memory as they came, without the zeros at their end. A read is then a copy: 0.6 µs a
+//! half-random block where inflating it takes 6 µs more (example `csd_codecs`), and a page is two or three blocks. Tests hold the codecs to giving back what they took.
 //!
 //! **When it is full** ([`DeviceError::Full`]), a write changes nothing: sizes are known before the first block of it is placed.
 //!
