@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use treering_sim::csd::{self, CsdProfile};
 use treering_sim::ssd::{SsdProfile, builtin, builtin_names};
 
 use crate::args::DevicesArgs;
@@ -10,13 +11,20 @@ use crate::output::{self, Output};
 
 /// Names of the built-in drives, for sentences.
 fn known() -> String {
-    builtin_names().collect::<Vec<_>>().join(", ")
+    names().collect::<Vec<_>>().join(", ")
+}
+
+/// All of them, the default first.
+fn names() -> impl Iterator<Item = &'static str> {
+    builtin_names().chain(csd::builtin_names())
 }
 
 /// What `--device` names.
 pub(crate) enum Device {
     /// A simulated drive and its name.
     Ssd(Box<SsdProfile>, String),
+    /// A simulated drive with built-in compression, and its name.
+    Csd(Box<CsdProfile>, String),
     /// A real file.
     File(PathBuf),
 }
@@ -32,7 +40,10 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
     if let Some((_, profile)) = builtin(text) {
         return Ok(Device::Ssd(Box::new(profile), text.into()));
     }
-    if matches!(text, "csd" | "pm") {
+    if let Some((_, profile)) = csd::builtin(text) {
+        return Ok(Device::Csd(Box::new(profile), text.into()));
+    }
+    if text == "pm" {
         return Err(Failure::usage(format!(
             "--device {text}: not available yet; expected {}, PROFILE.toml or file:PATH",
             known()
@@ -45,6 +56,10 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
         )));
     }
     let toml = std::fs::read_to_string(text).map_err(|e| Failure::file(text, &e))?;
+    if CsdProfile::is_one(&toml) {
+        let profile = CsdProfile::from_toml(text, &toml)?;
+        return Ok(Device::Csd(Box::new(profile), text.into()));
+    }
     let profile = SsdProfile::from_toml(text, &toml)?;
     Ok(Device::Ssd(Box::new(profile), text.into()))
 }
@@ -53,6 +68,8 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
 #[derive(serde::Serialize)]
 struct Listed<'a> {
     name: &'a str,
+    /// `ssd` or `csd`.
+    kind: &'static str,
     description: String,
     over_provisioning: f64,
     pages_per_block: u32,
@@ -64,6 +81,9 @@ struct Listed<'a> {
     erase_us: f64,
     channel_mb_per_s: f64,
     pe_limit: u32,
+    codec: Option<String>,
+    level: Option<u32>,
+    logical_over_physical: Option<f64>,
     toml: &'a str,
 }
 
@@ -82,10 +102,14 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
     };
     let names: Vec<&str> = match &args.name {
         Some(name) => vec![name],
-        None => builtin_names().collect(),
+        None => names().collect(),
     };
     let mut devices = Vec::new();
     for name in names {
+        if let Some((toml, profile)) = csd::builtin(name) {
+            devices.push(compressing(name, toml, profile));
+            continue;
+        }
         let Some((toml, profile)) = builtin(name) else {
             let why = format!("{name}: no such drive; expected {}", known());
             return Err(Failure::usage(why));
@@ -117,6 +141,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
 fn listed<'a>(name: &'a str, toml: &'a str, profile: SsdProfile) -> Listed<'a> {
     Listed {
         name,
+        kind: "ssd",
         description: profile.description,
         over_provisioning: profile.over_provisioning,
         pages_per_block: profile.pages_per_block,
@@ -128,6 +153,20 @@ fn listed<'a>(name: &'a str, toml: &'a str, profile: SsdProfile) -> Listed<'a> {
         erase_us: profile.erase_us,
         channel_mb_per_s: profile.channel_mb_per_s,
         pe_limit: profile.pe_limit,
+        codec: None,
+        level: None,
+        logical_over_physical: None,
         toml,
+    }
+}
+
+fn compressing<'a>(name: &'a str, toml: &'a str, profile: CsdProfile) -> Listed<'a> {
+    Listed {
+        kind: "csd",
+        description: profile.description,
+        codec: Some(profile.codec),
+        level: Some(profile.level),
+        logical_over_physical: Some(profile.logical_over_physical),
+        ..listed(name, toml, profile.flash)
     }
 }

@@ -142,7 +142,9 @@ impl From<ReplayError> for Failure {
             e @ (ReplayError::Operation { .. } | ReplayError::Setting { .. }) => {
                 Failure::usage(e.to_string())
             }
-            e @ ReplayError::Ssd(_) => Failure::usage(format!("--device: {e}")),
+            e @ (ReplayError::Ssd(_) | ReplayError::Csd(_)) => {
+                Failure::usage(format!("--device: {e}"))
+            }
             e => Failure::cannot_run(e.to_string()),
         }
     }

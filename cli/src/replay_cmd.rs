@@ -162,6 +162,24 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
                 },
             })
         }
+        Device::Csd(mut profile, name) => {
+            if !matches!(args.precondition, None | Some(Before::None)) {
+                return Err(Failure::usage(
+                    "--precondition: not available on a compressing drive; expected none",
+                ));
+            }
+            if let Some(share) = args.over_provisioning {
+                profile.flash.over_provisioning = share;
+            }
+            if let Some(policy) = &args.gc {
+                profile.flash.gc.clone_from(policy);
+            }
+            Ok(Target::Csd {
+                profile,
+                name,
+                capacity_bytes: args.capacity,
+            })
+        }
         Device::File(path) => file_target(args, path),
     }
 }

@@ -243,7 +243,11 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --layout columns", "'--layout"),
     ("replay good.trz --layout compact", "--layout"),
     ("replay good.trz --tree bf --layout slotted", "--layout"),
-    ("replay good.trz --device csd", "--device csd"),
+    ("replay good.trz --device pm", "--device pm"),
+    (
+        "replay good.trz --device csd --precondition fill",
+        "--precondition",
+    ),
     ("replay good.trz --device nosuch", "--device nosuch"),
     ("replay good.trz --threshold 2KiB", "--threshold"),
     ("replay good.trz --eadr", "--eadr"),

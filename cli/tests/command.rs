@@ -103,6 +103,17 @@ fn a_replay_document_has_the_promised_fields() {
     .collect();
     assert!(missing.is_empty(), "missing: {missing:?}");
     assert!(report["wa"]["host"]["total"].as_f64().expect("a number") > 1.0);
+    let report = json(&ok(
+        folder,
+        &["replay", "z.trz", "--device", "csd", "--json", "-"],
+    ));
+    assert_eq!(report["device"]["kind"], "csd");
+    let part = |field: &str| report.pointer(field).and_then(serde_json::Value::as_f64);
+    for class in ["log", "page", "extra"] {
+        let alpha = part(&format!("/wa/csd/alpha/{class}")).expect(class);
+        assert!(alpha > 0.0 && alpha < 1.0, "{class}: {alpha}");
+    }
+    assert!(part("/wa/csd/gc_only").expect("a number") >= 1.0);
 }
 
 #[test]
@@ -218,6 +229,7 @@ fn completions_and_devices_print_something_usable() {
         assert!(ok(folder, &["completions", shell]).contains("replay"));
     }
     assert!(ok(folder, &["devices"]).contains("ssd"));
+    assert!(ok(folder, &["devices"]).contains("csd-thin"));
     std::fs::write(folder.join("mine.toml"), ok(folder, &["devices", "ssd"])).expect("written");
     ok(
         folder,

@@ -3,6 +3,7 @@
 //! | room | what |
 //! |---|---|
 //! | [`ssd`] | a drive: flash translation layer, garbage collection, timing |
+//! | [`csd`] | a drive that compresses: extents of any length instead of pages |
 //! | [`predict`] | write amplification from a trace's statistics alone |
 //! | [`replay`] | a trace through the real engine on a device, in virtual time |
 //! | [`report`] | what came out, as JSON, text and HTML |
@@ -11,6 +12,7 @@
 #![warn(missing_docs)]
 
 pub mod clock;
+pub mod csd;
 pub mod predict;
 pub mod queue;
 pub mod replay;

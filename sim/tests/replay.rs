@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use treering_engine::{BfOptions, Nanos, PageStoreKind, TablePersist, TreeKind};
+use treering_sim::csd::CsdProfile;
 use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
 use treering_sim::report::{ReplayReport, html, text};
 use treering_sim::ssd::builtin;
@@ -329,6 +330,77 @@ fn the_page_is_whole_whatever_the_run() {
         }
         assert!(!printed.contains("NaN"), "{printed}");
     }
+}
+
+/// On a compressing drive, with zeros in the values.
+fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) -> ReplayConfig {
+    let (_, mut profile) = treering_sim::csd::builtin("csd").unwrap();
+    profile.flash.pages_per_block = 32;
+    change(&mut profile);
+    let target = Target::Csd {
+        profile: Box::new(profile),
+        name: "csd".into(),
+        capacity_bytes: None,
+    };
+    ReplayConfig::new(trace.to_path_buf(), target)
+}
+
+#[test]
+fn a_compressing_drive_stores_less_than_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |_| ());
+    for store in STORES {
+        for timing in [false, true] {
+            let mut on_csd = compressing(&path, |_| {});
+            on_csd.engine.store = store;
+            on_csd.timing = timing;
+            let mut on_ssd = config(&path, |_| {});
+            on_ssd.engine.store = store;
+            on_ssd.timing = timing;
+            let (csd, ssd) = (replay(&on_csd), replay(&on_ssd));
+            assert_eq!(csd, replay(&on_csd), "the same twice");
+            let (wa, device) = (csd.wa.csd.unwrap(), csd.wa.device.unwrap());
+            assert_eq!(ssd.wa.csd, None);
+            // B⁻-tree eq. (2): the classes' shares add up.
+            let host = &csd.wa.host;
+            let parts = [
+                (wa.alpha.log, host.log, wa.stored.log),
+                (wa.alpha.page, host.page, wa.stored.page),
+                (wa.alpha.extra, host.extra, wa.stored.extra),
+                (wa.alpha.total, host.total, wa.stored.total),
+            ];
+            for (alpha, host, stored) in parts {
+                let alpha = alpha.unwrap_or(0.0);
+                assert!(
+                    (alpha * host - stored).abs() < 1e-9,
+                    "{alpha} x {host} is not {stored}"
+                );
+            }
+            let sum = wa.stored.log + wa.stored.page + wa.stored.extra;
+            assert!((sum - wa.stored.total).abs() < 1e-9);
+            // Leaves are two thirds full of records that are half zeros.
+            let page = wa.alpha.page.unwrap();
+            assert!((0.3..0.7).contains(&page), "{page}");
+            // Both conventions tell the same bytes.
+            assert!((wa.gc_only * wa.stored.total - device.total).abs() < 1e-9);
+            assert!((device.total - device.gc - wa.stored.total).abs() < 1e-9);
+            assert!(device.nand_over_host < 1.0);
+            assert!(csd.space.physical_bytes < ssd.space.physical_bytes);
+            assert!(text::render(&csd).contains("compressed page"));
+        }
+    }
+}
+
+#[test]
+fn a_medium_too_small_for_its_data_ends_the_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.trz", |_| ());
+    let thin = compressing(&path, |profile| profile.logical_over_physical = 8.0);
+    let error = run(&thin, &mut |_| {}).unwrap_err().to_string();
+    assert!(
+        error.starts_with("csd: ") && error.contains("the medium is full"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::units;
     treering replay zipf.trz\n  \
     treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
     treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
+    treering replay zipf.trz --device csd --store cow --page 8KiB\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
     treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
 pub(crate) struct ReplayArgs {
@@ -22,7 +23,7 @@ pub(crate) struct ReplayArgs {
     /// Tree: btree, or bf (Bf-Tree: mini-pages in a ring above the same leaves)
     #[arg(long, default_value = "btree", value_parser = tree)]
     pub(crate) tree: String,
-    /// Drive: ssd, another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
+    /// Drive: ssd, csd (compresses each block), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
     #[arg(long, default_value = "ssd")]
     pub(crate) device: String,
     /// With file:PATH: through the page cache [default: past it, where the file system can]

@@ -162,6 +162,19 @@ pub enum DeviceError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A thinly provisioned medium has no room for what is written; the write changed nothing.
+    #[error(
+        "write at {lba} failed: the medium is full: {needed} bytes would be live after compression, of {capacity}; \
+         expected data that shrink more, fewer of them, or a larger medium"
+    )]
+    Full {
+        /// The block that does not fit.
+        lba: Lba,
+        /// Live bytes after compression, with what is written.
+        needed: u64,
+        /// Bytes that may be live.
+        capacity: u64,
+    },
     /// A file cannot serve as a device.
     #[error("{path}: {why}", path = path.display())]
     Open {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use treering_engine::device::FileIo;
 use treering_engine::{Nanos, Options};
 
+use crate::csd::CsdProfile;
 use crate::ssd::SsdProfile;
 
 /// A share of something or a number of bytes.
@@ -62,6 +63,15 @@ pub enum Target {
         capacity_bytes: Option<u64>,
         /// Before the run.
         precondition: Precondition,
+    },
+    /// A simulated drive with built-in compression, fresh from the factory.
+    Csd {
+        /// The drive.
+        profile: Box<CsdProfile>,
+        /// Its name in the report.
+        name: String,
+        /// Logical capacity in bytes; `None` sizes the drive to the store: see [`ReplayConfig::fill`].
+        capacity_bytes: Option<u64>,
     },
     /// A real file, created if need be.
     File(PathBuf, FileIo),

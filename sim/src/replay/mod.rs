@@ -7,6 +7,7 @@
 //! ```
 
 mod config;
+mod drive;
 mod measure;
 mod outcome;
 mod plan;
@@ -18,15 +19,17 @@ pub mod values;
 use std::path::Path;
 use std::sync::Arc;
 
+use drive::Drive;
 use outcome::{Material, Outcome};
 use plan::Plan;
 
 use treering_engine::BLOCK_SIZE;
 use treering_engine::device::FileIo;
 
+use crate::csd::{CsdError, CsdProfile, SimCsd};
 use crate::predict::device::{Before, Cleaning};
 use crate::predict::{self, DeviceParams, Pace};
-use crate::report::{DeviceReport, ReplayReport};
+use crate::report::{CompressionReport, DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
@@ -67,6 +70,9 @@ pub enum ReplayError {
     /// The simulated drive cannot be built like this.
     #[error(transparent)]
     Ssd(#[from] crate::ssd::SsdError),
+    /// The simulated compressing drive cannot be built like this.
+    #[error(transparent)]
+    Csd(#[from] CsdError),
     /// Engine and drive disagree about what was written: a bug in one of them.
     #[error(
         "the engine counted {engine} bytes of class {class}, the drive {drive}: please report this"
@@ -106,6 +112,7 @@ pub fn run(
             precondition,
             ..
         } => on_ssd(config, &plan, profile, name, *precondition, progress)?,
+        Target::Csd { profile, name, .. } => on_csd(config, &plan, profile, name, progress)?,
         Target::File(path, io) => on_file(config, &plan, (path.as_path(), *io), progress)?,
     };
     let prediction = config
@@ -117,7 +124,7 @@ pub fn run(
         outcome: ran.outcome,
         prediction,
         device: ran.device,
-        drive: ran.drive.as_deref(),
+        drive: ran.drive.as_ref(),
     }))
 }
 
@@ -127,7 +134,15 @@ struct Ran {
     device: DeviceReport,
     params: DeviceParams,
     pace: Option<Pace>,
-    drive: Option<Arc<SimSsd>>,
+    drive: Option<Drive>,
+}
+
+fn timing_mode(config: &ReplayConfig) -> TimingMode {
+    if config.timing {
+        TimingMode::Queued
+    } else {
+        TimingMode::Counting
+    }
 }
 
 fn on_ssd(
@@ -138,18 +153,14 @@ fn on_ssd(
     precondition: Precondition,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ran, ReplayError> {
-    let mode = if config.timing {
-        TimingMode::Queued
-    } else {
-        TimingMode::Counting
-    };
+    let mode = timing_mode(config);
     let drive = Arc::new(SimSsd::new(profile, plan.device_blocks, mode, config.seed)?);
     match precondition {
         Precondition::None => {}
         Precondition::Fill => drive.fill(),
         Precondition::Steady => drive.fill_until_steady(config.seed),
     }
-    let outcome = simulated::run(config, plan, Arc::clone(&drive), name, progress)?;
+    let outcome = simulated::run(config, plan, Drive::Ssd(Arc::clone(&drive)), name, progress)?;
     Ok(Ran {
         device: ssd_report(profile, name, &drive, &outcome, plan),
         params: device_params(profile, &drive, plan, precondition),
@@ -160,7 +171,38 @@ fn on_ssd(
             flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
         }),
         outcome,
-        drive: Some(drive),
+        drive: Some(Drive::Ssd(drive)),
+    })
+}
+
+fn on_csd(
+    config: &ReplayConfig,
+    plan: &Plan,
+    profile: &CsdProfile,
+    name: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Ran, ReplayError> {
+    let mode = timing_mode(config);
+    let drive = Arc::new(SimCsd::new(profile, plan.device_blocks, mode, config.seed)?);
+    let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
+    Ok(Ran {
+        device: csd_report(profile, name, &drive, &outcome, plan),
+        // What is predicted of the flash is not shown: the predictor does not know of compression.
+        params: DeviceParams {
+            capacity_blocks: plan.device_blocks,
+            physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
+            pages_per_block: profile.flash.pages_per_block,
+            before: Before::Nothing,
+            cleaning: cleaning(&profile.flash),
+        },
+        pace: Some(Pace {
+            clients: config.clients,
+            commits: config.acknowledge == Acknowledge::Commit,
+            read_ns: drive.read_ns(plan.engine.page_size) as f64,
+            flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
+        }),
+        outcome,
+        drive: Some(Drive::Csd(drive)),
     })
 }
 
@@ -206,14 +248,55 @@ fn device_params(
             Precondition::Fill => Before::InOrder,
             Precondition::Steady => Before::Scattered,
         },
-        cleaning: match GcPolicy::parse(&profile.gc) {
-            Some(GcPolicy::Fifo) => Cleaning::Fifo,
-            Some(GcPolicy::DChoices(d)) => Cleaning::DChoices(d),
-            // Between FIFO and greedy, and without a closed form: the report says so.
-            Some(GcPolicy::Greedy | GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_)) | None => {
-                Cleaning::Greedy
-            }
-        },
+        cleaning: cleaning(profile),
+    }
+}
+
+fn cleaning(profile: &SsdProfile) -> Cleaning {
+    match GcPolicy::parse(&profile.gc) {
+        Some(GcPolicy::Fifo) => Cleaning::Fifo,
+        Some(GcPolicy::DChoices(d)) => Cleaning::DChoices(d),
+        // Between FIFO and greedy, and without a closed form: the report says so.
+        Some(GcPolicy::Greedy | GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_)) | None => {
+            Cleaning::Greedy
+        }
+    }
+}
+
+fn csd_report(
+    profile: &CsdProfile,
+    name: &str,
+    drive: &SimCsd,
+    outcome: &Outcome,
+    plan: &Plan,
+) -> DeviceReport {
+    let log = drive.log_bytes() as f64;
+    let logical = (plan.device_blocks * BLOCK_SIZE as u64) as f64;
+    let erased = (outcome.drive.as_ref()).is_some_and(|(a, b)| b.erases > a.erases);
+    DeviceReport {
+        kind: "csd".into(),
+        profile: name.into(),
+        logical_blocks: plan.device_blocks,
+        over_provisioning_definition:
+            "T/P - 1: bytes of the log (free reserve and frontier left out) over nominal flash P, minus one; P is logical bytes over \
+             logical_over_physical"
+                .into(),
+        over_provisioning: Some(log / (logical / profile.logical_over_physical) - 1.0),
+        alpha: Some(log / logical),
+        effective_alpha: Some(log / drive.mean_live_bytes().max(1.0)),
+        pages_per_block: Some(profile.flash.pages_per_block),
+        gc: Some(profile.flash.gc.clone()),
+        gc_reached: Some(erased),
+        compression: outcome.compression.as_ref().map(|(a, b)| CompressionReport {
+            codec: profile.codec.clone(),
+            level: profile.level,
+            logical_over_physical: profile.logical_over_physical,
+            capacity_bytes: drive.capacity_bytes(),
+            zero_blocks: b.zero_blocks - a.zero_blocks,
+            compressed_blocks: b.compressed_blocks - a.compressed_blocks,
+            remembered_blocks: b.remembered_blocks - a.remembered_blocks,
+            padding_bytes: b.padding - a.padding,
+        }),
     }
 }
 
@@ -242,5 +325,6 @@ fn ssd_report(
         pages_per_block: Some(profile.pages_per_block),
         gc: Some(profile.gc.clone()),
         gc_reached: Some(erased),
+        compression: None,
     }
 }

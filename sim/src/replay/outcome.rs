@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use treering_engine::device::BlockDevice;
 use treering_engine::node::Limits;
 use treering_engine::{BLOCK_SIZE, LeafFill, PageStoreKind, Stats, TablePersist, TreeKind};
 use treering_traces::OpKind;
 
+use super::drive::Drive;
 use super::measure::Latencies;
 use super::plan::Plan;
 use super::{Acknowledge, Precondition, ReplayConfig, Target};
+use crate::csd::CompressionCounters;
 use crate::predict::Prediction;
 use crate::report::{
-    self, ByOp, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport, LifetimeReport,
-    MiniPagesReport, PageIo, ReplayReport, SeriesPoint, SpaceReport, StoreReport, TimeReport,
-    TraceInfo, WaReport, WaSide,
+    self, ByOp, CacheReport, CsdWa, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport,
+    LifetimeReport, MiniPagesReport, PageIo, ReplayReport, SeriesPoint, SpaceReport, StoreReport,
+    TimeReport, TraceInfo, WaReport, WaSide,
 };
-use crate::ssd::{SimSsd, SsdCounters};
+use crate::ssd::{CLASSES, SsdCounters};
 
 /// A fresh drive has settled by the time it has been written so often.
 const STEADY_TURNS: f64 = 4.0;
@@ -81,6 +82,7 @@ pub(super) struct Outcome {
     pub(super) latencies: Latencies,
     pub(super) series: Vec<SeriesPoint>,
     pub(super) drive: Option<(SsdCounters, SsdCounters)>,
+    pub(super) compression: Option<(CompressionCounters, CompressionCounters)>,
     pub(super) leaves: Vec<LeafFill>,
     pub(super) kernel: Option<KernelReport>,
 }
@@ -92,7 +94,7 @@ pub(super) struct Material<'a> {
     pub(super) outcome: Outcome,
     pub(super) prediction: Option<Prediction>,
     pub(super) device: DeviceReport,
-    pub(super) drive: Option<&'a SimSsd>,
+    pub(super) drive: Option<&'a Drive>,
 }
 
 /// Makes the report.
@@ -115,9 +117,12 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             .as_ref()
             .map(|(a, b)| device_wa(a, b, user_bytes)),
     };
-    let predicted = prediction
-        .as_ref()
-        .map(|p| predicted_side(p, measured.device.is_some()));
+    let predicted = prediction.as_ref().map(|p| {
+        predicted_side(
+            p,
+            measured.device.is_some() && outcome.compression.is_none(),
+        )
+    });
     let error = predicted.as_ref().map(|p| errors(&measured, p));
     let space = space(&outcome.leaves, after, plan, drive);
     let mut warnings = plan.warnings.clone();
@@ -151,6 +156,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             device: measured.device,
             predicted,
             error,
+            csd: csd_wa(&outcome, user_bytes),
         },
         io_bytes: IoBytes {
             log: written.log,
@@ -207,8 +213,41 @@ fn device_wa(before: &SsdCounters, after: &SsdCounters, user_bytes: u64) -> Devi
     DeviceWa {
         total: over(host + gc, user_bytes),
         gc: over(gc, user_bytes),
-        nand_over_host: over(host + gc, host),
+        nand_over_host: over(
+            host + gc,
+            sum(&after.host_written) - sum(&before.host_written),
+        ),
     }
+}
+
+fn sum(classes: &[u64; CLASSES]) -> u64 {
+    classes.iter().sum()
+}
+
+/// The compressing drive's side of write amplification: B⁻-tree eq. (2).
+fn csd_wa(outcome: &Outcome, user_bytes: u64) -> Option<CsdWa> {
+    let ((before, after), (from, to)) = outcome.drive.as_ref().zip(outcome.compression.as_ref())?;
+    let stored = |i: usize| to.stored[i] - from.stored[i];
+    let written = |i: usize| after.host_written[i] - before.host_written[i];
+    let alpha = |stored, written| (written > 0).then(|| over(stored, written));
+    let all_stored = sum(&to.stored) - sum(&from.stored);
+    let all_written = sum(&after.host_written) - sum(&before.host_written);
+    let flash = after.nand_host + after.nand_gc - before.nand_host - before.nand_gc;
+    Some(CsdWa {
+        alpha: HostWa {
+            log: alpha(stored(0), written(0)),
+            page: alpha(stored(1), written(1)),
+            extra: alpha(stored(2), written(2)),
+            total: alpha(all_stored, all_written),
+        },
+        stored: HostWa {
+            log: over(stored(0), user_bytes),
+            page: over(stored(1), user_bytes),
+            extra: over(stored(2), user_bytes),
+            total: over(all_stored, user_bytes),
+        },
+        gc_only: over(flash, all_stored),
+    })
 }
 
 fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
@@ -249,7 +288,7 @@ fn errors(measured: &WaSide<f64>, predicted: &WaSide<f64>) -> WaSide<Option<f64>
     WaSide { host, device }
 }
 
-fn space(leaves: &[LeafFill], after: &Stats, plan: &Plan, drive: Option<&SimSsd>) -> SpaceReport {
+fn space(leaves: &[LeafFill], after: &Stats, plan: &Plan, drive: Option<&Drive>) -> SpaceReport {
     let count = leaves.len().max(1) as f64;
     let records: u64 = leaves.iter().map(|l| u64::from(l.records)).sum();
     let used: u64 = leaves.iter().map(|l| u64::from(l.used_bytes)).sum();
@@ -257,7 +296,7 @@ fn space(leaves: &[LeafFill], after: &Stats, plan: &Plan, drive: Option<&SimSsd>
     let logical = leaves.len() as u64 * page;
     SpaceReport {
         logical_bytes: logical,
-        physical_bytes: drive.map_or(plan.device_blocks, SimSsd::in_use_pages) * BLOCK_SIZE as u64,
+        physical_bytes: drive.map_or(plan.device_blocks * BLOCK_SIZE as u64, Drive::in_use_bytes),
         leaves: leaves.len() as u64,
         records,
         records_per_leaf: records as f64 / count,
@@ -321,7 +360,7 @@ fn cache(
 }
 
 fn lifetime(
-    drive: &SimSsd,
+    drive: &Drive,
     pe_limit: u32,
     outcome: &Outcome,
     measured: &WaSide<f64>,
@@ -332,8 +371,8 @@ fn lifetime(
         .as_ref()
         .map_or(0, |(a, b)| b.erases - a.erases);
     let ratio = measured.device.map_or(0.0, |d| d.nand_over_host);
-    let logical = drive.capacity_blocks() as f64 * BLOCK_SIZE as f64;
-    let endurance = logical * drive.alpha() * f64::from(pe_limit);
+    let logical = drive.logical_bytes();
+    let endurance = drive.log_bytes() * f64::from(pe_limit);
     let host_bytes = (ratio > 0.0).then(|| endurance / ratio);
     LifetimeReport {
         erases,
@@ -350,6 +389,7 @@ fn lifetime(
 fn pe_limit(config: &ReplayConfig) -> Option<u32> {
     match &config.target {
         Target::Ssd { profile, .. } => Some(profile.pe_limit),
+        Target::Csd { profile, .. } => Some(profile.flash.pe_limit),
         Target::File(..) => None,
     }
 }
@@ -365,14 +405,15 @@ fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
 
 /// How often the host has written the whole drive, if that is not often enough for garbage collection to be steady.
 fn turns_short(config: &ReplayConfig, outcome: &Outcome, plan: &Plan) -> Option<f64> {
-    let Target::Ssd { precondition, .. } = &config.target else {
-        return None;
+    let steady = match &config.target {
+        Target::Ssd { precondition, .. } => *precondition == Precondition::Steady,
+        Target::Csd { .. } => false,
+        Target::File(..) => return None,
     };
     let (_, drive) = outcome.drive.as_ref()?;
     let written = drive.host_written.iter().sum::<u64>() as f64;
     let turns = written / (plan.device_blocks * BLOCK_SIZE as u64) as f64;
-    (*precondition != Precondition::Steady && drive.erases > 0 && turns < STEADY_TURNS)
-        .then_some(turns)
+    (!steady && drive.erases > 0 && turns < STEADY_TURNS).then_some(turns)
 }
 
 /// Of what makes the most of the cache: the frames below mini-pages are few, and change all the time.
@@ -443,6 +484,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
     };
     let precondition = match &config.target {
         Target::Ssd { precondition, .. } => json!(format!("{precondition:?}").to_lowercase()),
+        Target::Csd { .. } => json!("none"),
         Target::File(..) => Value::Null,
     };
     let (copy_on_access, promote) = match engine.tree {

@@ -80,6 +80,9 @@ pub(super) fn plan(
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
+    if config.predict && matches!(config.target, Target::Csd { .. }) {
+        warnings.push("What a compressing drive writes to flash is not predicted: only the engine's own writes are.".into());
+    }
     Ok(Plan {
         ops,
         warmup_ops,
@@ -96,7 +99,7 @@ pub(super) fn plan(
 fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
     let most = match config.target {
         Target::File(..) => MAX_THREADS,
-        Target::Ssd { .. } => MAX_VIRTUAL_CLIENTS,
+        Target::Ssd { .. } | Target::Csd { .. } => MAX_VIRTUAL_CLIENTS,
     };
     if (1..=most).contains(&config.clients) {
         return Ok(());
@@ -174,6 +177,10 @@ fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result
         Target::Ssd {
             capacity_bytes: Some(bytes),
             ..
+        }
+        | Target::Csd {
+            capacity_bytes: Some(bytes),
+            ..
         } => {
             let blocks = bytes / BLOCK_SIZE as u64;
             let needed = required_blocks(engine, leaves.ceil() as u64);
@@ -187,7 +194,7 @@ fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result
             Ok(blocks)
         }
         Target::Ssd { profile, .. } => Ok(whole_erase_blocks(fitted, profile)),
-        Target::File(..) => Ok(fitted),
+        Target::Csd { .. } | Target::File(..) => Ok(fitted),
     }
 }
 

@@ -119,6 +119,7 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
             latencies: result.latencies,
             series: series.points,
             drive: None,
+            compression: None,
             leaves: Vec::new(),
         })
     }

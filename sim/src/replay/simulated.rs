@@ -17,18 +17,19 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use treering_engine::device::BlockDevice;
 use treering_engine::{Kv, Lsn, Nanos, Stats, Store, Task};
 use treering_traces::{Op, OpKind, OpSource};
 
+use super::drive::Drive;
 use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
 use super::plan::{Fit, Plan, fit};
 use super::values::Values;
 use super::{Acknowledge, Progress, ReplayConfig, ReplayError};
 use crate::clock::{VirtualClock, VirtualNanos};
+use crate::csd::CompressionCounters;
 use crate::queue::EventQueue;
-use crate::ssd::{SimSsd, SsdCounters};
+use crate::ssd::SsdCounters;
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ struct Waiter {
 pub(super) struct Simulation<'a> {
     config: &'a ReplayConfig,
     plan: &'a Plan,
-    drive: Arc<SimSsd>,
+    drive: Drive,
     store: Store,
     clock: Arc<VirtualClock>,
     events: EventQueue<Event>,
@@ -75,13 +76,14 @@ struct Snapshot {
     at: VirtualNanos,
     stats: Stats,
     drive: SsdCounters,
+    compression: Option<CompressionCounters>,
 }
 
 /// Opens a store on `drive` and replays the trace on it.
 pub(super) fn run(
     config: &ReplayConfig,
     plan: &Plan,
-    drive: Arc<SimSsd>,
+    drive: Drive,
     name: &str,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, ReplayError> {
@@ -90,8 +92,7 @@ pub(super) fn run(
         source,
     };
     let clock = Arc::new(VirtualClock::new());
-    let device: Arc<dyn BlockDevice> = drive.clone();
-    let store = Store::open(device, clock.clone(), &plan.engine).map_err(engine)?;
+    let store = Store::open(drive.device(), clock.clone(), &plan.engine).map_err(engine)?;
     let simulation = Simulation {
         config,
         plan,
@@ -321,7 +322,12 @@ impl Simulation<'_> {
         self.series = Some(Series::new(measured, stats.written, drive.nand_gc));
         self.phase = Phase::default();
         self.drive.restart_in_use_mean();
-        self.start = Some(Snapshot { at, stats, drive });
+        self.start = Some(Snapshot {
+            at,
+            stats,
+            drive,
+            compression: self.drive.compression(),
+        });
     }
 
     fn sample(&mut self) {
@@ -343,6 +349,7 @@ impl Simulation<'_> {
     fn outcome(self, end: VirtualNanos) -> Result<Outcome, Failure> {
         let stats = self.store.stats();
         let drive = self.drive.counters();
+        let compression = self.drive.compression();
         let start = self.start.expect("a plan leaves something to measure");
         check_counters(&stats, &drive)?;
         Ok(Outcome {
@@ -353,6 +360,7 @@ impl Simulation<'_> {
             latencies: self.latencies,
             series: self.series.map(|s| s.points).unwrap_or_default(),
             drive: Some((start.drive, drive)),
+            compression: start.compression.zip(compression),
             leaves: self.store.leaf_fill()?,
             kernel: None,
         })

@@ -110,6 +110,29 @@ pub struct DeviceReport {
     pub gc: Option<String>,
     /// Whether garbage collection ran in the measured part.
     pub gc_reached: Option<bool>,
+    /// How the drive compresses; `null` if it does not.
+    pub compression: Option<CompressionReport>,
+}
+
+/// Compression in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CompressionReport {
+    /// `zlib`, `zstd` or `lz4`.
+    pub codec: String,
+    /// Its level.
+    pub level: u32,
+    /// Logical bytes over nominal flash bytes; above 1 is thin provisioning.
+    pub logical_over_physical: f64,
+    /// Bytes that may be live before the medium is full.
+    pub capacity_bytes: u64,
+    /// Blocks of zeros written: they take no room.
+    pub zero_blocks: u64,
+    /// Blocks that went through the codec.
+    pub compressed_blocks: u64,
+    /// Blocks whose size was known from the same content before.
+    pub remembered_blocks: u64,
+    /// Bytes left empty at the ends of erase blocks.
+    pub padding_bytes: u64,
 }
 
 /// Something for each kind of operation.
@@ -148,6 +171,31 @@ pub struct WaReport {
     pub predicted: Option<WaSide<f64>>,
     /// Measured over predicted, minus one; `null` where the component is under 3 % of the total.
     pub error: Option<WaSide<Option<f64>>>,
+    /// What compression makes of it; `null` on drives without.
+    pub csd: Option<CsdWa>,
+}
+
+/// Write amplification on a compressing drive, both ways: over user bytes and over compressed bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CsdWa {
+    /// Compressed bytes over host bytes by class, α of B⁻-tree eq. (2); `null` where nothing was written.
+    pub alpha: HostWa<Option<f64>>,
+    /// Compressed bytes over user bytes by class, α·WA of the same equation.
+    pub stored: HostWa<f64>,
+    /// Bytes programmed over compressed bytes: garbage collection (and extent headers) alone.
+    pub gc_only: f64,
+}
+
+impl CsdWa {
+    fn rows(&self) -> [(&'static str, f64); 5] {
+        [
+            ("compressed log", self.stored.log),
+            ("compressed page", self.stored.page),
+            ("compressed extra", self.stored.extra),
+            ("compressed total", self.stored.total),
+            ("flash over compressed", self.gc_only),
+        ]
+    }
 }
 
 /// Host and device together.
@@ -231,7 +279,14 @@ impl WaReport {
             predicted: predicted.and_then(|p| Some(p.device.as_ref()?.rows()[i].1)),
             error: error.and_then(|e| e.device.as_ref()?.rows()[i].1),
         });
-        host.chain(device).collect()
+        let csd = self.csd.iter().flat_map(CsdWa::rows);
+        let csd = csd.map(|(name, measured)| Row {
+            name,
+            measured,
+            predicted: None,
+            error: None,
+        });
+        host.chain(device).chain(csd).collect()
     }
 }
 

@@ -5,7 +5,7 @@ pub mod ftl;
 pub mod gc;
 mod precondition;
 mod profile;
-mod timing;
+pub(crate) mod timing;
 
 pub use device::{Served, SimSsd, SsdCounters, SsdError, TimingMode, Wear};
 pub use ftl::{

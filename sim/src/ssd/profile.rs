@@ -73,40 +73,51 @@ impl SsdProfile {
             why,
         };
         let p: SsdProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        p.check().map_err(fail)?;
+        Ok(p)
+    }
+
+    /// Checks every number; says which key is wrong.
+    pub(crate) fn check(&self) -> Result<(), String> {
         let ranges = [
             (
                 "pages_per_block",
-                f64::from(p.pages_per_block),
+                f64::from(self.pages_per_block),
                 1.0,
                 32768.0,
             ),
-            ("over_provisioning", p.over_provisioning, 0.001, 100.0),
-            ("reserve_blocks", f64::from(p.reserve_blocks), 1.0, 65536.0),
-            ("channels", f64::from(p.channels), 1.0, 1024.0),
+            ("over_provisioning", self.over_provisioning, 0.001, 100.0),
+            (
+                "reserve_blocks",
+                f64::from(self.reserve_blocks),
+                1.0,
+                65536.0,
+            ),
+            ("channels", f64::from(self.channels), 1.0, 1024.0),
             (
                 "dies_per_channel",
-                f64::from(p.dies_per_channel),
+                f64::from(self.dies_per_channel),
                 1.0,
                 1024.0,
             ),
-            ("read_us", p.read_us, 0.001, 1e6),
-            ("program_us", p.program_us, 0.001, 1e6),
-            ("erase_us", p.erase_us, 0.001, 1e7),
-            ("channel_mb_per_s", p.channel_mb_per_s, 0.001, 1e6),
-            ("pe_limit", f64::from(p.pe_limit), 1.0, 1e9),
+            ("read_us", self.read_us, 0.001, 1e6),
+            ("program_us", self.program_us, 0.001, 1e6),
+            ("erase_us", self.erase_us, 0.001, 1e7),
+            ("channel_mb_per_s", self.channel_mb_per_s, 0.001, 1e6),
+            ("pe_limit", f64::from(self.pe_limit), 1.0, 1e9),
         ];
         for (key, found, least, most) in ranges {
             if !(least..=most).contains(&found) {
-                return Err(fail(format!("{key} = {found}, expected {least} to {most}")));
+                return Err(format!("{key} = {found}, expected {least} to {most}"));
             }
         }
-        if GcPolicy::parse(&p.gc).is_none() {
-            return Err(fail(format!(
+        if GcPolicy::parse(&self.gc).is_none() {
+            return Err(format!(
                 "gc = {:?}, expected greedy, fifo, random, d-choices:D, cost-benefit or windowed-greedy:W",
-                p.gc
-            )));
+                self.gc
+            ));
         }
-        Ok(p)
+        Ok(())
     }
 
     /// Dies in all.

@@ -80,20 +80,20 @@ impl FlashOps for Recorder {
 }
 
 /// Dies and channels, and when each is free.
-pub(super) struct Flash {
+pub(crate) struct Flash {
     times: Times,
     die_free: Vec<u64>,
     channel_free: Vec<u64>,
 }
 
 /// What serving took.
-pub(super) struct Taken {
-    pub(super) done_ns: u64,
-    pub(super) service_ns: u64,
+pub(crate) struct Taken {
+    pub(crate) done_ns: u64,
+    pub(crate) service_ns: u64,
 }
 
 impl Flash {
-    pub(super) fn new(profile: &SsdProfile) -> Flash {
+    pub(crate) fn new(profile: &SsdProfile) -> Flash {
         let ns = |us: f64| (us * 1000.0).round() as u64;
         Flash {
             times: Times {
@@ -143,11 +143,17 @@ impl Flash {
         }
     }
 
+    /// Nanoseconds to read so many pages at once, with the drive to themselves.
+    pub(crate) fn reads_alone(&self, reads: u64) -> u64 {
+        let alone = Alone { reads, programs: 0 };
+        alone.time(&self.times, self.die_free.len() as u64)
+    }
+
     fn die(&self, page: u32) -> usize {
         page as usize % self.die_free.len()
     }
 
-    fn read(&mut self, page: u32, at: u64) -> u64 {
+    pub(crate) fn read(&mut self, page: u32, at: u64) -> u64 {
         let die = self.die(page);
         let channel = die % self.channel_free.len();
         let sensed = at.max(self.die_free[die]) + self.times.read;
@@ -157,7 +163,7 @@ impl Flash {
         moved
     }
 
-    fn program(&mut self, page: u32, at: u64) -> u64 {
+    pub(crate) fn program(&mut self, page: u32, at: u64) -> u64 {
         let die = self.die(page);
         let channel = die % self.channel_free.len();
         let moved = at.max(self.channel_free[channel]) + self.times.transfer;
@@ -167,7 +173,7 @@ impl Flash {
         programmed
     }
 
-    fn erase(&mut self, at: u64) {
+    pub(crate) fn erase(&mut self, at: u64) {
         for die in &mut self.die_free {
             *die = at.max(*die) + self.times.erase;
         }

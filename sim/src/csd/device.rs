@@ -1,0 +1,545 @@
+//! The simulated compressing drive: a data medium, a codec, an FTL of extents and counters behind the engine's `BlockDevice`.
+//!
+//! **What is kept.** Extents exist as sizes: the codec runs on every block whose content is new, the FTL packs and moves the sizes, and
+//! the data themselves stay in memory as they came, without the zeros at their end. A read is then a copy: 0.6 µs a
+//! half-random block where inflating it takes 6 µs more (example `csd_codecs`), and a page is two or three blocks. Tests hold the codecs to giving back what they took.
+//!
+//! **When it is full** ([`DeviceError::Full`]), a write changes nothing: sizes are known before the first block of it is placed.
+//!
+//! [`SimCsd::serve`] is as in [`crate::ssd::SimSsd`]: with queues (module `timing`), or at nominal times.
+
+use parking_lot::Mutex;
+use treering_engine::device::{BlockDevice, BlockRead, BlockWrite, DeviceError};
+use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
+
+use super::codec::Codec;
+use super::ftl::{ExtentFtl, ExtentFtlConfig, FLASH_PAGE};
+use super::profile::CsdProfile;
+use super::sizes::Sizes;
+use super::timing::{Pipeline, Recorder};
+use crate::ssd::timing::Taken;
+use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
+
+/// Blocks are kept in steps of so many bytes, so that content of about the same length need not move.
+const KEEP_STEP: usize = 256;
+
+/// Why a compressing drive cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum CsdError {
+    /// The geometry cannot work.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// There is no such codec.
+    #[error("{0}")]
+    Codec(String),
+}
+
+/// What compression has done since the counters were reset. Arrays are indexed by `IoClass` in the order of `IoClass::ALL`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompressionCounters {
+    /// Post-compression bytes of what the host wrote, by class: payloads, without extent headers.
+    pub stored: [u64; CLASSES],
+    /// Blocks of zeros that the host wrote.
+    pub zero_blocks: u64,
+    /// Blocks that went through the codec.
+    pub compressed_blocks: u64,
+    /// Blocks whose size was known, because the same content had been written before.
+    pub remembered_blocks: u64,
+    /// Bytes left empty at the ends of erase blocks.
+    pub padding: u64,
+}
+
+/// A block's content without the zeros at its end, and its size after compression.
+struct Kept {
+    bytes: Box<[u8]>,
+    payload: u16,
+}
+
+struct State {
+    medium: Vec<Option<Kept>>,
+    sizes: Sizes,
+    /// Payloads of the write at hand.
+    payloads: Vec<u16>,
+    ftl: ExtentFtl,
+    /// Host bytes, trims and flushes; the rest is the FTL's.
+    host: SsdCounters,
+    compression: CompressionCounters,
+    pipeline: Pipeline,
+    time: Time,
+    /// Sum of live bytes over host writes, and the number of those: their mean.
+    live_sum: u128,
+    live_samples: u64,
+}
+
+/// How far the calls since the last `serve` have come.
+enum Time {
+    Counting { ns: u64 },
+    Queued(Recorder),
+}
+
+/// A simulated drive with transparent compression.
+pub struct SimCsd {
+    profile: CsdProfile,
+    blocks: u64,
+    state: Mutex<State>,
+}
+
+impl SimCsd {
+    /// An empty drive that shows `logical_blocks` blocks.
+    ///
+    /// # Errors
+    /// [`CsdError`] for a geometry or a codec that cannot work.
+    pub fn new(
+        profile: &CsdProfile,
+        logical_blocks: u64,
+        mode: TimingMode,
+        seed: u64,
+    ) -> Result<Self, CsdError> {
+        let codec = Codec::parse(&profile.codec, profile.level).map_err(CsdError::Codec)?;
+        let ftl = ExtentFtl::new(&geometry(profile, logical_blocks, seed)?)?;
+        Ok(SimCsd {
+            profile: profile.clone(),
+            blocks: logical_blocks,
+            state: Mutex::new(State {
+                medium: (0..logical_blocks).map(|_| None).collect(),
+                sizes: Sizes::new(codec),
+                payloads: Vec::new(),
+                ftl,
+                host: SsdCounters::default(),
+                compression: CompressionCounters::default(),
+                pipeline: Pipeline::new(profile),
+                time: match mode {
+                    TimingMode::Counting => Time::Counting { ns: 0 },
+                    TimingMode::Queued => Time::Queued(Recorder::default()),
+                },
+                live_sum: 0,
+                live_samples: 0,
+            }),
+        })
+    }
+
+    /// Serves what was asked of the drive since the last call, beginning at `at`.
+    pub fn serve(&self, at: Nanos) -> Served {
+        let State { time, pipeline, .. } = &mut *self.state.lock();
+        match time {
+            Time::Counting { ns } => {
+                let service_ns = std::mem::take(ns);
+                Served {
+                    done: Nanos(at.0 + service_ns),
+                    service_ns,
+                    queue_ns: 0,
+                }
+            }
+            Time::Queued(recorder) => {
+                let Taken {
+                    done_ns,
+                    service_ns,
+                } = pipeline.serve(recorder, at.0);
+                Served {
+                    done: Nanos(done_ns),
+                    service_ns,
+                    queue_ns: done_ns - at.0 - service_ns,
+                }
+            }
+        }
+    }
+
+    /// Counters since the last reset. `nand_host` is post-compression bytes with extent headers.
+    pub fn counters(&self) -> SsdCounters {
+        let state = self.state.lock();
+        let ftl = state.ftl.counters();
+        SsdCounters {
+            nand_host: ftl.host,
+            nand_gc: ftl.gc,
+            nand_gc_by_class: ftl.gc_by_class,
+            erases: ftl.erases,
+            ..state.host
+        }
+    }
+
+    /// What compression did since the last reset.
+    pub fn compression(&self) -> CompressionCounters {
+        let state = self.state.lock();
+        CompressionCounters {
+            compressed_blocks: state.sizes.compressed,
+            remembered_blocks: state.compression.remembered_blocks + state.sizes.remembered,
+            padding: state.ftl.counters().padding,
+            ..state.compression
+        }
+    }
+
+    /// Sets the counters to zero; data, mapping and wear stay.
+    pub fn reset_counters(&self) {
+        let mut state = self.state.lock();
+        state.host = SsdCounters::default();
+        state.compression = CompressionCounters::default();
+        (state.sizes.compressed, state.sizes.remembered) = (0, 0);
+        state.ftl.reset_counters();
+    }
+
+    /// Wear so far, and the lifetime at the counted ratio of flash to host bytes.
+    pub fn wear(&self) -> Wear {
+        let state = self.state.lock();
+        let blocks = state.ftl.erase_counts().len() as f64;
+        let host: u64 = state.host.host_written.iter().sum();
+        let flash = state.ftl.counters().host + state.ftl.counters().gc;
+        let physical = state.ftl.physical_bytes() as f64;
+        Wear {
+            mean_erases: state.ftl.erase_counts().map(f64::from).sum::<f64>() / blocks,
+            max_erases: state.ftl.erase_counts().max().unwrap_or(0),
+            lifetime_host_bytes: (flash > 0).then(|| {
+                physical * f64::from(self.profile.flash.pe_limit) * host as f64 / flash as f64
+            }),
+        }
+    }
+
+    /// Nanoseconds to read so many bytes of data at once on an idle drive.
+    pub fn read_ns(&self, bytes: usize) -> u64 {
+        let blocks = (bytes / BLOCK_SIZE) as u64;
+        self.state.lock().pipeline.read_ns(blocks, blocks)
+    }
+
+    /// Nanoseconds to write so many bytes at once on an idle drive.
+    pub fn write_ns(&self, bytes: usize) -> u64 {
+        let blocks = (bytes / BLOCK_SIZE) as u64;
+        self.state.lock().pipeline.write_ns(blocks)
+    }
+
+    /// Bytes of live extents.
+    pub fn live_bytes(&self) -> u64 {
+        self.state.lock().ftl.live_bytes()
+    }
+
+    /// Bytes of live extents, averaged over the host's writes since the mean was restarted; now, if there were none.
+    pub fn mean_live_bytes(&self) -> f64 {
+        let state = self.state.lock();
+        if state.live_samples == 0 {
+            return state.ftl.live_bytes() as f64;
+        }
+        state.live_sum as f64 / state.live_samples as f64
+    }
+
+    /// Forgets the average of live bytes, to begin another.
+    pub fn restart_live_mean(&self) {
+        let mut state = self.state.lock();
+        (state.live_sum, state.live_samples) = (0, 0);
+    }
+
+    /// Bytes of extents that the medium takes before it is full.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.state.lock().ftl.capacity_bytes()
+    }
+
+    /// Flash bytes of the log, T.
+    pub fn log_bytes(&self) -> u64 {
+        self.state.lock().ftl.log_bytes()
+    }
+
+    /// Post-compression bytes of one block now, without its header; 0 for a block of zeros.
+    pub fn stored_bytes(&self, lba: Lba) -> u64 {
+        let state = self.state.lock();
+        let kept = state.medium.get(lba.0 as usize).and_then(Option::as_ref);
+        kept.map_or(0, |kept| u64::from(kept.payload))
+    }
+
+    /// Checks the FTL's invariants, and that it holds an extent for each block with data: for tests.
+    ///
+    /// # Errors
+    /// The first that does not hold, in words.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        let state = self.state.lock();
+        state.ftl.check()?;
+        for (lba, kept) in state.medium.iter().enumerate() {
+            let expected = kept.as_ref().map_or(0, |k| self.profile.extent(k.payload));
+            let found = state.ftl.len(lba as u32);
+            if found != expected {
+                return Err(format!(
+                    "block {lba}: an extent of {found} bytes, not {expected}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        if lba
+            .0
+            .checked_add(blocks)
+            .is_some_and(|end| end <= self.blocks)
+        {
+            return Ok(());
+        }
+        Err(DeviceError::OutOfRange {
+            what,
+            lba,
+            blocks,
+            capacity: self.blocks,
+        })
+    }
+
+    fn check_bytes(&self, what: &'static str, lba: Lba, bytes: usize) -> Result<(), DeviceError> {
+        if bytes == 0 || !bytes.is_multiple_of(BLOCK_SIZE) {
+            return Err(DeviceError::Misaligned { what, lba, bytes });
+        }
+        self.check(what, lba, (bytes / BLOCK_SIZE) as u64)
+    }
+}
+
+/// `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`, rounded up to whole erase blocks, and at least what `P` bytes of
+/// incompressible blocks need.
+fn geometry(
+    profile: &CsdProfile,
+    logical_blocks: u64,
+    seed: u64,
+) -> Result<ExtentFtlConfig, GeometryError> {
+    let flash = &profile.flash;
+    let policy = GcPolicy::parse(&flash.gc).ok_or_else(|| GeometryError {
+        name: "GC policy",
+        found: flash.gc.clone(),
+        expected: "a policy that GcPolicy::parse reads".into(),
+    })?;
+    let max_extent = profile.max_extent();
+    let nominal_blocks = logical_blocks as f64 / profile.logical_over_physical;
+    let nominal = nominal_blocks * BLOCK_SIZE as f64;
+    let erase_block = f64::from(flash.pages_per_block) * FLASH_PAGE as f64;
+    let wanted = (nominal * (1.0 + flash.over_provisioning) / erase_block - 1e-9).ceil();
+    let least = (nominal_blocks * f64::from(max_extent) / (erase_block - f64::from(max_extent)))
+        .ceil()
+        + 1.0;
+    Ok(ExtentFtlConfig {
+        logical_blocks,
+        pages_per_block: flash.pages_per_block,
+        // Too many for a `u32` saturate, and are refused there.
+        log_blocks: wanted.max(least).max(3.0) as u32,
+        reserve_blocks: flash.reserve_blocks,
+        max_extent,
+        policy,
+        seed,
+    })
+}
+
+/// Bytes up to the last one that is not zero.
+fn significant(block: &[u8; BLOCK_SIZE]) -> usize {
+    let (words, _) = block.as_chunks::<8>();
+    let zeros = words.iter().rev().take_while(|w| **w == [0; 8]).count();
+    BLOCK_SIZE - 8 * zeros
+}
+
+impl State {
+    fn store(
+        &mut self,
+        profile: &CsdProfile,
+        (lba, bytes, class): (Lba, &[u8], IoClass),
+    ) -> Result<(), DeviceError> {
+        let (blocks, _) = bytes.as_chunks::<BLOCK_SIZE>();
+        self.make_room(profile, lba, blocks)?;
+        self.host.host_written[class as usize] += bytes.len() as u64;
+        if let Time::Queued(recorder) = &mut self.time {
+            recorder.compress(blocks.len() as u32);
+        }
+        for (i, block) in blocks.iter().enumerate() {
+            let at = lba.0 as usize + i;
+            let payload = self.payloads[i];
+            if payload == 0 {
+                self.compression.zero_blocks += 1;
+                self.medium[at] = None;
+                self.ftl.trim(at as u32);
+                continue;
+            }
+            self.compression.stored[class as usize] += u64::from(payload);
+            keep(&mut self.medium[at], block, payload);
+            let len = profile.extent(payload);
+            match &mut self.time {
+                Time::Counting { .. } => self.ftl.write(at as u32, len, class as u8, &mut ()),
+                Time::Queued(recorder) => self.ftl.write(at as u32, len, class as u8, recorder),
+            }
+        }
+        self.live_sum += u128::from(self.ftl.live_bytes());
+        self.live_samples += 1;
+        Ok(())
+    }
+
+    /// Works out the payloads of a write, and refuses it if at any block of it too much would be live.
+    fn make_room(
+        &mut self,
+        profile: &CsdProfile,
+        lba: Lba,
+        blocks: &[[u8; BLOCK_SIZE]],
+    ) -> Result<(), DeviceError> {
+        self.payloads.clear();
+        // What the blocks so far add to the live bytes, and what they take away.
+        let (mut more, mut less) = (0, 0);
+        for (i, block) in blocks.iter().enumerate() {
+            let at = lba.0 as usize + i;
+            let payload = self.payload(at, block);
+            self.payloads.push(payload);
+            more += match payload {
+                0 => 0,
+                payload => u64::from(profile.extent(payload)),
+            };
+            less += u64::from(self.ftl.len(at as u32));
+            let needed = self.ftl.live_bytes() + more - less;
+            if payload > 0 && needed > self.ftl.capacity_bytes() {
+                return Err(DeviceError::Full {
+                    lba: Lba(at as u64),
+                    needed,
+                    capacity: self.ftl.capacity_bytes(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What `block` at `at` takes after compression: 0 if it is all zeros.
+    fn payload(&mut self, at: usize, block: &[u8; BLOCK_SIZE]) -> u16 {
+        let end = significant(block);
+        if end == 0 {
+            return 0;
+        }
+        match &self.medium[at] {
+            Some(kept) if kept.holds(block, end) => {
+                self.compression.remembered_blocks += 1;
+                kept.payload
+            }
+            _ => self.sizes.of(block),
+        }
+    }
+
+    fn fetch(&mut self, cost: &mut ReadCost, (lba, buf, class): (Lba, &mut [u8], IoClass)) {
+        self.host.host_read[class as usize] += buf.len() as u64;
+        let (blocks, _) = buf.as_chunks_mut::<BLOCK_SIZE>();
+        for (i, out) in blocks.iter_mut().enumerate() {
+            let at = lba.0 as usize + i;
+            let Some(kept) = &self.medium[at] else {
+                out.fill(0);
+                continue;
+            };
+            out[..kept.bytes.len()].copy_from_slice(&kept.bytes);
+            out[kept.bytes.len()..].fill(0);
+            cost.blocks += 1;
+            let pages = self.ftl.pages(at as u32);
+            for page in pages.into_iter().flat_map(|(first, last)| first..=last) {
+                cost.pages += u64::from(cost.last != Some(page));
+                cost.last = Some(page);
+                if let Time::Queued(recorder) = &mut self.time {
+                    recorder.read(page);
+                }
+            }
+        }
+    }
+
+    /// A read has returned: the next call begins after it.
+    fn end_read(&mut self, cost: &ReadCost) {
+        match &mut self.time {
+            Time::Counting { ns } => *ns += self.pipeline.read_ns(cost.blocks, cost.pages),
+            Time::Queued(recorder) => {
+                recorder.decompress(cost.blocks as u32);
+                recorder.end_call();
+            }
+        }
+    }
+
+    /// A write of so many bytes has returned.
+    fn end_write(&mut self, bytes: usize) {
+        match &mut self.time {
+            Time::Counting { ns } => {
+                *ns += self.pipeline.write_ns((bytes / BLOCK_SIZE) as u64);
+            }
+            Time::Queued(recorder) => recorder.end_call(),
+        }
+    }
+}
+
+impl Kept {
+    /// Whether the content is `block`, whose last byte that is not zero lies before `end`.
+    fn holds(&self, block: &[u8; BLOCK_SIZE], end: usize) -> bool {
+        let len = self.bytes.len();
+        end <= len && self.bytes[..] == block[..len]
+    }
+}
+
+fn keep(place: &mut Option<Kept>, block: &[u8; BLOCK_SIZE], payload: u16) {
+    let len = significant(block).next_multiple_of(KEEP_STEP);
+    match place {
+        Some(kept) if kept.bytes.len() == len => {
+            kept.bytes.copy_from_slice(&block[..len]);
+            kept.payload = payload;
+        }
+        other => {
+            *other = Some(Kept {
+                bytes: block[..len].into(),
+                payload,
+            });
+        }
+    }
+}
+
+/// What one call reads: blocks with data, and flash pages.
+#[derive(Default)]
+struct ReadCost {
+    blocks: u64,
+    pages: u64,
+    last: Option<u64>,
+}
+
+impl BlockDevice for SimCsd {
+    fn capacity_blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.read_batch(&mut [BlockRead { lba, buf, class }])
+    }
+
+    fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
+        reads
+            .iter()
+            .try_for_each(|r| self.check_bytes("read", r.lba, r.buf.len()))?;
+        let mut state = self.state.lock();
+        let mut cost = ReadCost::default();
+        for read in reads {
+            state.fetch(&mut cost, (read.lba, read.buf, read.class));
+        }
+        state.end_read(&cost);
+        Ok(())
+    }
+
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.write_batch(&[BlockWrite { lba, bytes, class }])
+    }
+
+    /// Each write of the batch is done whole or not at all; those before one that does not fit are done.
+    fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
+        writes
+            .iter()
+            .try_for_each(|w| self.check_bytes("write", w.lba, w.bytes.len()))?;
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        let mut result = Ok(());
+        for write in writes {
+            result = state.store(&self.profile, (write.lba, write.bytes, write.class));
+            if result.is_err() {
+                break;
+            }
+            bytes += write.bytes.len();
+        }
+        state.end_write(bytes);
+        result
+    }
+
+    fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        self.check("trim", lba, blocks)?;
+        let mut state = self.state.lock();
+        state.host.trimmed_blocks += blocks;
+        for at in lba.0..lba.0 + blocks {
+            state.medium[at as usize] = None;
+            state.ftl.trim(at as u32);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.state.lock().host.flushes += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,445 @@
+//! A flash translation layer for extents of any length, which only counts.
+//!
+//! ```text
+//! map: LBA ──▶ address of the extent, its length and I/O class
+//!
+//! erase block  |ext|extent|ext|exte|░░|     an extent never crosses the end of an erase block: the rest of it stays empty (padding)
+//! blocks       [sealed] … [sealed]   [frontier]  [free] …
+//!              └── log blocks (T) ───────────┘   └ reserve ┘
+//! ```
+//!
+//! As in [`crate::ssd::Ftl`], host and garbage collection (GC) share one frontier. When an extent does not fit, the frontier is sealed
+//! and a free block opened; then a victim's live extents are appended to it as they are, until the reserve is whole again.
+//!
+//! **Room.** [`ExtentFtl::capacity_bytes`] is what the log blocks hold if each of them ends in the largest padding, less one block: with
+//! no more than that live, some sealed block always has room to give, so that GC makes progress. Callers refuse what goes beyond.
+//!
+//! Invariants: the live bytes of all blocks sum to those of the map; live extents do not overlap; `sealed + open + free == blocks`.
+
+use std::collections::VecDeque;
+
+use crate::ssd::gc::SplitMix;
+use crate::ssd::{CLASSES, GcPolicy, GeometryError};
+
+/// Bytes of a flash page.
+pub(super) const FLASH_PAGE: u64 = 4096;
+
+/// Geometry and policy of an [`ExtentFtl`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExtentFtlConfig {
+    /// Logical blocks.
+    pub logical_blocks: u64,
+    /// Flash pages per erase block.
+    pub pages_per_block: u32,
+    /// Erase blocks of the log.
+    pub log_blocks: u32,
+    /// Further erase blocks, from which frontiers come: at least 1.
+    pub reserve_blocks: u32,
+    /// Largest extent.
+    pub max_extent: u32,
+    /// How victims are chosen.
+    pub policy: GcPolicy,
+    /// Seed of the randomised policies.
+    pub seed: u64,
+}
+
+/// What an FTL has done since its counters were last reset. Bytes, but for erases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExtentCounters {
+    /// Appended for the host.
+    pub host: u64,
+    /// Appended by GC.
+    pub gc: u64,
+    /// The moved bytes by class of their data.
+    pub gc_by_class: [u64; CLASSES],
+    /// Left empty at the ends of erase blocks.
+    pub padding: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+/// Sees the flash operations in order. `()` sees nothing and costs nothing.
+pub trait ExtentOps {
+    /// A flash page is full, or its erase block has ended: it is programmed.
+    fn program(&mut self, page: u64);
+    /// GC reads a flash page.
+    fn gc_read(&mut self, page: u64);
+    /// A block is erased.
+    fn erase(&mut self, block: u32);
+}
+
+impl ExtentOps for () {
+    #[inline(always)]
+    fn program(&mut self, _: u64) {}
+    #[inline(always)]
+    fn gc_read(&mut self, _: u64) {}
+    #[inline(always)]
+    fn erase(&mut self, _: u32) {}
+}
+
+/// Where a logical block lies. `len == 0`: nowhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    at: u64,
+    len: u16,
+    class: u8,
+}
+
+/// An erase block.
+#[derive(Debug, Default)]
+struct Unit {
+    /// Bytes appended.
+    used: u32,
+    /// Bytes of live extents.
+    live: u32,
+    erases: u32,
+    /// Everything appended, in order: logical block and offset. Live if the map says so.
+    appended: Vec<(u32, u32)>,
+}
+
+/// A flash translation layer for extents; see the [module](self).
+#[derive(Debug)]
+pub struct ExtentFtl {
+    block_bytes: u64,
+    max_extent: u32,
+    log_blocks: u32,
+    reserve: u32,
+    map: Vec<Extent>,
+    units: Vec<Unit>,
+    free: Vec<u32>,
+    /// In the order of sealing, with the number of the seal.
+    sealed: VecDeque<(u32, u64)>,
+    seals: u64,
+    frontier: Option<u32>,
+    policy: GcPolicy,
+    random: SplitMix,
+    live: u64,
+    counters: ExtentCounters,
+}
+
+impl ExtentFtl {
+    /// An empty medium.
+    ///
+    /// # Errors
+    /// [`GeometryError`] if a number is out of range or the log has fewer than three blocks.
+    pub fn new(config: &ExtentFtlConfig) -> Result<Self, GeometryError> {
+        check(config)?;
+        let blocks = config.log_blocks + config.reserve_blocks;
+        Ok(ExtentFtl {
+            block_bytes: u64::from(config.pages_per_block) * FLASH_PAGE,
+            max_extent: config.max_extent,
+            log_blocks: config.log_blocks,
+            reserve: config.reserve_blocks,
+            map: vec![Extent::default(); config.logical_blocks as usize],
+            units: (0..blocks).map(|_| Unit::default()).collect(),
+            free: (0..blocks).rev().collect(),
+            sealed: VecDeque::new(),
+            seals: 0,
+            frontier: None,
+            policy: config.policy,
+            random: SplitMix(config.seed),
+            live: 0,
+            counters: ExtentCounters::default(),
+        })
+    }
+
+    /// Writes `len` bytes as the extent of `lba`. The caller has made sure that no more than [`ExtentFtl::capacity_bytes`] are live then.
+    /// Panics if `lba` is outside or `len` is 0 or above the largest extent.
+    pub fn write<O: ExtentOps>(&mut self, lba: u32, len: u16, class: u8, ops: &mut O) {
+        assert!(len > 0 && u32::from(len) <= self.max_extent);
+        // First, so that what is replaced needs no room: the buffer before the flash has the new data.
+        self.invalidate(lba);
+        while self.room() < u32::from(len) {
+            self.next_frontier(ops);
+        }
+        self.append(lba, len, class, ops);
+        self.live += u64::from(len);
+        self.counters.host += u64::from(len);
+    }
+
+    /// Forgets the extent of `lba`; says how long it was.
+    pub fn trim(&mut self, lba: u32) -> u16 {
+        self.invalidate(lba)
+    }
+
+    /// Length of the extent of `lba`; 0 if it has none.
+    pub fn len(&self, lba: u32) -> u16 {
+        self.map[lba as usize].len
+    }
+
+    /// Whether nothing is live.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// The programmed flash pages, first and last, that hold the extent of `lba`: none if it has no extent, or if all of it is still in
+    /// the buffer for the page at the frontier.
+    pub fn pages(&self, lba: u32) -> Option<(u64, u64)> {
+        let extent = self.map[lba as usize];
+        if extent.len == 0 {
+            return None;
+        }
+        let first = extent.at / FLASH_PAGE;
+        let last = (extent.at + u64::from(extent.len) - 1) / FLASH_PAGE;
+        // The frontier's last page is not programmed before it is full.
+        let open = self.frontier.and_then(|block| {
+            let used = u64::from(self.units[block as usize].used);
+            (!used.is_multiple_of(FLASH_PAGE))
+                .then(|| (u64::from(block) * self.block_bytes + used) / FLASH_PAGE)
+        });
+        match open {
+            Some(open) if open == first => None,
+            Some(open) if open == last => Some((first, last - 1)),
+            _ => Some((first, last)),
+        }
+    }
+
+    fn invalidate(&mut self, lba: u32) -> u16 {
+        let Extent { at, len, .. } = std::mem::take(&mut self.map[lba as usize]);
+        if len > 0 {
+            self.units[(at / self.block_bytes) as usize].live -= u32::from(len);
+            self.live -= u64::from(len);
+        }
+        len
+    }
+
+    /// Bytes left in the frontier.
+    fn room(&self) -> u32 {
+        self.frontier.map_or(0, |block| {
+            self.block_bytes as u32 - self.units[block as usize].used
+        })
+    }
+
+    fn append<O: ExtentOps>(&mut self, lba: u32, len: u16, class: u8, ops: &mut O) {
+        // invariant: whoever appends has looked at the room.
+        let block = self.frontier.expect("an open frontier");
+        let unit = &mut self.units[block as usize];
+        let offset = unit.used;
+        let start = u64::from(block) * self.block_bytes;
+        let at = start + u64::from(offset);
+        unit.used += u32::from(len);
+        unit.live += u32::from(len);
+        unit.appended.push((lba, offset));
+        self.map[lba as usize] = Extent { at, len, class };
+        for page in at / FLASH_PAGE..(start + u64::from(unit.used)) / FLASH_PAGE {
+            ops.program(page);
+        }
+    }
+
+    /// Seals the frontier, opens the next one and collects garbage until the reserve is whole again.
+    fn next_frontier<O: ExtentOps>(&mut self, ops: &mut O) {
+        if let Some(full) = self.frontier.take() {
+            let used = u64::from(self.units[full as usize].used);
+            self.counters.padding += self.block_bytes - used;
+            if !used.is_multiple_of(FLASH_PAGE) {
+                ops.program((u64::from(full) * self.block_bytes + used) / FLASH_PAGE);
+            }
+            self.seals += 1;
+            self.sealed.push_back((full, self.seals));
+        }
+        // invariant: the reserve leaves a free block whenever a frontier fills.
+        self.frontier = Some(self.free.pop().expect("the reserve holds a free block"));
+        while (self.free.len() as u32) < self.reserve {
+            self.collect(ops);
+        }
+    }
+
+    /// Moves what lives in one victim to the frontier, which is empty and holds it all, and erases the victim.
+    fn collect<O: ExtentOps>(&mut self, ops: &mut O) {
+        let victim = self.victim();
+        let start = u64::from(victim) * self.block_bytes;
+        let mut appended = std::mem::take(&mut self.units[victim as usize].appended);
+        let mut read = None;
+        for &(lba, offset) in &appended {
+            let Extent { at, len, class } = self.map[lba as usize];
+            if len == 0 || at != start + u64::from(offset) {
+                continue;
+            }
+            for page in at / FLASH_PAGE..=(at + u64::from(len) - 1) / FLASH_PAGE {
+                if read != Some(page) {
+                    ops.gc_read(page);
+                }
+                read = Some(page);
+            }
+            debug_assert!(self.room() >= u32::from(len));
+            self.append(lba, len, class, ops);
+            self.counters.gc += u64::from(len);
+            if let Some(bytes) = self.counters.gc_by_class.get_mut(usize::from(class)) {
+                *bytes += u64::from(len);
+            }
+        }
+        appended.clear();
+        let erases = self.units[victim as usize].erases + 1;
+        self.units[victim as usize] = Unit {
+            erases,
+            appended,
+            ..Unit::default()
+        };
+        self.counters.erases += 1;
+        self.free.push(victim);
+        ops.erase(victim);
+    }
+
+    /// Takes the next victim out of the sealed blocks: O(blocks), once for a block's worth of writes.
+    fn victim(&mut self) -> u32 {
+        let sealed = &self.sealed;
+        let live = |i: usize| self.units[sealed[i].0 as usize].live;
+        let at = match self.policy {
+            GcPolicy::Fifo => 0,
+            GcPolicy::Greedy => (0..sealed.len()).min_by_key(|&i| live(i)).unwrap_or(0),
+            GcPolicy::WindowedGreedy(w) => (0..sealed.len().min(w as usize))
+                .min_by_key(|&i| live(i))
+                .unwrap_or(0),
+            GcPolicy::DChoices(d) => {
+                let random = &mut self.random;
+                (0..d)
+                    .map(|_| random.below(sealed.len() as u64) as usize)
+                    .min_by_key(|&i| live(i))
+                    .unwrap_or(0)
+            }
+            GcPolicy::CostBenefit => {
+                let score = |i: usize| {
+                    let u = f64::from(live(i)) / self.block_bytes as f64;
+                    (self.seals - sealed[i].1 + 1) as f64 * (1.0 - u) / (1.0 + u)
+                };
+                (0..sealed.len())
+                    .max_by(|&x, &y| score(x).total_cmp(&score(y)))
+                    .unwrap_or(0)
+            }
+        };
+        // invariant: GC runs only when the free blocks are fewer than the reserve, and then all log blocks are sealed.
+        self.sealed.remove(at).expect("a sealed block").0
+    }
+
+    /// Bytes of live extents.
+    pub fn live_bytes(&self) -> u64 {
+        self.live
+    }
+
+    /// Bytes that may be live at once.
+    pub fn capacity_bytes(&self) -> u64 {
+        u64::from(self.log_blocks - 1) * (self.block_bytes - u64::from(self.max_extent))
+    }
+
+    /// Bytes of the log, T.
+    pub fn log_bytes(&self) -> u64 {
+        u64::from(self.log_blocks) * self.block_bytes
+    }
+
+    /// Bytes of all erase blocks.
+    pub fn physical_bytes(&self) -> u64 {
+        self.units.len() as u64 * self.block_bytes
+    }
+
+    /// Counters since the last reset.
+    pub fn counters(&self) -> &ExtentCounters {
+        &self.counters
+    }
+
+    /// Sets the counters to zero; map and wear stay.
+    pub fn reset_counters(&mut self) {
+        self.counters = ExtentCounters::default();
+    }
+
+    /// Erase count of every block.
+    pub fn erase_counts(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.units.iter().map(|unit| unit.erases)
+    }
+
+    /// Checks every invariant of the [module](self), for tests: O(extents log extents).
+    ///
+    /// # Errors
+    /// The first invariant that does not hold, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let mut live: Vec<&Extent> = self.map.iter().filter(|e| e.len > 0).collect();
+        live.sort_by_key(|e| e.at);
+        let overlap = (live.windows(2)).find(|w| w[0].at + u64::from(w[0].len) > w[1].at);
+        if let Some(pair) = overlap {
+            return Err(format!(
+                "extents at {} and {} overlap",
+                pair[0].at, pair[1].at
+            ));
+        }
+        let mut by_unit = vec![0u64; self.units.len()];
+        for extent in &live {
+            let block = extent.at / self.block_bytes;
+            let end = (extent.at + u64::from(extent.len) - 1) / self.block_bytes;
+            if block != end {
+                return Err(format!(
+                    "the extent at {} crosses its erase block",
+                    extent.at
+                ));
+            }
+            by_unit[block as usize] += u64::from(extent.len);
+        }
+        for (block, (unit, &expected)) in self.units.iter().zip(&by_unit).enumerate() {
+            if u64::from(unit.live) != expected || unit.live > unit.used {
+                return Err(format!(
+                    "block {block} has {expected} live bytes, its counts say {} of {}",
+                    unit.live, unit.used
+                ));
+            }
+        }
+        let sum: u64 = by_unit.iter().sum();
+        if sum != self.live || sum > self.capacity_bytes() {
+            return Err(format!(
+                "{sum} bytes live, {} counted, {} allowed",
+                self.live,
+                self.capacity_bytes()
+            ));
+        }
+        let open = usize::from(self.frontier.is_some());
+        if self.sealed.len() + open + self.free.len() != self.units.len() {
+            return Err(format!(
+                "{} sealed, {open} open and {} free blocks, of {}",
+                self.sealed.len(),
+                self.free.len(),
+                self.units.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses geometries that cannot work.
+fn check(config: &ExtentFtlConfig) -> Result<(), GeometryError> {
+    let block_bytes = u64::from(config.pages_per_block) * FLASH_PAGE;
+    let most_extent = u64::from(u16::MAX).min(block_bytes / 2);
+    let ranges = [
+        (
+            "pages per block",
+            u64::from(config.pages_per_block),
+            1,
+            1 << 15,
+        ),
+        (
+            "logical blocks",
+            config.logical_blocks,
+            1,
+            u64::from(u32::MAX),
+        ),
+        (
+            "reserve blocks",
+            u64::from(config.reserve_blocks),
+            1,
+            1 << 20,
+        ),
+        ("log blocks", u64::from(config.log_blocks), 3, 1 << 31),
+        (
+            "largest extent",
+            u64::from(config.max_extent),
+            1,
+            most_extent,
+        ),
+    ];
+    for (name, found, least, most) in ranges {
+        if !(least..=most).contains(&found) {
+            return Err(GeometryError {
+                name,
+                found: found.to_string(),
+                expected: format!("{least} to {most}"),
+            });
+        }
+    }
+    config.policy.check()
+}

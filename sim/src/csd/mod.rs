@@ -1,0 +1,24 @@
+//! Drives with built-in transparent compression: every 4 KiB block is compressed by itself, and what is left of it lies packed in flash.
+//!
+//! ```text
+//!  host        | 4 KiB | 4 KiB | 4 KiB |  logical space, may exceed the medium
+//!                  ▼ codec, block by block (all zeros: nothing)
+//!  extents     |2.1 K|0.3 K|             payload and header, no alignment
+//!                  ▼ append
+//!  erase block |…extent|extent|ext|extent|…      garbage collection moves extents as they are
+//! ```
+//!
+//! (B⁻-tree §2.3, fig. 3; DEVICES §3.) The page-mapped drive beside it is [`crate::ssd`]; flash, its times and the choice of victims
+//! are the same.
+
+mod codec;
+pub mod device;
+pub mod ftl;
+mod profile;
+mod sizes;
+mod timing;
+
+pub use codec::{Codec, Compressor, Decompressor};
+pub use device::{CompressionCounters, CsdError, SimCsd};
+pub use ftl::{ExtentFtl, ExtentFtlConfig, ExtentOps};
+pub use profile::{CsdProfile, builtin, builtin_names};
