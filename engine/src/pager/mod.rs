@@ -99,14 +99,11 @@ impl Pager {
             .fix_shared(page, &*self.pages, &|| self.take_frame())
     }
 
-    /// Has those of `pages` read together that are not here, as far as there are frames: somebody is about to want them.
-    pub(crate) fn load_ahead(&self, pages: &[PageId]) -> Result<()> {
+    /// Has those of `pages` read together that are not here, as far as frames are free: somebody is about to want them.
+    pub(crate) fn load_ahead(&self, pages: &[PageId]) {
+        // The hand must not come round to them before that.
         let wanted = pages.len().min(self.cache.len() / 4);
-        if self.cache.free_frames() < wanted {
-            self.write_back()?;
-        }
         self.cache.load_ahead(&pages[..wanted], &*self.pages);
-        Ok(())
     }
 
     /// Latches `page` for writing.

@@ -15,7 +15,7 @@ use crate::types::PageId;
 pub(super) const FREE_SHARE: u64 = 64;
 
 /// Mini-pages that one step evicts at most.
-const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
 
 impl BfTree {
     /// Whether eviction should run ahead of need.
@@ -30,7 +30,7 @@ impl BfTree {
         let dirty: Vec<PageId> = (victims.into_iter())
             .filter(|page| self.is_dirty(*page))
             .collect();
-        self.leaves.pager.load_ahead(&dirty)?;
+        self.leaves.pager.load_ahead(&dirty);
         self.evict_bytes(bytes)?;
         Ok(if self.evict_due() {
             Progress::More

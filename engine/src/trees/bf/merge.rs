@@ -272,7 +272,7 @@ impl BfTree {
                 Err(e) => return Err(unexpected(&e)),
             }
         }
-        self.leaves.pager.load_ahead(&dirty)?;
+        self.leaves.pager.load_ahead(&dirty);
         for page in dirty {
             let mut guard = match self.ring.exclusive(page) {
                 Ok(guard) => guard,

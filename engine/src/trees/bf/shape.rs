@@ -30,6 +30,10 @@ pub struct BfShape {
     pub leaf_slot: usize,
     /// Least that is evicted at once.
     pub spare: u64,
+    /// Room that eviction ahead of need keeps; it makes twice as much.
+    pub free_goal: u64,
+    /// Mini-pages that one step of it evicts.
+    pub batch: usize,
     /// Reference bits of a mini-page: records beyond share the last one (§5.5).
     pub marks: usize,
     /// How many of a hundred reads of a leaf leave a copy in the mini-page (§5.1).
@@ -59,6 +63,8 @@ impl BfShape {
             largest: largest(options.page_size),
             leaf_slot: crate::node::PageLayout::Compact.slot_bytes(),
             spare: super::SPARE_ROOM,
+            free_goal: ring / super::ahead::FREE_SHARE,
+            batch: super::ahead::BATCH,
             marks: mini::Marks::COUNT,
             promotion_percent: bf.promotion_percent,
         })

@@ -135,6 +135,11 @@ impl<'a> Model<'a> {
             Kind::Scan => self.look_at_leaf(key.leaf),
         }
         self.frames.tidy(self.time);
+        let goal = (self.shape.free_goal as f64 / self.weight) as u64;
+        while self.ring.room() < goal {
+            self.evict_ahead(2 * goal);
+            self.frames.tidy(self.time);
+        }
         if self.frames.take_flushed() {
             self.flushed = self.log;
         }
@@ -406,11 +411,28 @@ impl<'a> Model<'a> {
             && let Some((bytes, evicted)) = self.ring.evict()
         {
             made += bytes;
-            if let Some(leaf) = evicted {
-                self.merge(leaf, Cause::Eviction);
-                self.leaves[leaf as usize].mini = None;
-                self.counts.evictions += 1.0;
-            }
+            self.evicted(evicted);
+        }
+    }
+
+    /// One step of eviction ahead of need, towards so much room.
+    fn evict_ahead(&mut self, goal: u64) {
+        let mut left = self.shape.batch;
+        while left > 0
+            && self.ring.room() < goal
+            && let Some((_, evicted)) = self.ring.evict()
+        {
+            left -= usize::from(evicted.is_some());
+            self.evicted(evicted);
+        }
+    }
+
+    /// The head has passed a block.
+    fn evicted(&mut self, mini_page_of: Option<u32>) {
+        if let Some(leaf) = mini_page_of {
+            self.merge(leaf, Cause::Eviction);
+            self.leaves[leaf as usize].mini = None;
+            self.counts.evictions += 1.0;
         }
     }
 

@@ -100,6 +100,11 @@ impl Ring {
         Ok(self.push(bytes, Holds::MiniPage(leaf)))
     }
 
+    /// Bytes between tail and head.
+    pub(super) fn room(&self) -> u64 {
+        self.head() + self.capacity - self.tail
+    }
+
     fn lacks(&self, bytes: u64) -> bool {
         self.tail + bytes > self.head() + self.capacity
     }
