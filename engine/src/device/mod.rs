@@ -186,7 +186,10 @@ pub enum DeviceError {
 }
 
 /// Refuses a range of blocks outside a device of `capacity` blocks.
-fn check_range(
+///
+/// # Errors
+/// [`DeviceError::OutOfRange`].
+pub fn check_range(
     what: &'static str,
     lba: Lba,
     blocks: u64,
@@ -204,7 +207,10 @@ fn check_range(
 }
 
 /// Refuses a read or write that is not a number of whole blocks inside the device; says how many blocks it is.
-fn check_request(
+///
+/// # Errors
+/// [`DeviceError::Misaligned`], [`DeviceError::OutOfRange`].
+pub fn check_request(
     what: &'static str,
     lba: Lba,
     bytes: usize,

@@ -2,7 +2,7 @@
 //!
 //! `verify` recovers a store on one of these, so that looking at a file does not change it.
 
-use super::{BlockDevice, DeviceError};
+use super::{BlockDevice, DeviceError, check_range};
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 use std::collections::HashMap;
@@ -23,16 +23,7 @@ impl OverlayDevice {
     }
 
     fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        let capacity = self.capacity_blocks();
-        if lba.0.checked_add(blocks).is_some_and(|end| end <= capacity) {
-            return Ok(());
-        }
-        Err(DeviceError::OutOfRange {
-            what,
-            lba,
-            blocks,
-            capacity,
-        })
+        check_range(what, lba, blocks, self.capacity_blocks())
     }
 }
 

@@ -9,7 +9,9 @@
 //! [`SimCsd::serve`] is as in [`crate::ssd::SimSsd`]: with queues (module `timing`), or at nominal times.
 
 use parking_lot::Mutex;
-use treering_engine::device::{BlockDevice, BlockRead, BlockWrite, DeviceError};
+use treering_engine::device::{
+    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
+};
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
 use super::codec::Codec;
@@ -260,29 +262,6 @@ impl SimCsd {
         }
         Ok(())
     }
-
-    fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        if lba
-            .0
-            .checked_add(blocks)
-            .is_some_and(|end| end <= self.blocks)
-        {
-            return Ok(());
-        }
-        Err(DeviceError::OutOfRange {
-            what,
-            lba,
-            blocks,
-            capacity: self.blocks,
-        })
-    }
-
-    fn check_bytes(&self, what: &'static str, lba: Lba, bytes: usize) -> Result<(), DeviceError> {
-        if bytes == 0 || !bytes.is_multiple_of(BLOCK_SIZE) {
-            return Err(DeviceError::Misaligned { what, lba, bytes });
-        }
-        self.check(what, lba, (bytes / BLOCK_SIZE) as u64)
-    }
 }
 
 /// `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`, rounded up to whole erase blocks, and at least what `P` bytes of
@@ -494,7 +473,7 @@ impl BlockDevice for SimCsd {
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
         reads
             .iter()
-            .try_for_each(|r| self.check_bytes("read", r.lba, r.buf.len()))?;
+            .try_for_each(|r| check_request("read", r.lba, r.buf.len(), self.blocks).map(drop))?;
         let mut state = self.state.lock();
         let mut cost = ReadCost::default();
         for read in reads {
@@ -510,9 +489,9 @@ impl BlockDevice for SimCsd {
 
     /// Each write of the batch is done whole or not at all; those before one that does not fit are done.
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
-        writes
-            .iter()
-            .try_for_each(|w| self.check_bytes("write", w.lba, w.bytes.len()))?;
+        writes.iter().try_for_each(|w| {
+            check_request("write", w.lba, w.bytes.len(), self.blocks).map(drop)
+        })?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         let mut result = Ok(());
@@ -528,7 +507,7 @@ impl BlockDevice for SimCsd {
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        self.check("trim", lba, blocks)?;
+        check_range("trim", lba, blocks, self.blocks)?;
         let mut state = self.state.lock();
         state.host.trimmed_blocks += blocks;
         for at in lba.0..lba.0 + blocks {

@@ -5,7 +5,9 @@
 //! garbage collection in nobody's way).
 
 use parking_lot::Mutex;
-use treering_engine::device::{BlockDevice, BlockRead, BlockWrite, DeviceError};
+use treering_engine::device::{
+    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
+};
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
@@ -257,29 +259,6 @@ impl SimSsd {
     pub fn gc_reached(&self) -> bool {
         self.state.lock().ftl.gc_reached()
     }
-
-    fn check(&self, what: &'static str, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        if lba
-            .0
-            .checked_add(blocks)
-            .is_some_and(|end| end <= self.blocks)
-        {
-            return Ok(());
-        }
-        Err(DeviceError::OutOfRange {
-            what,
-            lba,
-            blocks,
-            capacity: self.blocks,
-        })
-    }
-
-    fn check_bytes(&self, what: &'static str, lba: Lba, bytes: usize) -> Result<(), DeviceError> {
-        if bytes == 0 || !bytes.is_multiple_of(BLOCK_SIZE) {
-            return Err(DeviceError::Misaligned { what, lba, bytes });
-        }
-        self.check(what, lba, (bytes / BLOCK_SIZE) as u64)
-    }
 }
 
 impl State {
@@ -369,7 +348,7 @@ impl BlockDevice for SimSsd {
     }
 
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
-        self.check_bytes("read", lba, buf.len())?;
+        check_request("read", lba, buf.len(), self.blocks)?;
         let mut state = self.state.lock();
         state.fetch(lba, buf, class);
         state.end_call(self.nominal.read(buf.len()));
@@ -379,7 +358,7 @@ impl BlockDevice for SimSsd {
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
         reads
             .iter()
-            .try_for_each(|r| self.check_bytes("read", r.lba, r.buf.len()))?;
+            .try_for_each(|r| check_request("read", r.lba, r.buf.len(), self.blocks).map(drop))?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         for read in reads {
@@ -391,7 +370,7 @@ impl BlockDevice for SimSsd {
     }
 
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
-        self.check_bytes("write", lba, bytes.len())?;
+        check_request("write", lba, bytes.len(), self.blocks)?;
         let mut state = self.state.lock();
         state.store(lba, bytes, class);
         state.end_call(self.nominal.write(bytes.len()));
@@ -399,9 +378,9 @@ impl BlockDevice for SimSsd {
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
-        writes
-            .iter()
-            .try_for_each(|w| self.check_bytes("write", w.lba, w.bytes.len()))?;
+        writes.iter().try_for_each(|w| {
+            check_request("write", w.lba, w.bytes.len(), self.blocks).map(drop)
+        })?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         for write in writes {
@@ -413,7 +392,7 @@ impl BlockDevice for SimSsd {
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        self.check("trim", lba, blocks)?;
+        check_range("trim", lba, blocks, self.blocks)?;
         let mut state = self.state.lock();
         state.counters.trimmed_blocks += blocks;
         for at in lba.0..lba.0 + blocks {
