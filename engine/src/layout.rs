@@ -5,9 +5,13 @@
 //!      [SB A][SB B][log, circular][journal, two halves | page table][page space: slots of one page each]
 //! ```
 //!
-//! A *slot* is one page's worth of blocks in the page space. In the in-place store slot `n` is the home of
+//! A *slot* is what one page takes in the page space. In the in-place and in the shadowing store slot `n` is the home of
 //! `PageId(n)`; in the copy-on-write store the page table says which slot holds which page. Index snapshots
-//! (see [`crate::snapshot`]) live in slots too.
+//! (see [`crate::snapshot`]) live in slots too, in the first page of each.
+//!
+//! ```text
+//! a slot:   [image]   [log block, if there is a modification log]   [the other image, if pages are shadowed]
+//! ```
 //!
 //! The two superblocks are written in turn, each with a larger sequence number, and each fits one block: a crash
 //! tears at most the one being written, and the other is still good.
@@ -21,7 +25,7 @@
 //! | 12 | 4 | format version |
 //! | 16 | 8 | sequence number |
 //! | 24 | 4 | page size |
-//! | 28 | 1 | store kind: 0 in place, 1 copy-on-write |
+//! | 28 | 1 | store kind: 0 in place, 1 copy-on-write, 2 shadowing |
 //! | 29 | 1 | page table persisted: 0 at each flush, 1 at checkpoints |
 //! | 30 | 2 | journal: pages in each half (0 for copy-on-write) |
 //! | 32 | 8 | capacity in blocks |
@@ -30,6 +34,7 @@
 //! | 56 | 8 | redo start: the log position recovery begins at |
 //! | 64 | 8 | head slot of the index snapshot |
 //! | 72 | 8 | entries in the index snapshot |
+//! | 80 | 1 | 1 if pages have a modification log |
 
 use crate::device::Volume;
 use crate::error::{Error, Result};
@@ -55,6 +60,8 @@ pub(crate) struct Slot(pub(crate) u64);
 pub(crate) struct Layout {
     pub(crate) page_size: usize,
     pub(crate) store: PageStoreKind,
+    /// Whether each slot has a log block (B⁻-tree §3.2).
+    pub(crate) mod_log: bool,
     pub(crate) capacity_blocks: u64,
     pub(crate) log_blocks: u64,
     /// Pages in each half of the journal; 0 for copy-on-write.
@@ -70,10 +77,11 @@ impl Layout {
     pub(crate) fn plan(options: &Options, capacity_blocks: u64) -> Result<Layout> {
         let journal_pages = match options.store {
             PageStoreKind::InPlace => options.write_batch_pages as u64,
-            PageStoreKind::CopyOnWrite { .. } => 0,
+            PageStoreKind::CopyOnWrite { .. } | PageStoreKind::Shadow => 0,
         };
         let log_blocks = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
-        Layout::with(options.page_size, options.store, capacity_blocks, log_blocks, journal_pages)
+        let kind = (options.store, options.mod_log.is_some());
+        Layout::with(options.page_size, kind, capacity_blocks, log_blocks, journal_pages)
             .ok_or_else(|| Error::BadOption {
                 name: "capacity",
                 why: format!(
@@ -86,7 +94,7 @@ impl Layout {
 
     fn with(
         page_size: usize,
-        store: PageStoreKind,
+        (store, mod_log): (PageStoreKind, bool),
         capacity_blocks: u64,
         log_blocks: u64,
         journal_pages: u64,
@@ -97,17 +105,19 @@ impl Layout {
             .checked_add(log_blocks)?
             .checked_add(2)?;
         let left = capacity_blocks.checked_sub(fixed)?;
+        let per_slot = blocks_per_slot(per_page, store, mod_log);
         let (slots, table_blocks) = match store {
-            PageStoreKind::InPlace => (left / per_page, 0),
+            PageStoreKind::InPlace | PageStoreKind::Shadow => (left / per_slot, 0),
             PageStoreKind::CopyOnWrite { .. } => {
-                // Each table block serves TABLE_ENTRIES slots of per_page blocks.
-                let table = left.div_ceil(TABLE_ENTRIES * per_page + 1);
-                ((left - table) / per_page, table)
+                // Each table block serves TABLE_ENTRIES slots of per_slot blocks.
+                let table = left.div_ceil(TABLE_ENTRIES * per_slot + 1);
+                ((left - table) / per_slot, table)
             }
         };
         (slots >= MIN_SLOTS).then_some(Layout {
             page_size,
             store,
+            mod_log,
             capacity_blocks,
             log_blocks,
             journal_pages,
@@ -118,6 +128,10 @@ impl Layout {
 
     pub(crate) fn blocks_per_page(&self) -> u64 {
         (self.page_size / BLOCK_SIZE) as u64
+    }
+
+    pub(crate) fn blocks_per_slot(&self) -> u64 {
+        blocks_per_slot(self.blocks_per_page(), self.store, self.mod_log)
     }
 
     pub(crate) fn log_start(&self) -> Lba {
@@ -140,8 +154,25 @@ impl Layout {
             + self.log_blocks
             + 2 * self.journal_pages * self.blocks_per_page()
             + self.table_blocks;
-        Lba(start + slot.0 * self.blocks_per_page())
+        Lba(start + slot.0 * self.blocks_per_slot())
     }
+
+    /// The log block of a slot, right behind its first image.
+    pub(crate) fn mod_log_lba(&self, slot: Slot) -> Lba {
+        debug_assert!(self.mod_log);
+        Lba(self.slot_lba(slot).0 + self.blocks_per_page())
+    }
+
+    /// Image `which` (0 or 1) of a slot of the shadowing store.
+    pub(crate) fn shadow_lba(&self, slot: Slot, which: u8) -> Lba {
+        let behind = self.blocks_per_page() + u64::from(self.mod_log);
+        Lba(self.slot_lba(slot).0 + u64::from(which) * behind)
+    }
+}
+
+fn blocks_per_slot(per_page: u64, store: PageStoreKind, mod_log: bool) -> u64 {
+    let images = if store == PageStoreKind::Shadow { 2 } else { 1 };
+    images * per_page + u64::from(mod_log)
 }
 
 /// Blocks that a device needs so that a store with these options has room for `pages` pages.
@@ -151,10 +182,11 @@ pub fn required_blocks(options: &Options, pages: u64) -> u64 {
     // The stores keep a sixteenth and a bit for snapshots and for pages on the move.
     let slots = (pages + pages / 15 + 32).max(MIN_SLOTS);
     let rest = match options.store {
+        PageStoreKind::Shadow => 0,
         PageStoreKind::InPlace => 2 * options.write_batch_pages as u64 * per_page,
         PageStoreKind::CopyOnWrite { .. } => slots.div_ceil(TABLE_ENTRIES) + 1,
     };
-    2 + log + rest + slots * per_page
+    2 + log + rest + slots * blocks_per_slot(per_page, options.store, options.mod_log.is_some())
 }
 
 /// What the newest superblock says.
@@ -189,6 +221,7 @@ impl Superblock {
             PageStoreKind::CopyOnWrite {
                 table: TablePersist::Checkpoint,
             } => (1, 1),
+            PageStoreKind::Shadow => (2, 0),
         };
         b[28] = kind;
         b[29] = table;
@@ -199,6 +232,7 @@ impl Superblock {
         b[56..64].copy_from_slice(&self.redo_start.0.to_le_bytes());
         b[64..72].copy_from_slice(&self.snapshot_head.0.to_le_bytes());
         b[72..80].copy_from_slice(&self.snapshot_entries.to_le_bytes());
+        b[80] = u8::from(self.layout.mod_log);
         let crc = crc32fast::hash(&b[12..]);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
@@ -238,7 +272,14 @@ impl Superblock {
             (1, 1) => PageStoreKind::CopyOnWrite {
                 table: TablePersist::Checkpoint,
             },
+            (2, 0) => PageStoreKind::Shadow,
             other => return Err(damaged("a known page store", format!("{other:?}"))),
+        };
+        let kind = match b[80] {
+            0 | 1 => (store, b[80] == 1),
+            other => {
+                return Err(damaged("0 or 1 for a modification log", other.to_string()));
+            }
         };
         let capacity = u64_at(32);
         if capacity > device_blocks {
@@ -248,7 +289,7 @@ impl Superblock {
             ));
         }
         let journal_pages = u64::from(u16::from_le_bytes([b[30], b[31]]));
-        let layout = Layout::with(page_size, store, capacity, u64_at(40), journal_pages)
+        let layout = Layout::with(page_size, kind, capacity, u64_at(40), journal_pages)
             .ok_or_else(|| damaged("regions that fit the device", "regions that do not".into()))?;
         let snapshot_head = Slot(u64_at(64));
         if snapshot_head.0 >= layout.slots {

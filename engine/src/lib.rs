@@ -38,11 +38,15 @@ pub use layout::required_blocks;
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
-pub use options::{BfOptions, Durability, Options, PageStoreKind, TablePersist, TreeKind};
+pub use options::{
+    BfOptions, Durability, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist,
+    TreeKind,
+};
 pub use pager::Progress;
 pub use recovery::RecoveryReport;
 pub use stats::{
-    BATCH_BINS, BfStats, ClassBytes, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass, Stats,
+    BATCH_BINS, BfStats, ClassBytes, KindCounts, MergeCauses, ModLogStats, SIZE_CLASSES, SizeClass,
+    Stats,
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};

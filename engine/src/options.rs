@@ -82,6 +82,84 @@ pub enum PageStoreKind {
         /// When the page table is persisted.
         table: TablePersist,
     },
+    /// Pages have two fixed slots, written in turns; the one that is not valid is trimmed (B⁻-tree §3.1).
+    Shadow,
+}
+
+impl PageStoreKind {
+    /// Whether a page's place follows from its name, so that a place that an index snapshot takes is a name less.
+    pub(crate) fn has_fixed_places(self) -> bool {
+        match self {
+            PageStoreKind::InPlace | PageStoreKind::Shadow => true,
+            PageStoreKind::CopyOnWrite { .. } => false,
+        }
+    }
+}
+
+/// Localized page modification logging (B⁻-tree §3.2): while little of a page differs from its image on the device, only the differences
+/// are written, to a 4 KiB block of the page's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ModLog {
+    /// T: most bytes of differing segments that go to the log block. Default: 2 KiB (§4.2).
+    pub threshold: u32,
+    /// Ds: bytes of a segment, a power of two from 64 to 4096. Default: 128 (§4.2).
+    pub segment: u32,
+    /// What becomes of a page when exactly T bytes differ.
+    pub reset: ResetRule,
+}
+
+impl Default for ModLog {
+    fn default() -> Self {
+        ModLog {
+            threshold: 2048,
+            segment: 128,
+            reset: ResetRule::AtThreshold,
+        }
+    }
+}
+
+impl ModLog {
+    /// Refuses what cannot work, by name.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !(64..=4096).contains(&self.segment) || !self.segment.is_power_of_two() {
+            return Err(Error::BadOption {
+                name: "segment",
+                why: format!(
+                    "{} bytes; expected a power of two from 64 to 4096",
+                    self.segment
+                ),
+            });
+        }
+        if !(self.segment..=4096).contains(&self.threshold) {
+            return Err(Error::BadOption {
+                name: "threshold",
+                why: format!(
+                    "{} bytes; expected at least a segment's {} and at most 4096",
+                    self.threshold, self.segment
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// How the threshold of [`ModLog`] is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResetRule {
+    /// The page is written whole when |Δ| reaches T: what the paper's Table 2 fits.
+    AtThreshold,
+    /// The page is written whole when |Δ| exceeds T: the text of B⁻-tree §3.2.
+    AboveThreshold,
+}
+
+/// How redo records lie in the blocks of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogPacking {
+    /// Tightly: consecutive flushes write the last block again while it fills.
+    Packed,
+    /// Every flush ends with zeros up to the block's end, and the next record begins another block, so that a record is written once
+    /// (B⁻-tree §3.3). For drives that compress.
+    Sparse,
 }
 
 /// When the copy-on-write store persists its page table.
@@ -111,12 +189,16 @@ pub struct Options {
     pub tree: TreeKind,
     /// The page store. Default: `InPlace`.
     pub store: PageStoreKind,
+    /// Whether pages have a modification log, in any page store. Default: none.
+    pub mod_log: Option<ModLog>,
     /// Page size in bytes: a power of two from 4 KiB to 64 KiB. Default: 4 KiB.
     pub page_size: usize,
     /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
     pub cache_bytes: u64,
     /// When writes are acknowledged. Default: flushed every 60 s (B⁻-tree §4.2, "log-flush-per-minute").
     pub durability: Durability,
+    /// How records lie in the log. Default: `Packed`.
+    pub log_packing: LogPacking,
     /// Size of the log's circular region in bytes. Default: 64 MiB.
     pub log_bytes: u64,
     /// A checkpoint comes due when the log has grown by this much since the last one began. Default: half of
@@ -135,9 +217,11 @@ impl Default for Options {
         Options {
             tree: TreeKind::BTree,
             store: PageStoreKind::InPlace,
+            mod_log: None,
             page_size: 4096,
             cache_bytes: 64 << 20,
             durability: Durability::Grouped(Nanos(60_000_000_000)),
+            log_packing: LogPacking::Packed,
             log_bytes: 64 << 20,
             checkpoint_log_bytes: 32 << 20,
             log_buffer_bytes: 256 << 10,
@@ -148,6 +232,29 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The B⁻-tree (B⁻-tree §3, §4.2): not another tree, but the conventional one on shadowed pages with a modification log, and a sparse
+    /// redo log. Pages of 8 KiB.
+    #[must_use]
+    pub fn bminus() -> Options {
+        Options {
+            store: PageStoreKind::Shadow,
+            mod_log: Some(ModLog::default()),
+            log_packing: LogPacking::Sparse,
+            page_size: 8192,
+            ..Options::default()
+        }
+    }
+
+    /// What reports call the tree: its kind's name, or `bminus` if all three of that composition's parts are here.
+    #[must_use]
+    pub fn tree_name(&self) -> &'static str {
+        let parts = (self.store, self.mod_log.is_some(), self.log_packing);
+        match (self.tree, parts) {
+            (TreeKind::BTree, (PageStoreKind::Shadow, true, LogPacking::Sparse)) => "bminus",
+            (tree, _) => tree.name(),
+        }
+    }
+
     /// The smallest cache that works.
     #[must_use]
     pub fn least_cache_bytes(&self) -> u64 {

@@ -15,10 +15,12 @@
 //! - both superblocks, for a failed flush or write may have been theirs (what the chosen one names was flushed before it was written);
 //! - the log's last flush ([`crate::wal::LogEnd::doubtful`]), for what came before was durable when that began;
 //! - in place, the homes of the pages in the journal that the checkpoint does not vouch for: the last batches;
-//! - copy-on-write, the page table (the images that it names were flushed before it was written).
+//! - copy-on-write, the page table (the images that it names were flushed before it was written);
+//! - shadowed, the valid slots of the pages that the log names;
+//! - the modification logs of those pages, where there are any.
 //!
 //! Cost: after a clean close two superblock blocks and, copy-on-write, the table, 8 bytes for each page name in use; otherwise also the
-//! log blocks of one flush and, in place, at most the pages of two batches. One flush.
+//! log blocks of one flush and, in place, at most the pages of two batches, or, shadowed, those that the log names. One flush.
 //!
 //! # Redo
 //!
@@ -46,7 +48,6 @@ use crate::index::Index;
 use crate::layout::Slot;
 use crate::mutation;
 use crate::node::{PageLayout, Refused, records};
-use crate::options::PageStoreKind;
 use crate::pager::Pager;
 use crate::pages::SlotMap;
 use crate::types::{Lsn, PageId};
@@ -110,7 +111,7 @@ pub(crate) struct Redo<'a> {
     gathered: Vec<Gathered>,
     /// What the ranges of `gathered` point into.
     bytes: Vec<u8>,
-    /// Slots of the snapshot that recovery began from. In the in-place store a page of that number is dead by the end of the log, and
+    /// Slots of the snapshot that recovery began from. In a store with fixed places a page of that number is dead by the end of the log, and
     /// must not be written: until the next superblock the chunk in its place is what a crash needs.
     snapshot: &'a [Slot],
     /// Pages whose image is missing or not theirs, with the reason.
@@ -343,8 +344,8 @@ impl<'a> Redo<'a> {
         moved: &[u8],
     ) -> Result<Option<WriteGuard<'a>>> {
         let records = self.decode(page, moved)?;
-        let in_place = self.pager.layout.store == PageStoreKind::InPlace;
-        if in_place && self.snapshot.contains(&Slot(page.0)) {
+        let fixed = self.pager.layout.store.has_fixed_places();
+        if fixed && self.snapshot.contains(&Slot(page.0)) {
             self.lost.insert(page, Error::MissingPage { page });
             return Ok(None);
         }

@@ -48,6 +48,34 @@ impl ClassBytes {
     }
 }
 
+/// What the modification log of pages has done and holds (B⁻-tree §3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModLogStats {
+    /// Page writes that were Δ to the log block.
+    pub delta_writes: u64,
+    /// Bytes of Δ in them.
+    pub delta_bytes_written: u64,
+    /// Page writes that were whole.
+    pub whole_writes: u64,
+    /// Bytes of Δ in all log blocks now: the numerator of β (eq. (4)). In the shadowing store only.
+    pub delta_bytes: u64,
+    /// Pages that `delta_bytes` is of: those that were read or written since the store was opened.
+    pub pages: u64,
+}
+
+impl ModLogStats {
+    /// What was done since `earlier`; what it holds is what it holds now.
+    #[must_use]
+    pub fn since(&self, earlier: &ModLogStats) -> ModLogStats {
+        ModLogStats {
+            delta_writes: self.delta_writes - earlier.delta_writes,
+            delta_bytes_written: self.delta_bytes_written - earlier.delta_bytes_written,
+            whole_writes: self.whole_writes - earlier.whole_writes,
+            ..*self
+        }
+    }
+}
+
 /// What a store has done since it was opened, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -93,6 +121,8 @@ pub struct Stats {
     pub index_bytes: u64,
     /// The mini-pages, if the tree has them.
     pub bf: Option<BfStats>,
+    /// The modification log, if pages have one.
+    pub mod_log: Option<ModLogStats>,
 }
 
 /// Most size classes that mini-pages have: 64 bytes to half of the largest page, and two for mirrors.

@@ -17,7 +17,7 @@ use crate::mini;
 use crate::mutation;
 use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
-use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable};
+use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore};
 use crate::recovery::{RecoveryReport, Redo};
 use crate::snapshot;
 use crate::stats::Stats;
@@ -140,7 +140,7 @@ impl Store {
         let layout = superblock.layout;
         layout.matches(options)?;
         let page_limit = match layout.store {
-            PageStoreKind::InPlace => layout.slots,
+            PageStoreKind::InPlace | PageStoreKind::Shadow => layout.slots,
             PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
         };
         let (entries, chain) = snapshot::read(
@@ -496,6 +496,7 @@ impl Kv for Store {
             pages_checkpointed: counters.checkpointed.load(Ordering::Relaxed),
             checkpoints: self.checkpointer.completed(),
             cache_frames: pager.cache.len() as u64,
+            mod_log: pager.pages.mod_log_stats(),
             ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }
     }
@@ -524,14 +525,13 @@ fn page_store(
     reserved: &[Slot],
 ) -> Result<Box<dyn PageStore>> {
     let volume = Arc::clone(volume);
+    let (rule, batch) = (options.mod_log, options.write_batch_pages);
     Ok(match layout.store {
-        PageStoreKind::InPlace => Box::new(InPlaceStore::new(volume, layout)),
-        PageStoreKind::CopyOnWrite { table: persist } => {
-            let batch = options.write_batch_pages;
-            Box::new(CowStore::new(
-                volume, layout, table, persist, batch, reserved,
-            )?)
-        }
+        PageStoreKind::InPlace => Box::new(InPlaceStore::new(volume, layout, rule)),
+        PageStoreKind::CopyOnWrite { table: persist } => Box::new(CowStore::new(
+            volume, layout, table, persist, rule, batch, reserved,
+        )?),
+        PageStoreKind::Shadow => Box::new(ShadowStore::new(volume, layout, rule, batch)),
     })
 }
 
@@ -569,6 +569,9 @@ impl Options {
         }
         if let TreeKind::Bf(bf) = self.tree {
             bf.check()?;
+        }
+        if let Some(mod_log) = self.mod_log {
+            mod_log.check()?;
         }
         let least = MIN_LOG_PAGES * self.page_size as u64;
         if self.log_bytes < least {
@@ -619,6 +622,10 @@ impl Layout {
         if self.store != options.store {
             let (stored, asked) = (format!("{:?}", self.store), format!("{:?}", options.store));
             return differ("page store", stored, asked);
+        }
+        if options.mod_log.is_some() && !self.mod_log {
+            let (stored, asked) = ("none".to_string(), "one".to_string());
+            return differ("modification log", stored, asked);
         }
         Ok(())
     }

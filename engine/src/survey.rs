@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::node::{self, PageRef};
 use crate::options::PageStoreKind;
-use crate::pages::PageTable;
+use crate::pages::{PageTable, look_at_shadows};
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 use crate::wal::{BlockHeader, LogRegion};
@@ -109,8 +109,19 @@ fn log(volume: &Volume, layout: &Layout) -> Result<Vec<Option<LogBlock>>> {
 }
 
 fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, (Lsn, Lba)>> {
+    if layout.store == PageStoreKind::Shadow {
+        let mut found = BTreeMap::new();
+        for page in (0..layout.slots).map(PageId) {
+            if let Some(newest) = look_at_shadows(volume, layout, page)? {
+                found.insert(page, newest);
+            }
+        }
+        return Ok(found);
+    }
     let places: Vec<(PageId, Slot)> = match layout.store {
-        PageStoreKind::InPlace => (0..layout.slots).map(|n| (PageId(n), Slot(n))).collect(),
+        PageStoreKind::InPlace | PageStoreKind::Shadow => {
+            (0..layout.slots).map(|n| (PageId(n), Slot(n))).collect()
+        }
         PageStoreKind::CopyOnWrite { .. } => PageTable::load(volume, layout)?.iter().collect(),
     };
     let mut page_bytes = AlignedBuf::zeroed(layout.page_size);

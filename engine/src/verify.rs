@@ -9,7 +9,7 @@ use crate::device::{BlockDevice, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::layout::Superblock;
 use crate::node;
-use crate::options::Options;
+use crate::options::{ModLog, Options};
 use crate::store::{MIN_CACHE_PAGES, Store};
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};
@@ -135,6 +135,7 @@ impl Options {
         Ok(Options {
             page_size: superblock.layout.page_size,
             store: superblock.layout.store,
+            mod_log: superblock.layout.mod_log.then(ModLog::default),
             log_bytes,
             // No more frames than there can be pages: a small store is looked at in little memory.
             cache_bytes: (superblock.layout.slots * page_bytes)

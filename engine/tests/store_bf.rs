@@ -311,7 +311,7 @@ fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
             ..options(BF, kind)
         };
         let device = Arc::new(Watched {
-            inner: MemDevice::new(8_192),
+            inner: MemDevice::new(16_384),
             single: AtomicUsize::new(0),
             batches: AtomicUsize::new(0),
             in_batches: AtomicUsize::new(0),

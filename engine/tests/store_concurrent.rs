@@ -10,11 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{EACH_FLUSH, IN_PLACE, LAZY, TREES};
+use support::{EACH_FLUSH, IN_PLACE, LAZY, Pages, TREES};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Store, SystemClock, TreeKind, verify,
-};
+use treering_engine::{Durability, Kv, Options, Store, SystemClock, TreeKind, verify};
 
 const WRITERS: u64 = 3;
 const KEYS_PER_WRITER: u64 = 400;
@@ -111,13 +109,13 @@ fn read(store: &Store, seed: u64, floors: &Floors, stop: &AtomicBool) {
     }
 }
 
-fn run(kind: PageStoreKind, durability: Durability) {
+fn run(kind: Pages, durability: Durability) {
     TREES
         .into_iter()
         .for_each(|tree| run_on(tree, kind, durability));
 }
 
-fn run_on(tree: TreeKind, kind: PageStoreKind, durability: Durability) {
+fn run_on(tree: TreeKind, kind: Pages, durability: Durability) {
     let options = Options {
         durability,
         log_bytes: 128 * 4096,

@@ -14,10 +14,12 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{EACH_FLUSH, IN_PLACE, LAZY, TREES};
+use support::{
+    BMINUS, EACH_FLUSH, IN_PLACE, IN_PLACE_LOGGED, LAZY, LAZY_LOGGED, Pages, SHADOW, STORES, TREES,
+};
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::{
-    Durability, Kv, Lsn, Options, PageStoreKind, Progress, Store, SystemClock, TreeKind, verify,
+    Durability, Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
 };
 
 const BLOCKS: u64 = 4_096;
@@ -30,7 +32,7 @@ enum Step {
     Delete(Vec<u8>),
 }
 
-fn options(tree: TreeKind, store: PageStoreKind, page_size: usize) -> Options {
+fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
     let log_bytes = 64 * page_size as u64;
     Options {
         durability: Durability::Deferred,
@@ -317,7 +319,7 @@ fn rounds() -> u64 {
 }
 
 /// Both trees, two page sizes, all seeds.
-fn each(kind: PageStoreKind, check: impl Fn(&Options, u64)) {
+fn each(kind: Pages, check: impl Fn(&Options, u64)) {
     for tree in TREES {
         for page_size in [4096, 16_384] {
             let options = options(tree, kind, page_size);
@@ -348,8 +350,26 @@ fn copy_on_write_with_a_lazy_table_comes_back_with_a_prefix() {
 }
 
 #[test]
+fn shadowed_pages_come_back_with_a_prefix() {
+    for kind in [SHADOW, BMINUS] {
+        each(kind, |options, seed| {
+            crash_again_and_again(options, seed, 8);
+        });
+    }
+}
+
+#[test]
+fn modification_logs_of_other_stores_come_back_with_a_prefix() {
+    for kind in [IN_PLACE_LOGGED, LAZY_LOGGED] {
+        each(kind, |options, seed| {
+            crash_again_and_again(options, seed, 8);
+        });
+    }
+}
+
+#[test]
 fn failures_and_restarts_leave_a_prefix() {
-    for kind in [IN_PLACE, EACH_FLUSH, LAZY] {
+    for kind in STORES {
         each(kind, |options, seed| {
             fail_again_and_again(options, seed, 10);
         });

@@ -12,13 +12,11 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{BF, EACH_FLUSH, IN_PLACE, LEAST_RING, STORES, TREES, bf};
+use support::{BF, EACH_FLUSH, IN_PLACE, LEAST_RING, Pages, STORES, TREES, bf};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::{
-    Durability, Kv, Options, PageStoreKind, Progress, Store, SystemClock, TreeKind, verify,
-};
+use treering_engine::{Durability, Kv, Options, Progress, Store, SystemClock, TreeKind, verify};
 
-fn tiny(tree: TreeKind, store: PageStoreKind, page_size: usize, frames: u64) -> Options {
+fn tiny(tree: TreeKind, store: Pages, page_size: usize, frames: u64) -> Options {
     let log_bytes = 64 * page_size as u64;
     Options {
         durability: Durability::Deferred,

@@ -5,14 +5,14 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use support::{IN_PLACE, TREES};
+use support::{IN_PLACE, Pages, TREES};
 use treering_engine::device::{AlignedBuf, BlockDevice, CrashDevice, DeviceError, MemDevice};
 use treering_engine::{
-    BLOCK_SIZE, Durability, Error, IoClass, Kv, Lba, Options, PageStoreKind, Store, SystemClock,
-    Task, TreeKind, required_blocks, verify,
+    BLOCK_SIZE, Durability, Error, IoClass, Kv, Lba, Options, Store, SystemClock, Task, TreeKind,
+    required_blocks, verify,
 };
 
-fn options(tree: TreeKind, store: PageStoreKind, page_size: usize) -> Options {
+fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
     Options {
         log_bytes: 64 * page_size as u64,
         checkpoint_log_bytes: 32 * page_size as u64,

@@ -30,6 +30,7 @@ pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
 pub use pm::{LINE_SIZE, MemPm, PmDevice, PmImage, PmRequest, WORD_SIZE};
+pub(crate) use volume::Stamp;
 pub use volume::Volume;
 
 use crate::types::{BLOCK_SIZE, IoClass, Lba};

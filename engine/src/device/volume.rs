@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 // Plain counters, of which nothing else depends: not worth a scheduling point under loom.
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 
 use super::{BlockDevice, BlockRead, BlockWrite};
 use crate::error::{Error, Result};
@@ -32,6 +35,10 @@ impl PerClass {
     }
 }
 
+/// When something was written, counted in flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64);
+
 /// A device with counters.
 pub struct Volume {
     device: Arc<dyn BlockDevice>,
@@ -39,6 +46,8 @@ pub struct Volume {
     read: PerClass,
     trimmed_bytes: AtomicU64,
     flushes: AtomicU64,
+    /// Flushes begun. A write that has returned when this is `n` is durable once more than `n` are done.
+    flushes_begun: AtomicU64,
     /// Whether a flush has ever failed.
     flush_failed: Mutex<bool>,
     hook: Hook,
@@ -58,6 +67,7 @@ impl Volume {
             read: PerClass::default(),
             trimmed_bytes: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            flushes_begun: AtomicU64::new(0),
             flush_failed: Mutex::new(false),
             hook: Hook::new(observer),
         }
@@ -154,12 +164,24 @@ impl Volume {
                 why: "an earlier flush failed".into(),
             });
         }
+        self.flushes_begun.fetch_add(1, SeqCst);
         if let Err(e) = self.device.flush() {
             *failed = true;
             return Err(e.into());
         }
-        self.flushes.fetch_add(1, Relaxed);
+        self.flushes.fetch_add(1, SeqCst);
         Ok(())
+    }
+
+    /// A stamp for what has been written by now, for [`Volume::is_durable`].
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp(self.flushes_begun.load(SeqCst))
+    }
+
+    /// Whether a flush that began after the stamp was taken has succeeded.
+    pub(crate) fn is_durable(&self, written: Stamp) -> bool {
+        // None fails before one that succeeds: after a failure all do.
+        self.flushes.load(SeqCst) > written.0
     }
 
     /// What passed so far: the I/O part of [`Stats`], the rest zero.

@@ -109,8 +109,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
             let Some(place) = self.bytes.get_mut(at..at + value.len()) else {
                 return Err(Refused::NoSpace);
             };
-            place.copy_from_slice(value);
-            self.track.mark(at..at + value.len());
+            overwrite(place, value, at, &mut self.track);
             if new == old && kind == slot.kind {
                 return Ok(());
             }
@@ -231,4 +230,20 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         let changed = field(self.bytes, value);
         self.track.mark(changed);
     }
+}
+
+/// Copies `new` over `old`, which lies at `at`; what is equal has not changed.
+#[inline]
+fn overwrite<T: Track>(old: &mut [u8], new: &[u8], at: usize, track: &mut T) {
+    if T::LISTENS {
+        let mut from = 0;
+        while from < new.len() {
+            let to = (from + SEGMENT_BYTES - (at + from) % SEGMENT_BYTES).min(new.len());
+            if old[from..to] != new[from..to] {
+                track.mark(at + from..at + to);
+            }
+            from = to;
+        }
+    }
+    old.copy_from_slice(new);
 }

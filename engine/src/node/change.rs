@@ -2,38 +2,47 @@
 
 use std::ops::Range;
 
-use super::layout::MAX_PAGE_BYTES;
+use super::layout::{ENVELOPE_BYTES, MAX_PAGE_BYTES};
 
 /// Bytes of one segment: the grain of change tracking.
 pub const SEGMENT_BYTES: usize = 64;
 
 const WORDS: usize = MAX_PAGE_BYTES / SEGMENT_BYTES / 64;
 
-/// A bit for every 64-byte segment of a page: set when the segment may differ from the page as last written.
+/// A bit for every 64-byte segment of a page: set when the segment may differ from the page as last written. Checksum and LSN change with
+/// every write; they are noted apart, and mark no segment ("the first segment is the page header", B⁻-tree §3.2).
 ///
 /// [`super::PageMut`] sets bits, the page store clears them after a write. A store that writes only what changed
 /// (B⁻-tree §3.2, localized modification logging) reads them; others ignore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeMap {
     words: [u64; WORDS],
+    envelope: bool,
 }
 
 impl ChangeMap {
     /// Nothing changed.
     #[must_use]
     pub const fn new() -> Self {
-        ChangeMap { words: [0; WORDS] }
+        ChangeMap {
+            words: [0; WORDS],
+            envelope: false,
+        }
     }
 
     /// Forgets all changes: the page has just been written, or has just been read.
     pub fn clear(&mut self) {
-        self.words = [0; WORDS];
+        *self = ChangeMap::new();
     }
 
     /// Notes that the bytes `range` of the page may have changed. Bytes beyond the largest page are ignored.
     #[inline]
     pub fn mark(&mut self, range: Range<usize>) {
         if range.is_empty() {
+            return;
+        }
+        if range.end <= ENVELOPE_BYTES {
+            self.envelope = true;
             return;
         }
         let first = range.start / SEGMENT_BYTES;
@@ -48,6 +57,7 @@ impl ChangeMap {
         for (mine, theirs) in self.words.iter_mut().zip(other.words) {
             *mine |= theirs;
         }
+        self.envelope |= other.envelope;
     }
 
     /// Whether `segment` (bytes `64 * segment` on) is marked.
@@ -61,7 +71,7 @@ impl ChangeMap {
     /// Whether nothing is marked.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.words == [0; WORDS]
+        *self == ChangeMap::new()
     }
 
     /// Number of marked segments.
@@ -78,10 +88,14 @@ impl ChangeMap {
 
 /// Who is told which bytes change.
 pub(crate) trait Track {
+    /// Whether it is worth finding out.
+    const LISTENS: bool;
     fn mark(&mut self, range: Range<usize>);
 }
 
 impl Track for &mut ChangeMap {
+    const LISTENS: bool = true;
+
     #[inline]
     fn mark(&mut self, range: Range<usize>) {
         ChangeMap::mark(self, range);
@@ -92,6 +106,8 @@ impl Track for &mut ChangeMap {
 pub(crate) struct Untracked;
 
 impl Track for Untracked {
+    const LISTENS: bool = false;
+
     #[inline]
     fn mark(&mut self, _: Range<usize>) {}
 }

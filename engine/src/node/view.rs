@@ -49,6 +49,12 @@ impl<'a> PageRef<'a> {
         self.bytes.len()
     }
 
+    /// The checksum it carries, right or wrong.
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        u64_at(self.bytes, field::CHECKSUM)
+    }
+
     /// The page's name.
     #[must_use]
     pub fn page_id(&self) -> PageId {

@@ -137,6 +137,7 @@ impl Pager {
 
     /// `page` was merged away by the record at `lsn`: it is gone for readers now, its place is free once that is durable.
     pub(crate) fn retire(&self, guard: WriteGuard<'_>, page: PageId, lsn: Lsn) {
+        self.pages.forget(page);
         self.cache.discard(guard, true);
         self.pending_free.lock().push((lsn, page));
     }

@@ -80,15 +80,16 @@ impl Pager {
             if data.page.is_none() {
                 continue;
             }
+            // What was picked on the hand's first turn is clean, but its image is in the batch only: whoever loaded the page before the
+            // batch is written would get the old one. And if it is dirty again: writes of one batch go in no order.
+            let picked = sweep.picked.iter().any(|p| p.frame == at as u32);
+            if picked && !mutation::on("evict-picked-page") {
+                continue;
+            }
             if frame.is_dirty() {
                 self.pick(&mut sweep, at as u32, &mut data);
-            } else if sweep.picked.iter().all(|p| p.frame != at as u32)
-                || mutation::on("evict-picked-page")
-            {
-                // What was picked on the hand's first turn is clean, but its image is in the batch only: whoever loaded the page before
-                // the batch is written would get the old one.
-                self.cache.evict(data, at as u32);
-                self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.evict(data, at as u32);
             }
         }
         let written = sweep.picked.len();
@@ -159,9 +160,19 @@ impl Pager {
         };
         let clean = !guard.frame.is_dirty();
         if clean {
-            self.cache.evict(guard.data, guard.index);
+            let at = guard.index;
+            self.evict(guard.data, at);
         }
         clean
+    }
+
+    /// Evicts the clean page in frame `at`, which `data` has latched.
+    fn evict(&self, data: RwLockWriteGuard<'_, FrameData>, at: u32) {
+        if let Some(page) = data.page {
+            self.pages.forget(page);
+        }
+        self.cache.evict(data, at);
+        self.counters.evictions.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits until every operation that was changing a page when this was called has finished.
@@ -274,8 +285,7 @@ impl Pager {
                 continue;
             };
             if data.page == Some(p.page) && !frame.is_dirty() && !frame.is_referenced() {
-                self.cache.evict(data, p.frame);
-                self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+                self.evict(data, p.frame);
             }
         }
     }

@@ -17,12 +17,14 @@
 //! names what others have by then. So recovery writes all blocks again that ever were written, and those of the pages that the log names (the
 //! first write of a block may have failed), before any slot has a new tenant.
 
-use super::{Found, PageImage, PageStore, PageTable, SlotMap, read_places};
+use super::mod_log::LogsBehind;
+use super::{Found, PageImage, PageStore, PageTable, SlotMap};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
-use crate::options::TablePersist;
+use crate::options::{ModLog, TablePersist};
+use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
@@ -35,6 +37,7 @@ pub(crate) struct CowStore {
     layout: Layout,
     persist: TablePersist,
     max_batch: usize,
+    logs: LogsBehind,
     state: Mutex<State>,
     /// Held for a whole batch or table write: they do not overlap.
     writing: Mutex<()>,
@@ -57,6 +60,7 @@ impl CowStore {
         layout: Layout,
         table: PageTable,
         persist: TablePersist,
+        rule: Option<ModLog>,
         max_batch: usize,
         reserved: &[Slot],
     ) -> Result<CowStore> {
@@ -88,6 +92,7 @@ impl CowStore {
             persisted,
         });
         Ok(CowStore {
+            logs: LogsBehind::new(rule, &layout),
             volume,
             layout,
             persist,
@@ -99,6 +104,12 @@ impl CowStore {
 
     fn lba(&self, slot: Slot) -> Lba {
         self.layout.slot_lba(slot)
+    }
+
+    /// Where the image of `page` lies, if it has one.
+    fn home(&self, page: PageId) -> Option<Lba> {
+        let slot = self.state.lock().table.get(page)?;
+        Some(self.lba(slot))
     }
 
     /// Takes a slot for each page of a batch, writing the table out first if slots are short and some are held.
@@ -129,7 +140,7 @@ impl CowStore {
     }
 
     /// One table block per page, then the old places are nobody's.
-    fn persist_each(&self, batch: &[PageImage<'_>], old: &[Option<Slot>]) -> Result<()> {
+    fn persist_each(&self, batch: &[&PageImage<'_>], old: &[Option<Slot>]) -> Result<()> {
         let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * batch.len());
         {
             let mut state = self.state.lock();
@@ -159,6 +170,37 @@ impl CowStore {
             .try_for_each(|slot| self.release(*slot))
     }
 
+    /// New slots, and the table if it is written each time. The caller holds `writing`.
+    fn write_whole(&self, batch: &[&PageImage<'_>]) -> Result<()> {
+        let slots = self.take_slots(batch.len())?;
+        let writes: Vec<BlockWrite<'_>> = batch
+            .iter()
+            .zip(&slots)
+            .map(|(image, slot)| BlockWrite {
+                lba: self.lba(*slot),
+                bytes: image.bytes,
+                class: IoClass::Page,
+            })
+            .collect();
+        self.volume.write_batch(&writes)?;
+        // The images before the table that names them.
+        if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
+            self.volume.flush()?;
+        }
+        let old: Vec<Option<Slot>> = {
+            let mut state = self.state.lock();
+            batch
+                .iter()
+                .zip(&slots)
+                .map(|(i, s)| state.table.set(i.page, Some(*s)))
+                .collect()
+        };
+        match self.persist {
+            TablePersist::EachFlush => self.persist_each(batch, &old),
+            TablePersist::Checkpoint => self.leave_places(&old),
+        }
+    }
+
     /// Nothing that survives a crash names `slot`: anybody may have it.
     fn release(&self, slot: Slot) -> Result<()> {
         // Trim first: once the number is free somebody may write there.
@@ -169,7 +211,7 @@ impl CowStore {
 
     fn trim(&self, slot: Slot) -> Result<()> {
         self.volume
-            .trim(self.lba(slot), self.layout.blocks_per_page())
+            .trim(self.lba(slot), self.layout.blocks_per_slot())
     }
 
     /// Notes the places a batch left; only those the persisted table names must wait.
@@ -242,18 +284,16 @@ impl CowStore {
 
 impl PageStore for CowStore {
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
-        let Some(slot) = self.state.lock().table.get(page) else {
+        let Some(at) = self.home(page) else {
             return Ok(Found::Nothing);
         };
-        self.volume.read(self.lba(slot), buf, IoClass::Page)?;
+        self.logs.read(&self.volume, page, at, buf)?;
         Ok(Found::Image)
     }
 
     fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
-        read_places(&self.volume, batch, |page| {
-            let slot = self.state.lock().table.get(page)?;
-            Some(self.lba(slot))
-        })
+        let home = |page| self.home(page);
+        self.logs.read_batch(&self.volume, batch, home)
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
@@ -262,33 +302,14 @@ impl PageStore for CowStore {
             "a clean page is not written"
         );
         let _one_at_a_time = self.writing.lock();
-        let slots = self.take_slots(batch.len())?;
-        let writes: Vec<BlockWrite<'_>> = batch
-            .iter()
-            .zip(&slots)
-            .map(|(image, slot)| BlockWrite {
-                lba: self.lba(*slot),
-                bytes: image.bytes,
-                class: IoClass::Page,
-            })
-            .collect();
-        self.volume.write_batch(&writes)?;
-        // The images before the table that names them.
-        if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
-            self.volume.flush()?;
+        self.logs.settle(&self.volume);
+        let split = self.logs.split(batch, |page| self.home(page));
+        if !split.whole.is_empty() {
+            self.write_whole(&split.whole)?;
         }
-        let old: Vec<Option<Slot>> = {
-            let mut state = self.state.lock();
-            batch
-                .iter()
-                .zip(&slots)
-                .map(|(i, s)| state.table.set(i.page, Some(*s)))
-                .collect()
-        };
-        match self.persist {
-            TablePersist::EachFlush => self.persist_each(batch, &old),
-            TablePersist::Checkpoint => self.leave_places(&old),
-        }
+        self.logs.write_deltas(&self.volume, &split)?;
+        self.logs.written(&self.volume, &split);
+        Ok(())
     }
 
     fn max_batch(&self) -> usize {
@@ -312,6 +333,7 @@ impl PageStore for CowStore {
     fn free(&self, page: PageId) -> Result<()> {
         // No table may be on its way to the device that names the slot while it is given up.
         let _one_at_a_time = self.writing.lock();
+        self.logs.free(page);
         let old = self.state.lock().table.set(page, None);
         match self.persist {
             // No crash may find two names for one slot: the entry goes before the slot has a new tenant.
@@ -390,20 +412,29 @@ impl PageStore for CowStore {
         if page.0 < state.table.len() && !mutation::on("restart-trusts-table") {
             state.table.mark_dirty(PageTable::block_of(page));
         }
+        drop(state);
+        self.logs.named_in_log(page);
     }
 
     fn repair(&self, _snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
         // The images are durable, for each was flushed before the table that names it was written.
         let blocks = self.state.lock().table.dirty_blocks();
         self.write_table_blocks(&blocks)?;
+        self.logs.repair(&self.volume, |page| self.home(page))?;
         Ok(0)
     }
 
     fn place(&self, page: PageId) -> Lba {
-        let slot = self.state.lock().table.get(page);
-        slot.map_or(self.layout.table_block(PageTable::block_of(page)), |s| {
-            self.lba(s)
-        })
+        let table = || self.layout.table_block(PageTable::block_of(page));
+        self.home(page).unwrap_or_else(table)
+    }
+
+    fn forget(&self, page: PageId) {
+        self.logs.forget(page);
+    }
+
+    fn mod_log_stats(&self) -> Option<ModLogStats> {
+        self.logs.stats()
     }
 }
 
@@ -471,7 +502,7 @@ mod tests {
         let layout = Layout::plan(&options, 700).expect("a layout");
         let volume = Arc::new(Volume::new(Arc::clone(&device) as Arc<dyn BlockDevice>));
         let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
-        let store = CowStore::new(volume, layout, table, persist, 8, &[]).expect("a store");
+        let store = CowStore::new(volume, layout, table, persist, None, 8, &[]).expect("a store");
         let store = Arc::new(store);
         let pages: Vec<_> = (0..layout.slots * 2 / 3)
             .map(|_| store.allocate(0).expect("room for two thirds"))

@@ -18,12 +18,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, PageImage, PageStore, SlotMap, read_places};
+use super::mod_log::LogsBehind;
+use super::places::Places;
+use super::{Found, PageImage, PageStore};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
+use crate::options::ModLog;
+use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{IoClass, Lba, Lsn, PageId};
 
@@ -31,88 +35,32 @@ use crate::types::{IoClass, Lba, Lsn, PageId};
 pub(crate) struct InPlaceStore {
     volume: Arc<Volume>,
     layout: Layout,
-    /// Page names and snapshot places: the same numbers, for a page's home is the slot of its name.
-    slots: Mutex<SlotMap>,
+    places: Places,
+    logs: LogsBehind,
     /// The half that the next batch writes. Held for a whole batch: batches do not overlap.
     next_half: Mutex<u64>,
 }
 
 impl InPlaceStore {
     /// A store with nothing allocated.
-    pub(crate) fn new(volume: Arc<Volume>, layout: Layout) -> InPlaceStore {
+    pub(crate) fn new(volume: Arc<Volume>, layout: Layout, rule: Option<ModLog>) -> InPlaceStore {
         InPlaceStore {
+            places: Places::new(Arc::clone(&volume), layout),
+            logs: LogsBehind::new(rule, &layout),
             volume,
             layout,
-            slots: Mutex::new(SlotMap::new(layout.slots)),
             next_half: Mutex::new(0),
         }
     }
 
-    fn take_slot(&self, keep_free: u64) -> Result<u64> {
-        let mut slots = self.slots.lock();
-        let taken = if slots.free() > keep_free {
-            slots.allocate()
-        } else {
-            None
-        };
-        taken.ok_or(Error::Full {
-            pages: self.layout.slots,
-        })
+    fn home(&self, page: PageId) -> Option<Lba> {
+        self.places
+            .slot(page)
+            .map(|slot| self.layout.slot_lba(slot))
     }
 
-    fn give_back(&self, slot: u64) -> Result<()> {
-        let lba = self.layout.slot_lba(Slot(slot));
-        // Trim first: once the number is free somebody may write there.
-        self.volume.trim(lba, self.layout.blocks_per_page())?;
-        let was_taken = self.slots.lock().release(slot);
-        debug_assert!(was_taken, "slot {slot} freed twice");
-        Ok(())
-    }
-
-    /// The newest valid image of every page in the journal.
-    fn journal_images(&self) -> Result<BTreeMap<PageId, (Lsn, AlignedBuf)>> {
-        let mut newest: BTreeMap<PageId, (Lsn, AlignedBuf)> = BTreeMap::new();
-        for half in 0..2 {
-            let start = self.layout.journal_half(half);
-            for i in 0..self.layout.journal_pages {
-                let mut buf = AlignedBuf::zeroed(self.layout.page_size);
-                let lba = Lba(start.0 + i * self.layout.blocks_per_page());
-                self.volume.read(lba, &mut buf, IoClass::Extra)?;
-                let view = PageRef::new(&buf);
-                let (page, lsn) = (view.page_id(), view.lsn());
-                if node::check(&buf, page).is_err() || page.0 >= self.layout.slots {
-                    continue;
-                }
-                if newest.get(&page).is_none_or(|(seen, _)| *seen < lsn) {
-                    newest.insert(page, (lsn, buf));
-                }
-            }
-        }
-        Ok(newest)
-    }
-}
-
-impl PageStore for InPlaceStore {
-    fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
-        if page.0 >= self.layout.slots {
-            return Ok(Found::Nothing);
-        }
-        self.volume
-            .read(self.layout.slot_lba(Slot(page.0)), buf, IoClass::Page)?;
-        Ok(Found::Image)
-    }
-
-    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
-        read_places(&self.volume, batch, |page| {
-            (page.0 < self.layout.slots).then(|| self.layout.slot_lba(Slot(page.0)))
-        })
-    }
-
-    fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
-        debug_assert!(
-            batch.iter().all(|i| !i.changes.is_clean()),
-            "a clean page is not written"
-        );
+    /// Journal and homes.
+    fn write_whole(&self, batch: &[&PageImage<'_>]) -> Result<()> {
         assert!(
             batch.len() as u64 <= self.layout.journal_pages,
             "a batch fits a journal half"
@@ -146,33 +94,78 @@ impl PageStore for InPlaceStore {
         Ok(())
     }
 
+    /// The newest valid image of every page in the journal.
+    fn journal_images(&self) -> Result<BTreeMap<PageId, (Lsn, AlignedBuf)>> {
+        let mut newest: BTreeMap<PageId, (Lsn, AlignedBuf)> = BTreeMap::new();
+        for half in 0..2 {
+            let start = self.layout.journal_half(half);
+            for i in 0..self.layout.journal_pages {
+                let mut buf = AlignedBuf::zeroed(self.layout.page_size);
+                let lba = Lba(start.0 + i * self.layout.blocks_per_page());
+                self.volume.read(lba, &mut buf, IoClass::Extra)?;
+                let view = PageRef::new(&buf);
+                let (page, lsn) = (view.page_id(), view.lsn());
+                if node::check(&buf, page).is_err() || page.0 >= self.layout.slots {
+                    continue;
+                }
+                if newest.get(&page).is_none_or(|(seen, _)| *seen < lsn) {
+                    newest.insert(page, (lsn, buf));
+                }
+            }
+        }
+        Ok(newest)
+    }
+}
+
+impl PageStore for InPlaceStore {
+    fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
+        let Some(home) = self.home(page) else {
+            return Ok(Found::Nothing);
+        };
+        self.logs.read(&self.volume, page, home, buf)?;
+        Ok(Found::Image)
+    }
+
+    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
+        let home = |page| self.home(page);
+        self.logs.read_batch(&self.volume, batch, home)
+    }
+
+    fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        debug_assert!(
+            batch.iter().all(|i| !i.changes.is_clean()),
+            "a clean page is not written"
+        );
+        for page in self.logs.settle(&self.volume) {
+            if let Some(home) = self.home(page) {
+                self.logs.trim(&self.volume, home)?;
+            }
+        }
+        let split = self.logs.split(batch, |page| self.home(page));
+        if !split.whole.is_empty() {
+            self.write_whole(&split.whole)?;
+        }
+        self.logs.write_deltas(&self.volume, &split)?;
+        self.logs.written(&self.volume, &split);
+        Ok(())
+    }
+
     fn max_batch(&self) -> usize {
         self.layout.journal_pages as usize
     }
 
     fn allocate(&self, keep_slots: u64) -> Result<PageId> {
         // The rest is for index snapshots: a store too full to checkpoint could not even be opened again.
-        self.take_slot(keep_slots).map(PageId)
+        self.places.take(keep_slots).map(PageId)
     }
 
     fn free(&self, page: PageId) -> Result<()> {
-        self.give_back(page.0)
+        self.logs.free(page);
+        self.places.give_back(page.0)
     }
 
     fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
-        let mut slots = self.slots.lock();
-        *slots = SlotMap::new(self.layout.slots);
-        for slot in live.map(|p| p.0).chain(snapshot.iter().map(|s| s.0)) {
-            if !slots.take(slot) {
-                return Err(Error::Damaged {
-                    what: "index snapshot".into(),
-                    lba: self.layout.slot_lba(Slot(slot.min(self.layout.slots - 1))),
-                    expected: "every page named once".into(),
-                    found: format!("page {slot} twice or out of range"),
-                });
-            }
-        }
-        Ok(())
+        self.places.set_live(live, snapshot)
     }
 
     fn page_limit(&self) -> u64 {
@@ -180,20 +173,28 @@ impl PageStore for InPlaceStore {
     }
 
     fn allocate_slot(&self) -> Result<Slot> {
-        self.take_slot(0).map(Slot)
+        self.places.take(0).map(Slot)
     }
 
     fn free_slot(&self, slot: Slot) -> Result<()> {
-        self.give_back(slot.0)
+        self.places.give_back(slot.0)
     }
 
     fn persist_table(&self) -> Result<()> {
         Ok(())
     }
 
-    fn named_in_log(&self, _page: PageId) {}
+    fn named_in_log(&self, page: PageId) {
+        self.logs.named_in_log(page);
+    }
 
     fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64> {
+        // Until the next superblock the chunks of the snapshot are what a crash needs.
+        let place = |page: PageId| {
+            self.home(page)
+                .filter(|_| !snapshot.contains(&Slot(page.0)))
+        };
+        self.logs.repair(&self.volume, place)?;
         let mut repaired = 0;
         let mut home = AlignedBuf::zeroed(self.layout.page_size);
         for (page, (lsn, image)) in self.journal_images()? {
@@ -225,7 +226,14 @@ impl PageStore for InPlaceStore {
     }
 
     fn place(&self, page: PageId) -> Lba {
-        self.layout
-            .slot_lba(Slot(page.0.min(self.layout.slots - 1)))
+        self.places.lba(page)
+    }
+
+    fn forget(&self, page: PageId) {
+        self.logs.forget(page);
+    }
+
+    fn mod_log_stats(&self) -> Option<ModLogStats> {
+        self.logs.stats()
     }
 }

@@ -1,39 +1,45 @@
 //! Page stores: how a dirty page reaches the device so that a crash leaves either its old or its new image.
 //!
 //! Devices write single 4 KiB blocks atomically and nothing larger, so a page store must make larger writes atomic
-//! itself. B⁻-tree §2.4 names the two conventional ways, and both are here:
+//! itself. B⁻-tree §2.4 names two conventional ways, its §3.1 a third, and all are here:
 //!
 //! - [`in_place`]: every page has a fixed home; its image goes to a journal first (double write);
-//! - [`cow`]: every write goes to a free slot, and a persisted page table says where the page is now.
+//! - [`cow`]: every write goes to a free slot, and a persisted page table says where the page is now;
+//! - [`shadow`]: every page has two fixed slots, written in turns, and nothing else is written.
 //!
 //! The tree above sees one trait, [`PageStore`]. A store is told a page's changed ranges along with its image
-//! ([`PageImage::changes`]); these two ignore them, a store with a modification log would not.
+//! ([`PageImage::changes`]); with a modification log ([`mod_log`]), which each of the three may have, they decide what is written.
 //!
 //! Write ordering is the caller's: the log is durable up to a page's LSN before the page comes here.
 
 mod alloc;
 mod cow;
 mod in_place;
+mod mod_log;
+mod places;
+mod shadow;
 mod table;
 
 pub(crate) use alloc::SlotMap;
 pub(crate) use cow::CowStore;
 pub(crate) use in_place::InPlaceStore;
+pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
 pub(crate) use table::PageTable;
 
-use crate::device::{BlockRead, Volume};
-use crate::error::{Error, Result};
+use crate::device::AlignedBuf;
+use crate::error::Result;
 use crate::layout::Slot;
 use crate::node::ChangeMap;
-use crate::types::{IoClass, Lba, Lsn, PageId};
+use crate::stats::ModLogStats;
+use crate::sync::Mutex;
+use crate::types::{Lba, Lsn, PageId};
 
 /// One sealed page on its way to the device.
 pub(crate) struct PageImage<'a> {
     pub(crate) page: PageId,
     /// The page's bytes, checksum in place.
     pub(crate) bytes: &'a [u8],
-    /// What changed since the page was last written. The seam for a store with a modification log (B⁻-tree §3.2); the two
-    /// conventional ones look only whether anything did.
+    /// What changed since the page was last written, for the modification log (B⁻-tree §3.2).
     pub(crate) changes: &'a ChangeMap,
 }
 
@@ -95,19 +101,34 @@ pub(crate) trait PageStore: Send + Sync {
 
     /// Where `page` lies now, for messages.
     fn place(&self, page: PageId) -> Lba;
+
+    /// `page` leaves the cache, clean or discarded: what is only needed to write it need not be kept.
+    fn forget(&self, page: PageId);
+
+    /// What the modification log did, if there is one.
+    fn mod_log_stats(&self) -> Option<ModLogStats>;
 }
 
-/// Reads pages whose images lie where `place` says.
-fn read_places(
-    volume: &Volume,
-    batch: &mut [(PageId, &mut [u8])],
-    place: impl Fn(PageId) -> Option<Lba>,
-) -> Result<()> {
-    let mut reads = Vec::with_capacity(batch.len());
-    for (page, buf) in batch {
-        let lba = place(*page).ok_or(Error::MissingPage { page: *page })?;
-        let class = IoClass::Page;
-        reads.push(BlockRead { lba, buf, class });
+/// Buffers of one length, used again.
+struct Buffers {
+    bytes: usize,
+    spare: Mutex<Vec<AlignedBuf>>,
+}
+
+impl Buffers {
+    fn new(bytes: usize) -> Buffers {
+        Buffers {
+            bytes,
+            spare: Mutex::new(Vec::new()),
+        }
     }
-    volume.read_batch(&mut reads)
+
+    /// Lends one, its content whatever it was.
+    fn with<T>(&self, work: impl FnOnce(&mut [u8]) -> T) -> T {
+        let buffer = self.spare.lock().pop();
+        let mut buffer = buffer.unwrap_or_else(|| AlignedBuf::zeroed(self.bytes));
+        let done = work(&mut buffer);
+        self.spare.lock().push(buffer);
+        done
+    }
 }

@@ -11,6 +11,8 @@ pub(crate) const B: u64 = BLOCK_SIZE as u64;
 const VERSION: u8 = 1;
 /// Bit of the flags: the first block of its epoch.
 const STARTS_EPOCH: u8 = 1;
+/// Bit of the flags: whatever is free stays so, and the log goes on in the next block.
+const CLOSED: u8 = 2;
 
 /// The block that holds the byte at `pos`.
 pub(crate) fn block_of(pos: u64) -> u64 {
@@ -48,6 +50,8 @@ pub(crate) struct Header {
     /// Blocks just before this one that were written with it, so were not known to be durable; `u16::MAX` says nothing.
     pub(crate) unforced: u16,
     pub(crate) starts_epoch: bool,
+    /// Nothing is added to it any more, full or not: the last block of a flush of the sparse log.
+    pub(crate) closed: bool,
 }
 
 /// Why a block does not continue the log.
@@ -68,7 +72,8 @@ impl Header {
         block[16..18].copy_from_slice(&(self.used as u16).to_le_bytes());
         block[18..20].copy_from_slice(&(self.first as u16).to_le_bytes());
         block[20..22].copy_from_slice(&self.unforced.to_le_bytes());
-        block[22] = if self.starts_epoch { STARTS_EPOCH } else { 0 };
+        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+        block[22] = flag(self.starts_epoch, STARTS_EPOCH) | flag(self.closed, CLOSED);
         block[23] = VERSION;
         let crc = crc32fast::hash(&block[4..]);
         block[0..4].copy_from_slice(&crc.to_le_bytes());
@@ -91,6 +96,7 @@ impl Header {
             first: usize::from(u16_at(18)),
             unforced: u16_at(20),
             starts_epoch: block[22] & STARTS_EPOCH != 0,
+            closed: block[22] & CLOSED != 0,
         };
         if header.index != index || header.epoch == 0 {
             return Err(NotMine::Unwritten);
@@ -129,6 +135,7 @@ mod tests {
             first: 24,
             unforced: 2,
             starts_epoch: true,
+            closed: true,
         };
         let mut block = vec![5u8; BLOCK_SIZE];
         header.seal(&mut block);

@@ -3,6 +3,7 @@
 use super::block::{B, Header, behind, block_of, offset_of};
 use super::record::Encoded;
 use crate::device::AlignedBuf;
+use crate::options::LogPacking;
 use crate::types::BLOCK_SIZE;
 
 /// Consecutive blocks from the one that holds the first unflushed byte.
@@ -80,11 +81,18 @@ impl Buffer {
         at
     }
 
-    /// Makes this buffer go on where `full` ends, with a copy of its last block if that is not full yet.
-    pub(crate) fn continue_after(&mut self, full: &Buffer) {
-        self.pos = full.pos;
-        self.first_block = block_of(full.pos);
+    /// Makes this buffer go on where `full` ends: in the sparse log with a new block, else with a copy of its last one if that is not
+    /// full yet.
+    pub(crate) fn continue_after(&mut self, full: &Buffer, packing: LogPacking) {
+        self.pos = match packing {
+            LogPacking::Packed => full.pos,
+            LogPacking::Sparse => full.pos.next_multiple_of(B),
+        };
+        self.first_block = block_of(self.pos);
         self.firsts[0] = 0;
+        if packing == LogPacking::Sparse {
+            return;
+        }
         let used = (full.pos % B) as usize;
         if used != 0 {
             let tail = (self.first_block - full.first_block) as usize;
@@ -95,7 +103,7 @@ impl Buffer {
     }
 
     /// Puts headers on all blocks in use and shows them.
-    pub(crate) fn seal(&mut self, epoch: u32, epoch_start: u64) -> &[u8] {
+    pub(crate) fn seal(&mut self, epoch: u32, epoch_start: u64, packing: LogPacking) -> &[u8] {
         let last = block_of(self.pos - 1);
         for index in self.first_block..=last {
             let i = (index - self.first_block) as usize;
@@ -111,6 +119,7 @@ impl Buffer {
                 first: usize::from(self.firsts[i]),
                 unforced: u16::try_from(i).unwrap_or(u16::MAX),
                 starts_epoch: index == epoch_start,
+                closed: index == last && packing == LogPacking::Sparse,
             };
             header.seal(&mut self.bytes[i * BLOCK_SIZE..(i + 1) * BLOCK_SIZE]);
         }

@@ -1,5 +1,8 @@
 //! Appending and group commit.
 //!
+//! In the sparse log (B⁻-tree §3.3) the copy is left out: what follows a flush begins with the next block, and the last block of each flush says
+//! that it is closed. Its records are written once; a flush still writes the same number of blocks.
+//!
 //! ```text
 //! append ──▶ active buffer ──(leader: swap under the mutex)──▶ in flight ──write, flush──▶ durable, wake everybody
 //!            ▲                                                    │
@@ -21,7 +24,7 @@ use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::mutation;
-use crate::options::Options;
+use crate::options::{LogPacking, Options};
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
@@ -46,6 +49,7 @@ struct State {
 pub struct Log {
     volume: Arc<Volume>,
     region: LogRegion,
+    packing: LogPacking,
     epoch: u32,
     epoch_start: u64,
     /// Where this log began to append.
@@ -90,6 +94,7 @@ impl Log {
         Ok(Log {
             volume,
             region,
+            packing: options.log_packing,
             epoch: if mutated { epoch - 1 } else { epoch },
             epoch_start: if mutated { u64::MAX } else { block_of(start) },
             start,
@@ -178,7 +183,7 @@ impl Log {
             return Ok(());
         }
         let mut state = self.state.lock();
-        let lsn = lsn.0.min(state.active.pos());
+        let lsn = lsn.0.min(self.end.load(Ordering::Acquire));
         loop {
             if lsn <= self.durable.load(Ordering::Acquire) {
                 return Ok(());
@@ -188,7 +193,7 @@ impl Log {
                 self.flushed.wait(&mut state);
                 continue;
             };
-            next.continue_after(&state.active);
+            next.continue_after(&state.active, self.packing);
             let full = std::mem::replace(&mut state.active, next);
             self.volume.tell(|| Event::LogFlushBegins {
                 from: self.durable(),
@@ -222,7 +227,7 @@ impl Log {
             self.durable.store(full.pos(), Ordering::Release);
         }
         let (first, to) = (full.first_block(), Lsn(full.pos()));
-        let bytes = full.seal(self.epoch, self.epoch_start);
+        let bytes = full.seal(self.epoch, self.epoch_start, self.packing);
         // The region is circular: at most one wrap, for the buffer is no larger than the region.
         let before_wrap = (self.region.blocks - first % self.region.blocks) as usize * BLOCK_SIZE;
         let (a, b) = bytes.split_at(before_wrap.min(bytes.len()));
@@ -289,11 +294,21 @@ impl Log {
         self.end.load(Ordering::Acquire).saturating_sub(durable)
     }
 
-    /// Record bytes that can still be appended before the log must be truncated.
+    /// What a record may take of the log beside itself: the rest of a block, if a flush comes behind it.
+    pub fn padding(&self) -> u64 {
+        match self.packing {
+            LogPacking::Packed => 0,
+            LogPacking::Sparse => B,
+        }
+    }
+
+    /// Record bytes that can still be appended before the log must be truncated, [`Log::padding`] not counted.
     pub fn space_left(&self) -> u64 {
-        let raw = self
-            .limit()
-            .saturating_sub(self.end.load(Ordering::Acquire));
+        let end = match self.packing {
+            LogPacking::Packed => self.end.load(Ordering::Acquire),
+            LogPacking::Sparse => self.end.load(Ordering::Acquire).next_multiple_of(B),
+        };
+        let raw = self.limit().saturating_sub(end);
         let headers = raw.div_ceil(B) * super::BLOCK_HEADER as u64;
         raw.saturating_sub(headers)
     }

@@ -1,7 +1,8 @@
-//! The redo log: packed, circular, group-committed.
+//! The redo log: packed or sparse, circular, group-committed.
 //!
-//! Records are packed tightly, so consecutive flushes rewrite the last block while it fills (B⁻-tree §3.3, "conventional
-//! redo logging", Fig. 7). Blocks are written whole and atomically (§2.4); nothing else is asked of the device but that a
+//! Packed, consecutive flushes rewrite the last block while it fills (B⁻-tree §3.3, "conventional redo logging", Fig. 7); sparse, each flush
+//! ends with zeros up to the block's end, and the next begins another block (Fig. 8). Which of the two a log is, is chosen at each opening; blocks
+//! say it themselves. Blocks are written whole and atomically (§2.4); nothing else is asked of the device but that a
 //! flush makes completed writes durable.
 //!
 //! # Bytes
@@ -18,7 +19,7 @@
 //!
 //! Little-endian. `crc` (CRC-32) covers the rest of the block. `index` is absolute (position / 4096), so a block of an earlier lap
 //! shows. `unforced` counts the blocks just before this one in the same flush: all before those were durable when this one was
-//! written. Bit 0 of `flags`: first block of its epoch.
+//! written. Bit 0 of `flags`: first block of its epoch; bit 1: closed, the log goes on in the next block although this one is not full.
 //!
 //! # Positions
 //!

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! blocks read as        continue?
-//! same epoch            if the block before is full (else its last version was lost: end)
+//! same epoch            if the block before is full or closed (else its last version was lost: end)
 //! greater epoch         if it is the first of its epoch; a record cut before it is dead
 //! smaller epoch         end: left over from before a crash
 //! anything else         end: never written, of an earlier lap, or torn
@@ -151,6 +151,8 @@ struct Walk<'v> {
     epoch: u32,
     /// The last block taken, if any, is full.
     full: bool,
+    /// It is full, or closed: the next one continues the log.
+    ended: bool,
     /// The first block of the flush that wrote the last block taken.
     last_flush: u64,
     carry: Carry,
@@ -180,6 +182,7 @@ fn walk(
         visit,
         epoch,
         full: true,
+        ended: true,
         last_flush: block_of(from.0.next_multiple_of(B)),
         carry: Carry::None,
         end: from,
@@ -230,12 +233,13 @@ impl Walk<'_> {
             self.carry = Carry::None;
             return None;
         }
-        (!self.full).then_some(EndReason::Torn)
+        (!self.ended).then_some(EndReason::Torn)
     }
 
     fn take(&mut self, block: &[u8], header: &Header) -> Result<()> {
         let used = &block[..header.used];
         self.full = header.used == BLOCK_SIZE;
+        self.ended = self.full || header.closed;
         let with_it = match header.unforced {
             u16::MAX => u64::MAX,
             n => u64::from(n),
@@ -354,7 +358,7 @@ impl Walk<'_> {
                 continue;
             }
             // Within an epoch, a block that is not full was to be rewritten before a later one could be written.
-            let lost = if header.epoch == self.epoch && !self.full {
+            let lost = if header.epoch == self.epoch && !self.ended {
                 end - 1
             } else {
                 end

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use treering_engine::{
-    BfOptions, Durability, Kv, Options, PageStoreKind, Store, TablePersist, TreeKind,
+    BfOptions, Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule, Store,
+    TablePersist, TreeKind,
 };
 
 /// Every tree, as it is by default.
@@ -22,19 +23,67 @@ pub(crate) const fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> Tre
     })
 }
 
-pub(crate) const IN_PLACE: PageStoreKind = PageStoreKind::InPlace;
-pub(crate) const EACH_FLUSH: PageStoreKind = PageStoreKind::CopyOnWrite {
+/// How pages and log reach the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pages {
+    pub(crate) kind: PageStoreKind,
+    pub(crate) mod_log: Option<ModLog>,
+    pub(crate) packing: LogPacking,
+}
+
+impl Pages {
+    const fn plain(kind: PageStoreKind) -> Pages {
+        Pages {
+            kind,
+            mod_log: None,
+            packing: LogPacking::Packed,
+        }
+    }
+
+    const fn logged(kind: PageStoreKind, packing: LogPacking) -> Pages {
+        // So little that small programs write pages whole, too.
+        let rule = ModLog {
+            threshold: 1024,
+            segment: 64,
+            reset: ResetRule::AtThreshold,
+        };
+        Pages {
+            kind,
+            mod_log: Some(rule),
+            packing,
+        }
+    }
+}
+
+const TABLE_EACH_FLUSH: PageStoreKind = PageStoreKind::CopyOnWrite {
     table: TablePersist::EachFlush,
 };
-pub(crate) const LAZY: PageStoreKind = PageStoreKind::CopyOnWrite {
+const TABLE_AT_CHECKPOINTS: PageStoreKind = PageStoreKind::CopyOnWrite {
     table: TablePersist::Checkpoint,
 };
 
-/// Every page store.
-pub(crate) const STORES: [PageStoreKind; 3] = [IN_PLACE, EACH_FLUSH, LAZY];
+pub(crate) const IN_PLACE: Pages = Pages::plain(PageStoreKind::InPlace);
+pub(crate) const EACH_FLUSH: Pages = Pages::plain(TABLE_EACH_FLUSH);
+pub(crate) const LAZY: Pages = Pages::plain(TABLE_AT_CHECKPOINTS);
+pub(crate) const SHADOW: Pages = Pages::plain(PageStoreKind::Shadow);
+/// The B⁻-tree's composition.
+pub(crate) const BMINUS: Pages = Pages::logged(PageStoreKind::Shadow, LogPacking::Sparse);
+pub(crate) const IN_PLACE_LOGGED: Pages = Pages::logged(PageStoreKind::InPlace, LogPacking::Sparse);
+pub(crate) const LAZY_LOGGED: Pages = Pages::logged(TABLE_AT_CHECKPOINTS, LogPacking::Packed);
+
+/// Every page store, with and without a modification log.
+pub(crate) const STORES: [Pages; 7] = [
+    IN_PLACE,
+    EACH_FLUSH,
+    LAZY,
+    SHADOW,
+    BMINUS,
+    IN_PLACE_LOGGED,
+    LAZY_LOGGED,
+];
 
 /// Every tree on every page store.
-pub(crate) fn all() -> impl Iterator<Item = (TreeKind, PageStoreKind)> {
+pub(crate) fn all() -> impl Iterator<Item = (TreeKind, Pages)> {
     let on_all = |tree| STORES.map(|store| (tree, store));
     TREES.into_iter().flat_map(on_all)
 }
@@ -45,7 +94,7 @@ pub(crate) const LEAST_RING: u64 = 2;
 /// A tree whose leaves have `frames` pages of cache, or, if it has a ring, 16, and its ring the others and `ring` more.
 pub(crate) fn options(
     tree: TreeKind,
-    store: PageStoreKind,
+    store: Pages,
     page_size: usize,
     frames: u64,
     ring: u64,
@@ -56,7 +105,9 @@ pub(crate) fn options(
     };
     Options {
         tree,
-        store,
+        store: store.kind,
+        mod_log: store.mod_log,
+        log_packing: store.packing,
         page_size,
         cache_bytes: pages * page_size as u64,
         ..Options::default()
@@ -64,7 +115,7 @@ pub(crate) fn options(
 }
 
 /// A store so small that logs wrap and rings are full soon: as many pages of ring as there are mini-pages of the largest size.
-pub(crate) fn tiny(tree: TreeKind, store: PageStoreKind) -> Options {
+pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
     let log_bytes = 64 * 4096;
     Options {
         durability: Durability::Deferred,

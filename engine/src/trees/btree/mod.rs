@@ -115,7 +115,7 @@ impl BTree {
     /// Promises log space for `bytes` of record, or says that there is none.
     pub(in crate::trees) fn room(&self, bytes: usize) -> Option<Room<'_>> {
         // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
-        let bytes = 2 * bytes as u64 + 256;
+        let bytes = 2 * bytes as u64 + 256 + 2 * self.pager.log.padding();
         let promised = self.promised.fetch_add(bytes, Ordering::AcqRel) + bytes;
         let room = Room {
             promised: &self.promised,

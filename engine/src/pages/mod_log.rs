@@ -1,0 +1,577 @@
+//! Localized page modification logging (B⁻-tree §3.2), for any page store.
+//!
+//! A page is cut into segments of Ds bytes. While less than T bytes of them differ from its image on the device, write-back writes these,
+//! Δ, and the vector f that says which they are, to the page's own 4 KiB log block instead of the page; a drive that compresses stores
+//! next to nothing for the rest of that block. Loading lays Δ over the image. Δ only grows until the page is written whole, with which it is
+//! empty.
+//!
+//! # The log block, little-endian
+//!
+//! | offset | bytes | field |
+//! |---:|---:|---|
+//! | 0 | 4 | CRC-32 of bytes 4.. |
+//! | 4 | 4 | magic `MLOG` |
+//! | 8 | 8 | page |
+//! | 16 | 8 | LSN of the base: the image that Δ is laid over |
+//! | 24 | 8 | checksum of the base |
+//! | 32 | 28 | the page's envelope as it is with Δ: checksum, name, LSN, layout |
+//! | 60 | 2 | Ds |
+//! | 62 | 2 | bytes of Δ |
+//! | 64 | … | f: a bit a segment, in whole bytes; behind it Δ, then zeros |
+//!
+//! The envelope is the paper's first, small segment. It differs at every write, so it is always here, and does not count in |Δ|.
+//!
+//! A block that does not name the base, by LSN and checksum, belongs to another image of the page (or to another page that had the place) and
+//! is passed over: `specs/FINDINGS.md`, PageShadowing 3. Blocks are written atomically, so one that is neither zeros nor passes its checksum
+//! is damage.
+//!
+//! # When Δ may be written
+//!
+//! The block is part of the image before until the base is durable. So a page that was written whole is written whole again, until a
+//! flush of the device has made that durable (PageShadowing 2).
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{Buffers, PageImage};
+use crate::device::{AlignedBuf, BlockRead, BlockWrite, Stamp, Volume};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::mutation;
+use crate::node::{ChangeMap, ENVELOPE_BYTES, PageRef, SEGMENT_BYTES};
+use crate::options::{ModLog, ResetRule};
+use crate::stats::ModLogStats;
+use crate::sync::Mutex;
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+
+const MAGIC: [u8; 4] = *b"MLOG";
+const PAGE: usize = 8;
+const BASE_LSN: usize = 16;
+const BASE_SUM: usize = 24;
+const ENVELOPE: usize = 32;
+const SEGMENT: usize = ENVELOPE + ENVELOPE_BYTES;
+const DELTA_LEN: usize = SEGMENT + 2;
+const VECTOR: usize = 64;
+
+/// An image that Δ can be laid over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Base {
+    lsn: Lsn,
+    checksum: u64,
+}
+
+impl Base {
+    fn of(image: &[u8]) -> Base {
+        let page = PageRef::new(image);
+        Base {
+            lsn: page.lsn(),
+            checksum: page.checksum(),
+        }
+    }
+}
+
+/// A log block that passes its checks.
+#[derive(Clone, Copy)]
+pub(super) struct Delta<'a> {
+    block: &'a [u8],
+    base: Base,
+    segment: usize,
+    vector: &'a [u8],
+    segments: &'a [u8],
+}
+
+/// What a log block holds.
+pub(super) enum Block<'a> {
+    /// Zeros: it was trimmed, or never written.
+    Empty,
+    Delta(Delta<'a>),
+    /// Something of another page, that had this place before.
+    Foreign,
+}
+
+impl<'a> Block<'a> {
+    /// Reads what should be the log block of `page`, of so many bytes; the error says what is wrong with it.
+    pub(super) fn read(
+        block: &'a [u8],
+        page: PageId,
+        page_size: usize,
+    ) -> std::result::Result<Block<'a>, &'static str> {
+        if block.iter().all(|b| *b == 0) {
+            return Ok(Block::Empty);
+        }
+        let u16_at = |at: usize| usize::from(u16::from_le_bytes([block[at], block[at + 1]]));
+        if block[4..8] != MAGIC {
+            return Err("other bytes than a log block");
+        }
+        if u32_at(block, 0) != crc32fast::hash(&block[4..]) && !mutation::on("believes-log-block") {
+            return Err("a log block whose checksum does not match");
+        }
+        if u64_at(block, PAGE) != page.0 {
+            return Ok(Block::Foreign);
+        }
+        let segment = u16_at(SEGMENT);
+        if !(SEGMENT_BYTES..=BLOCK_SIZE).contains(&segment) || !segment.is_power_of_two() {
+            return Err("a segment size that cannot be");
+        }
+        let vector_len = vector_bytes(page_size, segment);
+        let delta_len = u16_at(DELTA_LEN);
+        let ends = VECTOR + vector_len + delta_len;
+        if ends > BLOCK_SIZE {
+            return Err("more differences than fit");
+        }
+        let vector = &block[VECTOR..VECTOR + vector_len];
+        let marked: usize = vector.iter().map(|b| b.count_ones() as usize).sum();
+        let beyond = (page_size / segment..vector_len * 8).any(|i| is_set(vector, i));
+        if marked * segment != delta_len || beyond {
+            return Err("a vector that does not match its differences");
+        }
+        Ok(Block::Delta(Delta {
+            block,
+            base: Base {
+                lsn: Lsn(u64_at(block, BASE_LSN)),
+                checksum: u64_at(block, BASE_SUM),
+            },
+            segment,
+            vector,
+            segments: &block[VECTOR + vector_len..ends],
+        }))
+    }
+
+    /// What is here for this image, if anything.
+    pub(super) fn over(&self, image: &[u8]) -> Option<Delta<'a>> {
+        match self {
+            Block::Delta(delta) if delta.fits(image) => Some(*delta),
+            _ => None,
+        }
+    }
+}
+
+impl Delta<'_> {
+    /// Whether it is to be laid over this image.
+    fn fits(&self, image: &[u8]) -> bool {
+        self.base == Base::of(image) || mutation::on("nameless-log")
+    }
+
+    /// LSN of the image that it is to be laid over: it was durable before this block was written.
+    pub(super) fn base_lsn(&self) -> Lsn {
+        self.base.lsn
+    }
+
+    /// LSN of the page with it.
+    pub(super) fn lsn(&self) -> Lsn {
+        Lsn(u64_at(self.block, ENVELOPE + 16))
+    }
+
+    /// Lays it over its base.
+    fn apply(&self, image: &mut [u8]) {
+        let mut pieces = self.segments.chunks_exact(self.segment);
+        for (i, place) in image.chunks_mut(self.segment).enumerate() {
+            if is_set(self.vector, i)
+                && let Some(piece) = pieces.next()
+            {
+                place.copy_from_slice(piece);
+            }
+        }
+        image[..ENVELOPE_BYTES].copy_from_slice(&self.block[ENVELOPE..ENVELOPE + ENVELOPE_BYTES]);
+    }
+
+    fn changes(&self) -> ChangeMap {
+        let mut changes = ChangeMap::new();
+        for i in (0..self.vector.len() * 8).filter(|i| is_set(self.vector, *i)) {
+            changes.mark(i * self.segment..(i + 1) * self.segment);
+        }
+        changes
+    }
+
+    /// |Δ| in bytes.
+    pub(super) fn len(&self) -> u32 {
+        self.segments.len() as u32
+    }
+}
+
+fn is_set(vector: &[u8], i: usize) -> bool {
+    vector[i / 8] >> (i % 8) & 1 == 1
+}
+
+fn vector_bytes(page_size: usize, segment: usize) -> usize {
+    page_size.div_ceil(segment).div_ceil(8)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// What is known of a page in memory: its base, and what differs from it on the device already.
+struct Kept {
+    base: Base,
+    dirty: ChangeMap,
+}
+
+/// The modification logs of a store's pages: what is known of those in memory, and the rule.
+pub(super) struct ModLogs {
+    /// `None`: what is there is read, nothing is written.
+    rule: Option<ModLog>,
+    /// Whether there are log blocks.
+    exist: bool,
+    page_size: usize,
+    kept: Mutex<HashMap<PageId, Kept>>,
+    stats: Mutex<ModLogStats>,
+}
+
+impl ModLogs {
+    pub(super) fn new(rule: Option<ModLog>, layout: &Layout) -> ModLogs {
+        ModLogs {
+            rule: rule.filter(|_| layout.mod_log),
+            exist: layout.mod_log,
+            page_size: layout.page_size,
+            kept: Mutex::new(HashMap::new()),
+            stats: Mutex::new(ModLogStats::default()),
+        }
+    }
+
+
+    pub(super) fn stats(&self) -> Option<ModLogStats> {
+        self.exist.then(|| *self.stats.lock())
+    }
+
+    /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is checked as a page: what comes of it is, by its
+    /// own checksum. `None`: the block has nothing of this base.
+    pub(super) fn load(
+        &self,
+        page: PageId,
+        image: &mut [u8],
+        block: &[u8],
+        lba: Lba,
+    ) -> Result<Option<u32>> {
+        let read =
+            Block::read(block, page, self.page_size).map_err(|found| damaged(page, lba, found))?;
+        let base = Base::of(image);
+        let mut dirty = ChangeMap::new();
+        let mut len = None;
+        if let Some(delta) = read.over(image) {
+            delta.apply(image);
+            if !mutation::on("forgets-dirty") {
+                dirty = delta.changes();
+            }
+            len = Some(delta.len());
+        }
+        if self.rule.is_some() {
+            self.kept.lock().insert(page, Kept { base, dirty });
+        }
+        Ok(len)
+    }
+
+    /// The log block to be written instead of the page, if the rule says so; `may` says that its base is durable.
+    pub(super) fn delta(&self, image: &PageImage<'_>, may: bool) -> Option<(AlignedBuf, u32)> {
+        let rule = self.rule.filter(|_| may || mutation::on("delta-at-once"))?;
+        let kept = self.kept.lock();
+        let kept = kept.get(&image.page)?;
+        let mut dirty = kept.dirty;
+        if mutation::on("logs-last-changes") {
+            dirty.clear();
+        }
+        dirty.merge(image.changes);
+        let segment = rule.segment as usize;
+        let vector_len = vector_bytes(self.page_size, segment);
+        let is_dirty = |i: usize| {
+            let grains = segment / SEGMENT_BYTES;
+            (i * grains..(i + 1) * grains).any(|grain| dirty.is_marked(grain))
+        };
+        let len: usize = image
+            .bytes
+            .chunks(segment)
+            .enumerate()
+            .filter(|(i, _)| is_dirty(*i))
+            .map(|(_, piece)| piece.len())
+            .sum();
+        let threshold = rule.threshold as usize;
+        let small = match rule.reset {
+            ResetRule::AtThreshold => len < threshold,
+            ResetRule::AboveThreshold => len <= threshold,
+        };
+        if !small || VECTOR + vector_len + len > BLOCK_SIZE {
+            return None;
+        }
+        let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+        block[4..8].copy_from_slice(&MAGIC);
+        block[PAGE..PAGE + 8].copy_from_slice(&image.page.0.to_le_bytes());
+        block[BASE_LSN..BASE_LSN + 8].copy_from_slice(&kept.base.lsn.0.to_le_bytes());
+        block[BASE_SUM..BASE_SUM + 8].copy_from_slice(&kept.base.checksum.to_le_bytes());
+        block[ENVELOPE..ENVELOPE + ENVELOPE_BYTES].copy_from_slice(&image.bytes[..ENVELOPE_BYTES]);
+        block[SEGMENT..SEGMENT + 2].copy_from_slice(&(segment as u16).to_le_bytes());
+        block[DELTA_LEN..DELTA_LEN + 2].copy_from_slice(&(len as u16).to_le_bytes());
+        let mut at = VECTOR + vector_len;
+        for (i, piece) in image.bytes.chunks(segment).enumerate() {
+            if is_dirty(i) {
+                block[VECTOR + i / 8] |= 1 << (i % 8);
+                block[at..at + piece.len()].copy_from_slice(piece);
+                at += piece.len();
+            }
+        }
+        let crc = crc32fast::hash(&block[4..]);
+        block[0..4].copy_from_slice(&crc.to_le_bytes());
+        Some((block, len as u32))
+    }
+
+    /// The page was written: Δ of so many bytes to its log block, or whole.
+    pub(super) fn written(&self, image: &PageImage<'_>, delta: Option<u32>) {
+        if self.rule.is_none() {
+            return;
+        }
+        {
+            let mut stats = self.stats.lock();
+            match delta {
+                None => stats.whole_writes += 1,
+                Some(len) => {
+                    stats.delta_writes += 1;
+                    stats.delta_bytes_written += u64::from(len);
+                }
+            }
+        }
+        let mut kept = self.kept.lock();
+        if delta.is_none() {
+            let base = Base::of(image.bytes);
+            let dirty = ChangeMap::new();
+            kept.insert(image.page, Kept { base, dirty });
+        } else if let Some(kept) = kept.get_mut(&image.page) {
+            kept.dirty.merge(image.changes);
+        }
+    }
+
+    /// The page leaves memory.
+    pub(super) fn forget(&self, page: PageId) {
+        if self.rule.is_some() {
+            self.kept.lock().remove(&page);
+        }
+    }
+}
+
+/// A batch of pages, apart by where they are written.
+pub(super) struct Split<'a, 'b> {
+    pub(super) whole: Vec<&'a PageImage<'b>>,
+    deltas: Vec<DeltaWrite<'a, 'b>>,
+}
+
+struct DeltaWrite<'a, 'b> {
+    image: &'a PageImage<'b>,
+    lba: Lba,
+    block: AlignedBuf,
+    len: u32,
+}
+
+/// Modification logs for a store that keeps a page in one place at a time, its log block right behind it: in place, or copy-on-write. A
+/// page's image is its base until it is written whole again, wherever to.
+pub(super) struct LogsBehind {
+    logs: ModLogs,
+    buffers: Buffers,
+    /// Pages written whole of which it is not known to be durable.
+    fresh: Mutex<HashMap<PageId, Stamp>>,
+    /// What recovery has found in the log.
+    named: Mutex<BTreeSet<PageId>>,
+}
+
+impl LogsBehind {
+    pub(super) fn new(rule: Option<ModLog>, layout: &Layout) -> LogsBehind {
+        LogsBehind {
+            logs: ModLogs::new(rule, layout),
+            buffers: Buffers::new(layout.page_size + BLOCK_SIZE),
+            fresh: Mutex::new(HashMap::new()),
+            named: Mutex::new(BTreeSet::new()),
+        }
+    }
+
+    fn log_lba(&self, at: Lba) -> Lba {
+        Lba(at.0 + (self.logs.page_size / BLOCK_SIZE) as u64)
+    }
+
+    /// Reads `page`, whose image is at `at`.
+    pub(super) fn read(
+        &self,
+        volume: &Volume,
+        page: PageId,
+        at: Lba,
+        buf: &mut [u8],
+    ) -> Result<()> {
+        if !self.logs.exist {
+            return volume.read(at, buf, IoClass::Page);
+        }
+        self.buffers.with(|both| {
+            volume.read(at, both, IoClass::Page)?;
+            self.finish(page, at, both, buf)
+        })
+    }
+
+    fn finish(&self, page: PageId, at: Lba, both: &[u8], buf: &mut [u8]) -> Result<()> {
+        let (image, block) = both.split_at(self.logs.page_size);
+        buf.copy_from_slice(image);
+        self.logs.load(page, buf, block, self.log_lba(at)).map(drop)
+    }
+
+    /// Reads pages whose images lie where `place` says.
+    pub(super) fn read_batch(
+        &self,
+        volume: &Volume,
+        batch: &mut [(PageId, &mut [u8])],
+        place: impl Fn(PageId) -> Option<Lba>,
+    ) -> Result<()> {
+        let mut places = Vec::with_capacity(batch.len());
+        for (page, _) in batch.iter() {
+            places.push(place(*page).ok_or(Error::MissingPage { page: *page })?);
+        }
+        let class = IoClass::Page;
+        if !self.logs.exist {
+            let reads = places.iter().zip(batch);
+            let mut reads: Vec<_> = reads
+                .map(|(lba, (_, buf))| BlockRead {
+                    lba: *lba,
+                    buf,
+                    class,
+                })
+                .collect();
+            return volume.read_batch(&mut reads);
+        }
+        let both = self.logs.page_size + BLOCK_SIZE;
+        let mut spans = AlignedBuf::zeroed(batch.len() * both);
+        let reads = places.iter().zip(spans.chunks_exact_mut(both));
+        let mut reads: Vec<_> = reads
+            .map(|(lba, buf)| BlockRead {
+                lba: *lba,
+                buf,
+                class,
+            })
+            .collect();
+        volume.read_batch(&mut reads)?;
+        let spans = spans.chunks_exact(both);
+        for (((page, buf), at), span) in batch.iter_mut().zip(places).zip(spans) {
+            self.finish(*page, at, span, buf)?;
+        }
+        Ok(())
+    }
+
+    /// The pages written whole whose images are durable by now, since the last call: log blocks of the images before are nobody's.
+    pub(super) fn settle(&self, volume: &Volume) -> Vec<PageId> {
+        let mut settled = Vec::new();
+        self.fresh.lock().retain(|page, written| {
+            let durable = volume.is_durable(*written);
+            if durable {
+                settled.push(*page);
+            }
+            !durable
+        });
+        settled.sort();
+        settled
+    }
+
+    /// What of a batch goes to log blocks, and what is written whole. After [`LogsBehind::settle`].
+    pub(super) fn split<'a, 'b>(
+        &self,
+        batch: &'a [PageImage<'b>],
+        place: impl Fn(PageId) -> Option<Lba>,
+    ) -> Split<'a, 'b> {
+        let mut split = Split {
+            whole: Vec::with_capacity(batch.len()),
+            deltas: Vec::new(),
+        };
+        for image in batch {
+            let durable = !self.fresh.lock().contains_key(&image.page);
+            match place(image.page).zip(self.logs.delta(image, durable)) {
+                None => split.whole.push(image),
+                Some((at, (block, len))) => split.deltas.push(DeltaWrite {
+                    image,
+                    lba: self.log_lba(at),
+                    block,
+                    len,
+                }),
+            }
+        }
+        split
+    }
+
+    /// Writes the log blocks of a batch.
+    pub(super) fn write_deltas(&self, volume: &Volume, split: &Split<'_, '_>) -> Result<()> {
+        if split.deltas.is_empty() {
+            return Ok(());
+        }
+        let writes = split.deltas.iter().map(|delta| BlockWrite {
+            lba: delta.lba,
+            bytes: &delta.block,
+            class: IoClass::Page,
+        });
+        volume.write_batch(&writes.collect::<Vec<_>>())
+    }
+
+    /// The whole batch was written.
+    pub(super) fn written(&self, volume: &Volume, split: &Split<'_, '_>) {
+        if self.logs.rule.is_none() {
+            return;
+        }
+        let stamp = volume.stamp();
+        for image in &split.whole {
+            self.fresh.lock().insert(image.page, stamp);
+            self.logs.written(image, None);
+        }
+        for delta in &split.deltas {
+            self.logs.written(delta.image, Some(delta.len));
+        }
+    }
+
+    /// Trims the log block behind `at`.
+    pub(super) fn trim(&self, volume: &Volume, at: Lba) -> Result<()> {
+        if self.logs.exist {
+            volume.trim(self.log_lba(at), 1)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget(&self, page: PageId) {
+        self.logs.forget(page);
+    }
+
+    /// The page is no page any more.
+    pub(super) fn free(&self, page: PageId) {
+        self.logs.forget(page);
+        self.fresh.lock().remove(&page);
+    }
+
+    pub(super) fn named_in_log(&self, page: PageId) {
+        if self.logs.exist {
+            self.named.lock().insert(page);
+        }
+    }
+
+    /// Writes the log blocks of the pages that the log names again, as they are: what is read of them need not be durable.
+    pub(super) fn repair(
+        &self,
+        volume: &Volume,
+        place: impl Fn(PageId) -> Option<Lba>,
+    ) -> Result<()> {
+        let named = std::mem::take(&mut *self.named.lock());
+        let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+        for page in named {
+            let Some(at) = place(page) else { continue };
+            let lba = self.log_lba(at);
+            volume.read(lba, &mut block, IoClass::Page)?;
+            if !mutation::on("restart-trusts-log-blocks") {
+                volume.write(lba, &block, IoClass::Page)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn stats(&self) -> Option<ModLogStats> {
+        self.logs.stats()
+    }
+}
+
+/// The error for a page whose log block, or base, is not what was written.
+pub(super) fn damaged(page: PageId, lba: Lba, found: impl std::fmt::Display) -> Error {
+    Error::Damaged {
+        what: format!("modification log of {page}"),
+        lba,
+        expected: "zeros or a log block as it was written, beside a whole image".into(),
+        found: found.to_string(),
+    }
+}

@@ -1,0 +1,653 @@
+//! Deterministic page shadowing (B⁻-tree §3.1), with or without the modification log of §3.2.
+//!
+//! ```text
+//! page n:  [slot 0][log block][slot 1]        at a fixed place
+//!          a full image goes to the slots in turns; the other one, and the log block, are trimmed when it is durable
+//!          Δ goes to the log block                                                        see `mod_log`
+//! ```
+//!
+//! Nothing is written but the pages (`W_e = 0`): which slot is valid is known in memory, 4 bytes a page name, and found again when a page
+//! is first loaded, by reading both. The other one reads as zeros, or is torn (its checksum fails), or is older (its LSN is smaller).
+//!
+//! # What is durable when
+//!
+//! The paper does not say, and four of its steps taken too early lose pages. This is the protocol of
+//! `specs/page_shadowing/PageShadowing.tla` (its names in brackets; `specs/FINDINGS.md` has the counterexamples): *as long as the newest
+//! image is not durable, the one before it, its log block included, is not touched.*
+//!
+//! ```text
+//!             whole page          flush of the device         trims
+//!   Alone ───────────────▶ Written ────────────────▶ Durable ──────▶ Alone
+//!                           │  ▲                         │ whole page, to the other slot
+//!                           └──┘ whole page, to          └────────▶ Written
+//!                                the same slot
+//! ```
+//!
+//! - While the newest image is only `Written`, the page is written whole again, to the *same* slot [`NextSlot`], never to the log block
+//!   [`IsLogged`].
+//! - A whole write leaves the log block alone, for it belongs to the image before; it is trimmed with the old slot [`Trim`], unless Δ over the
+//!   new image has been written to it by then.
+//! - Only a flush that began after the write had returned makes it `Durable`.
+//! - What a crash left in the other slot, or in a log block of the other image, is trimmed by whoever loads the page first [`KnownAfter`].
+//!
+//! # After a restart
+//!
+//! What is read need not be durable (see [`crate::recovery`]). So the pages that the log names are read once; the valid slot and its
+//! log block are written again as they were read, and the choice is kept [`Restart`]. The other pages were durable when the redo start was
+//! recorded; they are looked at when they are first loaded.
+//!
+//! # Damage
+//!
+//! A slot that is neither zeros nor whole is torn, or damaged: the two look alike. What tells is the log block, which is only written when
+//! its base is durable: one that names a newer base than any whole slot proves damage. So does a slot that was known and is not whole any more, and
+//! a log block that is neither zeros nor whole. A damaged slot beside an older one that a crash brought back, with no log block, is
+//! taken for torn.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use super::mod_log::{self, Block, ModLogs};
+use super::places::Places;
+use super::{Buffers, Found, PageImage, PageStore};
+use crate::device::{AlignedBuf, BlockRead, BlockWrite, Stamp, Volume};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Slot};
+use crate::mutation;
+use crate::node::{self, PageDamage, PageRef};
+use crate::options::ModLog;
+use crate::stats::ModLogStats;
+use crate::sync::{Arc, Mutex};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+
+/// See the module's story.
+pub(crate) struct ShadowStore {
+    volume: Arc<Volume>,
+    layout: Layout,
+    places: Places,
+    logs: ModLogs,
+    max_batch: usize,
+    state: Mutex<State>,
+    /// Held for a whole batch, and while slots are trimmed.
+    writing: Mutex<()>,
+    /// Of a whole slot, for reads.
+    buffers: Buffers,
+}
+
+struct State {
+    known: Vec<Known>,
+    /// Pages written whole that are not alone yet, by when. Those in doubt are in `queue` with another stamp, which then means nothing.
+    written: HashMap<PageId, Stamp>,
+    queue: VecDeque<(Stamp, PageId)>,
+    /// Pages whose other slot a crash has left something in.
+    leftovers: Vec<PageId>,
+    /// What recovery has found in the log.
+    named: BTreeSet<PageId>,
+    /// Of pages that are known: how many, and bytes of Δ in their log blocks.
+    pages: u64,
+    delta_bytes: u64,
+}
+
+/// How sure the newest image of a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    /// Nobody has looked yet.
+    Unknown,
+    Written,
+    Durable,
+    /// Durable, and nothing else of the page is left on the device.
+    Alone,
+}
+
+/// What is known of a page's slots: the paper's bitmap, and a little more.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The valid slot.
+    slot: u8,
+    is: Is,
+    /// The log block holds Δ over it.
+    logged: bool,
+    /// |Δ| in the log block, in segments of 64 bytes.
+    delta: u8,
+}
+
+impl Known {
+    /// Of a page without an image: the first one goes to slot 0.
+    const NOTHING: Known = Known {
+        slot: 1,
+        is: Is::Unknown,
+        logged: false,
+        delta: 0,
+    };
+
+    fn with_delta(self, bytes: u32) -> Known {
+        Known {
+            delta: (bytes / node::SEGMENT_BYTES as u32) as u8,
+            ..self
+        }
+    }
+
+    fn delta_bytes(self) -> u64 {
+        u64::from(self.delta) * node::SEGMENT_BYTES as u64
+    }
+}
+
+fn bad_log(found: &str) -> PageDamage {
+    PageDamage::Broken {
+        what: "modification log".into(),
+        expected: "zeros or a log block as it was written".into(),
+        found: found.into(),
+    }
+}
+
+/// What both slots and the log block of a page, read together, hold.
+struct Reading<'a> {
+    layout: &'a Layout,
+    bytes: &'a [u8],
+}
+
+/// The valid image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choice {
+    slot: u8,
+    /// LSN of the page, with Δ.
+    lsn: Lsn,
+    /// |Δ|, if the log block is of this image.
+    delta: Option<u32>,
+    /// Whether anything else is left of the page.
+    leftover: bool,
+}
+
+impl Reading<'_> {
+    fn image(&self, slot: u8) -> &[u8] {
+        let at = self.image_at(slot);
+        &self.bytes[at..at + self.layout.page_size]
+    }
+
+    fn image_at(&self, slot: u8) -> usize {
+        let behind = self.layout.page_size + self.log_bytes();
+        usize::from(slot) * behind
+    }
+
+    fn log_bytes(&self) -> usize {
+        BLOCK_SIZE * usize::from(self.layout.mod_log)
+    }
+
+    fn block(&self) -> &[u8] {
+        &self.bytes[self.layout.page_size..self.layout.page_size + self.log_bytes()]
+    }
+
+    /// The newest image of `page`, the log block considered [`ValidSlot`].
+    fn choose(&self, page: PageId) -> std::result::Result<Choice, PageDamage> {
+        let block = if self.layout.mod_log {
+            Block::read(self.block(), page, self.layout.page_size).map_err(bad_log)?
+        } else {
+            Block::Empty
+        };
+        let mut damage = PageDamage::Zeroed;
+        let mut newest: Option<Choice> = None;
+        for slot in 0..2 {
+            let image = self.image(slot);
+            match node::check(image, page) {
+                Err(PageDamage::Zeroed) => continue,
+                Err(_) if mutation::on("believes-torn-slot") => {}
+                Err(torn) => {
+                    damage = torn;
+                    continue;
+                }
+                Ok(()) => {}
+            }
+            let delta = block.over(image);
+            let choice = Choice {
+                slot,
+                lsn: delta.map_or(PageRef::new(image).lsn(), |d| d.lsn()),
+                delta: delta.map(|d| d.len()),
+                leftover: false,
+            };
+            let order = |c: &Choice| (c.lsn, c.delta.is_some());
+            let first_wins = mutation::on("takes-first-slot") && newest.is_some();
+            if !first_wins && newest.is_none_or(|n| order(&n) < order(&choice)) {
+                newest = Some(choice);
+            }
+        }
+        let Some(mut choice) = newest else {
+            return Err(damage);
+        };
+        if let Block::Delta(delta) = block
+            && choice.delta.is_none()
+            && delta.base_lsn() > PageRef::new(self.image(choice.slot)).lsn()
+        {
+            return Err(bad_log("differences from a newer image, which is gone"));
+        }
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
+        choice.leftover = !is_zero(self.image(1 - choice.slot))
+            || (choice.delta.is_none() && !is_zero(self.block()));
+        Ok(choice)
+    }
+}
+
+impl ShadowStore {
+    /// A store with nothing known.
+    pub(crate) fn new(
+        volume: Arc<Volume>,
+        layout: Layout,
+        rule: Option<ModLog>,
+        max_batch: usize,
+    ) -> ShadowStore {
+        ShadowStore {
+            places: Places::new(Arc::clone(&volume), layout),
+            logs: ModLogs::new(rule, &layout),
+            max_batch,
+            state: Mutex::new(State {
+                known: vec![Known::NOTHING; layout.slots as usize],
+                written: HashMap::new(),
+                queue: VecDeque::new(),
+                leftovers: Vec::new(),
+                named: BTreeSet::new(),
+                pages: 0,
+                delta_bytes: 0,
+            }),
+            writing: Mutex::new(()),
+            buffers: Buffers::new(layout.blocks_per_slot() as usize * BLOCK_SIZE),
+            volume,
+            layout,
+        }
+    }
+
+    /// First block of what is read of a page whose valid slot is known, and where in it image and log block lie.
+    fn span(&self, page: PageId, slot: u8) -> (Lba, usize, usize) {
+        let place = Slot(page.0);
+        if slot == 0 || !self.layout.mod_log {
+            (
+                self.layout.shadow_lba(place, slot),
+                0,
+                self.layout.page_size,
+            )
+        } else {
+            (self.layout.mod_log_lba(place), BLOCK_SIZE, 0)
+        }
+    }
+
+    fn span_bytes(&self) -> usize {
+        self.layout.page_size + BLOCK_SIZE * usize::from(self.layout.mod_log)
+    }
+
+    /// Makes the page of a span that was read.
+    fn finish(&self, page: PageId, known: Known, span: &[u8], buf: &mut [u8]) -> Result<()> {
+        let (_, image_at, log_at) = self.span(page, known.slot);
+        buf.copy_from_slice(&span[image_at..image_at + self.layout.page_size]);
+        if !self.layout.mod_log {
+            return Ok(());
+        }
+        let lba = self.layout.mod_log_lba(Slot(page.0));
+        if !known.logged {
+            // Whatever reads there, perhaps because its trim is not durable, is of another image.
+            let nothing = [0; BLOCK_SIZE];
+            return self.logs.load(page, buf, &nothing, lba).map(drop);
+        }
+        let block = &span[log_at..log_at + BLOCK_SIZE];
+        match self.logs.load(page, buf, block, lba)? {
+            Some(_) => Ok(()),
+            None => Err(mod_log::damaged(page, lba, "nothing of this image")),
+        }
+    }
+
+    /// Reads a page for the first time: both slots [`Load`].
+    fn read_unknown(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
+        let choice = self.buffers.with(|both| {
+            let lba = self.layout.slot_lba(Slot(page.0));
+            self.volume.read(lba, both, IoClass::Page)?;
+            let reading = Reading {
+                layout: &self.layout,
+                bytes: both,
+            };
+            let choice = match reading.choose(page) {
+                Ok(choice) => choice,
+                Err(PageDamage::Zeroed) => return Ok(None),
+                Err(damage) => return Err(self.damaged(page, &damage)),
+            };
+            buf.copy_from_slice(reading.image(choice.slot));
+            if self.layout.mod_log {
+                let nothing = [0; BLOCK_SIZE];
+                let block = choice.delta.map_or(&nothing[..], |_| reading.block());
+                let lba = self.layout.mod_log_lba(Slot(page.0));
+                self.logs.load(page, buf, block, lba)?;
+            }
+            Ok(Some(choice))
+        })?;
+        let Some(choice) = choice else {
+            return Ok(Found::Nothing);
+        };
+        let mut state = self.state.lock();
+        // Somebody else may have looked as well, and gone on.
+        if state.known[page.0 as usize].is == Is::Unknown {
+            state.learn(page, &choice);
+        }
+        Ok(Found::Image)
+    }
+
+    fn damaged(&self, page: PageId, damage: &PageDamage) -> Error {
+        Error::Damaged {
+            what: page.to_string(),
+            lba: self.layout.slot_lba(Slot(page.0)),
+            expected: "a whole image in one of its slots, and zeros or its log block".into(),
+            found: damage.to_string(),
+        }
+    }
+
+    /// Trims what became superfluous by flushes since the last call [`Trim`]. The caller holds `writing`.
+    fn settle(&self) -> Result<()> {
+        let pages = self.state.lock().durable(&self.volume);
+        for page in pages {
+            let known = self.state.lock().known[page.0 as usize];
+            let per_page = self.layout.blocks_per_page();
+            let place = Slot(page.0);
+            let other = self.layout.shadow_lba(place, 1 - known.slot);
+            let log_too = self.layout.mod_log && (!known.logged || mutation::on("trims-live-log"));
+            match (log_too, known.slot) {
+                (false, _) => self.volume.trim(other, per_page)?,
+                // The three lie side by side.
+                (true, 0) => self
+                    .volume
+                    .trim(self.layout.mod_log_lba(place), per_page + 1)?,
+                (true, _) => self.volume.trim(other, per_page + 1)?,
+            }
+            self.state.lock().known[page.0 as usize].is = Is::Alone;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn set(&mut self, page: PageId, known: Known) {
+        let before = std::mem::replace(&mut self.known[page.0 as usize], known);
+        self.delta_bytes = self.delta_bytes + known.delta_bytes() - before.delta_bytes();
+        match (before.is == Is::Unknown, known.is == Is::Unknown) {
+            (true, false) => self.pages += 1,
+            (false, true) => self.pages -= 1,
+            _ => {}
+        }
+    }
+
+    /// What reading both slots told.
+    fn learn(&mut self, page: PageId, choice: &Choice) {
+        let leaves = choice.leftover && !mutation::on("leaves-leftovers");
+        let known = Known {
+            slot: choice.slot,
+            is: if leaves { Is::Durable } else { Is::Alone },
+            logged: choice.delta.is_some(),
+            delta: 0,
+        };
+        self.set(page, known.with_delta(choice.delta.unwrap_or(0)));
+        if leaves {
+            self.leftovers.push(page);
+        }
+    }
+
+    /// Pages that are not alone and need not wait any longer.
+    fn durable(&mut self, volume: &Volume) -> Vec<PageId> {
+        let at_once = mutation::on("trims-at-once");
+        let mut pages = Vec::new();
+        while let Some((stamp, page)) = self.queue.front().copied() {
+            if !volume.is_durable(stamp) && !at_once {
+                break;
+            }
+            self.queue.pop_front();
+            if self.written.get(&page) == Some(&stamp) {
+                self.written.remove(&page);
+                pages.push(page);
+            }
+        }
+        for page in &pages {
+            self.known[page.0 as usize].is = Is::Durable;
+        }
+        let leftovers = std::mem::take(&mut self.leftovers);
+        let still = |page: &PageId| self.known[page.0 as usize].is == Is::Durable;
+        pages.extend(leftovers.into_iter().filter(still));
+        pages
+    }
+}
+
+impl PageStore for ShadowStore {
+    fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
+        if self.places.slot(page).is_none() {
+            return Ok(Found::Nothing);
+        }
+        let known = self.state.lock().known[page.0 as usize];
+        if known.is == Is::Unknown {
+            return self.read_unknown(page, buf);
+        }
+        let (lba, ..) = self.span(page, known.slot);
+        if !self.layout.mod_log {
+            self.volume.read(lba, buf, IoClass::Page)?;
+            return Ok(Found::Image);
+        }
+        self.buffers.with(|span| {
+            let span = &mut span[..self.span_bytes()];
+            self.volume.read(lba, span, IoClass::Page)?;
+            self.finish(page, known, span, buf)
+        })?;
+        Ok(Found::Image)
+    }
+
+    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
+        let mut knowns = Vec::with_capacity(batch.len());
+        for (page, _) in batch.iter() {
+            let slot = self.places.slot(*page);
+            let slot = slot.ok_or(Error::MissingPage { page: *page })?;
+            let known = self.state.lock().known[slot.0 as usize];
+            if known.is == Is::Unknown {
+                // Read by itself, both slots of it, when it is wanted.
+                return Err(Error::MissingPage { page: *page });
+            }
+            knowns.push(known);
+        }
+        let mut spans = AlignedBuf::zeroed(batch.len() * self.span_bytes());
+        let mut reads = Vec::with_capacity(batch.len());
+        for (((page, _), known), buf) in batch
+            .iter()
+            .zip(&knowns)
+            .zip(spans.chunks_exact_mut(self.span_bytes()))
+        {
+            let (lba, ..) = self.span(*page, known.slot);
+            let class = IoClass::Page;
+            reads.push(BlockRead { lba, buf, class });
+        }
+        self.volume.read_batch(&mut reads)?;
+        for (((page, buf), known), span) in batch
+            .iter_mut()
+            .zip(knowns)
+            .zip(spans.chunks_exact(self.span_bytes()))
+        {
+            self.finish(*page, known, span, buf)?;
+        }
+        Ok(())
+    }
+
+    fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        let _one_at_a_time = self.writing.lock();
+        self.settle()?;
+        let mut plans = Vec::with_capacity(batch.len());
+        for image in batch {
+            let known = self.state.lock().known[image.page.0 as usize];
+            // While the base is not durable the log block is part of the image before.
+            let may = matches!(known.is, Is::Durable | Is::Alone);
+            let delta = self.logs.delta(image, may);
+            let again = known.is == Is::Written && !mutation::on("ping-pong-at-once");
+            let slot = match (&delta, again) {
+                (Some(_), _) | (None, true) => known.slot,
+                (None, false) => 1 - known.slot,
+            };
+            plans.push((slot, delta));
+        }
+        let writes: Vec<BlockWrite<'_>> = batch
+            .iter()
+            .zip(&plans)
+            .map(|(image, (slot, delta))| {
+                let place = Slot(image.page.0);
+                let (lba, bytes) = match delta {
+                    Some((block, _)) => (self.layout.mod_log_lba(place), &block[..]),
+                    None => (self.layout.shadow_lba(place, *slot), image.bytes),
+                };
+                let class = IoClass::Page;
+                BlockWrite { lba, bytes, class }
+            })
+            .collect();
+        self.volume.write_batch(&writes)?;
+        let stamp = self.volume.stamp();
+        let mut state = self.state.lock();
+        for (image, (slot, delta)) in batch.iter().zip(plans) {
+            let page = image.page;
+            let known = state.known[page.0 as usize];
+            let delta_len = delta.as_ref().map(|(_, len)| *len);
+            let after = match delta {
+                Some((_, len)) => Known {
+                    logged: true,
+                    ..known
+                }
+                .with_delta(len),
+                None => {
+                    state.written.insert(page, stamp);
+                    state.queue.push_back((stamp, page));
+                    Known {
+                        slot,
+                        is: Is::Written,
+                        logged: false,
+                        delta: 0,
+                    }
+                }
+            };
+            state.set(page, after);
+            self.logs.written(image, delta_len);
+        }
+        drop(state);
+        if mutation::on("resets-log-at-once") && self.layout.mod_log {
+            for image in batch {
+                let known = self.state.lock().known[image.page.0 as usize];
+                if !known.logged {
+                    self.volume
+                        .trim(self.layout.mod_log_lba(Slot(image.page.0)), 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn max_batch(&self) -> usize {
+        self.max_batch
+    }
+
+    fn allocate(&self, keep_slots: u64) -> Result<PageId> {
+        self.places.take(keep_slots).map(PageId)
+    }
+
+    fn free(&self, page: PageId) -> Result<()> {
+        let _one_at_a_time = self.writing.lock();
+        {
+            let mut state = self.state.lock();
+            state.written.remove(&page);
+            state.set(page, Known::NOTHING);
+        }
+        self.logs.forget(page);
+        self.places.give_back(page.0)
+    }
+
+    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
+        self.places.set_live(live, snapshot)
+    }
+
+    fn page_limit(&self) -> u64 {
+        self.layout.slots
+    }
+
+    fn allocate_slot(&self) -> Result<Slot> {
+        self.places.take(0).map(Slot)
+    }
+
+    fn free_slot(&self, slot: Slot) -> Result<()> {
+        self.places.give_back(slot.0)
+    }
+
+    fn persist_table(&self) -> Result<()> {
+        let _one_at_a_time = self.writing.lock();
+        self.settle()
+    }
+
+    fn named_in_log(&self, page: PageId) {
+        if self.places.slot(page).is_some() {
+            self.state.lock().named.insert(page);
+        }
+    }
+
+    fn repair(&self, snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
+        let named = std::mem::take(&mut self.state.lock().named);
+        let mut torn = 0;
+        for page in named {
+            // A place that a snapshot has by now is nobody's page.
+            if snapshot.contains(&Slot(page.0)) {
+                continue;
+            }
+            torn += u64::from(self.write_again(page)?);
+        }
+        Ok(torn)
+    }
+
+    fn place(&self, page: PageId) -> Lba {
+        self.places.lba(page)
+    }
+
+    fn forget(&self, page: PageId) {
+        self.logs.forget(page);
+    }
+
+    fn mod_log_stats(&self) -> Option<ModLogStats> {
+        let state = self.state.lock();
+        self.logs.stats().map(|stats| ModLogStats {
+            delta_bytes: state.delta_bytes,
+            pages: state.pages,
+            ..stats
+        })
+    }
+}
+
+impl ShadowStore {
+    /// Reads a page that the log names, once, and writes what is valid of it again [`Restart`]. Says whether a slot was torn.
+    fn write_again(&self, page: PageId) -> Result<bool> {
+        self.buffers.with(|both| {
+            let place = Slot(page.0);
+            self.volume
+                .read(self.layout.slot_lba(place), both, IoClass::Page)?;
+            let reading = Reading {
+                layout: &self.layout,
+                bytes: both,
+            };
+            // What is not whole is redo's business: it knows whether the page is to be there.
+            let Ok(choice) = reading.choose(page) else {
+                return Ok(false);
+            };
+            if !mutation::on("restart-trusts-slots") {
+                let lba = self.layout.shadow_lba(place, choice.slot);
+                let image = reading.image(choice.slot);
+                self.volume.write(lba, image, IoClass::Page)?;
+                if choice.delta.is_some() {
+                    let lba = self.layout.mod_log_lba(place);
+                    self.volume.write(lba, reading.block(), IoClass::Page)?;
+                }
+            }
+            self.state.lock().learn(page, &choice);
+            let other = node::check(reading.image(1 - choice.slot), page);
+            Ok(!matches!(other, Ok(()) | Err(PageDamage::Zeroed)))
+        })
+    }
+}
+
+/// The newest image of `page` on a device, for whoever only looks: its LSN, and where it lies.
+pub(crate) fn look(volume: &Volume, layout: &Layout, page: PageId) -> Result<Option<(Lsn, Lba)>> {
+    let mut both = AlignedBuf::zeroed(layout.blocks_per_slot() as usize * BLOCK_SIZE);
+    let place = Slot(page.0);
+    volume.read(layout.slot_lba(place), &mut both, IoClass::Page)?;
+    let reading = Reading {
+        layout,
+        bytes: &both,
+    };
+    let choice = reading.choose(page).ok();
+    Ok(choice.map(|c| (c.lsn, layout.shadow_lba(place, c.slot))))
+}
