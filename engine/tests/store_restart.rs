@@ -51,7 +51,7 @@ fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
 }
 
 fn new_device(page_size: usize) -> Arc<CrashDevice> {
-    Arc::new(CrashDevice::new(200 * page_size as u64 / 4096))
+    Arc::new(CrashDevice::new(400 * page_size as u64 / 4096))
 }
 
 fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result<Store> {

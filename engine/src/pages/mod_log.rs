@@ -232,7 +232,6 @@ impl ModLogs {
         }
     }
 
-
     pub(super) fn stats(&self) -> Option<ModLogStats> {
         self.exist.then(|| *self.stats.lock())
     }

@@ -520,6 +520,7 @@ impl<'a> Run<'a> {
         let own = count * (self.snapshot_bytes() + block);
         own + match self.options.store {
             PageStoreKind::InPlace => pages * self.options.page_size as f64,
+            PageStoreKind::Shadow => 0.0,
             PageStoreKind::CopyOnWrite {
                 table: TablePersist::EachFlush,
             } => pages * block,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use treering_engine::node::Limits;
-use treering_engine::{BLOCK_SIZE, LeafFill, PageStoreKind, Stats, TablePersist, TreeKind};
+use treering_engine::{
+    BLOCK_SIZE, LeafFill, LogPacking, PageStoreKind, ResetRule, Stats, TablePersist, TreeKind,
+};
 use treering_traces::OpKind;
 
 use super::drive::Drive;
@@ -310,6 +312,7 @@ fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
         kind: match plan.engine.store {
             PageStoreKind::InPlace => "in-place".into(),
             PageStoreKind::CopyOnWrite { .. } => "cow".into(),
+            PageStoreKind::Shadow => "shadow".into(),
         },
         pages_written_back: after.pages_written_back - before.pages_written_back,
         pages_checkpointed: after.pages_checkpointed - before.pages_checkpointed,
@@ -476,7 +479,18 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         PageStoreKind::CopyOnWrite {
             table: TablePersist::Checkpoint,
         } => ("cow", json!("checkpoint")),
+        PageStoreKind::Shadow => ("shadow", Value::Null),
     };
+    let log = match engine.log_packing {
+        LogPacking::Packed => "packed",
+        LogPacking::Sparse => "sparse",
+    };
+    let threshold = engine.mod_log.map_or(0, |rule| rule.threshold);
+    let segment = engine.mod_log.map(|rule| rule.segment);
+    let reset = engine.mod_log.map(|rule| match rule.reset {
+        ResetRule::AtThreshold => "at-threshold",
+        ResetRule::AboveThreshold => "above-threshold",
+    });
     let durability = match config.acknowledge {
         Acknowledge::Deferred => "deferred".to_string(),
         Acknowledge::Commit => "commit".to_string(),
@@ -494,10 +508,13 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
             json!(bf.promotion_percent),
         ),
     };
-    let pairs: [(&str, Value); 20] = [
+    let pairs: [(&str, Value); 23] = [
         ("store", json!(store)),
         ("table", table),
-        ("log", json!("packed")),
+        ("log", json!(log)),
+        ("threshold", json!(threshold)),
+        ("segment", json!(segment)),
+        ("reset", json!(reset)),
         ("layout", json!(engine.tree.page_layout().name())),
         ("page", json!(engine.page_size)),
         ("cache", json!(engine.cache_bytes)),

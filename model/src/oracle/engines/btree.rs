@@ -122,6 +122,7 @@ impl Engine for BTree {
             PageStoreKind::CopyOnWrite {
                 table: TablePersist::Checkpoint,
             } => "cow-lazy",
+            PageStoreKind::Shadow => "shadow",
         };
         let tree = match self.options.tree {
             TreeKind::BTree => "btree",

@@ -54,7 +54,7 @@ impl Run<'_> {
         let snapshots =
             (0.5 * warm + 0.5 * checkpoints.len() as f64) * self.snapshot_bytes() / page;
         let images = match self.options.store {
-            PageStoreKind::InPlace => 0.0,
+            PageStoreKind::InPlace | PageStoreKind::Shadow => 0.0,
             PageStoreKind::CopyOnWrite { .. } => {
                 pages * (self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5)
             }
@@ -120,6 +120,7 @@ impl Run<'_> {
         let rest = (extra_bytes / block - snapshots).max(0.0);
         let places = match self.options.store {
             PageStoreKind::InPlace => self.shape.batch * per_page,
+            PageStoreKind::Shadow => 0.0,
             PageStoreKind::CopyOnWrite { .. } => (self.level.count() / TABLE_ENTRIES).ceil(),
         };
         traffic.add(places.max(1.0), rest);
