@@ -130,6 +130,36 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("cache-split-keeps", "cache_only"),
     // A mini-page that has lost its cold records still passes for a mirror.
     ("bf-mirror-outlives-its-records", "oracle"),
+    // Deterministic page shadowing (B⁻-tree §3.1) and the modification log (§3.2), with the names of specs/page_shadowing/MCPageShadowing_*.cfg.
+    // Torn slots, and older ones, that pass for valid.
+    ("believes-torn-slot", "store_crash"),
+    ("takes-first-slot", "store_crash"),
+    // Findings 1, 2, 4 and 6 of the paper, as published.
+    ("trims-at-once", "store_crash"),
+    ("resets-log-at-once", "store_crash"),
+    ("delta-at-once", "store_crash"),
+    ("ping-pong-at-once", "store_crash"),
+    ("leaves-leftovers", "lib"),
+    // The log block of the valid image is trimmed with the other slot.
+    ("trims-live-log", "store_differential"),
+    // Finding 3: a log block is laid over whatever image is there.
+    ("nameless-log", "store_crash"),
+    // Finding 5, BUGS D5 across a restart.
+    ("restart-trusts-slots", "store_restart"),
+    ("restart-trusts-log-blocks", "store_restart"),
+    // What differs already is forgotten with the page, or at each write.
+    ("forgets-dirty", "store_differential"),
+    ("logs-last-changes", "store_differential"),
+    // A damaged log block is followed.
+    ("believes-log-block", "lib"),
+    // The sparse log (B⁻-tree §3.3): to its reader a block that is closed and not full is the end.
+    ("sparse-reader-knows-no-closed", "wal_crash"),
+    // Or it was to be written again, so what follows without it is damage.
+    ("sparse-closed-block-suspected", "wal_crash"),
+    // Padding is forgotten: the next flush begins where the last one ended, and wipes out what is before.
+    ("sparse-goes-on-in-block", "wal_crash"),
+    // What is free in a closed block passes for room.
+    ("sparse-closed-room-counts", "wal_log"),
 ];
 
 /// Changes that no check may object to, for they change nothing that was promised.

@@ -16,7 +16,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use support::{EACH_FLUSH, IN_PLACE, LAZY, Pages, TREES};
+use support::{
+    BMINUS, EACH_FLUSH, IN_PLACE, IN_PLACE_LOGGED, LAZY, LAZY_LOGGED, Pages, SHADOW, TREES,
+};
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::{Durability, Kv, Options, Store, SystemClock, TreeKind, verify};
 
@@ -124,6 +126,20 @@ fn copy_on_write_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut
 #[test]
 fn with_a_lazy_table_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
     an_acknowledged_key_outlives(LAZY);
+}
+
+#[test]
+fn shadowed_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+    [SHADOW, BMINUS]
+        .into_iter()
+        .for_each(an_acknowledged_key_outlives);
+}
+
+#[test]
+fn logged_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+    [IN_PLACE_LOGGED, LAZY_LOGGED]
+        .into_iter()
+        .for_each(an_acknowledged_key_outlives);
 }
 
 /// Some keys, good checkpoints, and one whose `n`-th flush fails; then a restart that a power cut interrupts anywhere. The last good checkpoint is that
@@ -302,4 +318,16 @@ fn copy_on_write_survives_every_failure_a_restart_and_a_power_cut() {
 #[test]
 fn copy_on_write_with_a_lazy_table_survives_every_failure_a_restart_and_a_power_cut() {
     every_failure(LAZY);
+}
+
+#[test]
+fn shadowed_pages_survive_every_failure_a_restart_and_a_power_cut() {
+    [SHADOW, BMINUS].into_iter().for_each(every_failure);
+}
+
+#[test]
+fn modification_logs_survive_every_failure_a_restart_and_a_power_cut() {
+    [IN_PLACE_LOGGED, LAZY_LOGGED]
+        .into_iter()
+        .for_each(every_failure);
 }

@@ -3,7 +3,7 @@
 //! Teeth: each of these must fail a test of this file.
 //!
 //! ```text
-//! for m in log-acks-before-flush log-keeps-epoch; do
+//! for m in log-acks-before-flush log-keeps-epoch sparse-reader-knows-no-closed sparse-closed-block-suspected sparse-goes-on-in-block; do
 //!   TREERING_MUTATION=$m RUSTFLAGS="--cfg treering_mutations" cargo test -p treering-engine --test wal_crash
 //! done
 //! ```
@@ -11,9 +11,10 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use treering_engine::LogPacking::{Packed, Sparse};
 use treering_engine::device::{BlockDevice, CrashDevice, Volume};
 use treering_engine::wal::{Log, LogEnd, LogRegion, Record, replay};
-use treering_engine::{Error, Lba, Lsn, Options, PageId, Result};
+use treering_engine::{Error, Lba, LogPacking, Lsn, Options, PageId, Result};
 
 const REGION: LogRegion = LogRegion {
     start: Lba(2),
@@ -21,8 +22,9 @@ const REGION: LogRegion = LogRegion {
 };
 const BLOCKS: u64 = 30;
 
-fn options() -> Options {
+fn options(log_packing: LogPacking) -> Options {
     Options {
+        log_packing,
         // With its slack as much as the region: a flush is of as many blocks as a test appends before it.
         log_buffer_bytes: REGION.blocks / 2 * 4096,
         ..Options::default()
@@ -104,6 +106,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 struct Machine {
+    /// Of each epoch in turn.
+    packings: [LogPacking; 2],
     device: Arc<CrashDevice>,
     log: Log,
     known: Durable,
@@ -111,9 +115,10 @@ struct Machine {
 }
 
 impl Machine {
-    fn new() -> Machine {
+    fn new(packings: [LogPacking; 2]) -> Machine {
         let device = Arc::new(CrashDevice::new(BLOCKS));
-        let log = Log::create(volume(&device), REGION, 1, Lsn(0), &options()).unwrap();
+        let options = options(packings[0]);
+        let log = Log::create(volume(&device), REGION, 1, Lsn(0), &options).unwrap();
         let known = Durable {
             epoch: 1,
             start_epoch: 1,
@@ -122,6 +127,7 @@ impl Machine {
             acked: Lsn(0),
         };
         Machine {
+            packings,
             device,
             log,
             known,
@@ -193,7 +199,9 @@ impl Machine {
         self.known.appended.truncate(n);
         self.known.acked = end.end;
         let epoch = self.known.epoch;
-        self.log = Log::create(volume, REGION, epoch, end.next_start, &options()).unwrap();
+        self.packings.reverse();
+        let options = options(self.packings[0]);
+        self.log = Log::create(volume, REGION, epoch, end.next_start, &options).unwrap();
         self.log.keep_from(self.known.redo_start);
         if seed.is_multiple_of(2) {
             self.known.redo_start = end.next_start;
@@ -205,12 +213,22 @@ impl Machine {
     }
 }
 
+/// Packed, sparse, or by turns.
+fn packings() -> impl Strategy<Value = [LogPacking; 2]> {
+    let one = || prop_oneof![Just(Packed), Just(Sparse)];
+    [one(), one()]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_acknowledged_is_replayed_and_nothing_else(steps in steps(), seed: u64) {
-        let mut machine = Machine::new();
+    fn what_was_acknowledged_is_replayed_and_nothing_else(
+        steps in steps(),
+        seed: u64,
+        packings in packings(),
+    ) {
+        let mut machine = Machine::new(packings);
         for step in &steps {
             machine.step(step);
         }
@@ -221,8 +239,8 @@ proptest! {
 
 #[test]
 fn nothing_is_acknowledged_after_a_failed_flush() {
-    for fail_write in [false, true] {
-        let mut m = Machine::new();
+    for (fail_write, packing) in [false, true].into_iter().zip([Packed, Sparse].repeat(2)) {
+        let mut m = Machine::new([packing; 2]);
         m.step(&Step::Append(10));
         m.step(&Step::Flush);
         m.step(&Step::Append(10));
@@ -245,8 +263,19 @@ fn nothing_is_acknowledged_after_a_failed_flush() {
 
 #[test]
 fn records_behind_a_torn_tail_do_not_come_back() {
+    for packings in [
+        [Packed, Packed],
+        [Packed, Sparse],
+        [Sparse, Packed],
+        [Sparse, Sparse],
+    ] {
+        records_behind_a_torn_tail(packings);
+    }
+}
+
+fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
     // Epoch 1 writes eight blocks in one flush; the crash loses the fourth and keeps those behind it.
-    let mut m = Machine::new();
+    let mut m = Machine::new(packings);
     for _ in 0..8 {
         m.step(&Step::Append(4072 - 13));
     }
@@ -263,7 +292,8 @@ fn records_behind_a_torn_tail_do_not_come_back() {
     let (found, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
     assert!(found.len() == 3 || found.len() == 2, "{found:?}");
     // Epoch 2 fills exactly what was missing.
-    let log = Log::create(volume(&device), REGION, 2, end.next_start, &options()).unwrap();
+    let options = options(packings[1]);
+    let log = Log::create(volume(&device), REGION, 2, end.next_start, &options).unwrap();
     log.keep_from(Lsn(0));
     while log.end().0 < 4 * 4096 {
         append(
@@ -281,4 +311,24 @@ fn records_behind_a_torn_tail_do_not_come_back() {
         all.len() > old && all[old..].iter().all(|(id, ..)| *id == 100),
         "{all:?}"
     );
+}
+
+#[test]
+fn a_block_that_the_last_flush_lost_ends_a_sparse_log_and_is_no_damage() {
+    let mut m = Machine::new([Sparse; 2]);
+    m.step(&Step::Append(10));
+    m.step(&Step::Flush);
+    // One flush of two blocks, of which the second only is kept.
+    m.step(&Step::Append(4072 - 13));
+    m.step(&Step::Append(10));
+    m.device.fail_flush_in(0);
+    assert!(m.log.flush_to(m.log.end()).is_err());
+    let mut block = 0;
+    let image = m.device.crash(&mut |n| {
+        block += 1;
+        if block == 1 { 0 } else { n - 1 }
+    });
+    let device = Arc::new(CrashDevice::from_image(image));
+    let (found, end) = read_back(&volume(&device), 1, Lsn(0)).expect("no damage");
+    assert_eq!((found.len(), end.next_start), (1, Lsn(4096)));
 }

@@ -8,16 +8,50 @@ use treering_engine::node::PageLayout;
 use treering_engine::wal::{
     BLOCK_PAYLOAD, EndReason, Frame, Log, LogRegion, MAX_RECORD_BYTES, Record, next_frame, replay,
 };
-use treering_engine::{Error, IoClass, Lba, Lsn, Options, PageId};
+use treering_engine::{Error, IoClass, Lba, LogPacking, Lsn, Options, PageId};
 
 fn setup(blocks: u64) -> (Arc<Volume>, LogRegion, Log) {
+    setup_as(blocks, LogPacking::Packed)
+}
+
+fn setup_as(blocks: u64, packing: LogPacking) -> (Arc<Volume>, LogRegion, Log) {
     let volume = Arc::new(Volume::new(Arc::new(MemDevice::new(blocks + 5))));
     let region = LogRegion {
         start: Lba(3),
         blocks,
     };
-    let log = Log::create(Arc::clone(&volume), region, 1, Lsn(0), &Options::default()).unwrap();
+    let log = create(&volume, region, 1, Lsn(0), packing);
     (volume, region, log)
+}
+
+fn create(
+    volume: &Arc<Volume>,
+    region: LogRegion,
+    epoch: u32,
+    start: Lsn,
+    log_packing: LogPacking,
+) -> Log {
+    let options = Options {
+        log_packing,
+        ..Options::default()
+    };
+    Log::create(Arc::clone(volume), region, epoch, start, &options).unwrap()
+}
+
+const PACKINGS: [LogPacking; 2] = [LogPacking::Packed, LogPacking::Sparse];
+
+/// The pages of all puts from `from` on.
+fn pages_from(volume: &Volume, region: LogRegion, from: Lsn) -> Vec<u64> {
+    let mut pages = Vec::new();
+    replay(volume, region, 1, from, |_, record| {
+        let Record::Put { page, .. } = record else {
+            panic!("never appended: {record:?}")
+        };
+        pages.push(page.0);
+        Ok(())
+    })
+    .unwrap();
+    pages
 }
 
 fn put(page: u64, len: usize, fill: &[u8]) -> Record<'_> {
@@ -83,8 +117,12 @@ proptest! {
     }
 
     #[test]
-    fn random_blocks_under_a_log_never_panic(at in 0usize..8 * 4096, with in 1u8..=255) {
-        let (volume, region, log) = setup(16);
+    fn random_blocks_under_a_log_never_panic(
+        at in 0usize..8 * 4096,
+        with in 1u8..=255,
+        packing in prop_oneof![Just(LogPacking::Packed), Just(LogPacking::Sparse)],
+    ) {
+        let (volume, region, log) = setup_as(16, packing);
         for i in 0..100 {
             log.append(&put(i, 300, FILL)).unwrap();
         }
@@ -105,15 +143,20 @@ proptest! {
     #[test]
     fn a_flush_writes_from_the_first_unflushed_block_through_the_last(
         groups in proptest::collection::vec(proptest::collection::vec(0usize..3000, 1..6), 1..30),
+        packing in prop_oneof![Just(LogPacking::Packed), Just(LogPacking::Sparse)],
     ) {
-        let (volume, region, log) = setup(1024);
+        let (volume, region, log) = setup_as(1024, packing);
         let mut expected = Vec::new();
         for (i, group) in groups.iter().enumerate() {
             for len in group {
                 let lsn = log.append(&put(i as u64, *len, FILL)).unwrap();
                 expected.push((lsn, *len));
             }
-            let (from, to) = (log.durable().0 / 4096, log.end().0.div_ceil(4096));
+            let from = match packing {
+                LogPacking::Packed => log.durable().0 / 4096,
+                LogPacking::Sparse => log.durable().0.div_ceil(4096),
+            };
+            let to = log.end().0.div_ceil(4096);
             let before = volume.stats();
             log.flush_to(log.end()).unwrap();
             let after = volume.stats();
@@ -141,7 +184,11 @@ proptest! {
 
 #[test]
 fn the_log_goes_round_and_refuses_to_overrun_itself() {
-    let (volume, region, log) = setup(8);
+    PACKINGS.into_iter().for_each(goes_round);
+}
+
+fn goes_round(packing: LogPacking) {
+    let (volume, region, log) = setup_as(8, packing);
     let mut lsns = Vec::new();
     for lap in 0..40u64 {
         loop {
@@ -154,7 +201,7 @@ fn the_log_goes_round_and_refuses_to_overrun_itself() {
                 Err(e) => panic!("{e}"),
             }
         }
-        assert!(log.space_left() < 720);
+        assert!(log.space_left() < 720 + log.padding());
         log.flush_to(log.end()).unwrap();
         let mut n = 0;
         let from = log.redo_start();
@@ -279,4 +326,84 @@ fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
     .unwrap();
     assert_eq!(next, [500; 4]);
     let _: &dyn BlockDevice = &**volume.device();
+}
+
+#[test]
+fn a_sparse_log_writes_each_block_once_and_reads_back_whole() {
+    // Forty commits of a record: forty blocks; packed, they share five, each written again and again, and no fewer times.
+    let counted = PACKINGS.map(|packing| {
+        let (volume, region, log) = setup_as(64, packing);
+        for i in 0..40 {
+            let lsn = log.append(&put(i, 500, FILL)).unwrap();
+            log.flush_to(lsn).unwrap();
+        }
+        assert_eq!(
+            pages_from(&volume, region, Lsn(0)),
+            (0..40).collect::<Vec<_>>()
+        );
+        let blocks = log.end().0.div_ceil(4096);
+        (volume.stats().written.log / 4096, blocks)
+    });
+    let [packed, sparse] = counted;
+    assert_eq!(sparse, (40, 40));
+    assert!(packed.0 >= 40 && packed.1 <= 6, "{packed:?}");
+}
+
+#[test]
+fn a_closed_block_ends_with_zeros_and_says_so() {
+    let (volume, _, log) = setup_as(16, LogPacking::Sparse);
+    for i in 0..3 {
+        let lsn = log.append(&put(i, 100, FILL)).unwrap();
+        log.flush_to(lsn).unwrap();
+        let mut block = vec![0; 4096];
+        volume.read(Lba(3 + i), &mut block, IoClass::Log).unwrap();
+        let used = usize::from(u16::from_le_bytes([block[16], block[17]]));
+        assert!(block[22] & 2 == 2, "block {i} is closed");
+        assert!(used < 200 && block[used..].iter().all(|b| *b == 0));
+        assert_eq!(lsn, Lsn(4096 * i + used as u64));
+    }
+}
+
+#[test]
+fn a_log_is_packed_or_sparse_from_one_opening_to_the_next() {
+    let (volume, region, mut log) = setup_as(64, LogPacking::Packed);
+    let mut next = 0;
+    for epoch in 2..12 {
+        for _ in 0..3 {
+            let lsn = log.append(&put(next, 300, FILL)).unwrap();
+            log.flush_to(lsn).unwrap();
+            next += 1;
+        }
+        let end = Log::scan_end(&volume, region, 1, Lsn(0), |_, _| Ok(())).unwrap();
+        assert_eq!(end.end, log.end());
+        log = create(
+            &volume,
+            region,
+            epoch,
+            end.next_start,
+            PACKINGS[epoch as usize % 3 / 2],
+        );
+        log.keep_from(Lsn(0));
+    }
+    assert_eq!(
+        pages_from(&volume, region, Lsn(0)),
+        (0..next).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn what_a_log_says_is_left_can_be_appended() {
+    for packing in PACKINGS {
+        let (_, _, log) = setup_as(3, packing);
+        for len in [300, 7000, 500] {
+            let left = log.space_left();
+            let done = log.append(&put(1, len, FILL));
+            assert!(
+                done.is_ok() || left < len as u64,
+                "{packing:?}: {left} bytes left, a record of {len} refused"
+            );
+            // Behind which the sparse log begins another block.
+            log.flush_to(log.end()).unwrap();
+        }
+    }
 }

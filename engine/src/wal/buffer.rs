@@ -3,6 +3,7 @@
 use super::block::{B, Header, behind, block_of, offset_of};
 use super::record::Encoded;
 use crate::device::AlignedBuf;
+use crate::mutation;
 use crate::options::LogPacking;
 use crate::types::BLOCK_SIZE;
 
@@ -86,6 +87,7 @@ impl Buffer {
     pub(crate) fn continue_after(&mut self, full: &Buffer, packing: LogPacking) {
         self.pos = match packing {
             LogPacking::Packed => full.pos,
+            LogPacking::Sparse if mutation::on("sparse-goes-on-in-block") => full.pos,
             LogPacking::Sparse => full.pos.next_multiple_of(B),
         };
         self.first_block = block_of(self.pos);

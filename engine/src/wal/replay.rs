@@ -18,6 +18,7 @@ use super::record::{Frame, Record, RecordDamage, next_frame};
 use super::{EndReason, LogEnd, LogRegion};
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
+use crate::mutation;
 use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
 /// Blocks read at once: 256 KiB.
@@ -239,7 +240,8 @@ impl Walk<'_> {
     fn take(&mut self, block: &[u8], header: &Header) -> Result<()> {
         let used = &block[..header.used];
         self.full = header.used == BLOCK_SIZE;
-        self.ended = self.full || header.closed;
+        let closed = header.closed && !mutation::on("sparse-reader-knows-no-closed");
+        self.ended = self.full || closed;
         let with_it = match header.unforced {
             u16::MAX => u64::MAX,
             n => u64::from(n),
@@ -358,7 +360,8 @@ impl Walk<'_> {
                 continue;
             }
             // Within an epoch, a block that is not full was to be rewritten before a later one could be written.
-            let lost = if header.epoch == self.epoch && !self.ended {
+            let ended = self.ended && !mutation::on("sparse-closed-block-suspected");
+            let lost = if header.epoch == self.epoch && !ended {
                 end - 1
             } else {
                 end
