@@ -159,6 +159,7 @@ fn cuts(engine: PmLog, program: &Program, unit: usize) -> Vec<CrashPoint> {
             cuts.push(CrashPoint {
                 after_request,
                 keep,
+                damage: None,
             });
         }
     });

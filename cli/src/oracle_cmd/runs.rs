@@ -189,6 +189,12 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
                 ),
                 ("points with a sample tried".into(), outcome.done.sampled),
             ];
+            if outcome.done.damaged > 0 {
+                row.counts.extend([
+                    ("blocks damaged".into(), outcome.done.damaged),
+                    ("of which an error told".into(), outcome.done.told),
+                ]);
+            }
         }
         Mode::Concurrent => concurrently(engine, plan, &mut row),
         Mode::Events => by_events(engine, plan, &mut row),

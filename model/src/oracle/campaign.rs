@@ -231,6 +231,7 @@ fn smallest(engine: &dyn Engine, failure: &Failure, effort: Effort, seed: u64) -
         sample: effort.sample.max(24),
         again: effort.again.min(1),
         go_on: effort.go_on.min(1),
+        damage: effort.damage.min(1),
     };
     let limit = Instant::now() + Duration::from_secs(60);
     let mut last = failure.clone();

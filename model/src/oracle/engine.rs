@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, PmDevice};
-use treering_engine::{Kv, Result};
+use treering_engine::{Kv, Lba, Result};
 
 use super::crash::Point;
 
@@ -103,6 +103,12 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The engine's own.
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>>;
+
+    /// Blocks of a store that nobody has open, each of which may be damaged: what is read is right all the same, or an error tells. An engine that
+    /// promises nothing of the kind names none.
+    fn guarded(&self, _disk: &Disk) -> Vec<Lba> {
+        Vec::new()
+    }
 
     /// Checks the structure of a store that nobody has open: one sentence for each damage found. An engine that cannot says
     /// nothing.

@@ -16,6 +16,8 @@ pub enum Check {
     Crash,
     /// As `Crash`, after a crash in recovery or after a recovery that had succeeded.
     CrashInRecovery,
+    /// Damage on the medium was followed, or told of by an error that says something else.
+    Damage,
     /// A failed write or flush was followed by what must not follow it.
     InjectedFailure,
     /// The engine's own check of a store's structure found damage.
@@ -41,6 +43,7 @@ impl Check {
             Check::Scan => "scan",
             Check::Crash => "crash",
             Check::CrashInRecovery => "crash-in-recovery",
+            Check::Damage => "damage",
             Check::InjectedFailure => "injected-failure",
             Check::Structure => "structure",
             Check::Linearizability => "linearizability",

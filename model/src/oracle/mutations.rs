@@ -88,7 +88,7 @@ const fn mutation(
         trouble: match check {
             Check::Scan => OPEN,
             Check::Reference | Check::Structure => REOPENED,
-            Check::Crash | Check::CrashInRecovery => CUT,
+            Check::Crash | Check::CrashInRecovery | Check::Damage => CUT,
             _ => Trouble::ANY,
         },
     }
@@ -511,6 +511,11 @@ impl Stage {
                 Check::Crash => Effort {
                     again: 0,
                     go_on: 0,
+                    damage: 0,
+                    ..Effort::default()
+                },
+                Check::Damage => Effort {
+                    damage: 1,
                     ..Effort::default()
                 },
                 _ => Effort::default(),

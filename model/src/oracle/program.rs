@@ -97,6 +97,17 @@ pub struct CrashPoint {
     pub after_request: u64,
     /// The versions kept.
     pub keep: Vec<usize>,
+    /// What was damaged then.
+    pub damage: Option<Damage>,
+}
+
+/// A bit of a device of blocks that is not what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Damage {
+    /// The block.
+    pub block: u64,
+    /// The byte in it.
+    pub byte: u64,
 }
 
 /// A program, and the power cuts at its end.
@@ -179,6 +190,9 @@ impl Program {
             crash.keep.iter().for_each(|n| {
                 let _ = write!(text, " {n}");
             });
+            if let Some(Damage { block, byte }) = crash.damage {
+                let _ = write!(text, " damage block {block} byte {byte}");
+            }
             text.push('\n');
         }
         text
@@ -439,8 +453,7 @@ mod parse {
         },
     }
 
-    const CRASH: &str =
-        "crash keep-oldest, keep-newest, keep-seeded N or [in recovery] after request N keep N …";
+    const CRASH: &str = "crash keep-oldest, keep-newest, keep-seeded N or [in recovery] after request N keep N … [damage block N byte N]";
 
     fn crash(line: &mut Line) -> Result<Crash, ProgramError> {
         let keep = match line.plain(CRASH)?.as_str() {
@@ -455,8 +468,17 @@ mod parse {
                 line.words(&["request"], CRASH)?;
                 let after_request = line.number()?;
                 line.words(&["keep"], CRASH)?;
-                let mut keep = Vec::new();
-                while line.words.len() > 0 {
+                let (mut keep, mut damage) = (Vec::new(), None);
+                let is_damage = |word: &Word| word.text() == "damage";
+                while let Some(word) = line.words.as_slice().first() {
+                    if is_damage(word) {
+                        line.words(&["damage", "block"], CRASH)?;
+                        let block = line.number()?;
+                        line.words(&["byte"], CRASH)?;
+                        let byte = line.number()?;
+                        damage = Some(Damage { block, byte });
+                        break;
+                    }
                     keep.push(line.number()?);
                 }
                 return Ok(Crash::Point {
@@ -464,6 +486,7 @@ mod parse {
                     point: CrashPoint {
                         after_request,
                         keep,
+                        damage,
                     },
                 });
             }
@@ -613,10 +636,15 @@ mod tests {
                 CrashPoint {
                     after_request: 57,
                     keep: vec![0, 1, 2],
+                    damage: None,
                 },
                 CrashPoint {
                     after_request: 3,
                     keep: vec![],
+                    damage: Some(Damage {
+                        block: 70,
+                        byte: 4_095,
+                    }),
                 },
             ],
             keys,
@@ -648,6 +676,11 @@ mod tests {
             ("explode", 2, "put, delete"),
             ("crash in recovery after request 3 keep", 2, "first"),
             ("crash after request 3 keep\nsync", 3, "nothing but"),
+            (
+                "crash after request 3 keep 1 damage block 5",
+                2,
+                "damage block N",
+            ),
         ] {
             let whole = if line == 1 {
                 text.to_owned()

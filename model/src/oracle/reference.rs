@@ -198,6 +198,19 @@ impl Reference {
         false
     }
 
+    /// As if these keys had never been written.
+    #[must_use]
+    pub fn without(&self, keys: &[KeyNo]) -> Reference {
+        let mut rest = self.clone();
+        for key in keys {
+            rest.durable[key.0 as usize] = None;
+            rest.now[key.0 as usize] = None;
+        }
+        let of_them = |change: &&mut Change| keys.contains(&change.key);
+        (rest.tail.iter_mut().filter(of_them)).for_each(|change| change.to = None);
+        rest
+    }
+
     /// The store was opened and holds `found`, which was permitted: that is now the state, for good.
     pub fn settle(&mut self, found: Vec<Content>) {
         self.now.clone_from(&found);

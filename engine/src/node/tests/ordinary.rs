@@ -2,7 +2,7 @@
 
 use super::Tracked;
 use crate::error::Error;
-use crate::node::{ChangeMap, PageDamage};
+use crate::node::{ChangeMap, ENVELOPE_BYTES, PageDamage};
 use crate::node::{
     MAX_PAGE_BYTES, PageLayout, PageMut, Put, Refused, SplitPlan, check, check_deep, limits,
 };
@@ -182,11 +182,16 @@ fn a_long_value_marks_only_the_segments_in_which_the_new_one_differs() {
 }
 
 #[test]
-fn setting_the_lsn_or_sealing_touches_only_the_header() {
+fn setting_the_lsn_or_sealing_changes_only_the_envelope_which_is_no_segment() {
     for layout in PageLayout::ALL {
         let mut page = page_of(layout, &[(b"a", b"1")]);
-        assert_eq!(marked(&mut page, |p| p.set_lsn(Lsn(77))), [0]);
-        assert_eq!(marked(&mut page, |p| p.seal()), [0]);
+        let changes: [fn(&mut PageMut<'_>); 2] = [|p| p.set_lsn(Lsn(77)), |p| p.seal()];
+        for change in changes {
+            let (before, mut map) = (page.bytes.clone(), ChangeMap::new());
+            change(&mut PageMut::new(&mut page.bytes, &mut map));
+            assert!(map.count() == 0 && !map.is_clean());
+            assert_eq!(before[ENVELOPE_BYTES..], page.bytes[ENVELOPE_BYTES..]);
+        }
         assert_eq!(page.view().lsn(), Lsn(77));
         assert_eq!(check(&page.bytes, PageId(1)), Ok(()));
         let _ = page.change(|p| p.put(b"b", b""));

@@ -6,6 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::choices::Choices;
+use super::damage;
 use super::record::{Recorded, record};
 use super::{Coverage, Effort, Phase, Point};
 use crate::oracle::differential::Failure;
@@ -36,6 +37,7 @@ struct Later {
     crash: CrashPoint,
     again: bool,
     go_on: bool,
+    damage: bool,
 }
 
 /// A store that was opened after a crash: the requests that this took, and what it promises from then on.
@@ -124,13 +126,15 @@ impl<'e> Explorer<'e> {
         let n = self.coverage.judged;
         let every = |period: u64| period > 0 && n.is_multiple_of(period);
         let (again, go_on) = (every(self.effort.again), every(self.effort.go_on));
-        if again || go_on {
+        let damage = every(self.effort.damage);
+        if again || go_on || damage {
             self.later.push(Later {
                 image,
                 promise,
                 crash: crash.clone(),
                 again,
                 go_on,
+                damage,
             });
         }
         Ok(())
@@ -145,6 +149,9 @@ impl<'e> Explorer<'e> {
             if later.again {
                 let recovered = self.recover(later.image.clone(), permitted, Check::Crash)?;
                 self.cut_recovery(&later.image, &recovered, permitted, crashes)?;
+            }
+            if later.damage {
+                self.damage(&later.image, permitted, crashes)?;
             }
             if later.go_on {
                 self.go_on(later.image)?;
@@ -182,6 +189,7 @@ impl<'e> Explorer<'e> {
             crashes.push(CrashPoint {
                 after_request: done as u64,
                 keep,
+                damage: None,
             });
             // The store was open in the end, and whoever read it may have acted on it.
             let permitted = if done == total {
@@ -192,6 +200,25 @@ impl<'e> Explorer<'e> {
             self.recover(again, permitted, Check::CrashInRecovery)?;
         }
         crashes.truncate(1);
+        Ok(())
+    }
+
+    /// Damages a block of what a crash left.
+    fn damage(
+        &mut self,
+        image: &Image,
+        permitted: &Reference,
+        crashes: &mut [CrashPoint],
+    ) -> Result<(), Finding> {
+        let Some(picked) = damage::pick(self.engine, image, &mut self.rng) else {
+            return Ok(());
+        };
+        crashes[0].damage = Some(picked);
+        let image = image.clone();
+        let told = damage::judge(self.engine, self.program, image, picked, permitted)?;
+        self.coverage.damaged += 1;
+        self.coverage.told += u64::from(told);
+        crashes[0].damage = None;
         Ok(())
     }
 
@@ -244,6 +271,7 @@ impl<'e> Explorer<'e> {
                 *crashes = vec![CrashPoint {
                     after_request: after as u64,
                     keep,
+                    damage: None,
                 }];
                 self.try_state(image, promise, permitted, &crashes[0])?;
             }
@@ -311,6 +339,9 @@ pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
         let permitted = recorded.promise(after);
         let mut explorer = Explorer::new(engine, program, Effort::default(), 0);
         let mut image = left(&twin, &first.keep);
+        if let Some(damage) = first.damage {
+            return damage::judge(engine, program, image, damage, permitted).map(drop);
+        }
         let mut recovered = explorer.recover(image.clone(), permitted, Check::Crash)?;
         for crash in later {
             let total = recovered.requests.len();

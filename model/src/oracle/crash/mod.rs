@@ -4,7 +4,8 @@
 //! run, recorded      w w w F w w F …            w: write, F: flush; in persistent memory s: store, b: write-back, F: fence
 //! a twin device      apply 1, 2, 3 … requests   after each: which blocks (words) are in doubt, in how many versions?
 //! crash states       one version of each        all of them if few, or if the program is short; else a sample
-//! for each           open, read all, judge      and for some: cut the power again in that recovery; or write, sync and cut it
+//! for each           open, read all, judge      and for some: cut the power again in that recovery; or write, sync and cut it;
+//!                                               or damage a block of it
 //! ```
 //!
 //! The twin goes through the states of the device one request at a time, so the program runs once only. A state is judged by the
@@ -20,6 +21,7 @@
 //! Cost: O(requests · effort) recoveries, each of them what the engine makes it.
 
 mod choices;
+mod damage;
 mod explore;
 mod point;
 mod record;
@@ -46,6 +48,8 @@ pub struct Effort {
     pub again: u64,
     /// Every so many-th state is written to after recovery, and cut once more; 0: none.
     pub go_on: u64,
+    /// Of every so many-th state a block is damaged, if the engine guards any; 0: of none.
+    pub damage: u64,
 }
 
 impl Default for Effort {
@@ -57,6 +61,7 @@ impl Default for Effort {
             sample: 8,
             again: 4,
             go_on: 8,
+            damage: 6,
         }
     }
 }
@@ -83,6 +88,10 @@ pub struct Coverage {
     pub exhausted: u64,
     /// Points of the runs at which a sample of the states was tried.
     pub sampled: u64,
+    /// Blocks that were damaged, each in a state by itself.
+    pub damaged: u64,
+    /// Of these: those of which an error told.
+    pub told: u64,
     /// Crashes by what they interrupted.
     pub points: BTreeMap<(Phase, Point), u64>,
     /// What the runs themselves did.
@@ -96,6 +105,8 @@ impl Coverage {
         self.judged += other.judged;
         self.exhausted += other.exhausted;
         self.sampled += other.sampled;
+        self.damaged += other.damaged;
+        self.told += other.told;
         self.tally.add(&other.tally);
         for (point, n) in &other.points {
             *self.points.entry(*point).or_default() += n;

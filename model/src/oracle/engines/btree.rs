@@ -1,10 +1,13 @@
 //! Treering's own page trees on each page store, with and without a modification log.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use treering_engine::device::BlockDevice;
 use treering_engine::{
-    BLOCK_SIZE, BfOptions, Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
-    Result, Store, SystemClock, TablePersist, TreeKind, node, required_blocks, verify,
+    BLOCK_SIZE, BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options,
+    PageStoreKind, ResetRule, Result, Store, SystemClock, TablePersist, TreeKind, node,
+    required_blocks, verify,
 };
 
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
@@ -256,10 +259,41 @@ impl Engine for BTree {
         )?))
     }
 
+    fn guarded(&self, disk: &Disk) -> Vec<Lba> {
+        let Disk::Blocks(device) = disk else {
+            unreachable!("the oracle gives the kind of disk that was asked for");
+        };
+        guarded(&**device, self.options.page_size)
+    }
+
     fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
         let Disk::Blocks(device) = disk else {
             unreachable!("the oracle gives the kind of disk that was asked for");
         };
         Ok(verify(Arc::clone(device))?.damage)
     }
+}
+
+/// The blocks of modification logs, and those of page images of which there is no other that could stand in for them: a torn slot and a
+/// damaged one look alike, and so do a home that is behind its journal and one that was damaged (`engine/src/pages/shadow.rs`, Damage).
+fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
+    let mut block = vec![0; BLOCK_SIZE];
+    let mut logs = Vec::new();
+    let mut images: BTreeMap<[u8; 8], Vec<Lba>> = BTreeMap::new();
+    for lba in (0..device.capacity_blocks()).map(Lba) {
+        let read = device.read(lba, &mut block, IoClass::Page);
+        if read.is_err() {
+            continue;
+        }
+        if &block[24..26] == b"TR" {
+            let page = block[8..16].try_into().expect("eight bytes");
+            images.entry(page).or_default().push(lba);
+        } else if &block[4..8] == b"MLOG" {
+            logs.push(lba);
+        }
+    }
+    let blocks = (page_size / BLOCK_SIZE) as u64;
+    let alone = images.values().filter(|lbas| lbas.len() == 1).flatten();
+    let of_images = alone.flat_map(|lba| (0..blocks).map(|i| Lba(lba.0 + i)));
+    logs.into_iter().chain(of_images).collect()
 }
