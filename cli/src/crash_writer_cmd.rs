@@ -64,24 +64,28 @@ pub(crate) fn run(args: &CrashWriterArgs) -> Result<(), Failure> {
 
 /// Small enough for eviction, checkpoints and a wrapping log within milliseconds.
 fn options(args: &CrashWriterArgs) -> Options {
+    let parts = match args.store.as_str() {
+        "cow" => Options {
+            store: PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            },
+            ..Options::default()
+        },
+        "bminus" => Options::bminus(),
+        _ => Options::default(),
+    };
     Options {
         tree: match args.tree.as_str() {
             "bf" => TreeKind::Bf(BfOptions::default()),
             _ => TreeKind::BTree,
         },
-        store: match args.store.as_str() {
-            "cow" => PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            },
-            _ => PageStoreKind::InPlace,
-        },
-        cache_bytes: 64 * 4096,
+        cache_bytes: 64 * parts.page_size as u64,
         durability: Durability::PerCommit,
         log_bytes: 512 << 10,
         checkpoint_log_bytes: 128 << 10,
         log_buffer_bytes: 32 << 10,
         write_batch_pages: 8,
-        ..Options::default()
+        ..parts
     }
 }
 

@@ -213,6 +213,16 @@ fn acknowledged_writes_survive_kill_nine_copy_on_write_below_mini_pages() {
 }
 
 #[test]
+fn acknowledged_writes_survive_kill_nine_on_shadowed_pages_with_modification_logs() {
+    kill_rounds("btree", "bminus", 35);
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_nine_on_shadowed_pages_below_mini_pages() {
+    kill_rounds("bf", "bminus", 36);
+}
+
+#[test]
 fn the_checker_sees_a_lost_and_an_invented_write() {
     let (ops, ..) = candidates("i 1 7 p\na 1 7 p\ni 5 7 d\ni 9 8 p\ni 13 ");
     let empty = State::new();

@@ -96,8 +96,8 @@ pub(crate) struct CrashWriterArgs {
     /// Decides keys and kinds of operations
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// in-place or cow
-    #[arg(long, default_value = "in-place", value_parser = ["in-place", "cow"])]
+    /// in-place, cow, or bminus: shadowed pages with modification logs, and a sparse log
+    #[arg(long, default_value = "in-place", value_parser = ["in-place", "cow", "bminus"])]
     pub(crate) store: String,
     /// btree or bf
     #[arg(long, default_value = "btree", value_parser = ["btree", "bf"])]

@@ -99,6 +99,10 @@ const LARGE_PAGES: &str = "btree:in-place-16k";
 const COW: &str = "btree:cow";
 const BF: &str = "bf:in-place";
 const BF_COW: &str = "bf:cow";
+const SHADOW_LARGE: &str = "btree:shadow-16k";
+const BMINUS: &str = "bminus-small";
+const IN_PLACE_LOGGED: &str = "btree:in-place-logged";
+const COW_LOGGED: &str = "btree:cow-logged";
 
 /// All that these modes can catch. Those of `treering_engine::MUTATIONS` that are not here are the business of the test that is named beside them
 /// (loom's, mostly).
@@ -446,6 +450,111 @@ pub const TABLE: &[Mutation] = &[
         Check::Crash,
         Mode::Differential,
         BF_COW,
+    ),
+    mutation(
+        "believes-torn-slot",
+        "torn pages",
+        Check::Crash,
+        Mode::Crash,
+        SHADOW_LARGE,
+    ),
+    mutation(
+        "takes-first-slot",
+        "D2 redb#1290",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "trims-at-once",
+        "PageShadowing 1, D1 redb dbebb441",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "resets-log-at-once",
+        "PageShadowing 2",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "delta-at-once",
+        "PageShadowing 2",
+        Check::Reference,
+        Mode::Differential,
+        IN_PLACE_LOGGED,
+    ),
+    mutation(
+        "nameless-log",
+        "PageShadowing 3",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "restart-trusts-slots",
+        "PageShadowing 5, D5 across a restart",
+        Check::InjectedFailure,
+        Mode::Differential,
+        BMINUS,
+    ),
+    mutation(
+        "restart-trusts-log-blocks",
+        "D5 across a restart",
+        Check::InjectedFailure,
+        Mode::Differential,
+        IN_PLACE_LOGGED,
+    ),
+    mutation(
+        "trims-live-log",
+        "D1 redb dbebb441",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "forgets-dirty",
+        "lost update",
+        Check::Reference,
+        Mode::Differential,
+        COW_LOGGED,
+    ),
+    mutation(
+        "logs-last-changes",
+        "lost update",
+        Check::Reference,
+        Mode::Differential,
+        BMINUS,
+    ),
+    mutation(
+        "believes-log-block",
+        "damage followed",
+        Check::Damage,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "sparse-reader-knows-no-closed",
+        "D9 nomt#638",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "sparse-goes-on-in-block",
+        "D9 nomt#638",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
+    ),
+    mutation(
+        "sparse-closed-block-suspected",
+        "a torn tail taken for damage",
+        Check::Crash,
+        Mode::Crash,
+        BMINUS,
     ),
 ];
 
