@@ -218,7 +218,31 @@ pub(super) struct ModLogs {
     exist: bool,
     page_size: usize,
     kept: Mutex<HashMap<PageId, Kept>>,
-    stats: Mutex<ModLogStats>,
+    held: Mutex<Held>,
+}
+
+/// What the log blocks hold, and what was done: the figures of eq. (4).
+#[derive(Default)]
+struct Held {
+    /// By page name: 0 for one that nobody has looked at, else one more than |Δ| in units of 64 bytes.
+    units: Vec<u8>,
+    stats: ModLogStats,
+}
+
+impl Held {
+    fn set(&mut self, page: PageId, delta: Option<u32>) {
+        let at = page.0 as usize;
+        if self.units.len() <= at {
+            self.units.resize(at + 1, 0);
+        }
+        let unit = SEGMENT_BYTES as u32;
+        let after = delta.map_or(0, |bytes| bytes / unit + 1);
+        let before = u32::from(std::mem::replace(&mut self.units[at], after as u8));
+        let bytes = |units: u32| u64::from(units.saturating_sub(1) * unit);
+        let stats = &mut self.stats;
+        stats.delta_bytes = stats.delta_bytes + bytes(after) - bytes(before);
+        stats.pages = stats.pages + u64::from(after > 0) - u64::from(before > 0);
+    }
 }
 
 impl ModLogs {
@@ -228,12 +252,12 @@ impl ModLogs {
             exist: layout.mod_log,
             page_size: layout.page_size,
             kept: Mutex::new(HashMap::new()),
-            stats: Mutex::new(ModLogStats::default()),
+            held: Mutex::new(Held::default()),
         }
     }
 
     pub(super) fn stats(&self) -> Option<ModLogStats> {
-        self.exist.then(|| *self.stats.lock())
+        self.exist.then(|| self.held.lock().stats)
     }
 
     /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is checked as a page: what comes of it is, by its
@@ -259,6 +283,7 @@ impl ModLogs {
         }
         if self.rule.is_some() {
             self.kept.lock().insert(page, Kept { base, dirty });
+            self.held.lock().set(page, Some(len.unwrap_or(0)));
         }
         Ok(len)
     }
@@ -321,12 +346,13 @@ impl ModLogs {
             return;
         }
         {
-            let mut stats = self.stats.lock();
+            let mut held = self.held.lock();
+            held.set(image.page, Some(delta.unwrap_or(0)));
             match delta {
-                None => stats.whole_writes += 1,
+                None => held.stats.whole_writes += 1,
                 Some(len) => {
-                    stats.delta_writes += 1;
-                    stats.delta_bytes_written += u64::from(len);
+                    held.stats.delta_writes += 1;
+                    held.stats.delta_bytes_written += u64::from(len);
                 }
             }
         }
@@ -344,6 +370,14 @@ impl ModLogs {
     pub(super) fn forget(&self, page: PageId) {
         if self.rule.is_some() {
             self.kept.lock().remove(&page);
+        }
+    }
+
+    /// The page is no page any more.
+    pub(super) fn free(&self, page: PageId) {
+        self.forget(page);
+        if self.rule.is_some() {
+            self.held.lock().set(page, None);
         }
     }
 }
@@ -531,7 +565,7 @@ impl LogsBehind {
 
     /// The page is no page any more.
     pub(super) fn free(&self, page: PageId) {
-        self.logs.forget(page);
+        self.logs.free(page);
         self.fresh.lock().remove(&page);
     }
 

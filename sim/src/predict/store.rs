@@ -53,6 +53,8 @@ pub struct Prediction {
     pub host: HostWa,
     /// By the drive, over user bytes.
     pub device: DeviceWa,
+    /// After compression, over user bytes: α·WA of B⁻-tree eq. (2); `null` where nothing compresses.
+    pub stored: Option<HostWa>,
     /// Share of page accesses that the cache answers.
     pub hit_ratio: f64,
     /// The same for an LRU cache of equal size, by Che's approximation.
@@ -123,6 +125,7 @@ pub fn predict(
     Prediction {
         host,
         device: device::predict(device, &traffic, user),
+        stored: None,
         hit_ratio: run.hit_ratio(&cache),
         lru_hit_ratio,
         leaves: level.count(),
