@@ -28,7 +28,7 @@ use treering_engine::device::FileIo;
 
 use crate::csd::{CsdError, CsdProfile, SimCsd};
 use crate::predict::device::{Before, Cleaning};
-use crate::predict::{self, DeviceParams, Pace};
+use crate::predict::{self, Compression, DeviceParams, Pace};
 use crate::report::{CompressionReport, DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
@@ -187,13 +187,17 @@ fn on_csd(
     let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
     Ok(Ran {
         device: csd_report(profile, name, &drive, &outcome, plan),
-        // What is predicted of the flash is not shown: the predictor does not know of compression.
         params: DeviceParams {
             capacity_blocks: plan.device_blocks,
             physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
             pages_per_block: profile.flash.pages_per_block,
             before: Before::Nothing,
             cleaning: cleaning(&profile.flash),
+            compression: Some(Compression {
+                codec: drive.codec(),
+                extent_header: f64::from(profile.extent_header_bytes),
+                seed: config.seed,
+            }),
         },
         pace: Some(Pace {
             clients: config.clients,
@@ -227,6 +231,7 @@ fn on_file(
             pages_per_block: 256,
             before: Before::Nothing,
             cleaning: Cleaning::Greedy,
+            compression: None,
         },
         pace: None,
         drive: None,
@@ -249,6 +254,7 @@ fn device_params(
             Precondition::Steady => Before::Scattered,
         },
         cleaning: cleaning(profile),
+        compression: None,
     }
 }
 
