@@ -24,6 +24,7 @@ use outcome::{Material, Outcome};
 use plan::Plan;
 
 use treering_engine::BLOCK_SIZE;
+use treering_engine::device::BlockDevice;
 use treering_engine::device::FileIo;
 
 use crate::csd::{CsdError, CsdProfile, SimCsd};
@@ -185,29 +186,44 @@ fn on_csd(
     let mode = timing_mode(config);
     let drive = Arc::new(SimCsd::new(profile, plan.device_blocks, mode, config.seed)?);
     let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
+    let clients = (config.clients, config.acknowledge);
+    let (params, pace) = csd_params(profile, &drive, plan.engine.page_size, clients, config.seed);
     Ok(Ran {
         device: csd_report(profile, name, &drive, &outcome, plan),
-        params: DeviceParams {
-            capacity_blocks: plan.device_blocks,
-            physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
-            pages_per_block: profile.flash.pages_per_block,
-            before: Before::Nothing,
-            cleaning: cleaning(&profile.flash),
-            compression: Some(Compression {
-                codec: drive.codec(),
-                extent_header: f64::from(profile.extent_header_bytes),
-                seed: config.seed,
-            }),
-        },
-        pace: Some(Pace {
-            clients: config.clients,
-            commits: config.acknowledge == Acknowledge::Commit,
-            read_ns: drive.read_ns(plan.engine.page_size) as f64,
-            flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
-        }),
+        params,
+        pace: Some(pace),
         outcome,
         drive: Some(Drive::Csd(drive)),
     })
+}
+
+/// A compressing drive and its clients as the predictors need them.
+fn csd_params(
+    profile: &CsdProfile,
+    drive: &SimCsd,
+    page_size: usize,
+    (clients, acknowledge): (u32, Acknowledge),
+    seed: u64,
+) -> (DeviceParams, Pace) {
+    let params = DeviceParams {
+        capacity_blocks: BlockDevice::capacity_blocks(drive),
+        physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
+        pages_per_block: profile.flash.pages_per_block,
+        before: Before::Nothing,
+        cleaning: cleaning(&profile.flash),
+        compression: Some(Compression {
+            codec: drive.codec(),
+            extent_header: f64::from(profile.extent_header_bytes),
+            seed,
+        }),
+    };
+    let pace = Pace {
+        clients,
+        commits: acknowledge == Acknowledge::Commit,
+        read_ns: drive.read_ns(page_size) as f64,
+        flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
+    };
+    (params, pace)
 }
 
 fn on_file(

@@ -355,11 +355,14 @@ fn cache(
     let by_mini_pages = bf.map_or(0, |bf| bf.hits.total());
     let hits = after.cache_hits - before.cache_hits + by_mini_pages;
     let misses = after.cache_misses - before.cache_misses;
-    let page = plan.engine.page_size as u64;
+    // A page is read with its log block, if it has one.
+    let log_block = plan.engine.mod_log.map_or(0, |_| BLOCK_SIZE as u64);
+    let read_bytes = plan.engine.page_size as u64 + log_block;
     let io = PageIo {
         ops: phase.ops(),
-        reads: after.read.since(&before.read).page / page,
-        writes: after.written.since(&before.written).page / page,
+        reads: after.read.since(&before.read).page / read_bytes,
+        writes: after.pages_written_back - before.pages_written_back + after.pages_checkpointed
+            - before.pages_checkpointed,
         log_bytes: after.written.since(&before.written).log,
         user_bytes: phase.user_bytes,
     };

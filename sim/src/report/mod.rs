@@ -72,6 +72,32 @@ pub struct ReplayReport {
     pub warnings: Vec<String>,
 }
 
+impl ReplayReport {
+    /// What the modification log did, beside what was predicted, in a sentence; nothing if pages have none.
+    fn mod_log(&self) -> Option<String> {
+        let store = &self.store;
+        let (beta, mean, whole) = (
+            store.beta?,
+            store.delta_bytes_mean?,
+            store.full_flush_share?,
+        );
+        let predicted = self.prediction.as_ref().and_then(|p| p.mod_log);
+        let predicted = predicted.map_or(String::new(), |p| {
+            format!(
+                " (predicted {:.2} %, {:.0} bytes, {:.2} %)",
+                100.0 * p.beta,
+                p.delta_bytes_mean,
+                100.0 * p.full_flush_share
+            )
+        });
+        Some(format!(
+            "β {:.2} %, {mean:.0} bytes of differences a page, {:.2} % of page writes whole{predicted}",
+            100.0 * beta,
+            100.0 * whole
+        ))
+    }
+}
+
 /// The trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceInfo {
