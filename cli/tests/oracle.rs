@@ -33,7 +33,7 @@ fn our_engines_pass_and_the_same_seed_gives_the_same_report() {
             "--mode",
             "crash",
             "--runs",
-            "25",
+            "10",
             "--threads",
             threads,
             "--json",
@@ -153,7 +153,11 @@ fn bad_programs_and_names_are_refused_in_a_sentence() {
         &["--engine", "nonesuch"],
         "expected one of btree:in-place",
     );
-    refused(folder.path(), &["--tree", "nonesuch"], "expected btree");
+    refused(
+        folder.path(),
+        &["--tree", "nonesuch"],
+        "expected btree, bf or bminus",
+    );
     refused(folder.path(), &["--budget", "soon"], "soon");
     refused(
         folder.path(),

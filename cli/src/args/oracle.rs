@@ -9,13 +9,14 @@ use crate::units;
 /// Flags of `treering oracle`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
-    treering oracle                                       every mode on every variant of our trees: a minute or two\n  \
+    treering oracle                                       every mode on every variant of our trees: some minutes\n  \
+    treering oracle --tree bminus --mode crash            power cuts on shadowed pages with modification logs, and a sparse log\n  \
     treering oracle --mode crash --budget 10m             ten minutes of power cuts\n  \
     treering oracle --engine btree:cow --mode differential --ops 5000 --runs 1000\n  \
     treering oracle --replay found.program                what was found, again\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
     Modes: differential (random programs beside a reference map), crash (every way, or a sample of the ways, in which a power cut could have \
-    ended a program, and recovery from it), concurrent (threads, judged for linearizability), events (the engine's protocol steps, judged by the \
+    ended a program, and recovery from it; and damage to pages and their logs), concurrent (threads, judged for linearizability), events (the engine's protocol steps, judged by the \
     mirror of WalRecovery; those of bf by the mirrors of MiniPage and CircularBuffer).\n\
     The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]
