@@ -18,8 +18,11 @@ use crate::replay::values::Values;
 
 /// Leaves that are made.
 const LEAVES: usize = 24;
-/// Log blocks are made with so many degrees of filling.
+/// Log blocks are made with so many bytes of records, and then in even steps of the payload.
+const FEW_BYTES: [usize; 5] = [0, 32, 64, 128, 192];
 const FILLS: usize = 16;
+/// Blocks of each degree.
+const LOG_BLOCKS: usize = 4;
 
 /// How a drive compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +42,8 @@ pub(super) struct Stored {
     pub(super) page: f64,
     /// A log block of a page with so many dirty segments, from 0 on.
     delta: Vec<f64>,
-    /// A block of the redo log, by filling in steps of 1/[`FILLS`] of its payload, from 0 on.
-    log: Vec<f64>,
+    /// A block of the redo log with so many bytes of records, ascending.
+    log: Vec<(f64, f64)>,
     /// A block of the page table.
     pub(super) table: f64,
     /// A block of an index snapshot.
@@ -58,16 +61,21 @@ impl Stored {
 
     /// A block with so many bytes of redo records.
     pub(super) fn log(&self, bytes: f64) -> f64 {
-        let at = (bytes / PAYLOAD_BYTES).clamp(0.0, 1.0) * FILLS as f64;
-        let (low, part) = (at.floor() as usize, at.fract());
-        let high = (low + 1).min(FILLS);
-        self.log[low] * (1.0 - part) + self.log[high] * part
+        let at = self.log.partition_point(|(filled, _)| *filled < bytes);
+        let (Some(high), Some(low)) = (self.log.get(at), self.log.get(at.saturating_sub(1))) else {
+            return self.log.last().map_or(0.0, |(_, size)| *size);
+        };
+        if high.0 <= low.0 {
+            return high.1;
+        }
+        low.1 + (high.1 - low.1) * (bytes - low.0) / (high.0 - low.0)
     }
 
     /// A block that is filled to any degree alike.
     pub(super) fn log_at_random(&self) -> f64 {
-        let inner: f64 = self.log[1..FILLS].iter().sum();
-        (inner + 0.5 * (self.log[0] + self.log[FILLS])) / FILLS as f64
+        let pieces = self.log.windows(2);
+        let areas = pieces.map(|w| 0.5 * (w[0].1 + w[1].1) * (w[1].0 - w[0].0));
+        areas.sum::<f64>() / PAYLOAD_BYTES
     }
 }
 
@@ -343,38 +351,46 @@ impl<'a> Sampler<'a> {
 
     fn log(&mut self, stored: &mut Stored) {
         let keys = self.workload.keys.len();
-        stored.log = vec![0.0; FILLS + 1];
         if keys == 0 {
             return;
         }
-        let pages = self.level.count().max(1.0) as usize;
-        for fill in 1..=FILLS {
-            let mut block = vec![0; BLOCK_SIZE];
-            let header = BLOCK_SIZE - PAYLOAD_BYTES as usize;
-            // Checksum, epoch, index and lengths.
-            for byte in &mut block[..12] {
-                *byte = self.below(256) as u8;
-            }
-            let end = header + (PAYLOAD_BYTES * fill as f64 / FILLS as f64) as usize;
-            let mut at = header;
-            while at < end {
-                let key = self.below(keys) as u32;
-                let page = PageId(self.below(pages) as u64);
-                let value = self.value(key).to_vec();
-                let key = self.workload.key(key);
-                let record = Record::Put {
-                    page,
-                    key,
-                    value: &value,
-                };
-                let bytes = record.to_bytes();
-                let len = bytes.len().min(end - at);
-                block[at..at + len].copy_from_slice(&bytes[..len]);
-                at += len;
-            }
-            stored.log[fill] = self.size(&block).0;
+        let payload = PAYLOAD_BYTES as usize;
+        let even = (1..=FILLS).map(|step| payload * step / FILLS);
+        for fill in FEW_BYTES.into_iter().chain(even) {
+            let size = (0..LOG_BLOCKS)
+                .map(|_| self.log_block(keys, fill))
+                .sum::<f64>();
+            stored.log.push((fill as f64, size / LOG_BLOCKS as f64));
         }
-        stored.log[0] = stored.log[1] * 0.5;
+    }
+
+    /// The size of a block with so many bytes of records.
+    fn log_block(&mut self, keys: usize, fill: usize) -> f64 {
+        let pages = self.level.count().max(1.0) as usize;
+        let mut block = vec![0; BLOCK_SIZE];
+        let header = BLOCK_SIZE - PAYLOAD_BYTES as usize;
+        // Checksum, and what rises from block to block: epoch, index, bytes in use.
+        for at in [0, 1, 2, 3, 4, 8, 9, 10, 16, 17, 18] {
+            block[at] = self.below(256) as u8;
+        }
+        let end = header + fill;
+        let mut at = header;
+        while at < end {
+            let key = self.below(keys) as u32;
+            let page = PageId(self.below(pages) as u64);
+            let value = self.value(key).to_vec();
+            let key = self.workload.key(key);
+            let record = Record::Put {
+                page,
+                key,
+                value: &value,
+            };
+            let bytes = record.to_bytes();
+            let len = bytes.len().min(end - at);
+            block[at..at + len].copy_from_slice(&bytes[..len]);
+            at += len;
+        }
+        self.size(&block).0
     }
 
     /// Entries are slots, or fences with pages, in no order that a codec could use.

@@ -23,9 +23,9 @@ use drive::Drive;
 use outcome::{Material, Outcome};
 use plan::Plan;
 
-use treering_engine::BLOCK_SIZE;
 use treering_engine::device::BlockDevice;
 use treering_engine::device::FileIo;
+use treering_engine::{BLOCK_SIZE, Options};
 
 use crate::csd::{CsdError, CsdProfile, SimCsd};
 use crate::predict::device::{Before, Cleaning};
@@ -168,7 +168,7 @@ fn on_ssd(
         pace: Some(Pace {
             clients: config.clients,
             commits: config.acknowledge == Acknowledge::Commit,
-            read_ns: drive.read_ns(plan.engine.page_size) as f64,
+            read_ns: drive.read_ns(bytes_read(&plan.engine)) as f64,
             flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
         }),
         outcome,
@@ -187,7 +187,7 @@ fn on_csd(
     let drive = Arc::new(SimCsd::new(profile, plan.device_blocks, mode, config.seed)?);
     let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
     let clients = (config.clients, config.acknowledge);
-    let (params, pace) = csd_params(profile, &drive, plan.engine.page_size, clients, config.seed);
+    let (params, pace) = csd_params(profile, &drive, &plan.engine, clients, config.seed);
     Ok(Ran {
         device: csd_report(profile, name, &drive, &outcome, plan),
         params,
@@ -197,11 +197,16 @@ fn on_csd(
     })
 }
 
+/// Of one page: its log block is read with it.
+fn bytes_read(engine: &Options) -> usize {
+    engine.page_size + engine.mod_log.map_or(0, |_| BLOCK_SIZE)
+}
+
 /// A compressing drive and its clients as the predictors need them.
 fn csd_params(
     profile: &CsdProfile,
     drive: &SimCsd,
-    page_size: usize,
+    engine: &Options,
     (clients, acknowledge): (u32, Acknowledge),
     seed: u64,
 ) -> (DeviceParams, Pace) {
@@ -220,7 +225,7 @@ fn csd_params(
     let pace = Pace {
         clients,
         commits: acknowledge == Acknowledge::Commit,
-        read_ns: drive.read_ns(page_size) as f64,
+        read_ns: drive.read_ns(bytes_read(engine)) as f64,
         flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
     };
     (params, pace)

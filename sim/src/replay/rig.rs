@@ -162,8 +162,8 @@ impl Rig {
         };
         let profile = self.csd.as_ref()?;
         let clients = (self.clients.count, self.clients.acknowledge);
-        let page = self.page_bytes as usize;
-        Some(csd_params(profile, drive, page, clients, self.seed))
+        let options = self.store.options();
+        Some(csd_params(profile, drive, options, clients, self.seed))
     }
 
     /// The store.
