@@ -126,6 +126,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
         pages_per_block: 256,
         before: Before::Nothing,
         cleaning: Cleaning::Greedy,
+        compression: None,
     };
     let predicted = |memory_bytes| {
         let (_, mut source) = build(&params).expect("good parameters");

@@ -46,6 +46,7 @@ fn device(options: &Options, pages: u64) -> DeviceParams {
         pages_per_block: 256,
         before: Before::Nothing,
         cleaning: Cleaning::Greedy,
+        compression: None,
     }
 }
 
