@@ -65,6 +65,7 @@ pub mod refused;
 pub mod ring;
 pub mod scale;
 pub mod setup;
+pub mod shadow;
 mod steps;
 pub mod threads;
 pub mod tla;
