@@ -31,8 +31,7 @@ pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
             "engine {name} is not in this build: `cargo run --release --features {name} -- oracle …` builds it in"
         )));
     }
-    let ours = BTree::NAMES.into_iter().chain(BTree::BF_NAMES);
-    let known: Vec<&str> = ours.chain(FOREIGN).collect();
+    let known: Vec<&str> = BTree::names().chain(FOREIGN).collect();
     Err(Failure::usage(format!(
         "--engine {name}: expected one of {}",
         known.join(", ")
@@ -46,14 +45,12 @@ pub(super) fn selected(
 ) -> Result<Vec<Box<dyn Engine>>, Failure> {
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
-        (None, None) => (BTree::NAMES.into_iter())
-            .chain(BTree::BF_NAMES)
-            .map(named)
-            .collect(),
+        (None, None) => BTree::names().map(named).collect(),
         (Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
         (Some("bf"), None) => BTree::BF_NAMES.into_iter().map(named).collect(),
+        (Some("bminus"), None) => BTree::BMINUS_NAMES.into_iter().map(named).collect(),
         (Some(other), None) => Err(Failure::usage(format!(
-            "--tree {other}: expected btree or bf"
+            "--tree {other}: expected btree, bf or bminus"
         ))),
     }
 }

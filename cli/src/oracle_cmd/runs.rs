@@ -102,7 +102,8 @@ fn never_done(tally: &Tally) -> Vec<String> {
 
 /// Only our engines say what a write is for; of the others all writes are of one kind.
 fn never_crashed(engine: &dyn Engine, coverage: &Coverage) -> Vec<String> {
-    let classes = engine.name().starts_with("btree");
+    let name = engine.name();
+    let classes = name.starts_with("btree") || name.starts_with("bminus");
     let never = coverage.never(engine, classes).into_iter();
     never
         .map(|(phase, point)| format!("a crash at a {} in {}", point.name(), phase.name()))

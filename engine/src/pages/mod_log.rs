@@ -574,3 +574,6 @@ pub(super) fn damaged(page: PageId, lba: Lba, found: impl std::fmt::Display) -> 
         found: found.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

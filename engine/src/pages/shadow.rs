@@ -691,3 +691,6 @@ pub(crate) fn look(volume: &Volume, layout: &Layout, page: PageId) -> Result<Opt
     let choice = reading.choose(page).ok();
     Ok(choice.map(|c| (c.lsn, layout.shadow_lba(place, c.slot))))
 }
+
+#[cfg(test)]
+mod tests;

@@ -158,6 +158,30 @@ fn a_value_of_the_same_size_is_overwritten_in_place() {
 }
 
 #[test]
+fn a_long_value_marks_only_the_segments_in_which_the_new_one_differs() {
+    for layout in PageLayout::ALL {
+        let old = vec![7; 1_000];
+        let mut page = page_of(layout, &[(b"a", &old), (b"b", &[1; 100])]);
+        // It ends with the page, so byte `i` of it lies at 4096 - 1000 + i, less the fences, of which there are none.
+        let place = |i: usize| (4096 - 1_000 + i) / 64;
+        let mut new = old.clone();
+        (new[100], new[101], new[700]) = (8, 8, 8);
+        let put = |page: &mut Tracked, value: &[u8]| {
+            marked(page, |p| assert_eq!(p.put(b"a", value), Ok(Put::Replaced)))
+        };
+        assert_eq!(put(&mut page, &new), [place(100), place(700)]);
+        assert_eq!(page.view().get(b"a"), Some(&new[..]));
+        assert_eq!(put(&mut page, &new), [0; 0], "nothing differs");
+        new[0] = 9;
+        new[999] = 9;
+        assert_eq!(put(&mut page, &new), [place(0), 63]);
+        // All of it, and nothing beside it.
+        let all: Vec<usize> = (place(0)..64).collect();
+        assert_eq!(put(&mut page, &vec![3; 1_000]), all);
+    }
+}
+
+#[test]
 fn setting_the_lsn_or_sealing_touches_only_the_header() {
     for layout in PageLayout::ALL {
         let mut page = page_of(layout, &[(b"a", b"1")]);

@@ -1,10 +1,10 @@
-//! Treering's own page trees on either page store.
+//! Treering's own page trees on each page store, with and without a modification log.
 
 use std::sync::Arc;
 
 use treering_engine::{
-    BfOptions, Durability, Kv, Options, PageStoreKind, Result, Store, SystemClock, TablePersist,
-    TreeKind, node, verify,
+    BLOCK_SIZE, BfOptions, Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
+    Result, Store, SystemClock, TablePersist, TreeKind, node, required_blocks, verify,
 };
 
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
@@ -22,65 +22,168 @@ pub enum Geometry {
 /// [`Store`] under judgement.
 #[derive(Clone, Debug)]
 pub struct BTree {
-    store: PageStoreKind,
+    name: String,
     options: Options,
     blocks: u64,
 }
 
+/// How pages and log reach the device.
+#[derive(Clone, Copy)]
+struct Parts {
+    store: PageStoreKind,
+    mod_log: Option<ModLog>,
+    log_packing: LogPacking,
+    page_size: usize,
+}
+
+const COW: PageStoreKind = PageStoreKind::CopyOnWrite {
+    table: TablePersist::EachFlush,
+};
+const COW_LAZY: PageStoreKind = PageStoreKind::CopyOnWrite {
+    table: TablePersist::Checkpoint,
+};
+
+/// So little that a few operations fill a log block.
+const SMALL_MOD_LOG: ModLog = ModLog {
+    threshold: 1_024,
+    segment: 64,
+    reset: ResetRule::AtThreshold,
+};
+
+impl Parts {
+    const fn plain(store: PageStoreKind) -> Parts {
+        Parts {
+            store,
+            mod_log: None,
+            log_packing: LogPacking::Packed,
+            page_size: 4_096,
+        }
+    }
+
+    const fn logged(store: PageStoreKind) -> Parts {
+        Parts {
+            mod_log: Some(SMALL_MOD_LOG),
+            ..Parts::plain(store)
+        }
+    }
+
+    /// The B⁻-tree's.
+    fn bminus() -> Parts {
+        let options = Options::bminus();
+        Parts {
+            store: options.store,
+            mod_log: options.mod_log,
+            log_packing: options.log_packing,
+            page_size: options.page_size,
+        }
+    }
+
+    /// The same with a smaller log block.
+    fn small_bminus() -> Parts {
+        Parts {
+            mod_log: Some(SMALL_MOD_LOG),
+            ..Parts::bminus()
+        }
+    }
+
+    fn named(name: &str) -> Option<Parts> {
+        // Pages of several blocks can be torn.
+        if let Some(name) = name.strip_suffix("-16k") {
+            let page_size = 16_384;
+            return Some(Parts {
+                page_size,
+                ..Parts::named(name)?
+            });
+        }
+        Some(match name {
+            "in-place" => Parts::plain(PageStoreKind::InPlace),
+            "cow" => Parts::plain(COW),
+            "cow-lazy" => Parts::plain(COW_LAZY),
+            "shadow" => Parts::plain(PageStoreKind::Shadow),
+            "in-place-logged" => Parts::logged(PageStoreKind::InPlace),
+            "cow-logged" => Parts::logged(COW),
+            "bminus" => Parts::bminus(),
+            "bminus-small" => Parts {
+                page_size: 4_096,
+                ..Parts::small_bminus()
+            },
+            _ => return None,
+        })
+    }
+}
+
 impl BTree {
     /// The names of the variants that the oracle runs.
-    pub const NAMES: [&str; 4] = [
+    pub const NAMES: [&str; 8] = [
         "btree:in-place",
         "btree:in-place-16k",
+        "btree:in-place-logged",
         "btree:cow",
         "btree:cow-lazy",
+        "btree:cow-logged",
+        "btree:shadow",
+        "btree:shadow-16k",
     ];
 
-    /// The same with mini-pages in a ring.
-    pub const BF_NAMES: [&str; 4] = ["bf:in-place", "bf:in-place-16k", "bf:cow", "bf:cow-lazy"];
+    /// The B⁻-tree: shadowed pages with modification logs, and a sparse redo log; as the paper has it, and small.
+    pub const BMINUS_NAMES: [&str; 2] = ["bminus", "bminus-small"];
+
+    /// Mini-pages in a ring.
+    pub const BF_NAMES: [&str; 5] = [
+        "bf:in-place",
+        "bf:in-place-16k",
+        "bf:cow",
+        "bf:cow-lazy",
+        "bf:bminus",
+    ];
 
     /// Those with pages so small that a few keys split and merge them.
-    pub const SMALL_PAGES: [&str; 3] = ["btree:in-place", "btree:cow", "btree:cow-lazy"];
+    pub const SMALL_PAGES: [&str; 7] = [
+        "btree:in-place",
+        "btree:cow",
+        "btree:cow-lazy",
+        "btree:in-place-logged",
+        "btree:cow-logged",
+        "btree:shadow",
+        "bminus-small",
+    ];
 
     /// The same with mini-pages in a ring.
     pub const BF_SMALL_PAGES: [&str; 3] = ["bf:in-place", "bf:cow", "bf:cow-lazy"];
 
+    /// All names.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let trees = Self::NAMES.into_iter().chain(Self::BMINUS_NAMES);
+        trees.chain(Self::BF_NAMES)
+    }
+
     /// A variant by name.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
-        // Pages of several blocks can be torn.
-        let page_size = if name.ends_with("-16k") {
-            16_384
-        } else {
-            4_096
-        };
-        let (tree, store) = name.split_once(':')?;
-        let tree = match tree {
-            "btree" => TreeKind::BTree,
-            "bf" => TreeKind::Bf(BfOptions::default()),
+        let (tree, parts) = match name.split_once(':') {
+            Some(("btree", parts)) if !parts.starts_with("bminus") => {
+                (TreeKind::BTree, Parts::named(parts)?)
+            }
+            Some(("bf", "bminus")) => (TreeKind::Bf(BfOptions::default()), Parts::small_bminus()),
+            Some(("bf", parts)) => (TreeKind::Bf(BfOptions::default()), Parts::named(parts)?),
+            None if name.starts_with("bminus") => (TreeKind::BTree, Parts::named(name)?),
             _ => return None,
         };
-        let store = match store {
-            "in-place" | "in-place-16k" => PageStoreKind::InPlace,
-            "cow" => PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            },
-            "cow-lazy" => PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            },
-            _ => return None,
-        };
-        Some(BTree::with(tree, store, page_size, geometry))
+        Some(BTree::with(name.to_owned(), tree, parts, geometry))
     }
 
     /// A variant with pages of `page_size` bytes.
     #[must_use]
     pub fn new(store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
-        BTree::with(TreeKind::BTree, store, page_size, geometry)
+        let parts = Parts {
+            page_size,
+            ..Parts::plain(store)
+        };
+        BTree::with("btree".to_owned(), TreeKind::BTree, parts, geometry)
     }
 
-    fn with(tree: TreeKind, store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
-        let page = page_size as u64;
+    fn with(name: String, tree: TreeKind, parts: Parts, geometry: Geometry) -> BTree {
+        let page = parts.page_size as u64;
         let (frames, pages, log_pages) = match geometry {
             Geometry::Tiny => (16, 200, 24),
             Geometry::Small => (64, 16_384, 64),
@@ -94,8 +197,10 @@ impl BTree {
         let log_bytes = log_pages * page;
         let options = Options {
             tree,
-            store,
-            page_size,
+            store: parts.store,
+            mod_log: parts.mod_log,
+            log_packing: parts.log_packing,
+            page_size: parts.page_size,
             cache_bytes: (frames + ring) * page,
             durability: Durability::Deferred,
             log_bytes,
@@ -104,34 +209,19 @@ impl BTree {
             write_batch_pages: 3,
             ..Options::default()
         };
+        let blocks_of = |pages| required_blocks(&options, pages);
+        let place = blocks_of(pages + 1) - blocks_of(pages);
         BTree {
-            store,
+            name,
+            blocks: log_bytes / BLOCK_SIZE as u64 + (pages - log_pages) * place,
             options,
-            blocks: pages * page / treering_engine::BLOCK_SIZE as u64,
         }
     }
 }
 
 impl Engine for BTree {
     fn name(&self) -> String {
-        let store = match self.store {
-            PageStoreKind::InPlace => "in-place",
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            } => "cow",
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            } => "cow-lazy",
-            PageStoreKind::Shadow => "shadow",
-        };
-        let tree = match self.options.tree {
-            TreeKind::BTree => "btree",
-            TreeKind::Bf(_) => "bf",
-        };
-        match self.options.page_size {
-            4_096 => format!("{tree}:{store}"),
-            bytes => format!("{tree}:{store}-{}k", bytes / 1024),
-        }
+        self.name.clone()
     }
 
     fn disk(&self) -> DiskKind {
