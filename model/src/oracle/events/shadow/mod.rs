@@ -59,9 +59,6 @@ use super::{Budget, refused};
 pub use crate::mirror::wide::page_shadowing::LABELS;
 use crate::mirror::wide::page_shadowing::unbounded::InMemory;
 
-/// Actions that a store without modification logs never takes.
-pub const NEVER_PLAIN: [&str; 1] = ["WriteDelta"];
-
 /// What came of some episodes: which setup, and its seed.
 pub type Report = refused::Report<(usize, u64), Refusal>;
 

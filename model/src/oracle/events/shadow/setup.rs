@@ -11,7 +11,7 @@ use treering_engine::{
 };
 
 use super::found::{Found, Places};
-use crate::mirror::wide::page_shadowing::PageShadowing;
+use crate::mirror::wide::page_shadowing::{LABELS, PageShadowing};
 use crate::oracle::events::record::{Entry, Heard, Recorder};
 use crate::oracle::value;
 
@@ -27,6 +27,16 @@ pub enum Variant {
 impl Variant {
     /// All.
     pub const ALL: [Variant; 2] = [Variant::BMinus, Variant::Plain];
+
+    /// The actions that it takes.
+    #[must_use]
+    pub fn labels(self) -> Vec<&'static str> {
+        let mut labels = LABELS.to_vec();
+        if self == Variant::Plain {
+            labels.retain(|label| *label != "WriteDelta");
+        }
+        labels
+    }
 }
 
 /// Ds, in which a whole value lies.
