@@ -3,8 +3,8 @@
 use treering_model::oracle::events::Budget;
 use treering_model::oracle::events::shadow::{LABELS, Report, Variant, run, run_episode, setups};
 
-fn accepted(variant: Variant, seed: u64, episodes: u64) -> Report {
-    let report = run(variant, seed, Budget::Episodes(episodes)).unwrap();
+fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
+    let report = run(variant, seed, budget).unwrap();
     if let Some((episode, refusal)) = &report.refusal {
         panic!("{variant:?} {episode:?}: {refusal}");
     }
@@ -14,14 +14,14 @@ fn accepted(variant: Variant, seed: u64, episodes: u64) -> Report {
 
 #[test]
 fn pages_with_a_modification_log_are_accepted_event_by_event() {
-    let report = accepted(Variant::BMinus, 1, 200);
+    let report = accepted(Variant::BMinus, 1, Budget::Episodes(200));
     let never = report.tally.never(&LABELS);
     assert!(never.is_empty(), "{never:?} were never taken");
 }
 
 #[test]
 fn so_are_pages_without_one() {
-    let report = accepted(Variant::Plain, 2, 200);
+    let report = accepted(Variant::Plain, 2, Budget::Episodes(200));
     let never = report.tally.never(&Variant::Plain.labels());
     assert!(never.is_empty(), "{never:?} were never taken");
 }
@@ -40,4 +40,13 @@ fn writes_trims_failures_and_restarts_happen_within_a_few_hundred_operations() {
         complete >= 10,
         "{complete} of 20 episodes take every action"
     );
+}
+
+#[test]
+#[ignore = "for release: cargo test --release -p treering-model --test shadow_events -- --ignored --nocapture"]
+fn two_million_events_are_accepted() {
+    for (variant, seed) in Variant::ALL.into_iter().zip(11..) {
+        let report = accepted(variant, seed, Budget::Events(1_000_000));
+        println!("{} episodes", report.episodes);
+    }
 }

@@ -31,7 +31,7 @@ fn every_seeded_bug_of_the_store_is_refused_for_what_it_is() {
         ),
         (
             "checkpoint-skips-pages",
-            &[("SuperblockFlushed", "Checkpoint")],
+            &[("SuperblockWriting", "Checkpoint")],
         ),
     ];
     let stores = setups(Variant::BMinus).unwrap();

@@ -86,8 +86,8 @@ pub struct Judge<'a> {
     pub(super) restarting: Option<Arc<Found>>,
     /// What was chosen, of pages that are not in memory yet.
     pub(super) chosen: BTreeMap<usize, Choice>,
-    /// The redo start of the superblock on its way to the device.
-    pub(super) writing: Option<u64>,
+    /// The redo start of the superblock on its way to the device, and the state if it gets there.
+    pub(super) recorded: Option<(u64, Box<State>)>,
     /// Records read by recovery.
     pub(super) read: u64,
     /// Records of the recording.
@@ -122,7 +122,7 @@ impl<'a> Judge<'a> {
             phase: Phase::Runs,
             restarting: None,
             chosen: BTreeMap::new(),
-            writing: None,
+            recorded: None,
             read: 0,
             appended: BTreeMap::new(),
             prologue: 0,
@@ -255,12 +255,11 @@ impl<'a> Judge<'a> {
             (Event::RecoveryBegins { redo_start, .. }, _) => self.recovery_begins(redo_start),
             (Event::LogFlushed { to }, _) => self.log_flushed(to),
             (Event::SuperblockWriting { redo_start, .. }, _) => {
-                self.writing = Some(self.position(redo_start));
-                Ok(())
-            }
-            (Event::SuperblockFlushed { redo_start }, _) => {
-                self.writing = None;
                 self.checkpoint(self.position(redo_start))
+            }
+            (Event::SuperblockFlushed { .. }, _) => {
+                self.choose_recorded();
+                Ok(())
             }
             (Event::LogFlushFailed { .. } | Event::Failed | Event::CheckpointFailed, _) => {
                 self.phase = Phase::Failed;
@@ -373,17 +372,27 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// A checkpoint that gives up the log before record `n + 1` is recorded.
-    pub(super) fn checkpoint(&mut self, n: u64) -> Accepted {
+    /// A checkpoint that gives up the log before record `n + 1` is about to be recorded. The spec has one step for it and the flush behind it;
+    /// should that fail, or the power go before, the device shows what it was.
+    fn checkpoint(&mut self, n: u64) -> Accepted {
         if n == self.state.redo_start() {
             // Nothing to give up.
             return Ok(());
         }
-        if !self.mirror.try_checkpoint(&mut self.state, n) {
+        let mut recorded = self.state.clone();
+        if !self.mirror.try_checkpoint(&mut recorded, n) {
             return Err(format!("Checkpoint up to {n} is not enabled"));
         }
-        self.tally.took("Checkpoint");
+        self.recorded = Some((n, recorded));
         Ok(())
+    }
+
+    /// The superblock that was on its way is on the device.
+    pub(super) fn choose_recorded(&mut self) {
+        if let Some((_, recorded)) = self.recorded.take() {
+            self.state = recorded;
+            self.tally.took("Checkpoint");
+        }
     }
 
     fn shadow(&mut self, event: Shadow) -> Accepted {
@@ -424,6 +433,10 @@ impl<'a> Judge<'a> {
             Shadow::DeviceFlushFailed => {
                 if self.state.has_unflushed() && !self.state.poisoned() {
                     self.take(Action::FailFlush)?;
+                }
+                if let Some((_, recorded)) = &mut self.recorded {
+                    // Or not: then nothing was written.
+                    self.mirror.try_take(recorded, Action::FailFlush);
                 }
                 self.phase = Phase::Failed;
                 Ok(())

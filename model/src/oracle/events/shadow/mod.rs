@@ -18,7 +18,7 @@
 //! | `ReadPage`, `ChangePage`, `Acknowledge` | `PageRead`, `LogAppended`, `Acknowledged` (of its `sync`) |
 //! | `CommitLog` | `LogFlushed`; the log shares the pages' device, so that a flush of it is a `FlushDevice`, too |
 //! | `Load` .. `FlushDevice`, `FailFlush` | see the table at [`treering_engine::events::Shadow`] |
-//! | `Checkpoint` | `SuperblockFlushed`; where the power goes before that, the device shows whether the superblock is there |
+//! | `Checkpoint` | `SuperblockWriting`, if the superblock gets to the device: `SuperblockFlushed` says so, or the device after an end |
 //! | `Crash` | a new device that holds one legal outcome; which version of which block that is, is read off it, and of the log what a recovery of a copy reads |
 //! | `Restart` | all from an opening to `RecoveryBegins`; behind a crash, too, for the engine does not know whether the power went |
 //! | `RedoRecord`, `FinishRedo` | `PageRedone`, `RedoEnds` |

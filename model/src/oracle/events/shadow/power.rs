@@ -22,7 +22,7 @@ impl Judge<'_> {
     pub(super) fn crashed(&mut self, found: &Arc<Found>) -> Accepted {
         self.remember();
         self.ended(None)?;
-        self.recorded(found)?;
+        self.look_for_checkpoint(found)?;
         let n = self.log_end(found)?;
         let versions = self.survivors(found)?;
         let left = |p: usize, spot: Spot| {
@@ -37,17 +37,17 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Of a checkpoint that was under way the end shows whether it is recorded.
-    fn recorded(&mut self, found: &Found) -> Accepted {
-        let written = self.writing.take();
+    /// Of a checkpoint that was under way the device shows whether it is recorded.
+    fn look_for_checkpoint(&mut self, found: &Found) -> Accepted {
         let Some(redo_start) = found.redo_start else {
             let why = found.error.as_deref().unwrap_or("it says nothing");
             return Err(format!("recovery does not begin: {why}"));
         };
         let redo_start = self.position(redo_start);
-        if Some(redo_start) == written {
-            return self.checkpoint(redo_start);
+        if (self.recorded.as_ref()).is_some_and(|(written, _)| *written == redo_start) {
+            self.choose_recorded();
         }
+        self.recorded = None;
         same("the redo start", redo_start, self.state.redo_start())
     }
 
@@ -102,7 +102,7 @@ impl Judge<'_> {
         }
         let n = match self.restarting.take() {
             Some(found) => {
-                self.recorded(&found)?;
+                self.look_for_checkpoint(&found)?;
                 self.log_end(&found)?
             }
             None => self.state.log_len(),
