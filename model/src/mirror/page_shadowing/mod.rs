@@ -6,11 +6,13 @@
 //! steps.rs       the actions (PageShadowing.tla)
 //! invariants.rs  what must hold in every state
 //! values.rs      a state as TLA+ values
+//! situation.rs   what of a state a step turns on
 //! unbounded.rs   the same as the judge of a recording
 //! ```
 
 mod invariants;
 mod reading;
+mod situation;
 mod state;
 mod steps;
 pub mod unbounded;

@@ -66,6 +66,7 @@ pub mod ring;
 pub mod scale;
 pub mod setup;
 pub mod shadow;
+pub mod situations;
 mod steps;
 pub mod threads;
 pub mod tla;

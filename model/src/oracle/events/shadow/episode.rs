@@ -21,7 +21,7 @@ pub const CLIENTS: u8 = 3;
 /// Openings.
 const LIVES: u64 = 5;
 /// Steps between an opening and the next end.
-const STEPS: u64 = 80;
+const STEPS: u64 = 100;
 
 /// What a client does.
 #[derive(Clone, Copy, PartialEq)]
@@ -63,7 +63,21 @@ struct Episode<'a> {
 /// # Errors
 /// The engine's own, where none is to be expected: the first opening, and looking at a device.
 pub fn run_episode(setup: &Setup, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
-    let episode = Episode {
+    let mut judge = Judge::new(CLIENTS, setup);
+    let refusal = episode(setup, seed).run(&mut judge)?;
+    Ok((judge.tally().clone(), refusal))
+}
+
+/// The judge of the episode of a seed, with the situations of all steps.
+pub(super) fn record(setup: &Setup, seed: u64) -> Result<(Judge<'_>, Option<Box<Refusal>>)> {
+    let mut judge = Judge::new(CLIENTS, setup);
+    judge.note_situations();
+    let refusal = episode(setup, seed).run(&mut judge)?;
+    Ok((judge, refusal))
+}
+
+fn episode(setup: &Setup, seed: u64) -> Episode<'_> {
+    Episode {
         setup,
         rng: Random::new(seed),
         device: setup.device(),
@@ -72,10 +86,7 @@ pub fn run_episode(setup: &Setup, seed: u64) -> Result<(Tally, Option<Box<Refusa
         doomed: false,
         bytes: Vec::new(),
         found: Vec::new(),
-    };
-    let mut judge = Judge::new(CLIENTS, setup);
-    let refusal = episode.run(&mut judge)?;
-    Ok((judge.tally().clone(), refusal))
+    }
 }
 
 impl Episode<'_> {
@@ -120,8 +131,10 @@ impl Episode<'_> {
         self.set_fate();
         // Few pages, so that each is written often; or all, so that they come and go.
         let pages = [3, self.setup.pages.len()][self.rng.below(2) as usize];
+        // Without checkpoints redo has more pages to do than there are frames.
+        let checkpoints = !self.rng.one_in(3);
         for _ in 0..STEPS {
-            let failed = self.step(store, pages as u64).is_err();
+            let failed = self.step(store, pages as u64, checkpoints).is_err();
             if let Some(image) = self.recorder.sprung() {
                 return End::Power(image);
             }
@@ -211,12 +224,12 @@ impl Episode<'_> {
     }
 
     /// One thing that happens.
-    fn step(&mut self, store: &Store, pages: u64) -> Result<()> {
+    fn step(&mut self, store: &Store, pages: u64, checkpoints: bool) -> Result<()> {
         match self.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),
-            1 | 2 => store.pump(Task::Checkpoint).map(drop),
+            1 | 2 if checkpoints => store.pump(Task::Checkpoint).map(drop),
             3 if self.rng.one_in(4) => store.pump(Task::FlushLog).map(drop),
-            4 if self.rng.one_in(8) => store.checkpoint().map(drop),
+            4 if checkpoints && self.rng.one_in(8) => store.checkpoint().map(drop),
             5..=7 => {
                 let page = self.rng.below(pages) as usize;
                 store.write_back_page(self.setup.pages[page].id).map(drop)

@@ -15,6 +15,7 @@ use crate::Mirror;
 use crate::mirror::wide::page_shadowing::{Action, Call, PageShadowing, State};
 use crate::oracle::events::record;
 use crate::oracle::events::refused::{self, Accepted, Tally, same};
+use crate::oracle::events::situations::Situations;
 use crate::value::state_text;
 
 /// The invariants are looked at after every end and after so many events.
@@ -99,6 +100,7 @@ pub struct Judge<'a> {
     writes: u64,
     before: Option<Box<State>>,
     tally: Tally,
+    situations: Option<Situations>,
 }
 
 impl<'a> Judge<'a> {
@@ -130,6 +132,7 @@ impl<'a> Judge<'a> {
             writes: 0,
             before: None,
             tally: Tally::default(),
+            situations: None,
         };
         let built = judge.build();
         built.expect("the prologue is of the mirror's own steps");
@@ -165,6 +168,17 @@ impl<'a> Judge<'a> {
             .then_some(())
             .ok_or("Restart is not enabled".to_owned())?;
         self.take(Action::FinishRedo)
+    }
+
+    /// Notes the situations of steps from now on.
+    pub fn note_situations(&mut self) {
+        self.situations = Some(Situations::new());
+    }
+
+    /// The situations noted.
+    #[must_use]
+    pub fn situations(&self) -> Situations {
+        self.situations.clone().unwrap_or_default()
     }
 
     /// What was accepted.
@@ -309,20 +323,17 @@ impl<'a> Judge<'a> {
             Event::PageRedone { page, lsn } => {
                 let p = self.page(page)?;
                 let n = self.number(p, lsn)?;
-                if !self.mirror.try_redo(&mut self.state, n) {
-                    return Err(format!(
-                        "RedoRecord of {n} on page p{} is not enabled",
-                        p + 1
-                    ));
-                }
-                self.tally.took("RedoRecord");
-                Ok(())
+                let redone = self.try_step(Action::RedoRecord, |mirror, s| mirror.try_redo(s, n));
+                redone
+                    .then_some(())
+                    .ok_or_else(|| format!("RedoRecord of {n} on page p{} is not enabled", p + 1))
             }
             Event::RedoEnds => {
                 same("the last record read", self.read, self.state.log_len())?;
+                let before = self.state.clone();
                 let finished = self.mirror.try_finish_redo(&mut self.state);
                 finished.map_err(|(p, n)| format!("page p{} still lacks record {n}", p + 1))?;
-                self.tally.took("FinishRedo");
+                self.took(Action::FinishRedo, Some(&before));
                 Ok(())
             }
             // Of the log, of a checkpoint's steps and of a write's end the spec has no more than what is told elsewhere.
@@ -390,8 +401,8 @@ impl<'a> Judge<'a> {
     /// The superblock that was on its way is on the device.
     pub(super) fn choose_recorded(&mut self) {
         if let Some((_, recorded)) = self.recorded.take() {
-            self.state = recorded;
-            self.tally.took("Checkpoint");
+            let before = std::mem::replace(&mut self.state, recorded);
+            self.took(Action::Checkpoint, Some(&before));
         }
     }
 
@@ -486,15 +497,35 @@ impl<'a> Judge<'a> {
     }
 
     pub(super) fn take(&mut self, action: Action) -> Accepted {
-        if !self.mirror.try_take(&mut self.state, action) {
-            return Err(format!("{action:?} is not enabled"));
-        }
-        self.took(PageShadowing::label(&action));
-        Ok(())
+        let may = self.try_step(action, |mirror, s| mirror.try_take(s, action));
+        may.then_some(())
+            .ok_or_else(|| format!("{action:?} is not enabled"))
     }
 
-    pub(super) fn took(&mut self, label: &'static str) {
+    /// Takes a step by way of `by`, which says whether it was enabled; `action` stands for it.
+    pub(super) fn try_step(
+        &mut self,
+        action: Action,
+        by: impl FnOnce(&PageShadowing, &mut State) -> bool,
+    ) -> bool {
+        let before = self.situations.is_some().then(|| self.state.clone());
+        let may = by(&self.mirror, &mut self.state);
+        if may {
+            self.took(action, before.as_deref());
+        }
+        may
+    }
+
+    /// The mirror has taken a step, from `before`.
+    pub(super) fn took(&mut self, action: Action, before: Option<&State>) {
+        let label = PageShadowing::label(&action);
         self.tally.took(label);
+        if let Some(situations) = &mut self.situations
+            && let Some(before) = before
+        {
+            let met = self.mirror.situations(before, action, &self.state);
+            situations.entry(label).or_default().extend(met);
+        }
     }
 
     fn in_memory(&self, p: usize) -> Result<super::InMemory, String> {

@@ -44,6 +44,7 @@
 //! Two of the paper's steps taken too early cannot be told here, since the engine never comes to them: a page is written twice between two flushes of the
 //! device (`ping-pong-at-once`, `delta-at-once`) only if its log is on another one (`specs/FINDINGS.md`, PageShadowing 2).
 
+pub mod cover;
 pub mod episode;
 pub mod found;
 pub mod judge;

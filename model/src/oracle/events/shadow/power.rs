@@ -29,11 +29,11 @@ impl Judge<'_> {
             let mut of_page = versions[p].iter();
             of_page.find(|(at, _)| *at == spot).map(|(_, n)| *n)
         };
-        if !self.mirror.try_crash(&mut self.state, n, &left) {
+        let crash = Action::Crash(n as _, 0);
+        if !self.try_step(crash, |mirror, s| mirror.try_crash(s, n, &left)) {
             return Err(format!("Crash, with the log up to {n}, is not enabled"));
         }
         self.appended.retain(|_, m| *m <= n);
-        self.took("Crash");
         Ok(())
     }
 
@@ -112,10 +112,10 @@ impl Judge<'_> {
             self.position(redo_start),
             self.state.redo_start(),
         )?;
-        if !self.mirror.try_restart(&mut self.state, n) {
+        let restart = Action::Restart(n as _, 0);
+        if !self.try_step(restart, |mirror, s| mirror.try_restart(s, n)) {
             return Err(format!("Restart, with the log up to {n}, is not enabled"));
         }
-        self.took("Restart");
         self.appended.retain(|_, m| *m <= n);
         for p in 0..self.setup.pages.len() {
             let (known, page) = self.mirror.chosen(&self.state, p);
@@ -153,8 +153,8 @@ impl Judge<'_> {
             });
             match fits {
                 Ok(()) => {
-                    self.state = next;
-                    self.took("Load");
+                    let before = std::mem::replace(&mut self.state, next);
+                    self.took(Action::Load(p as u8, n), Some(&before));
                     return Ok(());
                 }
                 Err(differs) => why = differs,
