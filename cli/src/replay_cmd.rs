@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use treering_engine::device::FileIo;
-use treering_engine::{BfOptions, Options, PageStoreKind, TablePersist, TreeKind};
+use treering_engine::{
+    BfOptions, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
+};
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
 use treering_sim::report::{ReplayReport, html, text};
 
-use crate::args::{Before, OversizeArg, ReplayArgs, Tables};
+use crate::args::{Before, OversizeArg, ReplayArgs, Reset, Tables};
 use crate::devices_cmd::{self, Device};
 use crate::failure::Failure;
 use crate::output::{self, Output};
@@ -235,20 +237,63 @@ fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {
     }
 }
 
+/// The modification log: what the tree has, or, with a threshold, what was asked for.
+fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>, Failure> {
+    if args.threshold == Some(0) || (args.threshold.is_none() && of_tree.is_none()) {
+        let of_logs = [
+            ("--segment", args.segment.is_some()),
+            ("--reset", args.reset.is_some()),
+        ];
+        return match of_logs.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Failure::usage(format!(
+                "{flag}: there is no modification log; expected --threshold above 0 with it"
+            ))),
+            None => Ok(None),
+        };
+    }
+    let base = of_tree.unwrap_or_default();
+    let small = |flag: &str, size: Option<u64>, default: u32| match size.map(u32::try_from) {
+        None => Ok(default),
+        Some(Ok(size)) => Ok(size),
+        Some(Err(_)) => Err(Failure::usage(format!(
+            "{flag}: expected at most 4096 bytes, the log block's"
+        ))),
+    };
+    Ok(Some(ModLog {
+        threshold: small("--threshold", args.threshold, base.threshold)?,
+        segment: small("--segment", args.segment, base.segment)?,
+        reset: match args.reset {
+            Some(Reset::AtThreshold) => ResetRule::AtThreshold,
+            Some(Reset::AboveThreshold) => ResetRule::AboveThreshold,
+            None => base.reset,
+        },
+    }))
+}
+
 /// What depends on another option follows it, unless it was given.
 fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
-    let defaults = Options::default();
-    let store = match (args.store.as_str(), args.table) {
-        ("cow", Some(Tables::Checkpoint)) => PageStoreKind::CopyOnWrite {
+    let defaults = match args.tree.as_str() {
+        "bminus" => Options::bminus(),
+        _ => Options::default(),
+    };
+    let store = match (args.store.as_deref(), args.table) {
+        (Some("cow"), Some(Tables::Checkpoint)) => PageStoreKind::CopyOnWrite {
             table: TablePersist::Checkpoint,
         },
-        ("cow", _) => PageStoreKind::CopyOnWrite {
+        (Some("cow"), _) => PageStoreKind::CopyOnWrite {
             table: TablePersist::EachFlush,
         },
-        (_, None) => PageStoreKind::InPlace,
         (_, Some(_)) => {
             return Err(Failure::usage("--table: only --store cow has a page table"));
         }
+        (Some("in-place"), None) => PageStoreKind::InPlace,
+        (Some("shadow"), None) => PageStoreKind::Shadow,
+        (_, None) => defaults.store,
+    };
+    let log_packing = match args.log.as_deref() {
+        Some("sparse") => LogPacking::Sparse,
+        Some(_) => LogPacking::Packed,
+        None => defaults.log_packing,
     };
     let tree = tree(args)?;
     let layout = tree.page_layout().name();
@@ -261,10 +306,13 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
     let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
     let too_large =
         |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
+    let page = args.page.unwrap_or(defaults.page_size as u64);
     Ok(Options {
         tree,
         store,
-        page_size: usize::try_from(args.page).map_err(|_| too_large("--page"))?,
+        mod_log: mod_log(args, defaults.mod_log)?,
+        log_packing,
+        page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,
         log_bytes,
         checkpoint_log_bytes: args.checkpoint_every.unwrap_or(log_bytes / 2),
         log_buffer_bytes: args

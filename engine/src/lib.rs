@@ -43,6 +43,7 @@ pub use options::{
     TreeKind,
 };
 pub use pager::Progress;
+pub use pages::delta_block;
 pub use recovery::RecoveryReport;
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, KindCounts, MergeCauses, ModLogStats, SIZE_CLASSES, SizeClass,

@@ -57,7 +57,7 @@ pub struct ModLogStats {
     pub delta_bytes_written: u64,
     /// Page writes that were whole.
     pub whole_writes: u64,
-    /// Bytes of Δ in all log blocks now: the numerator of β (eq. (4)). In the shadowing store only.
+    /// Bytes of Δ in all log blocks now: the numerator of β (eq. (4)).
     pub delta_bytes: u64,
     /// Pages that `delta_bytes` is of: those that were read or written since the store was opened.
     pub pages: u64,

@@ -11,7 +11,8 @@ use treering_sim::ssd::builtin;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Header, Op, OpKind, Writer};
 
-const STORES: [PageStoreKind; 3] = [
+const STORES: [PageStoreKind; 4] = [
+    PageStoreKind::Shadow,
     PageStoreKind::InPlace,
     PageStoreKind::CopyOnWrite {
         table: TablePersist::EachFlush,

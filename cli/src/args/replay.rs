@@ -14,13 +14,15 @@ use crate::units;
     treering replay zipf.trz\n  \
     treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
     treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
-    treering replay zipf.trz --device csd --store cow --page 8KiB\n  \
+    treering replay zipf.trz --device csd --tree bminus\n  \
+    treering replay zipf.trz --device csd --store cow --page 8KiB --threshold 2KiB\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
     treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
-    /// Tree: btree, or bf (Bf-Tree: mini-pages in a ring above the same leaves)
+    /// Tree: btree, bf (Bf-Tree: mini-pages in a ring above the same leaves), or bminus (B⁻-tree: btree with --store shadow --threshold
+    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise)
     #[arg(long, default_value = "btree", value_parser = tree)]
     pub(crate) tree: String,
     /// Drive: ssd, csd (compresses each block), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
@@ -29,21 +31,30 @@ pub(crate) struct ReplayArgs {
     /// With file:PATH: through the page cache [default: past it, where the file system can]
     #[arg(long)]
     pub(crate) buffered: bool,
-    /// Page store: in-place (with a page journal) or cow (with a page table)
-    #[arg(long, default_value = "in-place", value_parser = store)]
-    pub(crate) store: String,
+    /// Page store: in-place (with a page journal), cow (with a page table) or shadow (two slots a page) [default: in-place, or the tree's]
+    #[arg(long, value_parser = store)]
+    pub(crate) store: Option<String>,
     /// When the cow store persists its page table [default: each-flush]
     #[arg(long)]
     pub(crate) table: Option<Tables>,
-    /// Redo log: packed
-    #[arg(long, default_value = "packed", value_parser = log)]
-    pub(crate) log: String,
+    /// Redo log: packed, or sparse (each flush begins another block) [default: packed, or the tree's]
+    #[arg(long, value_parser = log)]
+    pub(crate) log: Option<String>,
+    /// Write only what differs of a page to its log block, while it is less than so much; 0: never [default: 0, or the tree's]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) threshold: Option<u64>,
+    /// Grain in which pages differ [default: 128]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) segment: Option<u64>,
+    /// When a page that differs by just the threshold is written whole [default: at-threshold]
+    #[arg(long)]
+    pub(crate) reset: Option<Reset>,
     /// Leaf layout: slotted, or compact with --tree bf (Bf-Tree §3.2) [default: the tree's]
     #[arg(long, value_parser = layout)]
     pub(crate) layout: Option<String>,
-    /// Page size, a power of two from 4KiB to 64KiB
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
-    pub(crate) page: u64,
+    /// Page size, a power of two from 4KiB to 64KiB [default: 4KiB; 8KiB with bminus]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) page: Option<u64>,
     /// Share of bf's ring, in per cent, in which a mini-page that is used is copied to the tail [default: 10]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) copy_on_access: Option<u8>,
@@ -121,10 +132,6 @@ pub(crate) struct ReplayArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LaterArgs {
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    threshold: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    segment: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     nbatch: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     dimms: Option<String>,
@@ -135,11 +142,8 @@ pub(crate) struct LaterArgs {
 impl LaterArgs {
     /// The first such flag that was given, and what it belongs to.
     pub(crate) fn given(&self) -> Option<(&'static str, &'static str)> {
-        const LOG: &str = "a modification log (bminus)";
         const PM: &str = "persistent memory (ccl)";
         [
-            ("--threshold", LOG, self.threshold.is_some()),
-            ("--segment", LOG, self.segment.is_some()),
             ("--nbatch", PM, self.nbatch.is_some()),
             ("--dimms", PM, self.dimms.is_some()),
             ("--eadr", PM, self.eadr),
@@ -156,6 +160,15 @@ pub(crate) enum Tables {
     EachFlush,
     /// At checkpoints only
     Checkpoint,
+}
+
+/// How the threshold of the modification log is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Reset {
+    /// When what differs reaches it: what B⁻-tree Table 2 fits
+    AtThreshold,
+    /// When what differs exceeds it: the text of B⁻-tree §3.2
+    AboveThreshold,
 }
 
 /// What the drive has been through.
@@ -200,17 +213,17 @@ fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
 fn tree(text: &str) -> Result<String, String> {
     choose(
         text,
-        &["btree", "bf"],
-        &["bminus", "ccl", "lodge", "pmtree"],
+        &["btree", "bf", "bminus"],
+        &["ccl", "lodge", "pmtree"],
     )
 }
 
 fn store(text: &str) -> Result<String, String> {
-    choose(text, &["in-place", "cow"], &["shadow"])
+    choose(text, &["in-place", "cow", "shadow"], &[])
 }
 
 fn log(text: &str) -> Result<String, String> {
-    choose(text, &["packed"], &["sparse"])
+    choose(text, &["packed", "sparse"], &[])
 }
 
 fn layout(text: &str) -> Result<String, String> {

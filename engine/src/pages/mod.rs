@@ -23,6 +23,7 @@ mod table;
 pub(crate) use alloc::SlotMap;
 pub(crate) use cow::CowStore;
 pub(crate) use in_place::InPlaceStore;
+pub use mod_log::delta_block;
 pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
 pub(crate) use table::PageTable;
 

@@ -188,6 +188,63 @@ impl Delta<'_> {
     }
 }
 
+/// The log block of a page of which `dirty` differs from its base, and |Δ|; `None` if the rule has it written whole.
+fn encode(
+    rule: &ModLog,
+    page: PageId,
+    base: Base,
+    image: &[u8],
+    dirty: &ChangeMap,
+) -> Option<(AlignedBuf, u32)> {
+    let segment = rule.segment as usize;
+    let vector_len = vector_bytes(image.len(), segment);
+    let is_dirty = |i: usize| {
+        let grains = segment / SEGMENT_BYTES;
+        (i * grains..(i + 1) * grains).any(|grain| dirty.is_marked(grain))
+    };
+    let marked = (0..image.len() / segment).filter(|i| is_dirty(*i)).count();
+    let (len, threshold) = (marked * segment, rule.threshold as usize);
+    let small = match rule.reset {
+        ResetRule::AtThreshold => len < threshold,
+        ResetRule::AboveThreshold => len <= threshold,
+    };
+    if !small || VECTOR + vector_len + len > BLOCK_SIZE {
+        return None;
+    }
+    let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+    block[4..8].copy_from_slice(&MAGIC);
+    block[PAGE..PAGE + 8].copy_from_slice(&page.0.to_le_bytes());
+    block[BASE_LSN..BASE_LSN + 8].copy_from_slice(&base.lsn.0.to_le_bytes());
+    block[BASE_SUM..BASE_SUM + 8].copy_from_slice(&base.checksum.to_le_bytes());
+    block[ENVELOPE..ENVELOPE + ENVELOPE_BYTES].copy_from_slice(&image[..ENVELOPE_BYTES]);
+    block[SEGMENT..SEGMENT + 2].copy_from_slice(&(segment as u16).to_le_bytes());
+    block[DELTA_LEN..DELTA_LEN + 2].copy_from_slice(&(len as u16).to_le_bytes());
+    let mut at = VECTOR + vector_len;
+    for (i, piece) in image.chunks_exact(segment).enumerate() {
+        if is_dirty(i) {
+            block[VECTOR + i / 8] |= 1 << (i % 8);
+            block[at..at + segment].copy_from_slice(piece);
+            at += segment;
+        }
+    }
+    let crc = crc32fast::hash(&block[4..]);
+    block[0..4].copy_from_slice(&crc.to_le_bytes());
+    Some((block, len as u32))
+}
+
+/// What a store with this modification log writes instead of `image`, if `dirty` of it differs from its image `base` on the device: the log
+/// block; `None` if the page is written whole. For predictors.
+///
+/// # Panics
+/// If the two are not sealed pages of one size.
+#[must_use]
+pub fn delta_block(rule: &ModLog, base: &[u8], image: &[u8], dirty: &ChangeMap) -> Option<Vec<u8>> {
+    assert_eq!(base.len(), image.len(), "two images of one page");
+    let page = PageRef::new(image).page_id();
+    let block = encode(rule, page, Base::of(base), image, dirty);
+    block.map(|(block, _)| block.to_vec())
+}
+
 fn is_set(vector: &[u8], i: usize) -> bool {
     vector[i / 8] >> (i % 8) & 1 == 1
 }
@@ -218,7 +275,31 @@ pub(super) struct ModLogs {
     exist: bool,
     page_size: usize,
     kept: Mutex<HashMap<PageId, Kept>>,
-    stats: Mutex<ModLogStats>,
+    held: Mutex<Held>,
+}
+
+/// What the log blocks hold, and what was done: the figures of eq. (4).
+#[derive(Default)]
+struct Held {
+    /// By page name: 0 for one that nobody has looked at, else one more than |Δ| in units of 64 bytes.
+    units: Vec<u8>,
+    stats: ModLogStats,
+}
+
+impl Held {
+    fn set(&mut self, page: PageId, delta: Option<u32>) {
+        let at = page.0 as usize;
+        if self.units.len() <= at {
+            self.units.resize(at + 1, 0);
+        }
+        let unit = SEGMENT_BYTES as u32;
+        let after = delta.map_or(0, |bytes| bytes / unit + 1);
+        let before = u32::from(std::mem::replace(&mut self.units[at], after as u8));
+        let bytes = |units: u32| u64::from(units.saturating_sub(1) * unit);
+        let stats = &mut self.stats;
+        stats.delta_bytes = stats.delta_bytes + bytes(after) - bytes(before);
+        stats.pages = stats.pages + u64::from(after > 0) - u64::from(before > 0);
+    }
 }
 
 impl ModLogs {
@@ -228,12 +309,12 @@ impl ModLogs {
             exist: layout.mod_log,
             page_size: layout.page_size,
             kept: Mutex::new(HashMap::new()),
-            stats: Mutex::new(ModLogStats::default()),
+            held: Mutex::new(Held::default()),
         }
     }
 
     pub(super) fn stats(&self) -> Option<ModLogStats> {
-        self.exist.then(|| *self.stats.lock())
+        self.exist.then(|| self.held.lock().stats)
     }
 
     /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is checked as a page: what comes of it is, by its
@@ -259,6 +340,7 @@ impl ModLogs {
         }
         if self.rule.is_some() {
             self.kept.lock().insert(page, Kept { base, dirty });
+            self.held.lock().set(page, Some(len.unwrap_or(0)));
         }
         Ok(len)
     }
@@ -273,46 +355,7 @@ impl ModLogs {
             dirty.clear();
         }
         dirty.merge(image.changes);
-        let segment = rule.segment as usize;
-        let vector_len = vector_bytes(self.page_size, segment);
-        let is_dirty = |i: usize| {
-            let grains = segment / SEGMENT_BYTES;
-            (i * grains..(i + 1) * grains).any(|grain| dirty.is_marked(grain))
-        };
-        let len: usize = image
-            .bytes
-            .chunks(segment)
-            .enumerate()
-            .filter(|(i, _)| is_dirty(*i))
-            .map(|(_, piece)| piece.len())
-            .sum();
-        let threshold = rule.threshold as usize;
-        let small = match rule.reset {
-            ResetRule::AtThreshold => len < threshold,
-            ResetRule::AboveThreshold => len <= threshold,
-        };
-        if !small || VECTOR + vector_len + len > BLOCK_SIZE {
-            return None;
-        }
-        let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
-        block[4..8].copy_from_slice(&MAGIC);
-        block[PAGE..PAGE + 8].copy_from_slice(&image.page.0.to_le_bytes());
-        block[BASE_LSN..BASE_LSN + 8].copy_from_slice(&kept.base.lsn.0.to_le_bytes());
-        block[BASE_SUM..BASE_SUM + 8].copy_from_slice(&kept.base.checksum.to_le_bytes());
-        block[ENVELOPE..ENVELOPE + ENVELOPE_BYTES].copy_from_slice(&image.bytes[..ENVELOPE_BYTES]);
-        block[SEGMENT..SEGMENT + 2].copy_from_slice(&(segment as u16).to_le_bytes());
-        block[DELTA_LEN..DELTA_LEN + 2].copy_from_slice(&(len as u16).to_le_bytes());
-        let mut at = VECTOR + vector_len;
-        for (i, piece) in image.bytes.chunks(segment).enumerate() {
-            if is_dirty(i) {
-                block[VECTOR + i / 8] |= 1 << (i % 8);
-                block[at..at + piece.len()].copy_from_slice(piece);
-                at += piece.len();
-            }
-        }
-        let crc = crc32fast::hash(&block[4..]);
-        block[0..4].copy_from_slice(&crc.to_le_bytes());
-        Some((block, len as u32))
+        encode(&rule, image.page, kept.base, image.bytes, &dirty)
     }
 
     /// The page was written: Δ of so many bytes to its log block, or whole.
@@ -321,12 +364,13 @@ impl ModLogs {
             return;
         }
         {
-            let mut stats = self.stats.lock();
+            let mut held = self.held.lock();
+            held.set(image.page, Some(delta.unwrap_or(0)));
             match delta {
-                None => stats.whole_writes += 1,
+                None => held.stats.whole_writes += 1,
                 Some(len) => {
-                    stats.delta_writes += 1;
-                    stats.delta_bytes_written += u64::from(len);
+                    held.stats.delta_writes += 1;
+                    held.stats.delta_bytes_written += u64::from(len);
                 }
             }
         }
@@ -344,6 +388,14 @@ impl ModLogs {
     pub(super) fn forget(&self, page: PageId) {
         if self.rule.is_some() {
             self.kept.lock().remove(&page);
+        }
+    }
+
+    /// The page is no page any more.
+    pub(super) fn free(&self, page: PageId) {
+        self.forget(page);
+        if self.rule.is_some() {
+            self.held.lock().set(page, None);
         }
     }
 }
@@ -531,7 +583,7 @@ impl LogsBehind {
 
     /// The page is no page any more.
     pub(super) fn free(&self, page: PageId) {
-        self.logs.forget(page);
+        self.logs.free(page);
         self.fresh.lock().remove(&page);
     }
 

@@ -6,7 +6,7 @@
 //!          Δ goes to the log block                                                        see `mod_log`
 //! ```
 //!
-//! Nothing is written but the pages (`W_e = 0`): which slot is valid is known in memory, 4 bytes a page name, and found again when a page
+//! Nothing is written but the pages (`W_e = 0`): which slot is valid is known in memory, 3 bytes a page name, and found again when a page
 //! is first loaded, by reading both. The other one reads as zeros, or is torn (its checksum fails), or is older (its LSN is smaller).
 //!
 //! # What is durable when
@@ -82,9 +82,6 @@ struct State {
     leftovers: Vec<PageId>,
     /// What recovery has found in the log.
     named: BTreeSet<PageId>,
-    /// Of pages that are known: how many, and bytes of Δ in their log blocks.
-    pages: u64,
-    delta_bytes: u64,
 }
 
 /// How sure the newest image of a page is.
@@ -106,8 +103,6 @@ struct Known {
     is: Is,
     /// The log block holds Δ over it.
     logged: bool,
-    /// |Δ| in the log block, in segments of 64 bytes.
-    delta: u8,
 }
 
 impl Known {
@@ -116,19 +111,7 @@ impl Known {
         slot: 1,
         is: Is::Unknown,
         logged: false,
-        delta: 0,
     };
-
-    fn with_delta(self, bytes: u32) -> Known {
-        Known {
-            delta: (bytes / node::SEGMENT_BYTES as u32) as u8,
-            ..self
-        }
-    }
-
-    fn delta_bytes(self) -> u64 {
-        u64::from(self.delta) * node::SEGMENT_BYTES as u64
-    }
 }
 
 fn bad_log(found: &str) -> PageDamage {
@@ -243,8 +226,6 @@ impl ShadowStore {
                 queue: VecDeque::new(),
                 leftovers: Vec::new(),
                 named: BTreeSet::new(),
-                pages: 0,
-                delta_bytes: 0,
             }),
             writing: Mutex::new(()),
             buffers: Buffers::new(layout.blocks_per_slot() as usize * BLOCK_SIZE),
@@ -342,13 +323,11 @@ impl ShadowStore {
             delta: choice.delta,
             leftover,
         });
-        let known = Known {
+        state.known[page.0 as usize] = Known {
             slot: choice.slot,
             is: if leftover { Is::Durable } else { Is::Alone },
             logged: choice.delta.is_some(),
-            delta: 0,
         };
-        state.set(page, known.with_delta(choice.delta.unwrap_or(0)));
         if leftover {
             state.leftovers.push(page);
         }
@@ -409,16 +388,6 @@ impl ShadowStore {
 }
 
 impl State {
-    fn set(&mut self, page: PageId, known: Known) {
-        let before = std::mem::replace(&mut self.known[page.0 as usize], known);
-        self.delta_bytes = self.delta_bytes + known.delta_bytes() - before.delta_bytes();
-        match (before.is == Is::Unknown, known.is == Is::Unknown) {
-            (true, false) => self.pages += 1,
-            (false, true) => self.pages -= 1,
-            _ => {}
-        }
-    }
-
     /// Pages that are not alone and need not wait any longer.
     fn durable(&mut self, volume: &Volume) -> Vec<PageId> {
         let at_once = mutation::on("trims-at-once");
@@ -538,11 +507,10 @@ impl PageStore for ShadowStore {
             let known = state.known[page.0 as usize];
             let delta_len = delta.as_ref().map(|(_, len)| *len);
             let after = match delta {
-                Some((_, len)) => Known {
+                Some(_) => Known {
                     logged: true,
                     ..known
-                }
-                .with_delta(len),
+                },
                 None => {
                     state.written.insert(page, stamp);
                     state.queue.push_back((stamp, page));
@@ -550,11 +518,10 @@ impl PageStore for ShadowStore {
                         slot,
                         is: Is::Written,
                         logged: false,
-                        delta: 0,
                     }
                 }
             };
-            state.set(page, after);
+            state.known[page.0 as usize] = after;
             self.logs.written(image, delta_len);
         }
         drop(state);
@@ -583,9 +550,9 @@ impl PageStore for ShadowStore {
         {
             let mut state = self.state.lock();
             state.written.remove(&page);
-            state.set(page, Known::NOTHING);
+            state.known[page.0 as usize] = Known::NOTHING;
         }
-        self.logs.forget(page);
+        self.logs.free(page);
         self.places.give_back(page.0)
     }
 
@@ -639,12 +606,7 @@ impl PageStore for ShadowStore {
     }
 
     fn mod_log_stats(&self) -> Option<ModLogStats> {
-        let state = self.state.lock();
-        self.logs.stats().map(|stats| ModLogStats {
-            delta_bytes: state.delta_bytes,
-            pages: state.pages,
-            ..stats
-        })
+        self.logs.stats()
     }
 }
 

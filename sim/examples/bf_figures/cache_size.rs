@@ -4,9 +4,9 @@ use treering_engine::TreeKind;
 use treering_sim::replay::ReplayError;
 use treering_sim::report::html::{Curve, Lines, Scale};
 
-use crate::cell::{CACHE, Cell, Mix, default_bf};
+use crate::cell::{CACHE, Cell, Mix, default_bf, per_op};
 use crate::each;
-use crate::page::{Sheet, Table, per_op, percent};
+use crate::page::{Sheet, Table, percent};
 
 /// Gigabytes in the paper, where 2 are [`CACHE`].
 const SIZES: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
@@ -50,7 +50,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             .collect(),
     });
     sheet.picture(
-        "cache-size",
+        "bf-cache-size",
         &Lines {
             x: "cache, % of the data",
             y: "pages read by a lookup",

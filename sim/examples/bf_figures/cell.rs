@@ -188,3 +188,8 @@ pub(crate) fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind 
 pub(crate) fn default_bf() -> TreeKind {
     TreeKind::Bf(BfOptions::default())
 }
+
+/// A number of things for each operation.
+pub(crate) fn per_op(n: f64) -> String {
+    format!("{n:.4}")
+}

@@ -6,9 +6,9 @@ use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_traces::Op;
 use treering_traces::generate::{GenParams, Workload, build};
 
-use crate::cell::{Cell, Measured, Mix, RECORDS, bf, mini_pages};
+use crate::cell::{Cell, Measured, Mix, RECORDS, bf, mini_pages, per_op};
 use crate::each;
-use crate::page::{Sheet, Table, per_op, percent};
+use crate::page::{Sheet, Table, percent};
 use crate::ring_model::{Cold, Left, RingModel, Rules};
 
 const SHARES: [u8; 10] = [0, 5, 10, 15, 20, 25, 50, 75, 90, 100];
@@ -44,7 +44,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         points: along(&SHARES, row, |found| found.part.page_ios()),
     });
     sheet.picture(
-        "copy-on-access",
+        "bf-copy-on-access",
         &Lines {
             x: "copy-on-access region, % of the ring",
             y: "page I/Os an operation",
@@ -207,7 +207,7 @@ fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError
         }
     }));
     sheet.picture(
-        "copy-on-access-apart",
+        "bf-copy-on-access-apart",
         &Lines {
             x: "copy-on-access region, % of the ring",
             y: "misses a lookup",

@@ -15,16 +15,12 @@ mod overall;
 mod page;
 mod promotion;
 mod ring_model;
+mod run;
 mod skew;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 
-use page::Sheet;
-use treering_sim::replay::ReplayError;
-
-type Figure = fn(&mut Sheet) -> Result<(), ReplayError>;
+use run::{Figure, each};
 
 const FIGURES: [(&str, Figure); 5] = [
     ("overall", overall::figure),
@@ -34,110 +30,6 @@ const FIGURES: [(&str, Figure); 5] = [
     ("promotion", promotion::figure),
 ];
 
-/// What the command line says.
-struct Args {
-    out: Option<PathBuf>,
-    figure: Option<String>,
-}
-
-fn args(mut given: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut args = Args {
-        out: None,
-        figure: None,
-    };
-    while let Some(flag) = given.next() {
-        let value = given.next().ok_or(format!("{flag}: expected a value"))?;
-        match flag.as_str() {
-            "--out" => args.out = Some(value.into()),
-            "--figure" if FIGURES.iter().any(|(name, _)| *name == value) => {
-                args.figure = Some(value);
-            }
-            "--figure" => {
-                let names = FIGURES.map(|(name, _)| name).join(", ");
-                return Err(format!("--figure: expected one of {names}, found {value}"));
-            }
-            _ => return Err(format!("{flag}: expected --out DIR or --figure NAME")),
-        }
-    }
-    Ok(args)
-}
-
 fn main() -> ExitCode {
-    let args = match args(std::env::args().skip(1)) {
-        Ok(args) => args,
-        Err(why) => {
-            eprintln!("{why}");
-            return ExitCode::from(2);
-        }
-    };
-    let mut sheet = Sheet::default();
-    for (name, figure) in FIGURES {
-        if args.figure.as_deref().is_some_and(|only| only != name) {
-            continue;
-        }
-        eprintln!("{name}");
-        if let Err(e) = figure(&mut sheet) {
-            eprintln!("{name}: {e}");
-            return ExitCode::FAILURE;
-        }
-    }
-    for (name, table) in &sheet.tables {
-        println!("{name}\n{table}");
-    }
-    match write(&sheet, args.out.as_deref()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn write(sheet: &Sheet, out: Option<&Path>) -> Result<(), String> {
-    let told = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let pictures = out.map_or_else(|| root.join("docs"), Path::to_path_buf);
-    std::fs::create_dir_all(&pictures).map_err(|e| told(&pictures, e))?;
-    sheet.save(&pictures).map_err(|e| told(&pictures, e))?;
-    let (path, page) = match out {
-        Some(out) => {
-            let tables = sheet.tables.iter();
-            let all = tables.map(|(name, table)| format!("{name}\n\n{table}\n"));
-            (out.join("tables.md"), all.collect())
-        }
-        None => {
-            let path = root.join("sim/FIGURES.md");
-            let page = std::fs::read_to_string(&path).map_err(|e| told(&path, e))?;
-            let filled = page::fill_in(&page, &sheet.tables)
-                .map_err(|why| format!("{}: {why}", path.display()))?;
-            (path, filled)
-        }
-    };
-    std::fs::write(&path, page).map_err(|e| told(&path, e))
-}
-
-/// Does the same with all of them, on all processors; results in their order.
-fn each<T: Sync, R: Send>(
-    of: &[T],
-    work: impl Fn(&T) -> Result<R, ReplayError> + Sync,
-) -> Result<Vec<R>, ReplayError> {
-    let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let next = Mutex::new(of.iter().enumerate());
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let Some((i, item)) = next.lock().expect("no worker panics").next() else {
-                        return;
-                    };
-                    let result = work(item);
-                    done.lock().expect("no worker panics").push((i, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no worker panics");
-    done.sort_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, result)| result).collect()
+    run::main(&FIGURES, "sim/FIGURES.md")
 }

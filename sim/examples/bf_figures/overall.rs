@@ -3,9 +3,9 @@
 use treering_engine::TreeKind;
 use treering_sim::replay::ReplayError;
 
-use crate::cell::{Cell, Log, Mix, default_bf};
+use crate::cell::{Cell, Log, Mix, default_bf, per_op};
 use crate::each;
-use crate::page::{Sheet, Table, per_op, percent};
+use crate::page::{Sheet, Table, percent};
 
 const ROWS: [(&str, Mix, Log); 5] = [
     ("update", Mix::Updates, Log::Endless),

@@ -18,8 +18,7 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     pub(crate) fn picture(&mut self, name: &str, lines: &Lines<'_>) {
-        self.pictures
-            .push((format!("bf-{name}"), lines.svg() + "\n"));
+        self.pictures.push((name.into(), lines.svg() + "\n"));
     }
 
     pub(crate) fn table(&mut self, name: &str, table: Table) {
@@ -78,9 +77,4 @@ pub(crate) fn fill_in(page: &str, tables: &[(String, String)]) -> Result<String,
 /// A share, in percent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
-}
-
-/// A number of things for each operation.
-pub(crate) fn per_op(n: f64) -> String {
-    format!("{n:.4}")
 }

@@ -6,9 +6,9 @@ use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_traces::generate::{GenParams, Workload, build};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
-use crate::cell::{Cell, Mix, bf};
+use crate::cell::{Cell, Mix, bf, per_op};
 use crate::each;
-use crate::page::{Sheet, Table, per_op};
+use crate::page::{Sheet, Table};
 
 const RATES: [u8; 6] = [1, 5, 10, 20, 30, 100];
 
@@ -58,7 +58,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             scale: Scale::Log,
             curves: curves.collect(),
         };
-        sheet.picture(&format!("promotion-{name}"), &lines);
+        sheet.picture(&format!("bf-promotion-{name}"), &lines);
     }
     Ok(())
 }

@@ -4,9 +4,9 @@ use treering_engine::TreeKind;
 use treering_sim::replay::ReplayError;
 use treering_sim::report::html::{Curve, Lines, Scale};
 
-use crate::cell::{Cell, Mix, default_bf};
+use crate::cell::{Cell, Mix, default_bf, per_op};
 use crate::each;
-use crate::page::{Sheet, Table, per_op, percent};
+use crate::page::{Sheet, Table, percent};
 
 const THETAS: [f64; 6] = [0.0, 0.5, 0.7, 0.8, 0.9, 1.0];
 
@@ -55,7 +55,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             .collect(),
     });
     sheet.picture(
-        "skew",
+        "bf-skew",
         &Lines {
             x: "Zipf exponent",
             y: "page I/Os an operation",

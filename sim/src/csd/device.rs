@@ -120,6 +120,11 @@ impl SimCsd {
         })
     }
 
+    /// How it compresses.
+    pub fn codec(&self) -> Codec {
+        self.state.lock().sizes.codec()
+    }
+
     /// Serves what was asked of the drive since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         let State { time, pipeline, .. } = &mut *self.state.lock();

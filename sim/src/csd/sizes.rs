@@ -13,6 +13,7 @@ const SLOTS: usize = 1 << 13;
 
 /// A codec with a memory.
 pub(super) struct Sizes {
+    codec: Codec,
     compressor: Compressor,
     slots: Vec<(u64, u16)>,
     /// Blocks that went through the codec.
@@ -24,12 +25,17 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn new(codec: Codec) -> Sizes {
         Sizes {
+            codec,
             compressor: Compressor::new(codec),
             // No block has size 0 after compression, so an empty slot is told by it.
             slots: vec![(0, 0); SLOTS],
             compressed: 0,
             remembered: 0,
         }
+    }
+
+    pub(super) fn codec(&self) -> Codec {
+        self.codec
     }
 
     /// Bytes that `block` takes after compression.

@@ -19,6 +19,7 @@
 use serde::Serialize;
 use treering_engine::BLOCK_SIZE;
 
+use super::content::Compression;
 use super::ftl;
 
 /// Which erase block is cleaned next.
@@ -56,6 +57,8 @@ pub struct DeviceParams {
     pub before: Before,
     /// Which erase block is cleaned next.
     pub cleaning: Cleaning,
+    /// How it compresses, if it does.
+    pub compression: Option<Compression>,
 }
 
 /// What the drive writes, over user bytes.
@@ -271,6 +274,7 @@ mod tests {
             pages_per_block: b,
             before: Before::Nothing,
             cleaning,
+            compression: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The packed redo log: what a flush writes.
+//! The redo log: what a flush writes.
 //!
 //! ```text
 //! blocks   [hdr|......][hdr|......][hdr|...    ]      tail block: partly filled
@@ -16,6 +16,9 @@
 //!
 //! so `WA_log = 4096 (G + P - 1) / (P G)` times log bytes per user byte: 4096/P for large groups, a block a flush for small
 //! ones (B⁻-tree §4.3, log flush per commit).
+//!
+//! In the sparse log (§3.3) every flush begins a new block: a block a flush for groups that fit one, `G/P + 1/2` for larger ones, whose ends
+//! fall anywhere in their last block. Positions in the log grow by whole blocks, so checkpoints come sooner.
 //!
 //! When a flush happens: the buffer is full; the interval is over; each commit (`PerCommit`); or the WAL rule: a page on its
 //! way out was changed later than the log is durable. An evicted page was last touched a rotation of the clock hand ago
@@ -61,13 +64,13 @@ pub fn blocks_per_flush(group: f64) -> f64 {
     }
 }
 
-/// Device bytes per log byte when flushes come every `group` bytes.
+/// Expected device blocks that a flush of `group` log bytes writes in the sparse log.
 #[must_use]
-pub fn rounding_factor(group: f64) -> f64 {
+pub fn sparse_blocks_per_flush(group: f64) -> f64 {
     if group <= 0.0 {
         0.0
     } else {
-        blocks_per_flush(group) * BLOCK_SIZE as f64 / group
+        (group / PAYLOAD_BYTES + 0.5).max(1.0)
     }
 }
 

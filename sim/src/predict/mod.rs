@@ -9,6 +9,8 @@
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
 //! | [`bf`] | mini-pages in their ring, above the frames | a chain of states, played with visits in an order of its own |
 //! | [`log`] | flush group sizes, block rounding | closed form |
+//! | [`mod_log`] | growth and reset of Δ in a page's modification log | renewal process, Markov chain |
+//! | [`content`] | what a codec leaves of pages, log and tables | a few blocks made of the trace's keys, compressed |
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
@@ -18,14 +20,17 @@
 
 pub mod bf;
 pub mod cache;
+pub mod content;
 pub mod device;
 pub mod ftl;
 pub mod leaf;
 pub mod log;
+pub mod mod_log;
 pub mod store;
 pub mod workload;
 
+pub use content::Compression;
 pub use device::{Before, Cleaning, DeviceParams, DeviceWa};
 pub use log::Pace;
-pub use store::{HostWa, Prediction, predict};
+pub use store::{HostWa, ModLogPrediction, Prediction, predict};
 pub use workload::{Span, Workload};

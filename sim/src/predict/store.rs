@@ -8,14 +8,21 @@
 //! | in place | `W s / U` | `(W s + N (S + 4096)) / U`: every page goes through the journal first |
 //! | copy-on-write, table at each flush | `W s / U` | `(4096 W + N (S + 4096)) / U` |
 //! | copy-on-write, table at checkpoints | `W s / U` | `(4096 N t + N (S + 4096)) / U`, `t` table blocks changed in a period |
+//! | shadowing | `W s / U` | `N (S + 4096) / U` |
+//!
+//! With a modification log a share of the `W` is written whole ([`super::mod_log`]), and journal and table see only those; the others are 4 KiB
+//! each. On a drive that compresses every kind of block has its α ([`super::content`]): `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
 //!
 //! Checkpoints are counted, not averaged: the log position at which each begins follows from the records alone. A trace
 //! of few checkpoints has 2 or 3 of them, not 2.6.
 
+mod stored;
 mod traffic;
 
 use serde::Serialize;
-use treering_engine::{BLOCK_SIZE, BfShape, Durability, Options, PageStoreKind, TablePersist};
+use treering_engine::{
+    BLOCK_SIZE, BfShape, Durability, LogPacking, Options, PageStoreKind, TablePersist,
+};
 
 use super::bf::{self, MiniPagesPrediction};
 use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
@@ -33,6 +40,9 @@ const SPLIT_BYTES: f64 = 7.0;
 /// Bytes of a snapshot entry beside the fence.
 const SNAPSHOT_ENTRY_BYTES: f64 = 10.0;
 
+/// Log positions a byte of records takes in the packed log: block headers count too.
+const PACKED_STRETCH: f64 = BLOCK_SIZE as f64 / log::PAYLOAD_BYTES;
+
 /// Bytes the engine writes, over user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostWa {
@@ -46,6 +56,18 @@ pub struct HostWa {
     pub total: f64,
 }
 
+impl HostWa {
+    /// Of bytes by class: log, page, extra.
+    fn new([log, page, extra]: [f64; 3], user: f64) -> HostWa {
+        HostWa {
+            log: log / user,
+            page: page / user,
+            extra: extra / user,
+            total: (log + page + extra) / user,
+        }
+    }
+}
+
 /// What the predictors say of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
@@ -53,6 +75,8 @@ pub struct Prediction {
     pub host: HostWa,
     /// By the drive, over user bytes.
     pub device: DeviceWa,
+    /// After compression, over user bytes: α·WA of B⁻-tree eq. (2); `null` where nothing compresses.
+    pub stored: Option<HostWa>,
     /// Share of page accesses that the cache answers.
     pub hit_ratio: f64,
     /// The same for an LRU cache of equal size, by Che's approximation.
@@ -69,8 +93,21 @@ pub struct Prediction {
     pub checkpoints: u64,
     /// The mini-pages, if the tree has them.
     pub mini_pages: Option<MiniPagesPrediction>,
+    /// The modification log, if pages have one.
+    pub mod_log: Option<ModLogPrediction>,
     /// Where the trace strays from what the models assume.
     pub warnings: Vec<String>,
+}
+
+/// What the predictors say of the modification log.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ModLogPrediction {
+    /// β at the end, B⁻-tree eq. (4).
+    pub beta: f64,
+    /// Mean |Δ| of a page at the end, in bytes.
+    pub delta_bytes_mean: f64,
+    /// Share of page writes that are whole.
+    pub full_flush_share: f64,
 }
 
 /// Predicts what replaying `workload` on a store with `options` on `device` writes. Without a `pace` nothing is known of time: flush
@@ -83,35 +120,36 @@ pub fn predict(
     pace: Option<&Pace>,
 ) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size, options.tree.page_layout());
-    let run = Run::new(workload, options, &level);
-    let lru_hit_ratio = run.lru_hit_ratio();
-    let run = match BfShape::of(options) {
-        Some(shape) => run.below_mini_pages(&shape),
-        None => run,
-    };
-    let cache = run.cache();
-    let checkpoints = run.checkpoints();
-    let pages = run.pages_written(&cache, &checkpoints);
-    let flushes = run.log(&cache, &checkpoints, pages, pace);
-    let extra = run.extra_bytes(pages, &checkpoints, device);
+    let lru_hit_ratio = Run::new(workload, options, &level, PACKED_STRETCH).lru_hit_ratio();
+    let Settled {
+        run,
+        cache,
+        checkpoints,
+        pages,
+        flushes,
+    } = settle(workload, options, &level, pace);
+    let logged = run.mod_log(&cache, pages);
+    let whole = pages * logged.whole_share();
+    let extra = run.extra_bytes(whole, &checkpoints, device);
     let user = (workload.measured.user_bytes as f64).max(1.0);
-    let page_bytes = pages * options.page_size as f64;
-    let host = HostWa {
-        log: flushes.device_bytes / user,
-        page: page_bytes / user,
-        extra: extra / user,
-        total: (flushes.device_bytes + page_bytes + extra) / user,
+    let page_bytes = whole * options.page_size as f64 + (pages - whole) * BLOCK_SIZE as f64;
+    let host = HostWa::new([flushes.device_bytes, page_bytes, extra], user);
+    let written = Written {
+        pages,
+        log_bytes: flushes.device_bytes,
+        extra_bytes: extra,
+        checkpoints: &checkpoints,
+    };
+    let compressed = device
+        .compression
+        .map(|how| run.compressed(&written, &logged, &flushes, device, &how));
+    let sizes = match &compressed {
+        None => run.uncompressed(&logged),
+        Some(compressed) => compressed.sizes,
     };
     let traffic = {
-        let mut traffic = run.traffic(
-            &cache,
-            &checkpoints,
-            pages,
-            flushes.device_bytes,
-            extra,
-            device,
-        );
-        let idle = run.idle_blocks(pages, &checkpoints, device);
+        let mut traffic = run.traffic(&cache, &written, &logged, &sizes, device);
+        let idle = run.idle_blocks(whole, &checkpoints, device);
         // Of a range of pages written in order all erase blocks but those at its ends hold nothing else.
         traffic.settled = match device.before {
             Before::InOrder => (idle - f64::from(device.pages_per_block)).max(0.0),
@@ -120,9 +158,14 @@ pub fn predict(
         traffic.add(idle - traffic.settled, 0.0);
         traffic
     };
+    let packed = DeviceParams {
+        pages_per_block: (f64::from(device.pages_per_block) / sizes.mean) as u32,
+        ..*device
+    };
     Prediction {
         host,
-        device: device::predict(device, &traffic, user),
+        device: device::predict(&packed, &traffic, user),
+        stored: compressed.map(|c| HostWa::new(c.bytes, user)),
         hit_ratio: run.hit_ratio(&cache),
         lru_hit_ratio,
         leaves: level.count(),
@@ -131,8 +174,63 @@ pub fn predict(
         log_group_bytes: flushes.group,
         checkpoints: checkpoints.len() as u64,
         warnings: run.warnings(),
+        mod_log: logged.prediction(options),
         mini_pages: run.buffer.map(|buffer| buffer.mini_pages),
     }
+}
+
+/// A run whose log is as long as its flushes make it.
+struct Settled<'a> {
+    run: Run<'a>,
+    cache: CachePrediction,
+    checkpoints: Vec<Checkpoint>,
+    pages: f64,
+    flushes: Flushes,
+}
+
+/// In the sparse log the flushes decide how fast positions grow, that how often there are checkpoints, and these have a say in flushes.
+fn settle<'a>(
+    workload: &'a Workload,
+    options: &'a Options,
+    level: &'a LeafLevel,
+    pace: Option<&Pace>,
+) -> Settled<'a> {
+    let mut stretch = PACKED_STRETCH;
+    let mut rounds = 0;
+    loop {
+        let run = Run::new(workload, options, level, stretch);
+        let run = match BfShape::of(options) {
+            Some(shape) => run.below_mini_pages(&shape),
+            None => run,
+        };
+        let cache = run.cache();
+        let checkpoints = run.checkpoints();
+        let pages = run.pages_written(&cache, &checkpoints);
+        let flushes = run.log(&cache, &checkpoints, pages, pace);
+        rounds += 1;
+        let next = match options.log_packing {
+            LogPacking::Packed => PACKED_STRETCH,
+            LogPacking::Sparse => flushes.blocks * BLOCK_SIZE as f64 / flushes.group.max(1.0),
+        };
+        if rounds == 4 || (next / stretch - 1.0).abs() < 0.005 {
+            return Settled {
+                run,
+                cache,
+                checkpoints,
+                pages,
+                flushes,
+            };
+        }
+        stretch = next;
+    }
+}
+
+/// What a run writes in its measured part.
+struct Written<'a> {
+    pages: f64,
+    log_bytes: f64,
+    extra_bytes: f64,
+    checkpoints: &'a [Checkpoint],
 }
 
 /// A checkpoint of the measured part.
@@ -146,7 +244,12 @@ struct Checkpoint {
 
 /// What the log does.
 struct Flushes {
+    /// How many, but for those out of turn.
+    count: f64,
     group: f64,
+    /// Blocks of each.
+    blocks: f64,
+    out_of_turn: f64,
     device_bytes: f64,
 }
 
@@ -164,12 +267,19 @@ struct Run<'a> {
     measured_log: f64,
     /// Splits of the measured part, in the whole tree.
     splits: f64,
+    /// Log positions a byte of records takes.
+    stretch: f64,
     /// What stands between the operations and the frames.
     buffer: Option<bf::Outcome>,
 }
 
 impl<'a> Run<'a> {
-    fn new(workload: &'a Workload, options: &'a Options, level: &'a LeafLevel) -> Self {
+    fn new(
+        workload: &'a Workload,
+        options: &'a Options,
+        level: &'a LeafLevel,
+        stretch: f64,
+    ) -> Self {
         let ops = workload.measured.all_ops() as f64;
         let mut builder = ClassBuilder::new(ops);
         for leaf in &level.leaves {
@@ -208,20 +318,21 @@ impl<'a> Run<'a> {
             warmup_log: records(&workload.warmup) + split_log(false).1,
             measured_log: records(&workload.measured) + split_bytes,
             splits,
+            stretch,
             buffer: None,
         }
     }
 
     /// The same, with mini-pages between the operations and the frames: a leaf is visited when they do not know, and when they are merged.
     fn below_mini_pages(self, shape: &BfShape) -> Self {
-        let per_write = |log: f64, writes: u64| Self::positions(log / (writes as f64).max(1.0));
+        let per_write = |log: f64, writes: u64| self.positions(log / (writes as f64).max(1.0));
         let warmup = &self.workload.warmup;
         let page_name = log::page_name_bytes(self.level.count());
         let pace = bf::LogPace {
             every: self.options.checkpoint_log_bytes as f64,
             again: per_write(warmup.log_bytes as f64, warmup.writes()) + page_name,
             measured: per_write(self.measured_log, self.workload.measured.writes()),
-            at_start: Self::positions(self.warmup_log),
+            at_start: self.positions(self.warmup_log),
             buffer: self.options.log_buffer_bytes as f64,
         };
         let setting = bf::Setting {
@@ -248,9 +359,9 @@ impl<'a> Run<'a> {
         cache::che_lru_hit_ratio(&self.classes, frames as f64)
     }
 
-    /// Log positions count block headers too.
-    fn positions(log_bytes: f64) -> f64 {
-        log_bytes * BLOCK_SIZE as f64 / log::PAYLOAD_BYTES
+    /// Log positions count block headers, and what is padded, too.
+    fn positions(&self, log_bytes: f64) -> f64 {
+        log_bytes * self.stretch
     }
 
     fn log_per_op(&self) -> f64 {
@@ -260,7 +371,7 @@ impl<'a> Run<'a> {
     /// Measured operations between two checkpoints.
     fn checkpoint_ops(&self) -> f64 {
         let every = self.options.checkpoint_log_bytes as f64;
-        every / Self::positions(self.log_per_op())
+        every / self.positions(self.log_per_op())
     }
 
     fn fits(&self) -> bool {
@@ -343,11 +454,11 @@ impl<'a> Run<'a> {
     /// Operations since the last checkpoint when measuring begins, at the measured part's pace.
     fn phase(&self) -> f64 {
         let every = self.options.checkpoint_log_bytes as f64;
-        let per_op = Self::positions(self.log_per_op());
+        let per_op = self.positions(self.log_per_op());
         if per_op == 0.0 {
             0.0
         } else {
-            Self::positions(self.warmup_log).rem_euclid(every) / per_op
+            self.positions(self.warmup_log).rem_euclid(every) / per_op
         }
     }
 
@@ -399,7 +510,7 @@ impl<'a> Run<'a> {
     /// Number of the warm-up operation at which its last checkpoint began, in ticks.
     fn last_warmup_checkpoint(&self) -> f64 {
         let every = self.options.checkpoint_log_bytes as f64;
-        let position = Self::positions(self.warmup_log);
+        let position = self.positions(self.warmup_log);
         if position <= 0.0 {
             return 0.0;
         }
@@ -493,9 +604,17 @@ impl<'a> Run<'a> {
         let group = triggers.group().min(self.measured_log.max(1.0));
         // The first sweep step and the end of each checkpoint flush once out of turn.
         let out_of_turn = checkpoints.len() as f64 * BLOCK_SIZE as f64;
+        let blocks = match self.options.log_packing {
+            LogPacking::Packed => log::blocks_per_flush(group),
+            LogPacking::Sparse => log::sparse_blocks_per_flush(group),
+        };
+        let count = self.measured_log / group.max(1.0);
         Flushes {
+            count,
             group,
-            device_bytes: self.measured_log * log::rounding_factor(group) + out_of_turn,
+            blocks,
+            out_of_turn: checkpoints.len() as f64,
+            device_bytes: count * blocks * BLOCK_SIZE as f64 + out_of_turn,
         }
     }
 

@@ -127,6 +127,8 @@ pub struct Workload {
     pub measured: Totals,
     /// The sample holds each key with probability `2^-sample_shift`.
     pub sample_shift: u32,
+    /// Share of zero bytes at the end of values; half, unless set otherwise (B⁻-tree §4.1).
+    pub zeros: f64,
     /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
     pub(crate) tick: u64,
     pub(crate) keys: Vec<KeyStats>,
@@ -455,6 +457,7 @@ impl Pass {
             warmup: self.warmup,
             measured: self.measured,
             sample_shift: self.shift,
+            zeros: 0.5,
             tick: self.tick,
             keys: self.keys,
             scans: self.scans.into_iter().collect(),

@@ -23,12 +23,13 @@ use drive::Drive;
 use outcome::{Material, Outcome};
 use plan::Plan;
 
-use treering_engine::BLOCK_SIZE;
+use treering_engine::device::BlockDevice;
 use treering_engine::device::FileIo;
+use treering_engine::{BLOCK_SIZE, Options};
 
 use crate::csd::{CsdError, CsdProfile, SimCsd};
 use crate::predict::device::{Before, Cleaning};
-use crate::predict::{self, DeviceParams, Pace};
+use crate::predict::{self, Compression, DeviceParams, Pace};
 use crate::report::{CompressionReport, DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
@@ -167,7 +168,7 @@ fn on_ssd(
         pace: Some(Pace {
             clients: config.clients,
             commits: config.acknowledge == Acknowledge::Commit,
-            read_ns: drive.read_ns(plan.engine.page_size) as f64,
+            read_ns: drive.read_ns(bytes_read(&plan.engine)) as f64,
             flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
         }),
         outcome,
@@ -185,25 +186,49 @@ fn on_csd(
     let mode = timing_mode(config);
     let drive = Arc::new(SimCsd::new(profile, plan.device_blocks, mode, config.seed)?);
     let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
+    let clients = (config.clients, config.acknowledge);
+    let (params, pace) = csd_params(profile, &drive, &plan.engine, clients, config.seed);
     Ok(Ran {
         device: csd_report(profile, name, &drive, &outcome, plan),
-        // What is predicted of the flash is not shown: the predictor does not know of compression.
-        params: DeviceParams {
-            capacity_blocks: plan.device_blocks,
-            physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
-            pages_per_block: profile.flash.pages_per_block,
-            before: Before::Nothing,
-            cleaning: cleaning(&profile.flash),
-        },
-        pace: Some(Pace {
-            clients: config.clients,
-            commits: config.acknowledge == Acknowledge::Commit,
-            read_ns: drive.read_ns(plan.engine.page_size) as f64,
-            flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
-        }),
+        params,
+        pace: Some(pace),
         outcome,
         drive: Some(Drive::Csd(drive)),
     })
+}
+
+/// Of one page: its log block is read with it.
+fn bytes_read(engine: &Options) -> usize {
+    engine.page_size + engine.mod_log.map_or(0, |_| BLOCK_SIZE)
+}
+
+/// A compressing drive and its clients as the predictors need them.
+fn csd_params(
+    profile: &CsdProfile,
+    drive: &SimCsd,
+    engine: &Options,
+    (clients, acknowledge): (u32, Acknowledge),
+    seed: u64,
+) -> (DeviceParams, Pace) {
+    let params = DeviceParams {
+        capacity_blocks: BlockDevice::capacity_blocks(drive),
+        physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
+        pages_per_block: profile.flash.pages_per_block,
+        before: Before::Nothing,
+        cleaning: cleaning(&profile.flash),
+        compression: Some(Compression {
+            codec: drive.codec(),
+            extent_header: f64::from(profile.extent_header_bytes),
+            seed,
+        }),
+    };
+    let pace = Pace {
+        clients,
+        commits: acknowledge == Acknowledge::Commit,
+        read_ns: drive.read_ns(bytes_read(engine)) as f64,
+        flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
+    };
+    (params, pace)
 }
 
 fn on_file(
@@ -227,6 +252,7 @@ fn on_file(
             pages_per_block: 256,
             before: Before::Nothing,
             cleaning: Cleaning::Greedy,
+            compression: None,
         },
         pace: None,
         drive: None,
@@ -249,6 +275,7 @@ fn device_params(
             Precondition::Steady => Before::Scattered,
         },
         cleaning: cleaning(profile),
+        compression: None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use treering_engine::node::Limits;
 use treering_engine::{
-    BLOCK_SIZE, LeafFill, LogPacking, PageStoreKind, ResetRule, Stats, TablePersist, TreeKind,
+    BLOCK_SIZE, LeafFill, LogPacking, ModLogStats, PageStoreKind, ResetRule, Stats, TablePersist,
+    TreeKind,
 };
 use treering_traces::OpKind;
 
@@ -112,19 +113,18 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
     let user_bytes = outcome.phase.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
     let written = after.written.since(&before.written);
+    let csd = csd_wa(&outcome, user_bytes);
     let measured = WaSide {
         host: host_wa(&written, user_bytes),
         device: outcome
             .drive
             .as_ref()
             .map(|(a, b)| device_wa(a, b, user_bytes)),
+        csd: csd.map(|csd| csd.stored),
     };
-    let predicted = prediction.as_ref().map(|p| {
-        predicted_side(
-            p,
-            measured.device.is_some() && outcome.compression.is_none(),
-        )
-    });
+    let predicted = prediction
+        .as_ref()
+        .map(|p| predicted_side(p, measured.device.is_some()));
     let error = predicted.as_ref().map(|p| errors(&measured, p));
     let space = space(&outcome.leaves, after, plan, drive);
     let mut warnings = plan.warnings.clone();
@@ -145,7 +145,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             warmup_ops: plan.warmup_ops,
             records: plan.workload.records().round() as u64,
         },
-        tree: plan.engine.tree.name().into(),
+        tree: plan.engine.tree_name().into(),
         lifetime: drive
             .zip(pe_limit(config))
             .map(|(d, pe)| lifetime(d, pe, &outcome, &measured)),
@@ -158,7 +158,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             device: measured.device,
             predicted,
             error,
-            csd: csd_wa(&outcome, user_bytes),
+            csd,
         },
         io_bytes: IoBytes {
             log: written.log,
@@ -268,17 +268,24 @@ fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
             0.0
         },
     });
-    WaSide { host, device }
+    let csd = p.stored.map(|stored| HostWa {
+        log: stored.log,
+        page: stored.page,
+        extra: stored.extra,
+        total: stored.total,
+    });
+    WaSide { host, device, csd }
 }
 
 fn errors(measured: &WaSide<f64>, predicted: &WaSide<f64>) -> WaSide<Option<f64>> {
-    let host_total = measured.host.total;
-    let host = HostWa {
-        log: report::error(measured.host.log, predicted.host.log, host_total),
-        page: report::error(measured.host.page, predicted.host.page, host_total),
-        extra: report::error(measured.host.extra, predicted.host.extra, host_total),
-        total: report::error(host_total, predicted.host.total, host_total),
+    let by_class = |measured: HostWa<f64>, predicted: HostWa<f64>| HostWa {
+        log: report::error(measured.log, predicted.log, measured.total),
+        page: report::error(measured.page, predicted.page, measured.total),
+        extra: report::error(measured.extra, predicted.extra, measured.total),
+        total: report::error(measured.total, predicted.total, measured.total),
     };
+    let csd = measured.csd.zip(predicted.csd).map(|(m, p)| by_class(m, p));
+    let host = by_class(measured.host, predicted.host);
     let device = measured
         .device
         .zip(predicted.device)
@@ -287,7 +294,7 @@ fn errors(measured: &WaSide<f64>, predicted: &WaSide<f64>) -> WaSide<Option<f64>
             gc: report::error(m.gc, p.gc, m.total),
             nand_over_host: report::error(m.nand_over_host, p.nand_over_host, m.nand_over_host),
         });
-    WaSide { host, device }
+    WaSide { host, device, csd }
 }
 
 fn space(leaves: &[LeafFill], after: &Stats, plan: &Plan, drive: Option<&Drive>) -> SpaceReport {
@@ -308,6 +315,9 @@ fn space(leaves: &[LeafFill], after: &Stats, plan: &Plan, drive: Option<&Drive>)
 }
 
 fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
+    let mod_log = after.mod_log.zip(before.mod_log);
+    let mod_log = mod_log.map(|(after, before)| after.since(&before));
+    let delta_mean = |log: ModLogStats| log.delta_bytes as f64 / log.pages.max(1) as f64;
     StoreReport {
         kind: match plan.engine.store {
             PageStoreKind::InPlace => "in-place".into(),
@@ -322,6 +332,12 @@ fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
         log_flushes: after.log_flushes - before.log_flushes,
         log_appended_bytes: after.log_appended_bytes - before.log_appended_bytes,
         flushes: after.flushes - before.flushes,
+        beta: mod_log.map(|log| delta_mean(log) / plan.engine.page_size as f64),
+        delta_bytes_mean: mod_log.map(delta_mean),
+        full_flush_share: mod_log.map(|log| {
+            let writes = log.whole_writes + log.delta_writes;
+            log.whole_writes as f64 / writes.max(1) as f64
+        }),
     }
 }
 
@@ -339,11 +355,14 @@ fn cache(
     let by_mini_pages = bf.map_or(0, |bf| bf.hits.total());
     let hits = after.cache_hits - before.cache_hits + by_mini_pages;
     let misses = after.cache_misses - before.cache_misses;
-    let page = plan.engine.page_size as u64;
+    // A page is read with its log block, if it has one.
+    let log_block = plan.engine.mod_log.map_or(0, |_| BLOCK_SIZE as u64);
+    let read_bytes = plan.engine.page_size as u64 + log_block;
     let io = PageIo {
         ops: phase.ops(),
-        reads: after.read.since(&before.read).page / page,
-        writes: after.written.since(&before.written).page / page,
+        reads: after.read.since(&before.read).page / read_bytes,
+        writes: after.pages_written_back - before.pages_written_back + after.pages_checkpointed
+            - before.pages_checkpointed,
         log_bytes: after.written.since(&before.written).log,
         user_bytes: phase.user_bytes,
     };

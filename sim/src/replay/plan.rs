@@ -72,7 +72,8 @@ pub(super) fn plan(
         total: ops,
         progress,
     };
-    let workload = Workload::analyze(&mut counted, span)?;
+    let mut workload = Workload::analyze(&mut counted, span)?;
+    workload.zeros = header.zeros;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
     let layout = engine.tree.page_layout();
@@ -80,9 +81,6 @@ pub(super) fn plan(
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
-    if config.predict && matches!(config.target, Target::Csd { .. }) {
-        warnings.push("What a compressing drive writes to flash is not predicted: only the engine's own writes are.".into());
-    }
     Ok(Plan {
         ops,
         warmup_ops,

@@ -1,31 +1,58 @@
 //! A store on a simulated drive of its own, fed by hand: for experiments that change the workload on the way, or look in between.
 //!
-//! One client in closed loop, on a drive that counts ([`TimingMode::Counting`]). Background work that is due is done after each operation.
+//! Clients in closed loop, on a drive that counts ([`TimingMode::Counting`]), as in a replay: who waits for durability shares a flush with those
+//! who come while the one before is in flight. Background work that is due is done after each operation.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
-use treering_engine::{BfStats, Kv, LeafFill, Nanos, Options, Stats, Store, required_blocks};
+use treering_engine::{BfStats, Kv, LeafFill, Nanos, Options, Stats, Store, Task, required_blocks};
 use treering_traces::{Op, OpKind, OpSource};
 
-use super::ReplayError;
+use super::drive::Drive;
 use super::values::Values;
+use super::{Acknowledge, ReplayError, csd_params};
 use crate::clock::{VirtualClock, VirtualNanos};
+use crate::csd::{CompressionCounters, CsdProfile, SimCsd};
+use crate::predict::{DeviceParams, Pace};
+use crate::queue::EventQueue;
 use crate::ssd::{SimSsd, SsdProfile, TimingMode};
 
 /// A store, its drive, and the time it is there.
 pub struct Rig {
-    drive: Arc<SimSsd>,
+    drive: Drive,
     clock: Arc<VirtualClock>,
-    now: VirtualNanos,
+    clients: Clients,
     store: Store,
     page_bytes: u64,
     values: Values,
+    /// The compressing drive's profile, if it is one.
+    csd: Option<CsdProfile>,
+    seed: u64,
     /// Operations so far.
     number: u64,
     op: Op,
     value: Vec<u8>,
+}
+
+/// Who is at work, and who waits.
+struct Clients {
+    events: EventQueue<Event>,
+    acknowledge: Acknowledge,
+    count: u32,
+    waiting: Vec<u32>,
+    flush_done: VirtualNanos,
+    background_done: VirtualNanos,
+    /// The latest moment that anything has reached.
+    now: VirtualNanos,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Free(u32),
+    Flush,
 }
 
 /// What the store did between two moments.
@@ -39,6 +66,12 @@ pub struct Part {
     pub before: Stats,
     /// Counters at its end.
     pub after: Stats,
+    /// Bytes of keys and values that puts and deletes wrote.
+    pub user_bytes: u64,
+    /// Bytes programmed, garbage collection included.
+    pub flash: u64,
+    /// Bytes after compression by class, without extent headers; all 0 on a drive that does not compress.
+    pub stored: [u64; 3],
     page_bytes: u64,
 }
 
@@ -55,20 +88,82 @@ impl Rig {
     ) -> Result<Rig, ReplayError> {
         let blocks = required_blocks(engine, pages);
         let drive = Arc::new(SimSsd::new(profile, blocks, TimingMode::Counting, seed)?);
+        Rig::on(Drive::Ssd(drive), None, engine, seed)
+    }
+
+    /// As [`Rig::new`], on a drive that compresses.
+    ///
+    /// # Errors
+    /// As [`Rig::new`].
+    pub fn on_csd(
+        profile: &CsdProfile,
+        engine: &Options,
+        pages: u64,
+        seed: u64,
+    ) -> Result<Rig, ReplayError> {
+        let blocks = required_blocks(engine, pages);
+        let drive = Arc::new(SimCsd::new(profile, blocks, TimingMode::Counting, seed)?);
+        Rig::on(Drive::Csd(drive), Some(profile.clone()), engine, seed)
+    }
+
+    fn on(
+        drive: Drive,
+        csd: Option<CsdProfile>,
+        engine: &Options,
+        seed: u64,
+    ) -> Result<Rig, ReplayError> {
         let clock = Arc::new(VirtualClock::new());
-        let device: Arc<dyn BlockDevice> = drive.clone();
-        let store = Store::open(device, clock.clone(), engine).map_err(failed)?;
+        let store = Store::open(drive.device(), clock.clone(), engine).map_err(failed)?;
         Ok(Rig {
             drive,
             clock,
-            now: VirtualNanos::ZERO,
+            clients: Clients::new(1, Acknowledge::Deferred, VirtualNanos::ZERO),
             store,
             page_bytes: engine.page_size as u64,
             values: Values::new(seed, 0.5),
+            csd,
+            seed,
             number: 0,
             op: Op::default(),
             value: Vec::new(),
         })
+    }
+
+    /// Closes the store and opens it again with other options, which must fit what is there.
+    ///
+    /// # Errors
+    /// [`ReplayError::Engine`].
+    pub fn reopen(self, engine: &Options) -> Result<Rig, ReplayError> {
+        self.store.close().map_err(failed)?;
+        let device: Arc<dyn BlockDevice> = self.drive.device();
+        let store = Store::open(device, self.clock.clone(), engine).map_err(failed)?;
+        let mut rig = Rig { store, ..self };
+        rig.background()?;
+        Ok(rig)
+    }
+
+    /// From now on so many clients, whose writes count as done at this moment. ([`Acknowledge::Interval`] is for the options of the engine.)
+    ///
+    /// # Errors
+    /// [`ReplayError::Engine`] from the flush for those who wait.
+    pub fn set_clients(&mut self, count: u32, acknowledge: Acknowledge) -> Result<(), ReplayError> {
+        if !self.clients.waiting.is_empty() {
+            self.group_flush(self.clients.now)?;
+        }
+        self.clients = Clients::new(count, acknowledge, self.clients.now);
+        Ok(())
+    }
+
+    /// The drive and the clients as a predictor needs them; of drives that compress.
+    #[must_use]
+    pub fn predicted_on(&self) -> Option<(DeviceParams, Pace)> {
+        let Drive::Csd(drive) = &self.drive else {
+            return None;
+        };
+        let profile = self.csd.as_ref()?;
+        let clients = (self.clients.count, self.clients.acknowledge);
+        let options = self.store.options();
+        Some(csd_params(profile, drive, options, clients, self.seed))
     }
 
     /// The store.
@@ -83,8 +178,7 @@ impl Rig {
     /// [`ReplayError::Engine`].
     pub fn checkpoint(&mut self) -> Result<(), ReplayError> {
         self.store.checkpoint().map_err(failed)?;
-        self.serve();
-        Ok(())
+        self.background()
     }
 
     /// How full the leaves are.
@@ -101,20 +195,94 @@ impl Rig {
     /// [`ReplayError`] if the source or the store fails.
     pub fn run(&mut self, source: &mut dyn OpSource, ops: u64) -> Result<Part, ReplayError> {
         let before = self.store.stats();
+        let (flash, stored) = (self.flash(), self.stored());
         let mut op = std::mem::take(&mut self.op);
-        let (mut done, mut found) = (0, 0);
+        let (mut done, mut found, mut user_bytes) = (0, 0, 0);
         while done < ops && source.next_op(&mut op)? {
+            let (at, client) = self.next_client()?;
+            self.clock.advance_to(at);
             found += u64::from(self.operate(&op).map_err(failed)?);
+            user_bytes += op.user_bytes();
             done += 1;
+            self.serve(at, client, matches!(op.kind, OpKind::Put | OpKind::Delete));
+            self.background()?;
         }
         self.op = op;
+        let now = self.stored();
         Ok(Part {
             ops: done,
             found,
             before,
             after: self.store.stats(),
+            user_bytes,
+            flash: self.flash() - flash,
+            stored: std::array::from_fn(|i| now[i] - stored[i]),
             page_bytes: self.page_bytes,
         })
+    }
+
+    fn flash(&self) -> u64 {
+        let counters = self.drive.counters();
+        counters.nand_host + counters.nand_gc
+    }
+
+    fn stored(&self) -> [u64; 3] {
+        let counters: Option<CompressionCounters> = self.drive.compression();
+        counters.unwrap_or_default().stored
+    }
+
+    /// The client that is free first. There always is one, or a flush that will free one.
+    fn next_client(&mut self) -> Result<(VirtualNanos, u32), ReplayError> {
+        loop {
+            match self.clients.events.pop() {
+                Some((at, Event::Free(client))) => return Ok((at, client)),
+                Some((at, Event::Flush)) => self.group_flush(at)?,
+                None => self.group_flush(self.clients.now)?,
+            }
+        }
+    }
+
+    /// One log flush for everybody who waits.
+    fn group_flush(&mut self, at: VirtualNanos) -> Result<(), ReplayError> {
+        self.clock.advance_to(at);
+        self.store.pump(Task::FlushLog).map_err(failed)?;
+        let done = VirtualNanos(self.drive.serve(Nanos(at.0)).done.0);
+        let clients = &mut self.clients;
+        clients.flush_done = done;
+        clients.now = clients.now.max(done);
+        for client in std::mem::take(&mut clients.waiting) {
+            clients.events.push(done, Event::Free(client));
+        }
+        Ok(())
+    }
+
+    /// What an operation that began at `at` asked of the drive; then its client is free, or waits for a flush.
+    fn serve(&mut self, at: VirtualNanos, client: u32, wrote: bool) {
+        let done = VirtualNanos(self.drive.serve(Nanos(at.0)).done.0);
+        let clients = &mut self.clients;
+        clients.now = clients.now.max(done);
+        if !wrote || clients.acknowledge != Acknowledge::Commit {
+            clients.events.push(done, Event::Free(client));
+            return;
+        }
+        if clients.waiting.is_empty() {
+            let begins = done.max(clients.flush_done);
+            clients.events.push(begins, Event::Flush);
+        }
+        clients.waiting.push(client);
+    }
+
+    /// Does the background work that is due, on a client of its own.
+    fn background(&mut self) -> Result<(), ReplayError> {
+        self.clock.advance_to(self.clients.now);
+        loop {
+            let begins = self.clients.background_done.max(self.clients.now);
+            self.clients.background_done = VirtualNanos(self.drive.serve(Nanos(begins.0)).done.0);
+            let Some(task) = self.store.due() else {
+                return Ok(());
+            };
+            self.store.pump(task).map_err(failed)?;
+        }
     }
 
     /// Whether a get found its key.
@@ -139,17 +307,23 @@ impl Rig {
                 })?;
             }
         }
-        self.serve();
-        while let Some(task) = self.store.due() {
-            self.store.pump(task)?;
-            self.serve();
-        }
         Ok(found)
     }
+}
 
-    fn serve(&mut self) {
-        self.now = VirtualNanos(self.drive.serve(Nanos(self.now.0)).done.0);
-        self.clock.advance_to(self.now);
+impl Clients {
+    fn new(count: u32, acknowledge: Acknowledge, now: VirtualNanos) -> Clients {
+        let mut events = EventQueue::with_capacity(count as usize + 1);
+        (0..count.max(1)).for_each(|client| events.push(now, Event::Free(client)));
+        Clients {
+            events,
+            acknowledge,
+            count: count.max(1),
+            waiting: Vec::new(),
+            flush_done: now,
+            background_done: now,
+            now,
+        }
     }
 }
 

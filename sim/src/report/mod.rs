@@ -34,7 +34,7 @@ pub struct ReplayReport {
     pub complete: bool,
     /// What was replayed.
     pub trace: TraceInfo,
-    /// The tree: `btree` or `bf`.
+    /// The tree: `btree`, `bf` or `bminus`.
     pub tree: String,
     /// What it ran on.
     pub device: DeviceReport,
@@ -70,6 +70,32 @@ pub struct ReplayReport {
     pub page_fill: Vec<u64>,
     /// Sentences a reader should know before believing a number.
     pub warnings: Vec<String>,
+}
+
+impl ReplayReport {
+    /// What the modification log did, beside what was predicted, in a sentence; nothing if pages have none.
+    fn mod_log(&self) -> Option<String> {
+        let store = &self.store;
+        let (beta, mean, whole) = (
+            store.beta?,
+            store.delta_bytes_mean?,
+            store.full_flush_share?,
+        );
+        let predicted = self.prediction.as_ref().and_then(|p| p.mod_log);
+        let predicted = predicted.map_or(String::new(), |p| {
+            format!(
+                " (predicted {:.2} %, {:.0} bytes, {:.2} %)",
+                100.0 * p.beta,
+                p.delta_bytes_mean,
+                100.0 * p.full_flush_share
+            )
+        });
+        Some(format!(
+            "β {:.2} %, {mean:.0} bytes of differences a page, {:.2} % of page writes whole{predicted}",
+            100.0 * beta,
+            100.0 * whole
+        ))
+    }
 }
 
 /// The trace.
@@ -187,13 +213,18 @@ pub struct CsdWa {
 }
 
 impl CsdWa {
-    fn rows(&self) -> [(&'static str, f64); 5] {
+    fn rows(&self) -> Vec<(&'static str, f64)> {
+        let mut rows = CsdWa::of_classes(self.stored).to_vec();
+        rows.push(("flash over compressed", self.gc_only));
+        rows
+    }
+
+    fn of_classes<T: Copy>(stored: HostWa<T>) -> [(&'static str, T); 4] {
         [
-            ("compressed log", self.stored.log),
-            ("compressed page", self.stored.page),
-            ("compressed extra", self.stored.extra),
-            ("compressed total", self.stored.total),
-            ("flash over compressed", self.gc_only),
+            ("compressed log", stored.log),
+            ("compressed page", stored.page),
+            ("compressed extra", stored.extra),
+            ("compressed total", stored.total),
         ]
     }
 }
@@ -205,6 +236,8 @@ pub struct WaSide<T> {
     pub host: HostWa<T>,
     /// By the drive.
     pub device: Option<DeviceWa<T>>,
+    /// Compressed, by class: α·WA of B⁻-tree eq. (2); `null` on drives that do not.
+    pub csd: Option<HostWa<T>>,
 }
 
 /// By class of the write, B⁻-tree eq. (1).
@@ -279,12 +312,12 @@ impl WaReport {
             predicted: predicted.and_then(|p| Some(p.device.as_ref()?.rows()[i].1)),
             error: error.and_then(|e| e.device.as_ref()?.rows()[i].1),
         });
-        let csd = self.csd.iter().flat_map(CsdWa::rows);
-        let csd = csd.map(|(name, measured)| Row {
+        let csd = self.csd.iter().flat_map(|c| (0..).zip(c.rows()));
+        let csd = csd.map(|(i, (name, measured))| Row {
             name,
             measured,
-            predicted: None,
-            error: None,
+            predicted: predicted.and_then(|p| Some(CsdWa::of_classes(p.csd?).get(i)?.1)),
+            error: error.and_then(|e| CsdWa::of_classes(e.csd?).get(i)?.1),
         });
         host.chain(device).chain(csd).collect()
     }
@@ -361,7 +394,7 @@ pub struct SpaceReport {
 /// The page store's doings in the measured part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StoreReport {
-    /// `in-place` or `cow`.
+    /// `in-place`, `cow` or `shadow`.
     pub kind: String,
     /// Pages written by eviction.
     pub pages_written_back: u64,
@@ -379,6 +412,12 @@ pub struct StoreReport {
     pub log_appended_bytes: u64,
     /// Device flushes.
     pub flushes: u64,
+    /// B⁻-tree eq. (4): bytes of Δ in the log blocks of pages over the bytes of these pages, at the end; `null` without a modification log.
+    pub beta: Option<f64>,
+    /// Mean |Δ| of a page at the end, in bytes.
+    pub delta_bytes_mean: Option<f64>,
+    /// Share of page writes that were of the whole page.
+    pub full_flush_share: Option<f64>,
 }
 
 /// The cache in the measured part.

@@ -203,6 +203,9 @@ fn state(r: &ReplayReport, out: &mut String) {
             grouped(r.store.merges)
         ),
     );
+    if let Some(sentence) = r.mod_log() {
+        line(out, &format!("Mod. log:   {sentence}"));
+    }
     if let Some(m) = &r.cache.mini_pages {
         mini_pages(m, out);
     }

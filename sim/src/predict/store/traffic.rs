@@ -3,7 +3,8 @@
 
 use treering_engine::{BLOCK_SIZE, PageStoreKind, TablePersist};
 
-use super::{Checkpoint, Run, TABLE_ENTRIES};
+use super::stored::{Logged, Sizes};
+use super::{Checkpoint, Run, TABLE_ENTRIES, Written};
 use crate::predict::cache::{self, CachePrediction, PageClass};
 use crate::predict::device::{Before, DeviceParams, Traffic};
 
@@ -12,13 +13,13 @@ const MOMENTS: u32 = 64;
 
 /// Writes of one page, per operation up to a common factor.
 #[derive(Clone, Copy, Debug)]
-struct WriteRate {
+pub(super) struct WriteRate {
     by_eviction: f64,
     by_checkpoint: f64,
 }
 
 impl WriteRate {
-    fn sum(self) -> f64 {
+    pub(super) fn sum(self) -> f64 {
         self.by_eviction + self.by_checkpoint
     }
 }
@@ -50,7 +51,7 @@ impl Run<'_> {
         }
         let page = self.options.page_size as f64;
         // While the tree grows its snapshots do too.
-        let warm = Self::positions(self.warmup_log) / self.options.checkpoint_log_bytes as f64;
+        let warm = self.positions(self.warmup_log) / self.options.checkpoint_log_bytes as f64;
         let snapshots =
             (0.5 * warm + 0.5 * checkpoints.len() as f64) * self.snapshot_bytes() / page;
         let images = match self.options.store {
@@ -60,7 +61,7 @@ impl Run<'_> {
             }
         };
         let places = (self.spare_places(device) - snapshots - images).max(0.0);
-        let log = Self::positions(self.warmup_log + 0.5 * self.measured_log);
+        let log = self.positions(self.warmup_log + 0.5 * self.measured_log);
         let log = (self.options.log_bytes as f64 - log).max(0.0);
         (places * page + log) / BLOCK_SIZE as f64
     }
@@ -69,21 +70,32 @@ impl Run<'_> {
     pub(super) fn traffic(
         &self,
         cache: &CachePrediction,
-        checkpoints: &[Checkpoint],
-        pages: f64,
-        log_bytes: f64,
-        extra_bytes: f64,
+        written: &Written<'_>,
+        logged: &Logged,
+        sizes: &Sizes,
         device: &DeviceParams,
     ) -> Traffic {
         let block = BLOCK_SIZE as f64;
-        let per_page = self.options.page_size as f64 / block;
+        let Written {
+            log_bytes,
+            extra_bytes,
+            checkpoints,
+            ..
+        } = *written;
+        let pages = written.pages * logged.whole_share();
+        let per_page = sizes.page;
         let mut traffic = Traffic::default();
         let rates: Vec<(&PageClass, WriteRate)> = (self.classes.iter())
             .map(|c| (c, self.page_write_rate(c, cache)))
             .collect();
         let sum: f64 = rates.iter().map(|(c, r)| c.pages * r.sum()).sum();
         let scale = if sum > 0.0 { pages / sum } else { 0.0 };
-        let host_blocks = pages * per_page + (log_bytes + extra_bytes) / block;
+        let deltas = written.pages - pages;
+        let (log_blocks, extra_blocks) = (log_bytes / block, extra_bytes / block);
+        let host_blocks = pages * per_page
+            + deltas * sizes.delta
+            + log_blocks * sizes.log
+            + extra_blocks * sizes.extra;
         let tables = self.table_writes(pages, checkpoints.len() as f64, device);
         for (class, rate) in &rates {
             let n = class.pages;
@@ -105,30 +117,33 @@ impl Run<'_> {
         }
         let known: f64 = rates.iter().map(|(c, _)| c.pages).sum();
         traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
-        traffic.log_writes = log_bytes / block;
+        // A log block lives until the next Δ, or until its page is written whole.
+        traffic.add(known * sizes.delta_held, deltas * sizes.delta);
+        traffic.log_writes = log_blocks * sizes.log;
         let every = self.options.checkpoint_log_bytes as f64;
-        let from = Self::positions(self.warmup_log);
-        let length = Self::positions(self.measured_log);
-        traffic.log_kept = length / block;
+        let from = self.positions(self.warmup_log);
+        let length = self.positions(self.measured_log);
+        traffic.log_kept = length / block * sizes.log_kept;
         traffic.live_log = (0..MOMENTS)
             .map(|i| from + length * (f64::from(i) + 0.5) / f64::from(MOMENTS))
-            .map(|position| position.rem_euclid(every) / block)
+            .map(|position| position.rem_euclid(every) / block * sizes.log_kept)
             .collect();
         let count = checkpoints.len() as f64;
-        let snapshots = count * self.snapshot_bytes() / block;
-        traffic.add(self.snapshot_bytes() / block, snapshots);
-        let rest = (extra_bytes / block - snapshots).max(0.0);
+        let snapshot = self.snapshot_bytes() / block * sizes.extra;
+        let snapshots = count * snapshot;
+        traffic.add(snapshot, snapshots);
+        let rest = (extra_blocks * sizes.extra - snapshots).max(0.0);
         let places = match self.options.store {
             PageStoreKind::InPlace => self.shape.batch * per_page,
             PageStoreKind::Shadow => 0.0,
             PageStoreKind::CopyOnWrite { .. } => (self.level.count() / TABLE_ENTRIES).ceil(),
         };
-        traffic.add(places.max(1.0), rest);
+        traffic.add((places * sizes.extra).max(1.0), rest);
         traffic
     }
 
     /// Writes per operation of one page of the class, up to a common factor.
-    fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> WriteRate {
+    pub(super) fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> WriteRate {
         if cache.rotation_ops.is_infinite() {
             return WriteRate {
                 by_eviction: 0.0,

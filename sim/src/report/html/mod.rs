@@ -74,6 +74,9 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
             r.cache.hit_ratio * 100.0
         ),
     ];
+    if let Some(sentence) = r.mod_log() {
+        lines.push(format!("Modification log: {sentence}"));
+    }
     if let (Some(op), Some(alpha), Some(effective)) = (
         r.device.over_provisioning,
         r.device.alpha,

@@ -1,0 +1,437 @@
+//! What is left of blocks after compression: α of B⁻-tree eq. (2), by what a block is.
+//!
+//! There is no formula for what a codec makes of a page. So a few blocks of each kind are made of the trace's own keys, with values as the
+//! replay makes them up, laid out as the engine does it, and put through the codec: some leaves, whole and after every number of dirty segments;
+//! log blocks filled to various degrees; blocks of page table and snapshot. No store is run, and no block is of the run that is predicted: values
+//! are of another seed, leaves those of [`super::leaf`].
+
+use treering_engine::node::{ChangeMap, PageMut};
+use treering_engine::wal::Record;
+use treering_engine::{BLOCK_SIZE, Lsn, ModLog, Options, PageId, delta_block};
+
+use super::leaf::LeafLevel;
+use super::log::PAYLOAD_BYTES;
+use super::mod_log::most_segments;
+use super::workload::Workload;
+use crate::csd::{Codec, Compressor};
+use crate::replay::values::Values;
+
+/// Leaves that are made.
+const LEAVES: usize = 24;
+/// Log blocks are made with so many bytes of records, and then in even steps of the payload.
+const FEW_BYTES: [usize; 5] = [0, 32, 64, 128, 192];
+const FILLS: usize = 16;
+/// Blocks of each degree.
+const LOG_BLOCKS: usize = 4;
+
+/// How a drive compresses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compression {
+    /// The codec.
+    pub codec: Codec,
+    /// Bytes that an extent takes beside its payload.
+    pub extent_header: f64,
+    /// Decides the samples.
+    pub seed: u64,
+}
+
+/// Mean size after compression, in bytes, headers of extents not counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stored {
+    /// A page written whole.
+    pub(super) page: f64,
+    /// A log block of a page with so many dirty segments, from 0 on.
+    delta: Vec<f64>,
+    /// A block of the redo log with so many bytes of records, ascending.
+    log: Vec<(f64, f64)>,
+    /// A block of the page table.
+    pub(super) table: f64,
+    /// A block of an index snapshot.
+    pub(super) snapshot: f64,
+    /// Blocks of a page that are not all zeros: an extent each.
+    pub(super) page_extents: f64,
+}
+
+impl Stored {
+    /// The log block of a page with so many dirty segments.
+    pub(super) fn delta(&self, segments: usize) -> f64 {
+        let last = self.delta.len().saturating_sub(1);
+        self.delta.get(segments.min(last)).copied().unwrap_or(0.0)
+    }
+
+    /// A block with so many bytes of redo records.
+    pub(super) fn log(&self, bytes: f64) -> f64 {
+        let at = self.log.partition_point(|(filled, _)| *filled < bytes);
+        let (Some(high), Some(low)) = (self.log.get(at), self.log.get(at.saturating_sub(1))) else {
+            return self.log.last().map_or(0.0, |(_, size)| *size);
+        };
+        if high.0 <= low.0 {
+            return high.1;
+        }
+        low.1 + (high.1 - low.1) * (bytes - low.0) / (high.0 - low.0)
+    }
+
+    /// A block that is filled to any degree alike.
+    pub(super) fn log_at_random(&self) -> f64 {
+        let pieces = self.log.windows(2);
+        let areas = pieces.map(|w| 0.5 * (w[0].1 + w[1].1) * (w[1].0 - w[0].0));
+        areas.sum::<f64>() / PAYLOAD_BYTES
+    }
+}
+
+/// What an update of a record touches of its page.
+pub(super) struct Touches {
+    /// Segments, as many as count: so many that two updates fall into the same one as often.
+    pub(super) segments: f64,
+    /// Shares of updates that touch 1, 2, ... of them.
+    pub(super) shares: Vec<f64>,
+}
+
+/// Updates the records of some leaves, each by itself.
+pub(super) fn touches(
+    workload: &Workload,
+    level: &LeafLevel,
+    options: &Options,
+    rule: &ModLog,
+) -> Touches {
+    Sampler::new(workload, level, options, Codec::Lz4, 0).touches(rule)
+}
+
+/// Makes the blocks and compresses them.
+pub(super) fn sample(
+    workload: &Workload,
+    level: &LeafLevel,
+    options: &Options,
+    compression: &Compression,
+) -> Stored {
+    let mut sampler = Sampler::new(
+        workload,
+        level,
+        options,
+        compression.codec,
+        compression.seed,
+    );
+    let mut stored = Stored::default();
+    sampler.leaves(&mut stored);
+    sampler.log(&mut stored);
+    sampler.tables(&mut stored);
+    stored
+}
+
+struct Sampler<'a> {
+    workload: &'a Workload,
+    level: &'a LeafLevel,
+    options: &'a Options,
+    compressor: Compressor,
+    values: Values,
+    number: u64,
+    dice: u64,
+}
+
+/// A page as it is on its way to the device.
+struct Made {
+    bytes: Vec<u8>,
+    keys: Vec<u32>,
+}
+
+impl<'a> Sampler<'a> {
+    fn new(
+        workload: &'a Workload,
+        level: &'a LeafLevel,
+        options: &'a Options,
+        codec: Codec,
+        seed: u64,
+    ) -> Sampler<'a> {
+        Sampler {
+            workload,
+            level,
+            options,
+            compressor: Compressor::new(codec),
+            // Another seed than the run's: these are not its values.
+            values: Values::new(seed ^ 0x5eed_0f5a_3b1e_0001, workload.zeros),
+            number: 0,
+            dice: seed | 1,
+        }
+    }
+
+    /// Some leaves, each with its share of the writes.
+    fn some_leaves(&self) -> Vec<(usize, f64)> {
+        let leaves = &self.level.leaves;
+        let step = (leaves.len() / LEAVES).max(1);
+        let some = || (0..leaves.len()).step_by(step);
+        let written: f64 = some().map(|i| leaves[i].writes).sum();
+        let weight = |i: usize| if written > 0.0 { leaves[i].writes } else { 1.0 };
+        some().map(|i| (i, weight(i))).collect()
+    }
+
+    fn touches(&mut self, rule: &ModLog) -> Touches {
+        let segment = rule.segment as usize;
+        let mut shares: Vec<f64> = Vec::new();
+        let (mut all, mut segments, mut weights) = (0.0, 0.0, 0.0);
+        for (leaf, weight) in self.some_leaves() {
+            let Some(page) = self.leaf(leaf) else {
+                continue;
+            };
+            let mut hits = vec![0.0; page.bytes.len() / segment];
+            for key in &page.keys {
+                let mut bytes = page.bytes.clone();
+                let mut changes = ChangeMap::new();
+                let value = self.value(*key).to_vec();
+                let key = self.workload.key(*key);
+                if PageMut::new(&mut bytes, &mut changes)
+                    .put(key, &value)
+                    .is_err()
+                {
+                    continue;
+                }
+                let marked: Vec<usize> = marked_segments(&changes, segment, bytes.len()).collect();
+                if marked.is_empty() {
+                    continue;
+                }
+                if shares.len() < marked.len() {
+                    shares.resize(marked.len(), 0.0);
+                }
+                shares[marked.len() - 1] += weight;
+                all += weight;
+                marked.iter().for_each(|i| hits[*i] += 1.0);
+            }
+            let sum: f64 = hits.iter().sum();
+            let squares: f64 = hits.iter().map(|h| h * h).sum();
+            if squares > 0.0 {
+                segments += weight * sum * sum / squares;
+                weights += weight;
+            }
+        }
+        if all == 0.0 {
+            return Touches {
+                segments: 1.0,
+                shares: vec![1.0],
+            };
+        }
+        shares.iter_mut().for_each(|s| *s /= all);
+        Touches {
+            segments: segments / weights,
+            shares,
+        }
+    }
+
+    /// A number below `n`, from a xorshift generator.
+    fn below(&mut self, n: usize) -> usize {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        (self.dice % n.max(1) as u64) as usize
+    }
+
+    fn size(&mut self, bytes: &[u8]) -> (f64, f64) {
+        let (mut sum, mut extents) = (0.0, 0.0);
+        for block in bytes.chunks_exact(BLOCK_SIZE) {
+            let block: &[u8; BLOCK_SIZE] = block.try_into().expect("a whole block");
+            if block.iter().any(|b| *b != 0) {
+                sum += f64::from(self.compressor.size(block));
+                extents += 1.0;
+            }
+        }
+        (sum, extents)
+    }
+
+    fn value_len(&self, key: u32) -> usize {
+        self.workload.keys[key as usize].value_len as usize
+    }
+
+    fn leaves(&mut self, stored: &mut Stored) {
+        let mut made = 0.0;
+        let most = self
+            .options
+            .mod_log
+            .map(|rule| most_segments(&rule, self.options.page_size));
+        let mut deltas = vec![(0.0, 0.0); most.map_or(0, |most| most + 1)];
+        for (n, (leaf, weight)) in self.some_leaves().into_iter().enumerate() {
+            let Some(page) = self.leaf(leaf) else {
+                continue;
+            };
+            let (size, extents) = self.size(&page.bytes);
+            stored.page += weight * size;
+            stored.page_extents += weight * extents;
+            made += weight;
+            if let Some(rule) = self.options.mod_log.filter(|_| n % 2 == 0) {
+                self.deltas(&rule, page, &mut deltas);
+            }
+        }
+        stored.page /= f64::max(made, 1e-300);
+        stored.page_extents /= f64::max(made, 1e-300);
+        // What no page came by is as its neighbour.
+        let mut last = 0.0;
+        for (sum, n) in deltas {
+            if n > 0.0 {
+                last = sum / n;
+            }
+            stored.delta.push(last);
+        }
+    }
+
+    /// A leaf with its records: those that its last split left in order, the others as they came.
+    fn leaf(&mut self, leaf: usize) -> Option<Made> {
+        let starts = &self.level.starts;
+        let from = *starts.get(leaf)? as usize;
+        let order = &self.level.order;
+        let to = starts.get(leaf + 1).map_or(order.len(), |s| *s as usize);
+        let mut keys: Vec<u32> = order[from..to].to_vec();
+        keys.retain(|key| self.workload.keys[*key as usize].first_put != super::workload::NEVER);
+        for i in (1..keys.len()).rev() {
+            let j = self.below(i + 1);
+            keys.swap(i, j);
+        }
+        let loaded = (self.level.leaves[leaf].loaded as usize).min(keys.len());
+        let (mut first, later) = keys.split_at(keys.len() - loaded);
+        let mut sorted = first.to_vec();
+        sorted.sort_by(|a, b| self.workload.key(*a).cmp(self.workload.key(*b)));
+        first = &sorted;
+        let lower = if leaf == 0 {
+            Vec::new()
+        } else {
+            self.workload.key(order[from]).to_vec()
+        };
+        let upper = order.get(to).map(|key| self.workload.key(*key).to_vec());
+        let mut bytes = vec![0; self.options.page_size];
+        let mut changes = ChangeMap::new();
+        let mut page = PageMut::new(&mut bytes, &mut changes);
+        let name = PageId(leaf as u64 * 7 % 65_536);
+        let mut records = Vec::with_capacity(first.len());
+        for key in first {
+            let value = self.value(*key).to_vec();
+            records.push((self.workload.key(*key), value));
+        }
+        let layout = self.options.tree.page_layout();
+        let upper = upper.as_deref();
+        page.build(layout, name, &lower, upper, Lsn(1), records)
+            .ok()?;
+        for key in later {
+            let value = self.value(*key).to_vec();
+            // Fences of a sample are not the run's: what does not fit is left out.
+            let _ = page.put(self.workload.key(*key), &value);
+        }
+        page.set_lsn(Lsn(0x1234_5678 + leaf as u64 * 977));
+        page.seal();
+        Some(Made { bytes, keys })
+    }
+
+    fn value(&mut self, key: u32) -> &[u8] {
+        self.number += 1;
+        let len = self.value_len(key);
+        self.values.make(self.number, len)
+    }
+
+    /// Updates a leaf until it would be written whole, and weighs its log block each time.
+    fn deltas(&mut self, rule: &ModLog, page: Made, sums: &mut [(f64, f64)]) {
+        let Made { bytes: base, keys } = page;
+        if keys.is_empty() {
+            return;
+        }
+        let mut bytes = base.clone();
+        let mut changes = ChangeMap::new();
+        for round in 0..64 * sums.len() as u64 {
+            let key = keys[self.below(keys.len())];
+            let value = self.value(key).to_vec();
+            let mut page = PageMut::new(&mut bytes, &mut changes);
+            if page.put(self.workload.key(key), &value).is_err() {
+                continue;
+            }
+            page.set_lsn(Lsn(0x2234_5678 + round * 1_013));
+            page.seal();
+            let Some(block) = delta_block(rule, &base, &bytes, &changes) else {
+                return;
+            };
+            let marked = marked_segments(&changes, rule.segment as usize, bytes.len()).count();
+            let (size, _) = self.size(&block);
+            sums[marked].0 += size;
+            sums[marked].1 += 1.0;
+        }
+    }
+
+    fn log(&mut self, stored: &mut Stored) {
+        let keys = self.workload.keys.len();
+        if keys == 0 {
+            return;
+        }
+        let payload = PAYLOAD_BYTES as usize;
+        let even = (1..=FILLS).map(|step| payload * step / FILLS);
+        for fill in FEW_BYTES.into_iter().chain(even) {
+            let size = (0..LOG_BLOCKS)
+                .map(|_| self.log_block(keys, fill))
+                .sum::<f64>();
+            stored.log.push((fill as f64, size / LOG_BLOCKS as f64));
+        }
+    }
+
+    /// The size of a block with so many bytes of records.
+    fn log_block(&mut self, keys: usize, fill: usize) -> f64 {
+        let pages = self.level.count().max(1.0) as usize;
+        let mut block = vec![0; BLOCK_SIZE];
+        let header = BLOCK_SIZE - PAYLOAD_BYTES as usize;
+        // Checksum, and what rises from block to block: epoch, index, bytes in use.
+        for at in [0, 1, 2, 3, 4, 8, 9, 10, 16, 17, 18] {
+            block[at] = self.below(256) as u8;
+        }
+        let end = header + fill;
+        let mut at = header;
+        while at < end {
+            let key = self.below(keys) as u32;
+            let page = PageId(self.below(pages) as u64);
+            let value = self.value(key).to_vec();
+            let key = self.workload.key(key);
+            let record = Record::Put {
+                page,
+                key,
+                value: &value,
+            };
+            let bytes = record.to_bytes();
+            let len = bytes.len().min(end - at);
+            block[at..at + len].copy_from_slice(&bytes[..len]);
+            at += len;
+        }
+        self.size(&block).0
+    }
+
+    /// Entries are slots, or fences with pages, in no order that a codec could use.
+    fn tables(&mut self, stored: &mut Stored) {
+        let pages = self.level.count().max(1.0) as usize;
+        let mut table = vec![0; BLOCK_SIZE];
+        for entry in table[16..].chunks_exact_mut(8) {
+            let slot = 1 + self.below(pages + pages / 8) as u64;
+            entry.copy_from_slice(&slot.to_le_bytes());
+        }
+        stored.table = self.size(&table).0;
+        let mut snapshot = Vec::with_capacity(2 * BLOCK_SIZE);
+        let step = (self.level.leaves.len() / 256).max(1);
+        while snapshot.len() < BLOCK_SIZE {
+            let before = snapshot.len();
+            for leaf in (0..self.level.starts.len()).step_by(step) {
+                let Some(key) = self.level.order.get(self.level.starts[leaf] as usize) else {
+                    continue;
+                };
+                // Keys of neighbours share what they share in the run's fences, too.
+                let fence = self.workload.key(*key);
+                let fence = &fence[..fence.len().min(self.level.leaves[leaf].fence_len as usize)];
+                snapshot.extend((fence.len() as u16).to_le_bytes());
+                snapshot.extend(fence);
+                snapshot.extend((self.below(pages) as u64).to_le_bytes());
+            }
+            if snapshot.len() == before {
+                break;
+            }
+        }
+        snapshot.resize(snapshot.len().max(BLOCK_SIZE), 0);
+        stored.snapshot = self.size(&snapshot[..BLOCK_SIZE]).0;
+    }
+}
+
+fn marked_segments(
+    changes: &ChangeMap,
+    segment: usize,
+    page_size: usize,
+) -> impl Iterator<Item = usize> {
+    let grains = segment / treering_engine::node::SEGMENT_BYTES;
+    let marked = move |i: &usize| (i * grains..(i + 1) * grains).any(|g| changes.is_marked(g));
+    (0..page_size / segment).filter(marked)
+}

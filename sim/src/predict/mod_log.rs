@@ -1,0 +1,284 @@
+//! The modification log of a page: how Δ grows from one write-back to the next, and when the page is written whole.
+//!
+//! ```text
+//! |Δ|  T ┤        ┌─┐        whole: Δ = ∅
+//!        │     ┌──┘ │     ┌──
+//!        │  ┌──┘    │  ┌──┘        a step: the segments that one write-back dirties and that were not dirty before
+//!      0 ┼──┘       └──┘
+//! ```
+//!
+//! A *renewal* process (B⁻-tree §3.2, eq. (3)): whole writes are its renewals, the number `d` of distinct dirty segments its state. Records lie in
+//! `k` segments of Ds bytes, all alike; an update rewrites bytes of 1, 2 or more of them, and a segment drawn is new with probability
+//! `(k - d)/k`. A write-back follows one update or more. With `N_d` the mean number of write-backs that leave `d`
+//! dirty, within a cycle,
+//!
+//! ```text
+//! N_d (1 - P_dd) = P_0d + sum over 0 < e < d of N_e P_ed          d from 1 to the last that fits the log block           (1)
+//! whole share = 1 / (1 + sum N_d)                                                                                        (2)
+//! β = Ds sum d N_d / (l_pg (1 + sum N_d))                         eq. (4) of the paper                                   (3)
+//! ```
+//!
+//! Finite runs are not in the limit yet: the state is led through the write-backs that a page of this trace sees, from Δ = ∅ after the
+//! load on, and averaged over those of the measured part.
+
+use treering_engine::{BLOCK_SIZE, ModLog, ResetRule};
+
+/// Write-backs after which a page's state is taken for the limit's.
+const LIMIT: usize = 400;
+
+/// Bytes of a log block before the vector f.
+const FIELDS: usize = 64;
+
+/// How a page is written to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Visits {
+    /// Segments that records lie in, as many as count.
+    pub segments: f64,
+    /// Shares of updates that rewrite bytes of 1, 2, ... segments; they add up to 1.
+    pub touched: Vec<f64>,
+    /// Mean number of updates that one write-back writes, at least 1.
+    pub updates: f64,
+    /// Write-backs between the load and the measured part, and in the measured part.
+    pub before: f64,
+    /// See `before`.
+    pub during: f64,
+}
+
+/// What the log does to a page, averaged over the write-backs of the measured part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Growth {
+    /// Share of write-backs that write the page whole.
+    pub whole_share: f64,
+    /// Share of write-backs that leave so many segments in the log block, from 0 on; those to 0 are the whole ones.
+    pub by_segments: Vec<f64>,
+    /// Mean number of segments in the log block when the run ends.
+    pub last: f64,
+}
+
+/// Most segments that go to the log block.
+#[must_use]
+pub fn most_segments(rule: &ModLog, page_size: usize) -> usize {
+    let (threshold, segment) = (rule.threshold as usize, rule.segment as usize);
+    let by_rule = match rule.reset {
+        ResetRule::AtThreshold => threshold.div_ceil(segment) - 1,
+        ResetRule::AboveThreshold => threshold / segment,
+    };
+    let vector = page_size.div_ceil(segment).div_ceil(8);
+    by_rule.min((BLOCK_SIZE - FIELDS - vector) / segment)
+}
+
+/// Plays a page's write-backs.
+#[must_use]
+pub fn play(rule: &ModLog, page_size: usize, visits: &Visits) -> Growth {
+    let most = most_segments(rule, page_size);
+    let step = write_back(most, visits);
+    let mut state = vec![0.0; most + 1];
+    state[0] = 1.0;
+    let before = visits.before.max(0.0).round();
+    for _ in 0..(before as usize).min(LIMIT) {
+        state = advance(&step, &state);
+    }
+    let during = (visits.during.max(1.0).round() as usize).min(LIMIT);
+    let settled = before as usize >= LIMIT || visits.during > LIMIT as f64;
+    let mut by_segments = vec![0.0; most + 1];
+    if settled {
+        by_segments = limit(&step);
+        state.clone_from(&by_segments);
+    } else {
+        for _ in 0..during {
+            state = advance(&step, &state);
+            for (sum, p) in by_segments.iter_mut().zip(&state) {
+                *sum += p / during as f64;
+            }
+        }
+    }
+    Growth {
+        whole_share: by_segments[0],
+        last: (0..).zip(&state).map(|(d, p)| f64::from(d) * p).sum(),
+        by_segments,
+    }
+}
+
+/// `step[d][e]`: from `d` dirty segments to `e` by one write-back; what fits the log block no more goes to 0.
+fn write_back(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
+    let update = one_update(most, visits);
+    let over = most + 1;
+    // One update, and a Poisson number of others.
+    let more = (visits.updates - 1.0).max(0.0);
+    let mut weight = (-more).exp();
+    let mut left = 1.0 - weight;
+    let mut power = update.clone();
+    let mut sum: Vec<Vec<f64>> = scaled(&power, weight);
+    for n in 1..=LIMIT {
+        if left < 1e-9 {
+            break;
+        }
+        power = product(&power, &update);
+        weight *= more / n as f64;
+        left -= weight;
+        add(&mut sum, &power, weight);
+    }
+    // So many updates that nobody counts them.
+    add(&mut sum, &power, left.max(0.0));
+    sum.truncate(over);
+    for row in &mut sum {
+        let whole = row.pop().unwrap_or(0.0);
+        row[0] += whole;
+    }
+    sum
+}
+
+/// One update, with a state of its own, the last, for "too many".
+fn one_update(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
+    let over = most + 1;
+    let k = visits.segments.max(1.0);
+    let mut rows = vec![vec![0.0; over + 1]; over + 1];
+    rows[over][over] = 1.0;
+    for (d, row) in rows.iter_mut().enumerate().take(over) {
+        for (touched, share) in (1..).zip(&visits.touched) {
+            let mut new = vec![0.0; touched + 1];
+            new[0] = 1.0;
+            for draw in 0..touched {
+                for have in (0..=draw).rev() {
+                    let free = (k - (d + have) as f64).max(0.0);
+                    let fresh = (free / (k - draw as f64).max(1.0)).min(1.0);
+                    new[have + 1] += new[have] * fresh;
+                    new[have] *= 1.0 - fresh;
+                }
+            }
+            for (n, p) in new.iter().enumerate() {
+                row[(d + n).min(over)] += share * p;
+            }
+        }
+    }
+    rows
+}
+
+fn scaled(matrix: &[Vec<f64>], by: f64) -> Vec<Vec<f64>> {
+    let row = |row: &Vec<f64>| row.iter().map(|p| p * by).collect();
+    matrix.iter().map(row).collect()
+}
+
+fn add(sum: &mut [Vec<f64>], matrix: &[Vec<f64>], by: f64) {
+    for (to, from) in sum.iter_mut().flatten().zip(matrix.iter().flatten()) {
+        *to += by * from;
+    }
+}
+
+/// States only rise, so both are upper triangles.
+fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let n = a.len();
+    let mut c = vec![vec![0.0; n]; n];
+    for i in 0..n {
+        for j in i..n {
+            for l in j..n {
+                c[i][l] += a[i][j] * b[j][l];
+            }
+        }
+    }
+    c
+}
+
+fn advance(step: &[Vec<f64>], state: &[f64]) -> Vec<f64> {
+    let mut next = vec![0.0; state.len()];
+    for (p, row) in state.iter().zip(step) {
+        for (to, q) in next.iter_mut().zip(row) {
+            *to += p * q;
+        }
+    }
+    next
+}
+
+/// Shares of write-backs in the limit: equations (1) and (2).
+fn limit(step: &[Vec<f64>]) -> Vec<f64> {
+    let mut visits = vec![1.0; step.len()];
+    for d in 1..step.len() {
+        let reached: f64 = (0..d).map(|e| visits[e] * step[e][d]).sum();
+        visits[d] = reached / (1.0 - step[d][d]).max(1e-9);
+    }
+    let cycle: f64 = visits.iter().sum();
+    visits.iter().map(|n| n / cycle).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(segment: u32, threshold: u32) -> ModLog {
+        ModLog {
+            threshold,
+            segment,
+            reset: ResetRule::AtThreshold,
+        }
+    }
+
+    /// Records of a byte that fill the page, one update a write-back: the paper's Table 2.
+    fn beta(page: usize, rule: &ModLog) -> f64 {
+        let visits = Visits {
+            segments: page as f64 / f64::from(rule.segment),
+            touched: vec![1.0],
+            updates: 1.0,
+            before: 1e9,
+            during: 1e9,
+        };
+        let growth = play(rule, page, &visits);
+        100.0 * growth.last * f64::from(rule.segment) / page as f64
+    }
+
+    #[test]
+    fn beta_is_that_of_table_2() {
+        let table = [
+            (8192, 128, [27.0, 12.4, 5.6]),
+            (8192, 256, [26.3, 11.5, 4.8]),
+            (16_384, 128, [12.7, 6.0, 2.8]),
+            (16_384, 256, [12.3, 5.6, 2.3]),
+        ];
+        for (page, segment, cells) in table {
+            for (threshold, cell) in [4096, 2048, 1024].into_iter().zip(cells) {
+                let found = beta(page, &rule(segment, threshold));
+                assert!(
+                    (found - cell).abs() < 0.5,
+                    "{page}, {segment}, {threshold}: {found} %, not {cell} %"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_run_is_not_in_the_limit() {
+        let visits = |during| Visits {
+            segments: 64.0,
+            touched: vec![1.0],
+            updates: 1.0,
+            before: 0.0,
+            during,
+        };
+        let rule = rule(128, 2048);
+        assert_eq!(play(&rule, 8192, &visits(5.0)).whole_share, 0.0);
+        let long = play(&rule, 8192, &visits(300.0));
+        let limit = play(&rule, 8192, &visits(1e6));
+        assert!((long.whole_share - limit.whole_share).abs() < 0.005);
+    }
+
+    #[test]
+    fn shares_add_up_whatever_an_update_touches() {
+        let cases: [(&[f64], f64); 4] = [
+            (&[1.0], 1.0),
+            (&[0.4, 0.3, 0.3], 1.7),
+            (&[0.5, 0.5], 40.0),
+            (&[0.5, 0.5], 1e6),
+        ];
+        for (touched, updates) in cases {
+            let visits = Visits {
+                segments: 40.0,
+                touched: touched.to_vec(),
+                updates,
+                before: 3.0,
+                during: 50.0,
+            };
+            let growth = play(&rule(128, 2048), 8192, &visits);
+            let sum: f64 = growth.by_segments.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6, "{touched:?}, {updates}: {sum}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What a page's modification log saves, and what compression leaves of everything.
+
+use std::collections::BTreeMap;
+
+use treering_engine::{BLOCK_SIZE, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
+
+use super::{Flushes, ModLogPrediction, Run, Written};
+use crate::predict::cache::CachePrediction;
+use crate::predict::content::{self, Compression, Stored};
+use crate::predict::device::DeviceParams;
+use crate::predict::log::PAYLOAD_BYTES;
+use crate::predict::mod_log::{self, Growth, Visits};
+
+/// A superblock after compression: some 80 bytes of a block are in use.
+const SUPERBLOCK_STORED: f64 = 80.0;
+
+/// What the modification logs of all pages do, page writes weighted alike.
+pub(super) struct Logged {
+    rule: Option<ModLog>,
+    growth: Growth,
+}
+
+impl Logged {
+    /// Share of page writes that are whole.
+    pub(super) fn whole_share(&self) -> f64 {
+        self.growth.whole_share
+    }
+
+    pub(super) fn prediction(&self, options: &Options) -> Option<ModLogPrediction> {
+        let rule = self.rule?;
+        let delta_bytes_mean = self.growth.last * f64::from(rule.segment);
+        Some(ModLogPrediction {
+            beta: delta_bytes_mean / options.page_size as f64,
+            delta_bytes_mean,
+            full_flush_share: self.growth.whole_share,
+        })
+    }
+
+    /// Mean of `size` over the writes to log blocks, by the segments in them.
+    fn mean_delta(&self, size: impl Fn(usize) -> f64) -> f64 {
+        let deltas = (1..).zip(&self.growth.by_segments[1..]);
+        let (sum, share) = deltas.fold((0.0, 0.0), |(sum, all), (d, share)| {
+            (sum + share * size(d), all + share)
+        });
+        if share > 0.0 { sum / share } else { 0.0 }
+    }
+}
+
+/// What things take on the medium, in units of 4 KiB.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// A page written whole.
+    pub(super) page: f64,
+    /// A log block of a page, as written.
+    pub(super) delta: f64,
+    /// What is held in log blocks, a page.
+    pub(super) delta_held: f64,
+    /// A block of the redo log, as written.
+    pub(super) log: f64,
+    /// The same when nothing is added to it any more.
+    pub(super) log_kept: f64,
+    /// A block of class extra.
+    pub(super) extra: f64,
+    /// Mean over all blocks written.
+    pub(super) mean: f64,
+}
+
+/// What compression leaves.
+pub(super) struct Compressed {
+    /// Bytes of log, page, extra; headers of extents not counted.
+    pub(super) bytes: [f64; 3],
+    pub(super) sizes: Sizes,
+}
+
+impl Run<'_> {
+    /// What modification logs make of `pages` page writes.
+    pub(super) fn mod_log(&self, cache: &CachePrediction, pages: f64) -> Logged {
+        let Some(rule) = self.options.mod_log else {
+            return Logged {
+                rule: None,
+                growth: Growth {
+                    whole_share: 1.0,
+                    by_segments: vec![1.0],
+                    last: 0.0,
+                },
+            };
+        };
+        let most = mod_log::most_segments(&rule, self.options.page_size);
+        let mut sum = Growth {
+            whole_share: 0.0,
+            by_segments: vec![0.0; most + 1],
+            last: 0.0,
+        };
+        let (mut writes, mut held) = (0.0, 0.0);
+        for (visits, share, count) in self.visits(&rule, cache, pages) {
+            let growth = mod_log::play(&rule, self.options.page_size, &visits);
+            for (to, from) in sum.by_segments.iter_mut().zip(&growth.by_segments) {
+                *to += share * from;
+            }
+            sum.last += count * growth.last;
+            writes += share;
+            held += count;
+        }
+        sum.by_segments
+            .iter_mut()
+            .for_each(|p| *p /= f64::max(writes, 1e-300));
+        sum.last /= f64::max(held, 1e-300);
+        if writes == 0.0 {
+            sum.by_segments[0] = 1.0;
+        }
+        sum.whole_share = sum.by_segments[0];
+        Logged {
+            rule: Some(rule),
+            growth: sum,
+        }
+    }
+
+    /// How pages are written to: each kind with its share of the page writes and its number of pages.
+    fn visits(
+        &self,
+        rule: &ModLog,
+        cache: &CachePrediction,
+        pages: f64,
+    ) -> Vec<(Visits, f64, f64)> {
+        let rates: Vec<f64> = (self.classes.iter())
+            .map(|c| self.page_write_rate(c, cache).sum())
+            .collect();
+        let all: f64 = self
+            .classes
+            .iter()
+            .zip(&rates)
+            .map(|(c, r)| c.pages * r)
+            .sum();
+        if all <= 0.0 || pages <= 0.0 {
+            return Vec::new();
+        }
+        let measured = &self.workload.measured;
+        let writes: f64 = self
+            .classes
+            .iter()
+            .map(|c| c.pages * c.rate * c.write_share)
+            .sum();
+        // Below mini-pages a visit for writing is a merge of several records.
+        let records_per_write = measured.writes() as f64 / (writes * self.ops).max(1.0);
+        let touches = content::touches(self.workload, self.level, self.options, rule);
+        let segments = (touches.segments * self.evenness()).max(1.0);
+        let rewrites: u64 = self
+            .workload
+            .keys
+            .iter()
+            .map(|k| u64::from(k.warmup_writes))
+            .sum();
+        let before =
+            rewrites as f64 * self.workload.sample_weight() / measured.writes().max(1) as f64;
+        // Pages of nearly the same rates are of one kind: steps of 5 %.
+        let step = |x: f64| (x.max(1e-3).ln() * 20.0).round() as i64;
+        let mut kinds: BTreeMap<(i64, i64), (Visits, f64, f64)> = BTreeMap::new();
+        for (class, rate) in self.classes.iter().zip(rates) {
+            // Page writes of one such page in the measured part.
+            let during = rate / all * pages;
+            let updates = class.rate * class.write_share * self.ops * records_per_write;
+            let updates = (updates / during.max(1e-9)).max(1.0);
+            let visits = Visits {
+                segments,
+                touched: touches.shares.clone(),
+                updates,
+                before: before * during,
+                during,
+            };
+            let kind = kinds.entry((step(updates), step(during)));
+            let kind = kind.or_insert((visits, 0.0, 0.0));
+            kind.1 += class.pages * during;
+            kind.2 += class.pages;
+        }
+        kinds.into_values().collect()
+    }
+
+    /// How much fewer segments count because some records are written more than others: Simpson's index of the writes, free of the bias of
+    /// counts.
+    fn evenness(&self) -> f64 {
+        let (mut alike, mut found) = (0.0, 0.0);
+        for (i, from) in self.level.starts.iter().enumerate() {
+            let end = self.level.starts.get(i + 1).map(|s| *s as usize);
+            let keys = &self.level.order[*from as usize..end.unwrap_or(self.level.order.len())];
+            let counts = (keys.iter()).map(|k| f64::from(self.workload.keys[*k as usize].writes));
+            let (sum, pairs) = counts.fold((0.0, 0.0), |(s, p), c| (s + c, p + c * (c - 1.0)));
+            alike += sum * (sum - 1.0) / (keys.len().max(1)) as f64;
+            found += pairs;
+        }
+        if found > 0.0 {
+            (alike / found).clamp(0.0, 1.0)
+        } else {
+            1.0
+        }
+    }
+
+    /// As they are on a drive that does not compress.
+    pub(super) fn uncompressed(&self, logged: &Logged) -> Sizes {
+        Sizes {
+            page: self.options.page_size as f64 / BLOCK_SIZE as f64,
+            delta: 1.0,
+            delta_held: 1.0 - logged.whole_share(),
+            log: 1.0,
+            log_kept: 1.0,
+            extra: 1.0,
+            mean: 1.0,
+        }
+    }
+
+    /// What is left of all that is written: B⁻-tree eq. (2).
+    pub(super) fn compressed(
+        &self,
+        written: &Written<'_>,
+        logged: &Logged,
+        flushes: &Flushes,
+        device: &DeviceParams,
+        how: &Compression,
+    ) -> Compressed {
+        let block = BLOCK_SIZE as f64;
+        let stored = content::sample(self.workload, self.level, self.options, how);
+        let whole = written.pages * logged.whole_share();
+        let deltas = written.pages - whole;
+        let delta = logged.mean_delta(|d| stored.delta(d));
+        let page_bytes = whole * stored.page + deltas * delta;
+        let log_bytes = self.stored_log(flushes, &stored);
+        let extra_bytes = self.stored_extra(whole, written, device, &stored);
+        let log_blocks = written.log_bytes / block;
+        let extra_blocks = written.extra_bytes / block;
+        let each = |bytes: f64, blocks: f64| (bytes / blocks.max(1e-9) + how.extent_header) / block;
+        let kept = match self.options.log_packing {
+            LogPacking::Packed => stored.log(PAYLOAD_BYTES),
+            LogPacking::Sparse => log_bytes / log_blocks.max(1e-9),
+        };
+        let extents = whole * stored.page_extents + deltas + log_blocks + extra_blocks;
+        let all = log_bytes + page_bytes + extra_bytes;
+        Compressed {
+            bytes: [log_bytes, page_bytes, extra_bytes],
+            sizes: Sizes {
+                page: (stored.page + stored.page_extents * how.extent_header) / block,
+                delta: (delta + how.extent_header) / block,
+                delta_held: (1.0 - logged.whole_share()) * (delta + how.extent_header) / block,
+                log: each(log_bytes, log_blocks),
+                log_kept: (kept + how.extent_header) / block,
+                extra: each(extra_bytes, extra_blocks),
+                mean: each(all, extents).max(0.01),
+            },
+        }
+    }
+
+    fn stored_log(&self, flushes: &Flushes, stored: &Stored) -> f64 {
+        let last = match self.options.log_packing {
+            // The last block of a group is filled to any degree, with what was there before.
+            LogPacking::Packed => stored.log_at_random(),
+            LogPacking::Sparse if flushes.blocks <= 1.0 => stored.log(flushes.group),
+            LogPacking::Sparse => stored.log_at_random(),
+        };
+        let full = (flushes.blocks - 1.0).max(0.0) * stored.log(PAYLOAD_BYTES);
+        flushes.count * (full + last) + flushes.out_of_turn * stored.log_at_random()
+    }
+
+    fn stored_extra(
+        &self,
+        whole: f64,
+        written: &Written<'_>,
+        device: &DeviceParams,
+        stored: &Stored,
+    ) -> f64 {
+        let count = written.checkpoints.len() as f64;
+        let snapshots = self.snapshot_bytes() / BLOCK_SIZE as f64 * stored.snapshot;
+        let own = count * (snapshots + SUPERBLOCK_STORED);
+        own + match self.options.store {
+            PageStoreKind::InPlace => whole * stored.page,
+            PageStoreKind::Shadow => 0.0,
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            } => whole * stored.table,
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            } => self.table_blocks(whole, count, device) * stored.table,
+        }
+    }
+}
