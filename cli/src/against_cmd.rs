@@ -1,7 +1,7 @@
 //! `treering check --against-engine`: the engine does each step that a mirror can do.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Debug, Write as _};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,9 +11,12 @@ use treering_model::check::mirrors::SPECS;
 use treering_model::check::suite::SuiteError;
 use treering_model::mirror::circular_buffer::CircularBuffer;
 use treering_model::mirror::mini_page::MiniPage;
+use treering_model::mirror::page_shadowing::PageShadowing;
 use treering_model::mirror::wal_recovery::WalRecovery;
 use treering_model::oracle::events::cover::{self, Cover};
-use treering_model::oracle::events::{mini, ring};
+use treering_model::oracle::events::refused::Refusal;
+use treering_model::oracle::events::situations::{self, Situations};
+use treering_model::oracle::events::{mini, ring, shadow};
 
 use crate::args::CheckArgs;
 use crate::check_cmd::specs_folder;
@@ -21,13 +24,18 @@ use crate::failure::{self, Failure};
 use crate::output::{self, Output, say};
 
 /// The specs whose code the engine has.
-const WITH_ENGINE: [&str; 3] = [CircularBuffer::SPEC, MiniPage::SPEC, WalRecovery::SPEC];
+const WITH_ENGINE: [&str; 4] = [
+    CircularBuffer::SPEC,
+    MiniPage::SPEC,
+    PageShadowing::SPEC,
+    WalRecovery::SPEC,
+];
 
 /// Walks end when there is nothing left to take.
 const WALKS: Duration = Duration::from_secs(900);
 /// Episodes do not.
 const EPISODES: Duration = Duration::from_secs(60);
-/// Of the episodes of mini-pages.
+/// Of the episodes.
 const SEED: u64 = 1;
 
 /// What became of one spec.
@@ -80,11 +88,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
 fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result<Outcome, Failure> {
     if spec == MiniPage::SPEC {
         let mirror: MiniPage = mirror(model)?;
-        return Ok(heard(&mini::cover::run(
-            &mirror,
-            SEED,
-            budget.unwrap_or(EPISODES),
-        )));
+        let cover = mini::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        return Ok(heard(spec, &cover, cover.never(), mini::cover::why_not));
+    }
+    if spec == PageShadowing::SPEC {
+        let mirror: PageShadowing = mirror(model)?;
+        let cover = shadow::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = cover.map_err(|e| failure::engine("a store", e))?;
+        return Ok(heard(spec, &cover, cover.never(), shadow::cover::why_not));
     }
     let limit = budget.unwrap_or(WALKS);
     let cover = if spec == CircularBuffer::SPEC {
@@ -184,10 +195,14 @@ fn document(spec: &str, cover: &Cover) -> Value {
     })
 }
 
-/// What episodes of mini-pages have covered.
-fn heard(cover: &mini::cover::Cover) -> Outcome {
-    let spec = MiniPage::SPEC;
-    let total = |situations: &mini::cover::Situations| -> usize {
+/// What episodes have covered.
+fn heard<E: Debug, H: Debug, A: Debug>(
+    spec: &str,
+    cover: &situations::Cover<E, Refusal<H, A>>,
+    never: Vec<&'static str>,
+    why_not: fn(&str, &str) -> Option<&'static str>,
+) -> Outcome {
+    let total = |situations: &Situations| -> usize {
         situations.values().map(|situations| situations.len()).sum()
     };
     let (all, met) = (total(&cover.all), total(&cover.heard));
@@ -212,7 +227,7 @@ fn heard(cover: &mini::cover::Cover) -> Outcome {
             if met.is_some_and(|met| met.contains(situation)) {
                 continue;
             }
-            match mini::cover::why_not(action, situation) {
+            match why_not(action, situation) {
                 Some(why) => *reasons.entry(why).or_default() += 1,
                 None => not_met.push(situation),
             }
@@ -231,7 +246,7 @@ fn heard(cover: &mini::cover::Cover) -> Outcome {
             "not_met": not_met,
         }));
     }
-    let failure = match (&cover.refusal, cover.never()) {
+    let failure = match (&cover.refusal, never) {
         (Some((episode, refusal)), _) => {
             let _ = writeln!(text, "{episode:?}\n{refusal}");
             Some(Failure::found(format!(

@@ -10,6 +10,8 @@
 //! recovery RecoveryBegins ─▶ RecordRead.. ─▶ PageRedone.. ─▶ RedoEnds ─▶ (a checkpoint) ─▶ Opened
 //! ```
 //!
+//! A store of shadowed pages has a protocol of its own, `specs/page_shadowing`, and words for it ([`Shadow`]).
+//!
 //! An observer is told under the latch or lock that orders the event among those that it could race with, so the order in which it is
 //! told is an order in which things happened. It must not call the store and should be quick.
 //!
@@ -169,6 +171,86 @@ pub enum Event {
     RedoEnds,
     /// The store is up.
     Opened,
+    /// A store of shadowed pages did something, or the device did.
+    Shadow(Shadow),
+}
+
+/// One step of a store of shadowed pages.
+///
+/// | event | action of the spec | told |
+/// |---|---|---|
+/// | [`Chose`](Shadow::Chose) | a part of `Load`, or of `Restart` | both slots were read for the first time |
+/// | [`Loaded`](Shadow::Loaded) | `Load` | behind `Chose`, if that was due; `PageLoaded` follows if the page passes its check |
+/// | [`WritesDelta`](Shadow::WritesDelta), [`WritesWhole`](Shadow::WritesWhole) | `WriteDelta`, `WriteWhole` | before the write; `PageWritten` follows |
+/// | [`Trims`](Shadow::Trims) | `Trim` | before the trim |
+/// | [`Evicted`](Shadow::Evicted) | `Evict` | under the page's latch |
+/// | [`DeviceFlushed`](Shadow::DeviceFlushed), [`DeviceFlushFailed`](Shadow::DeviceFlushFailed) | `FlushDevice`, `FailFlush` | behind a flush of the device, whoever asked for it, of all that was written when it began |
+///
+/// Writes and trims are told under the store's write lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shadow {
+    /// Of what both slots and the log block hold, this is the page.
+    Chose {
+        /// The page.
+        page: PageId,
+        /// The valid slot.
+        slot: u8,
+        /// LSN of the page, with Δ.
+        lsn: Lsn,
+        /// |Δ| in bytes, if the log block is over that image.
+        delta: Option<u32>,
+        /// Whether something else is left of the page, which is to be trimmed.
+        leftover: bool,
+    },
+    /// A page was read.
+    Loaded {
+        /// The page.
+        page: PageId,
+        /// The slot that it was read from.
+        slot: u8,
+        /// LSN of the image there.
+        base: Lsn,
+        /// |Δ| in bytes, if there is one.
+        delta: Option<u32>,
+    },
+    /// What differs of a page goes to its log block.
+    WritesDelta {
+        /// The page.
+        page: PageId,
+        /// LSN of its last change.
+        lsn: Lsn,
+        /// LSN of the image that it is to be laid over.
+        base: Lsn,
+        /// |Δ| in bytes.
+        delta: u32,
+    },
+    /// A page goes to a slot.
+    WritesWhole {
+        /// The page.
+        page: PageId,
+        /// LSN of its last change.
+        lsn: Lsn,
+        /// The slot.
+        slot: u8,
+    },
+    /// What the newest image of a page replaced is trimmed.
+    Trims {
+        /// The page.
+        page: PageId,
+        /// The slot that is trimmed.
+        slot: u8,
+        /// Whether the log block is, too.
+        log: bool,
+    },
+    /// A page leaves memory.
+    Evicted {
+        /// The page.
+        page: PageId,
+    },
+    /// The device was flushed.
+    DeviceFlushed,
+    /// A flush of the device failed.
+    DeviceFlushFailed,
 }
 
 /// Is told what a store does, by whatever thread does it; or what a part does that has events of its own ([`crate::ring::Event`]).

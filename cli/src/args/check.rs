@@ -37,11 +37,12 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) mutations: bool,
     /// Hold the engine against the mirror's small graph: drive log, pages, checkpoint and recovery (WalRecovery) and the ring
-    /// (CircularBuffer) along every labelled edge that they can take; of MiniPage, whose small pages the engine cannot have, record episodes
-    /// and count in which of the situations that the graph's edges begin in (call, mini-page, record, leaf, others) the engine took the step
+    /// (CircularBuffer) along every labelled edge that they can take; of MiniPage, whose small pages the engine cannot have, and of
+    /// PageShadowing, whose log has a device of its own, record episodes and count in which of the situations that the graph's edges begin in
+    /// (call, mini-page, record, leaf, others; what of a page is known, in memory, on the device) the engine took the step
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
-    /// With --against-engine: how long at most, each [default: 15m, of MiniPage 1m, which it takes]
+    /// With --against-engine: how long at most, each [default: 15m, of MiniPage and PageShadowing 1m, which they take]
     #[arg(long, value_name = "DURATION", value_parser = crate::units::duration, requires = "against_engine")]
     pub(crate) budget: Option<u64>,
     /// Write it as JSON; - is stdout

@@ -6,7 +6,7 @@ use treering_engine::{PageStoreKind, TablePersist};
 use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
-use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring};
+use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
 
 use super::report::Row;
@@ -58,8 +58,14 @@ impl Mode {
             (Mode::Concurrent, _) if engine.name().ends_with("-16k") => Err(
                 "its large pages hardly ever split or merge; the same code with small pages is judged",
             ),
-            (Mode::Events, _) if variant(engine).is_none() && bf_store(engine).is_none() => {
-                Err("only btree:in-place, btree:cow and bf say what they do as a spec has it")
+            (Mode::Events, _)
+                if variant(engine).is_none()
+                    && bf_store(engine).is_none()
+                    && shadows(engine).is_none() =>
+            {
+                Err(
+                    "only btree:in-place, btree:cow, btree:shadow, bminus and bf say what they do as a spec has it",
+                )
             }
             _ => Ok(()),
         }
@@ -79,9 +85,19 @@ fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
         "bf:in-place" => return Some(PageStoreKind::InPlace),
         "bf:cow" => TablePersist::EachFlush,
         "bf:cow-lazy" => TablePersist::Checkpoint,
+        "bf:bminus" => return Some(PageStoreKind::Shadow),
         _ => return None,
     };
     Some(PageStoreKind::CopyOnWrite { table })
+}
+
+/// Which store of shadowed pages.
+fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
+    match engine.name().as_str() {
+        "btree:shadow" => Some(shadow::Variant::Plain),
+        "bminus" => Some(shadow::Variant::BMinus),
+        _ => None,
+    }
 }
 
 /// What a tiny store must have gone through; engines that count nothing are not asked.
@@ -271,6 +287,11 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
         row.elapsed = began.elapsed();
         return;
     }
+    if let Some(variant) = shadows(engine) {
+        by_events_of_shadows(variant, plan.seed, budget, row);
+        row.elapsed = began.elapsed();
+        return;
+    }
     let Some(variant) = variant(engine) else {
         return;
     };
@@ -326,6 +347,21 @@ fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Ro
     row.finding = report
         .refusal
         .map(|(episode, refusal)| refusal.in_words(&format!("the ring, {episode:?}")));
+}
+
+fn by_events_of_shadows(variant: shadow::Variant, seed: u64, budget: Budget, row: &mut Row) {
+    let report = match shadow::run(variant, seed, budget) {
+        Ok(report) => report,
+        Err(e) => {
+            row.finding = Some(finding(Check::Error, "an episode", "no error", e));
+            return;
+        }
+    };
+    note_tally(row, "pages", &report.tally, &variant.labels());
+    row.runs = report.episodes;
+    row.finding = report.refusal.map(|((setup, seed), refusal)| {
+        refusal.in_words(&format!("the episode of seed {seed} on store {setup}"))
+    });
 }
 
 /// What a part has done, and what of its actions it has not.

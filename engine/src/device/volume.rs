@@ -12,7 +12,7 @@ use std::sync::atomic::{
 
 use super::{BlockDevice, BlockRead, BlockWrite};
 use crate::error::{Error, Result};
-use crate::events::{Event, Hook, Observer};
+use crate::events::{Event, Hook, Observer, Shadow};
 use crate::mutation;
 use crate::stats::{ClassBytes, Stats};
 use crate::sync::Mutex;
@@ -167,9 +167,11 @@ impl Volume {
         self.flushes_begun.fetch_add(1, SeqCst);
         if let Err(e) = self.device.flush() {
             *failed = true;
+            self.tell(|| Event::Shadow(Shadow::DeviceFlushFailed));
             return Err(e.into());
         }
         self.flushes.fetch_add(1, SeqCst);
+        self.tell(|| Event::Shadow(Shadow::DeviceFlushed));
         Ok(())
     }
 

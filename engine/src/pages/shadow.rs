@@ -50,6 +50,7 @@ use super::places::Places;
 use super::{Buffers, Found, PageImage, PageStore};
 use crate::device::{AlignedBuf, BlockRead, BlockWrite, Stamp, Volume};
 use crate::error::{Error, Result};
+use crate::events::{Event, Shadow};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
@@ -255,25 +256,39 @@ impl ShadowStore {
     fn finish(&self, page: PageId, known: Known, span: &[u8], buf: &mut [u8]) -> Result<()> {
         let (_, image_at, log_at) = self.span(page, known.slot);
         buf.copy_from_slice(&span[image_at..image_at + self.layout.page_size]);
-        if !self.layout.mod_log {
-            return Ok(());
-        }
-        let lba = self.layout.mod_log_lba(Slot(page.0));
-        if !known.logged {
-            // Whatever reads there, perhaps because its trim is not durable, is of another image.
+        let block = known.logged.then(|| &span[log_at..log_at + BLOCK_SIZE]);
+        self.lay_over(page, known.slot, block, buf)
+    }
+
+    /// Makes the page of the image in `buf`, which was read from `slot`, and the log block that is over it [`Load`].
+    fn lay_over(&self, page: PageId, slot: u8, block: Option<&[u8]>, buf: &mut [u8]) -> Result<()> {
+        let base = PageRef::new(buf).lsn();
+        let mut delta = None;
+        if self.layout.mod_log {
+            let lba = self.layout.mod_log_lba(Slot(page.0));
+            // Whatever reads in a block that is over another image, perhaps because its trim is not durable, is passed over.
             let nothing = [0; BLOCK_SIZE];
-            return self.logs.load(page, buf, &nothing, lba).map(drop);
+            delta = self.logs.load(page, buf, block.unwrap_or(&nothing), lba)?;
+            if block.is_some() && delta.is_none() {
+                return Err(mod_log::damaged(page, lba, "nothing of this image"));
+            }
         }
-        let block = &span[log_at..log_at + BLOCK_SIZE];
-        match self.logs.load(page, buf, block, lba)? {
-            Some(_) => Ok(()),
-            None => Err(mod_log::damaged(page, lba, "nothing of this image")),
-        }
+        self.tell(|| Shadow::Loaded {
+            page,
+            slot,
+            base,
+            delta,
+        });
+        Ok(())
+    }
+
+    fn tell(&self, event: impl FnOnce() -> Shadow) {
+        self.volume.tell(|| Event::Shadow(event()));
     }
 
     /// Reads a page for the first time: both slots [`Load`].
     fn read_unknown(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
-        let choice = self.buffers.with(|both| {
+        self.buffers.with(|both| {
             let lba = self.layout.slot_lba(Slot(page.0));
             self.volume.read(lba, both, IoClass::Page)?;
             let reading = Reading {
@@ -282,27 +297,40 @@ impl ShadowStore {
             };
             let choice = match reading.choose(page) {
                 Ok(choice) => choice,
-                Err(PageDamage::Zeroed) => return Ok(None),
+                Err(PageDamage::Zeroed) => return Ok(Found::Nothing),
                 Err(damage) => return Err(self.damaged(page, &damage)),
             };
+            self.learn(page, &choice);
             buf.copy_from_slice(reading.image(choice.slot));
-            if self.layout.mod_log {
-                let nothing = [0; BLOCK_SIZE];
-                let block = choice.delta.map_or(&nothing[..], |_| reading.block());
-                let lba = self.layout.mod_log_lba(Slot(page.0));
-                self.logs.load(page, buf, block, lba)?;
-            }
-            Ok(Some(choice))
-        })?;
-        let Some(choice) = choice else {
-            return Ok(Found::Nothing);
-        };
+            let block = choice.delta.map(|_| reading.block());
+            self.lay_over(page, choice.slot, block, buf)?;
+            Ok(Found::Image)
+        })
+    }
+
+    /// What reading both slots told [`KnownAfter`].
+    fn learn(&self, page: PageId, choice: &Choice) {
         let mut state = self.state.lock();
         // Somebody else may have looked as well, and gone on.
-        if state.known[page.0 as usize].is == Is::Unknown {
-            state.learn(page, &choice);
+        if state.known[page.0 as usize].is != Is::Unknown {
+            return;
         }
-        Ok(Found::Image)
+        let leftover = choice.leftover && !mutation::on("leaves-leftovers");
+        self.tell(|| Shadow::Chose {
+            page,
+            slot: choice.slot,
+            lsn: choice.lsn,
+            delta: choice.delta,
+            leftover,
+        });
+        state.known[page.0 as usize] = Known {
+            slot: choice.slot,
+            is: if leftover { Is::Durable } else { Is::Alone },
+            logged: choice.delta.is_some(),
+        };
+        if leftover {
+            state.leftovers.push(page);
+        }
     }
 
     fn damaged(&self, page: PageId, damage: &PageDamage) -> Error {
@@ -314,6 +342,23 @@ impl ShadowStore {
         }
     }
 
+    /// A page is about to be written, its log block, if there is one, instead of it.
+    fn tell_write(&self, image: &PageImage<'_>, slot: u8, block: Option<&[u8]>) {
+        let page = image.page;
+        self.tell(|| {
+            let lsn = PageRef::new(image.bytes).lsn();
+            match block.map(|block| Block::read(block, page, self.layout.page_size)) {
+                Some(Ok(Block::Delta(delta))) => Shadow::WritesDelta {
+                    page,
+                    lsn: delta.lsn(),
+                    base: delta.base_lsn(),
+                    delta: delta.len(),
+                },
+                _ => Shadow::WritesWhole { page, lsn, slot },
+            }
+        });
+    }
+
     /// Trims what became superfluous by flushes since the last call [`Trim`]. The caller holds `writing`.
     fn settle(&self) -> Result<()> {
         let pages = self.state.lock().durable(&self.volume);
@@ -323,6 +368,11 @@ impl ShadowStore {
             let place = Slot(page.0);
             let other = self.layout.shadow_lba(place, 1 - known.slot);
             let log_too = self.layout.mod_log && (!known.logged || mutation::on("trims-live-log"));
+            self.tell(|| Shadow::Trims {
+                page,
+                slot: 1 - known.slot,
+                log: log_too,
+            });
             match (log_too, known.slot) {
                 (false, _) => self.volume.trim(other, per_page)?,
                 // The three lie side by side.
@@ -338,19 +388,6 @@ impl ShadowStore {
 }
 
 impl State {
-    /// What reading both slots told.
-    fn learn(&mut self, page: PageId, choice: &Choice) {
-        let leaves = choice.leftover && !mutation::on("leaves-leftovers");
-        self.known[page.0 as usize] = Known {
-            slot: choice.slot,
-            is: if leaves { Is::Durable } else { Is::Alone },
-            logged: choice.delta.is_some(),
-        };
-        if leaves {
-            self.leftovers.push(page);
-        }
-    }
-
     /// Pages that are not alone and need not wait any longer.
     fn durable(&mut self, volume: &Volume) -> Vec<PageId> {
         let at_once = mutation::on("trims-at-once");
@@ -387,6 +424,7 @@ impl PageStore for ShadowStore {
         let (lba, ..) = self.span(page, known.slot);
         if !self.layout.mod_log {
             self.volume.read(lba, buf, IoClass::Page)?;
+            self.lay_over(page, known.slot, None, buf)?;
             return Ok(Found::Image);
         }
         self.buffers.with(|span| {
@@ -451,6 +489,7 @@ impl PageStore for ShadowStore {
             .iter()
             .zip(&plans)
             .map(|(image, (slot, delta))| {
+                self.tell_write(image, *slot, delta.as_ref().map(|(block, _)| &block[..]));
                 let place = Slot(image.page.0);
                 let (lba, bytes) = match delta {
                     Some((block, _)) => (self.layout.mod_log_lba(place), &block[..]),
@@ -562,6 +601,7 @@ impl PageStore for ShadowStore {
     }
 
     fn forget(&self, page: PageId) {
+        self.tell(|| Shadow::Evicted { page });
         self.logs.forget(page);
     }
 
@@ -594,7 +634,7 @@ impl ShadowStore {
                     self.volume.write(lba, reading.block(), IoClass::Page)?;
                 }
             }
-            self.state.lock().learn(page, &choice);
+            self.learn(page, &choice);
             let other = node::check(reading.image(1 - choice.slot), page);
             Ok(!matches!(other, Ok(()) | Err(PageDamage::Zeroed)))
         })

@@ -12,6 +12,7 @@ mod mini_page_room;
 #[path = "mini_page/tests.rs"]
 mod mini_page_tests;
 pub mod page_shadowing;
+mod page_shadowing_room;
 pub mod wal_recovery;
 mod wal_recovery_room;
 pub mod wide;

@@ -2,10 +2,11 @@
 //!
 //! A bounded mirror keeps its states small, for a checker copies and hashes millions of them, and that is why its numbers are bytes and
 //! its arrays short. What an engine does in an episode needs more of everything, but not another protocol: so there is one source,
-//! `wal_recovery/`, `circular_buffer/` or `mini_page/`, whose bounded form is compared with TLC state by state and edge by edge, and the judge of the
-//! engine's events is that very source with other sizes (`wal_recovery_room`, `circular_buffer_room`, `mini_page_room`).
+//! `wal_recovery/`, `circular_buffer/`, `mini_page/` or `page_shadowing/`, whose bounded form is compared with TLC state by state and edge by edge, and the judge of the
+//! engine's events is that very source with other sizes (`wal_recovery_room`, `circular_buffer_room`, `mini_page_room`,
+//! `page_shadowing_room`).
 
-use super::{Mirror, listed};
+use super::{Mirror, listed, named};
 
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "circular_buffer/mod.rs"]
@@ -15,6 +16,10 @@ mod circular_buffer_room;
 #[path = "mini_page/mod.rs"]
 pub mod mini_page;
 mod mini_page_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "page_shadowing/mod.rs"]
+pub mod page_shadowing;
+mod page_shadowing_room;
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "wal_recovery/mod.rs"]
 pub mod wal_recovery;

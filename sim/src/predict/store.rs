@@ -674,10 +674,20 @@ impl<'a> Run<'a> {
 
     /// Page places that hold neither a leaf nor a snapshot; at least one.
     fn spare_places(&self, device: &DeviceParams) -> f64 {
-        let page = self.options.page_size as f64;
-        let places = device.capacity_blocks as f64 * BLOCK_SIZE as f64 / page;
-        let fixed = (self.options.log_bytes as f64 + 2.0 * self.snapshot_bytes()) / page;
-        (places - fixed - self.level.count()).max(1.0)
+        let space = device.capacity_blocks as f64 * BLOCK_SIZE as f64;
+        let places = (space - self.options.log_bytes as f64) / self.place_bytes();
+        let snapshots = 2.0 * self.snapshot_bytes() / self.options.page_size as f64;
+        (places - snapshots - self.level.count()).max(1.0)
+    }
+
+    /// What a page takes of the space: one image or two, and a log block if it has one.
+    fn place_bytes(&self) -> f64 {
+        let images = match self.options.store {
+            PageStoreKind::Shadow => 2.0,
+            PageStoreKind::InPlace | PageStoreKind::CopyOnWrite { .. } => 1.0,
+        };
+        let log_block = self.options.mod_log.map_or(0.0, |_| BLOCK_SIZE as f64);
+        images * self.options.page_size as f64 + log_block
     }
 
     fn warnings(&self) -> Vec<String> {

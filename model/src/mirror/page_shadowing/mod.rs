@@ -6,15 +6,21 @@
 //! steps.rs       the actions (PageShadowing.tla)
 //! invariants.rs  what must hold in every state
 //! values.rs      a state as TLA+ values
+//! situation.rs   what of a state a step turns on
+//! unbounded.rs   the same as the judge of a recording
 //! ```
 
 mod invariants;
 mod reading;
+mod situation;
 mod state;
 mod steps;
+pub mod unbounded;
 mod values;
 
 use stateright::{Model, Property};
+
+use super::page_shadowing_room as room;
 
 use self::invariants::INVARIANTS;
 pub use self::state::{Block, Call, Image, Is, Known, Page, Record, State};
@@ -64,6 +70,29 @@ pub enum Action {
     /// The store is up.
     FinishRedo,
 }
+
+/// The names of all actions.
+pub const LABELS: [&str; 19] = [
+    "CallGet",
+    "CallWrite",
+    "ReadPage",
+    "AnswerGet",
+    "ChangePage",
+    "Acknowledge",
+    "CommitLog",
+    "WriteDelta",
+    "WriteWhole",
+    "Trim",
+    "Evict",
+    "Load",
+    "FlushDevice",
+    "FailFlush",
+    "Checkpoint",
+    "Crash",
+    "Restart",
+    "RedoRecord",
+    "FinishRedo",
+];
 
 /// The seeded bugs; see the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,8 +248,8 @@ impl Mirror for PageShadowing {
             narrow: subset(config, "Narrow", &writes)?,
             readers: subset(config, "Readers", &clients)?,
             evicted: subset(config, "Evicted", &pages)?,
-            max_crashes: config.int("MaxCrashes", u8::MAX)?,
-            max_restarts: config.int("MaxRestarts", u8::MAX)?,
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
             flushes_fail: config.bool("FlushesFail")?,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
             clients,

@@ -3,22 +3,14 @@
 //! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is zero, so that equal states are
 //! equal bytes. Pages, clients and segments are numbered from 0, and a key is its page and its segment.
 
-use crate::mirror::wal_recovery::Versions;
+use super::super::wal_recovery::Versions;
+pub use super::room::Block;
+use super::room::VERSIONS;
+pub(super) use super::room::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
 
-/// LSNs, values, counts.
-pub(super) type N = u8;
-/// A set of segments, spots, clients, pages or writes.
-pub(super) type Set = u8;
-
-pub(super) const CLIENTS: usize = 2;
-pub(super) const PAGES: usize = 2;
-pub(super) const SEGMENTS: usize = 3;
-pub(super) const LOG: usize = 7;
 /// The blocks of a page: two slots, and its log block.
 pub(super) const SPOTS: usize = 2 * SEGMENTS + 1;
 pub(super) const LOG_BLOCK: usize = SPOTS - 1;
-/// Versions of a block between two flushes; a page is written no oftener than there are records, and trimmed once for each.
-const VERSIONS: usize = 8;
 
 /// A value: 0 is `Absent`.
 pub(super) type Content = N;
@@ -35,31 +27,15 @@ pub(super) fn spot(slot: usize, segment: usize) -> usize {
     slot * SEGMENTS + segment
 }
 
-/// A block: 24 bits. The default is a block of zeros.
-///
-/// ```text
-/// first of a slot   LSN, and all values that its checksum vouches for
-/// others            one value
-/// log block         LSN, the base's LSN, the segments that differ, their values
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Block(u32);
-
 impl Block {
-    pub(super) const TRIMMED: Self = Self(1 << 31);
-
-    fn new(lsn: N, base: N, dirty: Set, values: Values) -> Self {
-        let [a, b, c] = values.map(u32::from);
-        let rest = u32::from(dirty) << 12 | c << 8 | b << 4 | a;
-        Self(u32::from(lsn) << 20 | u32::from(base) << 16 | rest)
-    }
-
     pub(super) fn first(image: &Image) -> Self {
         Self::new(image.lsn, 0, 0, image.values)
     }
 
     pub(super) fn segment(value: Content) -> Self {
-        Self::new(0, 0, 0, [value, 0, 0])
+        let mut values = [ABSENT; SEGMENTS];
+        values[0] = value;
+        Self::new(0, 0, 0, values)
     }
 
     pub(super) fn delta(lsn: N, base: N, dirty: Set, values: &Values) -> Self {
@@ -68,26 +44,6 @@ impl Block {
             of[i] = values[i];
         }
         Self::new(lsn, base, dirty, of)
-    }
-
-    fn nibble(self, at: u32) -> N {
-        (self.0 >> at & 0xf) as N
-    }
-
-    pub(super) fn lsn(self) -> N {
-        self.nibble(20)
-    }
-
-    pub(super) fn base(self) -> N {
-        self.nibble(16)
-    }
-
-    pub(super) fn dirty(self) -> Set {
-        self.nibble(12)
-    }
-
-    pub(super) fn value(self, i: usize) -> Content {
-        self.nibble(4 * i as u32)
     }
 
     /// `ReadAs`.
@@ -148,9 +104,12 @@ pub enum Is {
 /// What is known of a page's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Known {
-    pub(super) slot: u8,
-    pub(super) is: Is,
-    pub(super) logged: bool,
+    /// The valid slot.
+    pub slot: u8,
+    /// What its image is.
+    pub is: Is,
+    /// Whether the log block is over it.
+    pub logged: bool,
 }
 
 impl Known {

@@ -14,6 +14,12 @@ fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..SPOTS).filter(move |i| set >> i & 1 == 1)
 }
 
+/// Whether write `n`, from 0, is one of these.
+fn has(writes: Set, n: N) -> bool {
+    let rest = writes.checked_shr(n.into());
+    rest.is_some_and(|rest| rest & 1 == 1)
+}
+
 impl PageShadowing {
     pub(super) fn pages(&self) -> impl Iterator<Item = usize> + use<> {
         0..self.pages.len()
@@ -21,6 +27,10 @@ impl PageShadowing {
 
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
         self.crash_steps(s, actions);
+        self.enabled_but_crashes(s, actions);
+    }
+
+    pub(super) fn enabled_but_crashes(&self, s: &State, actions: &mut Vec<Action>) {
         if s.poisoned {
             return;
         }
@@ -87,8 +97,11 @@ impl PageShadowing {
             actions.extend(self.pages().map(|p| Action::CallGet(c, key(p, 0))));
         }
         if s.log_len < self.values {
-            let narrow = self.narrow >> s.log_len & 1 == 1;
-            let segments = if narrow { 1 } else { self.segments };
+            let segments = if has(self.narrow, s.log_len) {
+                1
+            } else {
+                self.segments
+            };
             for p in self.pages() {
                 actions.extend((0..segments).map(|i| Action::CallWrite(c, key(p, i))));
             }
@@ -134,8 +147,11 @@ impl PageShadowing {
         match action {
             Action::CallGet(c, key) => s.call[usize::from(c)] = Call::Get { key, got: PENDING },
             Action::CallWrite(c, key) => {
-                let deleted = self.deletes >> s.log_len & 1 == 1;
-                let value = if deleted { ABSENT } else { s.log_len + 1 };
+                let value = if has(self.deletes, s.log_len) {
+                    ABSENT
+                } else {
+                    s.log_len + 1
+                };
                 s.call[usize::from(c)] = Call::Write { key, value, lsn: 0 };
             }
             Action::ReadPage(c) => {
@@ -190,7 +206,7 @@ impl PageShadowing {
         }
         let names_slot = self.bug == Bug::NamesSlot;
         let base = if names_slot {
-            s.valid[p].slot + 1
+            N::from(s.valid[p].slot) + 1
         } else {
             page.base
         };
@@ -267,11 +283,20 @@ impl PageShadowing {
     }
 
     fn crash(&self, s: &mut State, n: N, mut outcome: u32) {
+        let left = s.dev.map(|places| {
+            let ways = reading::left_count(&places);
+            let left = reading::left(&places, outcome % ways);
+            outcome /= ways;
+            left
+        });
+        self.crash_leaving(s, n, &left);
+    }
+
+    /// `Crash`, leaving these blocks.
+    pub(super) fn crash_leaving(&self, s: &mut State, n: N, left: &[Blocks]) {
         s.cut_log(n);
         for p in self.pages() {
-            let ways = reading::left_count(&s.dev[p]);
-            s.dev[p] = reading::left(&s.dev[p], outcome % ways).map(Place::durably);
-            outcome /= ways;
+            s.dev[p] = left[p].map(Place::durably);
             s.valid[p] = Known::UNKNOWN;
         }
         s.lost = Default::default();
@@ -288,11 +313,20 @@ impl PageShadowing {
     }
 
     fn restart(&self, s: &mut State, n: N, mut reading: u32) {
+        let read = s.dev.map(|places| {
+            let ways = reading::read_count(&places);
+            let read = reading::read(&places, reading % ways);
+            reading /= ways;
+            read
+        });
+        self.restart_reading(s, n, &read);
+    }
+
+    /// `Restart`, reading these blocks.
+    pub(super) fn restart_reading(&self, s: &mut State, n: N, read: &[Blocks]) {
         s.cut_log(n);
         for p in self.pages() {
-            let ways = reading::read_count(&s.dev[p]);
-            let blocks = reading::read(&s.dev[p], reading % ways);
-            reading /= ways;
+            let blocks = read[p];
             let named = reading::last_change(s, p, n) > s.redo_start;
             s.valid[p] = if named {
                 self.known_after(&blocks)
@@ -347,7 +381,7 @@ fn fail_flush(s: &mut State) {
 }
 
 /// `Swept`: where redo may begin.
-fn swept(s: &State) -> N {
+pub(super) fn swept(s: &State) -> N {
     let missing = |record: Record, n: N| {
         let page = &s.mem[page_of(record.key)];
         page.is_some_and(|page| page.stored < n)

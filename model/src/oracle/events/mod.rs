@@ -65,6 +65,8 @@ pub mod refused;
 pub mod ring;
 pub mod scale;
 pub mod setup;
+pub mod shadow;
+pub mod situations;
 mod steps;
 pub mod threads;
 pub mod tla;

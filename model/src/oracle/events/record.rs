@@ -8,7 +8,7 @@ use treering_engine::Survey;
 
 use crate::oracle::random::Random;
 use treering_engine::device::{CrashDevice, Image};
-use treering_engine::events::{Event, Observer};
+use treering_engine::events::{Event, Observer, Shadow};
 use treering_engine::sync::Mutex;
 
 /// What was heard.
@@ -116,6 +116,20 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::PageRedone { .. } => "PageRedone",
         Event::RedoEnds => "RedoEnds",
         Event::Opened => "Opened",
+        Event::Shadow(event) => shadow_kind(event),
+    }
+}
+
+fn shadow_kind(event: &Shadow) -> &'static str {
+    match event {
+        Shadow::Chose { .. } => "Chose",
+        Shadow::Loaded { .. } => "Loaded",
+        Shadow::WritesDelta { .. } => "WritesDelta",
+        Shadow::WritesWhole { .. } => "WritesWhole",
+        Shadow::Trims { .. } => "Trims",
+        Shadow::Evicted { .. } => "Evicted",
+        Shadow::DeviceFlushed => "DeviceFlushed",
+        Shadow::DeviceFlushFailed => "DeviceFlushFailed",
     }
 }
 
@@ -156,6 +170,8 @@ struct State {
     trap: Option<Trap>,
     /// What the trap's crash left; nothing is heard any more.
     image: Option<Image>,
+    /// Whether the store of shadowed pages is heard, too.
+    shadows: bool,
     /// Where whoever is heard waits a little, for others to come in between; none: nobody does.
     dawdle: Option<Random>,
 }
@@ -167,6 +183,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// One that also hears what is [`Event::Shadow`].
+    #[must_use]
+    pub fn of_shadows() -> Recorder {
+        let recorder = Recorder::default();
+        recorder.state.lock().shadows = true;
+        recorder
+    }
+
     /// Hears something that the engine cannot tell.
     pub fn hear(&self, client: Option<u8>, heard: Heard) {
         self.state.lock().hear(client, heard);
@@ -231,6 +255,9 @@ impl State {
 impl Observer for Recorder {
     fn event(&self, event: Event) {
         let mut state = self.state.lock();
+        if matches!(event, Event::Shadow(_)) && !state.shadows {
+            return;
+        }
         state.hear(CLIENT.get(), Heard::Engine(event));
         let choice = state.dawdle.as_mut().map(|rng| rng.below(40));
         drop(state);

@@ -1,6 +1,7 @@
-//! What the judges of ring and mini-pages have in common: what is accepted is counted, what is refused is told with the state before it.
+//! What the judges of ring, mini-pages and shadowed pages have in common: what is accepted is counted, what is refused is told with the state before it.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt::{self, Debug, Display};
 use std::time::Instant;
 
@@ -13,8 +14,8 @@ use crate::oracle::{Check, Finding};
 pub struct Refusal<Heard, Action> {
     /// Its number in the recording, from 1.
     pub number: u64,
-    /// Whose thread.
-    pub client: u8,
+    /// Whose thread; `None`: nobody's, a pump's or a recovery's.
+    pub client: Option<u8>,
     /// What was heard.
     pub heard: Heard,
     /// Why it is refused.
@@ -47,10 +48,11 @@ impl<Heard: Debug, Action: Debug> Display for Refusal<Heard, Action> {
             heard,
             ..
         } = self;
+        let who = client.map(|c| format!(" of client c{}", c + 1));
         writeln!(
             f,
-            "event {number} of client c{} is refused: {heard:?}",
-            client + 1
+            "event {number}{} is refused: {heard:?}",
+            who.unwrap_or_default()
         )?;
         writeln!(f, "because {}", self.why)?;
         writeln!(f, "enabled: {:?}", self.enabled)?;
@@ -123,6 +125,16 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         budget: Budget,
         mut one: impl FnMut(u64, u64) -> (Episode, (Tally, Option<Box<Refusal>>)),
     ) -> Self {
+        let Ok(report) = Self::try_of(seed, budget, |n, seed| Ok::<_, Infallible>(one(n, seed)));
+        report
+    }
+
+    /// As [`Report::of`], until an episode cannot be run.
+    pub(super) fn try_of<E>(
+        seed: u64,
+        budget: Budget,
+        mut one: impl FnMut(u64, u64) -> Result<(Episode, (Tally, Option<Box<Refusal>>)), E>,
+    ) -> Result<Self, E> {
         let began = Instant::now();
         let mut seeds = Random::new(seed);
         let mut report = Report::default();
@@ -130,9 +142,9 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
             if budget.is_used_up(report.episodes, report.accepted(), began)
                 || report.refusal.is_some()
             {
-                return report;
+                return Ok(report);
             }
-            let (episode, (tally, refusal)) = one(report.episodes, seeds.word());
+            let (episode, (tally, refusal)) = one(report.episodes, seeds.word())?;
             report.episodes += 1;
             report.tally.add(&tally);
             report.refusal = refusal.map(|refusal| (episode, refusal));

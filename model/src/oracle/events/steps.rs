@@ -102,6 +102,7 @@ impl Judge {
             | Event::SuperblockWriting { .. }
             | Event::SuperblockFlushed { .. }
             | Event::LogTruncated { .. } => self.checkpoint(event),
+            Event::Shadow(_) => self.stutter("the page store's own protocol"),
             Event::RecoveryBegins { .. }
             | Event::RecordRead { .. }
             | Event::PageRedone { .. }

@@ -63,7 +63,7 @@ impl Run<'_> {
         let places = (self.spare_places(device) - snapshots - images).max(0.0);
         let log = self.positions(self.warmup_log + 0.5 * self.measured_log);
         let log = (self.options.log_bytes as f64 - log).max(0.0);
-        (places * page + log) / BLOCK_SIZE as f64
+        (places * self.place_bytes() + log) / BLOCK_SIZE as f64
     }
 
     /// What the drive sees, by kind of block.

@@ -7,8 +7,8 @@ use treering_engine::device::MemDevice;
 use treering_engine::events::Observer;
 use treering_engine::mini::events::Event;
 use treering_engine::{
-    BfOptions, Durability, Kv, MIN_CACHE_PAGES, Options, PageStoreKind, Store, SystemClock,
-    TablePersist, TreeKind, required_blocks,
+    BfOptions, Durability, Kv, LogPacking, MIN_CACHE_PAGES, ModLog, Options, PageStoreKind, Store,
+    SystemClock, TablePersist, TreeKind, required_blocks,
 };
 
 use super::judge::{Heard, Judge, Refusal};
@@ -68,6 +68,8 @@ impl Episode {
 
     fn options(&self) -> Options {
         let log_bytes = 32 * PAGE as u64;
+        // Over shadowed pages: with all that the B⁻-tree has.
+        let shadows = self.store == PageStoreKind::Shadow;
         Options {
             tree: TreeKind::Bf(BfOptions {
                 copy_on_access_percent: self.copy_on_access,
@@ -77,6 +79,12 @@ impl Episode {
             page_size: PAGE,
             cache_bytes: (MIN_CACHE_PAGES + u64::from(self.ring)) * PAGE as u64,
             durability: Durability::Deferred,
+            mod_log: shadows.then(ModLog::default),
+            log_packing: if shadows {
+                LogPacking::Sparse
+            } else {
+                LogPacking::Packed
+            },
             log_bytes,
             checkpoint_log_bytes: log_bytes / 4,
             log_buffer_bytes: log_bytes / 16,

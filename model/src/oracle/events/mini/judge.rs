@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use treering_engine::PageId;
 use treering_engine::mini::events::{Event, LeafImage, MiniImage};
 
-use super::cover::Situations;
 use super::scale::{self, LEAF_CAPACITY, Row, SIZES, Scale};
 use crate::Mirror;
 use crate::mirror::wide::mini_page::records::{Content, Page};
 use crate::mirror::wide::mini_page::{Action, Call, MiniPage, State, Step};
 use crate::oracle::events::refused::{self, Accepted, Tally, same};
+use crate::oracle::events::situations::Situations;
 use crate::value::state_text;
 
 /// Something that the tree does and its mirror does not.
@@ -136,7 +136,7 @@ impl Judge {
         judged.map_err(|why| {
             Box::new(Refusal {
                 number: self.tally.heard + 1,
-                client,
+                client: Some(client),
                 heard,
                 why,
                 state: state_text(&self.mirror.variables(&before)),

@@ -91,7 +91,7 @@ impl Judge {
         judged.map_err(|why| {
             Box::new(Refusal {
                 number: self.tally.heard + 1,
-                client,
+                client: Some(client),
                 heard,
                 why,
                 state: state_text(&self.mirror.variables(&before)),

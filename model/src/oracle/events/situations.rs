@@ -1,0 +1,86 @@
+//! How much of a mirror's graph the engine is heard to do, where it cannot be led through it state for state: of each step that a judge takes the
+//! *situation* is noted, what of the state the step turns on, and the same of every labelled edge of a model's graph. Covered is a situation of
+//! the graph that was heard. This is weaker than taking an edge: what else there is in the state may differ.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rustc_hash::FxHashSet;
+
+use crate::Mirror;
+
+/// Situations, by action.
+pub type Situations = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// What was heard of what there is.
+#[derive(Clone, Debug)]
+pub struct Cover<Episode, Refusal> {
+    /// States of the graph.
+    pub states: usize,
+    /// Its labelled edges.
+    pub edges: usize,
+    /// Situations of the graph's edges.
+    pub all: Situations,
+    /// Those of them that were heard.
+    pub heard: Situations,
+    /// Heard situations that the graph has not: the engine has room for more.
+    pub beyond: usize,
+    /// Events accepted.
+    pub events: u64,
+    /// The first refusal, with its episode.
+    pub refusal: Option<(Episode, Box<Refusal>)>,
+}
+
+impl<Episode, Refusal> Cover<Episode, Refusal> {
+    /// The graph of a model; nothing heard.
+    pub(super) fn of<M: Mirror>(
+        mirror: &M,
+        situations: impl Fn(&M::State, &M::Action, &M::State) -> Vec<String>,
+    ) -> Self {
+        let mut cover = Self {
+            states: 0,
+            edges: 0,
+            all: Situations::new(),
+            heard: Situations::new(),
+            beyond: 0,
+            events: 0,
+            refusal: None,
+        };
+        let mut known = FxHashSet::default();
+        let mut pending = VecDeque::from(mirror.init_states());
+        known.extend(pending.iter().cloned());
+        let mut actions = Vec::new();
+        while let Some(at) = pending.pop_front() {
+            mirror.actions(&at, &mut actions);
+            let mut edges = FxHashSet::default();
+            for action in actions.drain(..) {
+                let Some(next) = mirror.next_state(&at, action.clone()) else {
+                    continue;
+                };
+                let label = M::label(&action);
+                let met = situations(&at, &action, &next);
+                cover.all.entry(label).or_default().extend(met);
+                edges.insert((label, next.clone()));
+                if known.insert(next.clone()) {
+                    pending.push_back(next);
+                }
+            }
+            cover.edges += edges.len();
+        }
+        cover.states = known.len();
+        cover
+    }
+
+    /// What was heard in all.
+    pub(super) fn hear(&mut self, heard: Situations) {
+        for (label, situations) in heard {
+            for situation in situations {
+                let all = self.all.get(label);
+                if all.is_some_and(|all| all.contains(&situation)) {
+                    self.heard.entry(label).or_default().insert(situation);
+                } else {
+                    self.beyond += 1;
+                }
+            }
+        }
+    }
+}
