@@ -30,10 +30,14 @@
 //! The block is part of the image before until the base is durable. So a page that was written whole is written whole again, until a
 //! flush of the device has made that durable (PageShadowing 2).
 
-use std::collections::{BTreeSet, HashMap};
+mod behind;
 
-use super::{Buffers, PageImage};
-use crate::device::{AlignedBuf, BlockRead, BlockWrite, Stamp, Volume};
+pub(super) use behind::LogsBehind;
+
+use std::collections::HashMap;
+
+use super::PageImage;
+use crate::device::AlignedBuf;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::mutation;
@@ -41,7 +45,7 @@ use crate::node::{ChangeMap, ENVELOPE_BYTES, PageRef, SEGMENT_BYTES};
 use crate::options::{ModLog, ResetRule};
 use crate::stats::ModLogStats;
 use crate::sync::Mutex;
-use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+use crate::types::{BLOCK_SIZE, Lba, Lsn, PageId};
 
 const MAGIC: [u8; 4] = *b"MLOG";
 const PAGE: usize = 8;
@@ -397,223 +401,6 @@ impl ModLogs {
         if self.rule.is_some() {
             self.held.lock().set(page, None);
         }
-    }
-}
-
-/// A batch of pages, apart by where they are written.
-pub(super) struct Split<'a, 'b> {
-    pub(super) whole: Vec<&'a PageImage<'b>>,
-    deltas: Vec<DeltaWrite<'a, 'b>>,
-}
-
-struct DeltaWrite<'a, 'b> {
-    image: &'a PageImage<'b>,
-    lba: Lba,
-    block: AlignedBuf,
-    len: u32,
-}
-
-/// Modification logs for a store that keeps a page in one place at a time, its log block right behind it: in place, or copy-on-write. A
-/// page's image is its base until it is written whole again, wherever to.
-pub(super) struct LogsBehind {
-    logs: ModLogs,
-    buffers: Buffers,
-    /// Pages written whole of which it is not known to be durable.
-    fresh: Mutex<HashMap<PageId, Stamp>>,
-    /// What recovery has found in the log.
-    named: Mutex<BTreeSet<PageId>>,
-}
-
-impl LogsBehind {
-    pub(super) fn new(rule: Option<ModLog>, layout: &Layout) -> LogsBehind {
-        LogsBehind {
-            logs: ModLogs::new(rule, layout),
-            buffers: Buffers::new(layout.page_size + BLOCK_SIZE),
-            fresh: Mutex::new(HashMap::new()),
-            named: Mutex::new(BTreeSet::new()),
-        }
-    }
-
-    fn log_lba(&self, at: Lba) -> Lba {
-        Lba(at.0 + (self.logs.page_size / BLOCK_SIZE) as u64)
-    }
-
-    /// Reads `page`, whose image is at `at`.
-    pub(super) fn read(
-        &self,
-        volume: &Volume,
-        page: PageId,
-        at: Lba,
-        buf: &mut [u8],
-    ) -> Result<()> {
-        if !self.logs.exist {
-            return volume.read(at, buf, IoClass::Page);
-        }
-        self.buffers.with(|both| {
-            volume.read(at, both, IoClass::Page)?;
-            self.finish(page, at, both, buf)
-        })
-    }
-
-    fn finish(&self, page: PageId, at: Lba, both: &[u8], buf: &mut [u8]) -> Result<()> {
-        let (image, block) = both.split_at(self.logs.page_size);
-        buf.copy_from_slice(image);
-        self.logs.load(page, buf, block, self.log_lba(at)).map(drop)
-    }
-
-    /// Reads pages whose images lie where `place` says.
-    pub(super) fn read_batch(
-        &self,
-        volume: &Volume,
-        batch: &mut [(PageId, &mut [u8])],
-        place: impl Fn(PageId) -> Option<Lba>,
-    ) -> Result<()> {
-        let mut places = Vec::with_capacity(batch.len());
-        for (page, _) in batch.iter() {
-            places.push(place(*page).ok_or(Error::MissingPage { page: *page })?);
-        }
-        let class = IoClass::Page;
-        if !self.logs.exist {
-            let reads = places.iter().zip(batch);
-            let mut reads: Vec<_> = reads
-                .map(|(lba, (_, buf))| BlockRead {
-                    lba: *lba,
-                    buf,
-                    class,
-                })
-                .collect();
-            return volume.read_batch(&mut reads);
-        }
-        let both = self.logs.page_size + BLOCK_SIZE;
-        let mut spans = AlignedBuf::zeroed(batch.len() * both);
-        let reads = places.iter().zip(spans.chunks_exact_mut(both));
-        let mut reads: Vec<_> = reads
-            .map(|(lba, buf)| BlockRead {
-                lba: *lba,
-                buf,
-                class,
-            })
-            .collect();
-        volume.read_batch(&mut reads)?;
-        let spans = spans.chunks_exact(both);
-        for (((page, buf), at), span) in batch.iter_mut().zip(places).zip(spans) {
-            self.finish(*page, at, span, buf)?;
-        }
-        Ok(())
-    }
-
-    /// The pages written whole whose images are durable by now, since the last call: log blocks of the images before are nobody's.
-    pub(super) fn settle(&self, volume: &Volume) -> Vec<PageId> {
-        let mut settled = Vec::new();
-        self.fresh.lock().retain(|page, written| {
-            let durable = volume.is_durable(*written);
-            if durable {
-                settled.push(*page);
-            }
-            !durable
-        });
-        settled.sort();
-        settled
-    }
-
-    /// What of a batch goes to log blocks, and what is written whole. After [`LogsBehind::settle`].
-    pub(super) fn split<'a, 'b>(
-        &self,
-        batch: &'a [PageImage<'b>],
-        place: impl Fn(PageId) -> Option<Lba>,
-    ) -> Split<'a, 'b> {
-        let mut split = Split {
-            whole: Vec::with_capacity(batch.len()),
-            deltas: Vec::new(),
-        };
-        for image in batch {
-            let durable = !self.fresh.lock().contains_key(&image.page);
-            match place(image.page).zip(self.logs.delta(image, durable)) {
-                None => split.whole.push(image),
-                Some((at, (block, len))) => split.deltas.push(DeltaWrite {
-                    image,
-                    lba: self.log_lba(at),
-                    block,
-                    len,
-                }),
-            }
-        }
-        split
-    }
-
-    /// Writes the log blocks of a batch.
-    pub(super) fn write_deltas(&self, volume: &Volume, split: &Split<'_, '_>) -> Result<()> {
-        if split.deltas.is_empty() {
-            return Ok(());
-        }
-        let writes = split.deltas.iter().map(|delta| BlockWrite {
-            lba: delta.lba,
-            bytes: &delta.block,
-            class: IoClass::Page,
-        });
-        volume.write_batch(&writes.collect::<Vec<_>>())
-    }
-
-    /// The whole batch was written.
-    pub(super) fn written(&self, volume: &Volume, split: &Split<'_, '_>) {
-        if self.logs.rule.is_none() {
-            return;
-        }
-        let stamp = volume.stamp();
-        for image in &split.whole {
-            self.fresh.lock().insert(image.page, stamp);
-            self.logs.written(image, None);
-        }
-        for delta in &split.deltas {
-            self.logs.written(delta.image, Some(delta.len));
-        }
-    }
-
-    /// Trims the log block behind `at`.
-    pub(super) fn trim(&self, volume: &Volume, at: Lba) -> Result<()> {
-        if self.logs.exist {
-            volume.trim(self.log_lba(at), 1)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn forget(&self, page: PageId) {
-        self.logs.forget(page);
-    }
-
-    /// The page is no page any more.
-    pub(super) fn free(&self, page: PageId) {
-        self.logs.free(page);
-        self.fresh.lock().remove(&page);
-    }
-
-    pub(super) fn named_in_log(&self, page: PageId) {
-        if self.logs.exist {
-            self.named.lock().insert(page);
-        }
-    }
-
-    /// Writes the log blocks of the pages that the log names again, as they are: what is read of them need not be durable.
-    pub(super) fn repair(
-        &self,
-        volume: &Volume,
-        place: impl Fn(PageId) -> Option<Lba>,
-    ) -> Result<()> {
-        let named = std::mem::take(&mut *self.named.lock());
-        let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
-        for page in named {
-            let Some(at) = place(page) else { continue };
-            let lba = self.log_lba(at);
-            volume.read(lba, &mut block, IoClass::Page)?;
-            if !mutation::on("restart-trusts-log-blocks") {
-                volume.write(lba, &block, IoClass::Page)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn stats(&self) -> Option<ModLogStats> {
-        self.logs.stats()
     }
 }
 
