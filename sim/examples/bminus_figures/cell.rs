@@ -162,7 +162,7 @@ pub(crate) struct Warm {
     cell: Cell,
     rig: Rig,
     source: Box<dyn OpSource + Send>,
-    /// Operations before anything was measured.
+    /// Operations so far.
     before: u64,
     workload: Option<Workload>,
 }
@@ -187,7 +187,7 @@ impl Warm {
         self.rig.set_clients(clients, acknowledge)?;
         let part = self.rig.run(&mut *self.source, ops)?;
         let (device, pace) = self.rig.predicted_on().expect("a compressing drive");
-        // Updates are alike from here on: what is measured first stands for all of it.
+        // Updates are alike from here on: what is measured first stands for all of it, but for how far log blocks have come.
         if self.workload.is_none() {
             let span = Span {
                 limit_ops: self.before + ops,
@@ -196,7 +196,9 @@ impl Warm {
             let workload = Workload::analyze(&mut *self.cell.source()?, span)?;
             self.workload = Some(workload);
         }
-        let workload = self.workload.as_ref().expect("just analysed");
+        let workload = self.workload.as_mut().expect("just analysed");
+        workload.rewrites_before = (self.before - self.cell.records()) as f64;
+        self.before += ops;
         let options = self.cell.small();
         let predicted = predict::predict(workload, &options, &device, Some(&pace));
         Ok(Measured { part, predicted })

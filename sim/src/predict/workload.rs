@@ -127,6 +127,8 @@ pub struct Workload {
     pub measured: Totals,
     /// The sample holds each key with probability `2^-sample_shift`.
     pub sample_shift: u32,
+    /// Puts of keys that were there before, and deletes, in the warm-up: how far modification logs have come (estimated where sampled).
+    pub rewrites_before: f64,
     /// Share of zero bytes at the end of values; half, unless set otherwise (B⁻-tree §4.1).
     pub zeros: f64,
     /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
@@ -453,7 +455,9 @@ impl Pass {
 
     fn finish(mut self) -> Workload {
         self.count_waiting();
+        let rewrites: u64 = (self.keys.iter()).map(|k| u64::from(k.warmup_writes)).sum();
         Workload {
+            rewrites_before: rewrites as f64 * (1u64 << self.shift) as f64,
             warmup: self.warmup,
             measured: self.measured,
             sample_shift: self.shift,

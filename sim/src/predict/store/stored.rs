@@ -144,14 +144,7 @@ impl Run<'_> {
         let records_per_write = measured.writes() as f64 / (writes * self.ops).max(1.0);
         let touches = content::touches(self.workload, self.level, self.options, rule);
         let segments = (touches.segments * self.evenness()).max(1.0);
-        let rewrites: u64 = self
-            .workload
-            .keys
-            .iter()
-            .map(|k| u64::from(k.warmup_writes))
-            .sum();
-        let before =
-            rewrites as f64 * self.workload.sample_weight() / measured.writes().max(1) as f64;
+        let before = self.workload.rewrites_before / measured.writes().max(1) as f64;
         // Pages of nearly the same rates are of one kind: steps of 5 %.
         let step = |x: f64| (x.max(1e-3).ln() * 20.0).round() as i64;
         let mut kinds: BTreeMap<(i64, i64), (Visits, f64, f64)> = BTreeMap::new();
