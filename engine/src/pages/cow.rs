@@ -297,19 +297,11 @@ impl PageStore for CowStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
-        debug_assert!(
-            batch.iter().all(|i| !i.changes.is_clean()),
-            "a clean page is not written"
-        );
         let _one_at_a_time = self.writing.lock();
         self.logs.settle(&self.volume);
-        let split = self.logs.split(batch, |page| self.home(page));
-        if !split.whole.is_empty() {
-            self.write_whole(&split.whole)?;
-        }
-        self.logs.write_deltas(&self.volume, &split)?;
-        self.logs.written(&self.volume, &split);
-        Ok(())
+        let home = |page| self.home(page);
+        let write_whole = |whole: &[&PageImage<'_>]| self.write_whole(whole);
+        self.logs.write(&self.volume, batch, home, write_whole)
     }
 
     fn max_batch(&self) -> usize {

@@ -132,22 +132,14 @@ impl PageStore for InPlaceStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
-        debug_assert!(
-            batch.iter().all(|i| !i.changes.is_clean()),
-            "a clean page is not written"
-        );
         for page in self.logs.settle(&self.volume) {
             if let Some(home) = self.home(page) {
                 self.logs.trim(&self.volume, home)?;
             }
         }
-        let split = self.logs.split(batch, |page| self.home(page));
-        if !split.whole.is_empty() {
-            self.write_whole(&split.whole)?;
-        }
-        self.logs.write_deltas(&self.volume, &split)?;
-        self.logs.written(&self.volume, &split);
-        Ok(())
+        let home = |page| self.home(page);
+        let write_whole = |whole: &[&PageImage<'_>]| self.write_whole(whole);
+        self.logs.write(&self.volume, batch, home, write_whole)
     }
 
     fn max_batch(&self) -> usize {

@@ -27,13 +27,13 @@ pub use mod_log::delta_block;
 pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
 pub(crate) use table::PageTable;
 
-use crate::device::AlignedBuf;
+use crate::device::{AlignedBuf, BlockRead, Volume};
 use crate::error::Result;
 use crate::layout::Slot;
 use crate::node::ChangeMap;
 use crate::stats::ModLogStats;
 use crate::sync::Mutex;
-use crate::types::{Lba, Lsn, PageId};
+use crate::types::{IoClass, Lba, Lsn, PageId};
 
 /// One sealed page on its way to the device.
 pub(crate) struct PageImage<'a> {
@@ -114,6 +114,22 @@ pub(crate) trait PageStore: Send + Sync {
 struct Buffers {
     bytes: usize,
     spare: Mutex<Vec<AlignedBuf>>,
+}
+
+/// Reads as many bytes from each of these blocks on, together; they lie one behind the other then.
+fn read_spans(
+    volume: &Volume,
+    starts: impl ExactSizeIterator<Item = Lba>,
+    bytes: usize,
+) -> Result<AlignedBuf> {
+    let mut spans = AlignedBuf::zeroed(starts.len() * bytes);
+    let reads = starts.zip(spans.chunks_exact_mut(bytes));
+    let class = IoClass::Page;
+    let mut reads: Vec<_> = reads
+        .map(|(lba, buf)| BlockRead { lba, buf, class })
+        .collect();
+    volume.read_batch(&mut reads)?;
+    Ok(spans)
 }
 
 impl Buffers {

@@ -322,16 +322,19 @@ impl ModLogs {
     }
 
     /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is checked as a page: what comes of it is, by its
-    /// own checksum. `None`: the block has nothing of this base.
+    /// own checksum. `None`: the block has nothing of this base, or is known to be of none.
     pub(super) fn load(
         &self,
         page: PageId,
         image: &mut [u8],
-        block: &[u8],
+        block: Option<&[u8]>,
         lba: Lba,
     ) -> Result<Option<u32>> {
-        let read =
-            Block::read(block, page, self.page_size).map_err(|found| damaged(page, lba, found))?;
+        let read = match block {
+            None => Block::Empty,
+            Some(block) => Block::read(block, page, self.page_size)
+                .map_err(|found| damaged(page, lba, found))?,
+        };
         let base = Base::of(image);
         let mut dirty = ChangeMap::new();
         let mut len = None;

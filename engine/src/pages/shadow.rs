@@ -53,8 +53,8 @@ use reading::{Choice, Reading};
 
 use super::mod_log::{self, Block, ModLogs};
 use super::places::Places;
-use super::{Buffers, Found, PageImage, PageStore};
-use crate::device::{AlignedBuf, BlockRead, BlockWrite, Stamp, Volume};
+use super::{Buffers, Found, PageImage, PageStore, read_spans};
+use crate::device::{BlockWrite, Stamp, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Shadow};
 use crate::layout::{Layout, Slot};
@@ -179,8 +179,7 @@ impl ShadowStore {
         if self.layout.mod_log {
             let lba = self.layout.mod_log_lba(Slot(page.0));
             // Whatever reads in a block that is over another image, perhaps because its trim is not durable, is passed over.
-            let nothing = [0; BLOCK_SIZE];
-            delta = self.logs.load(page, buf, block.unwrap_or(&nothing), lba)?;
+            delta = self.logs.load(page, buf, block, lba)?;
             if block.is_some() && delta.is_none() {
                 return Err(mod_log::damaged(page, lba, "nothing of this image"));
             }
@@ -359,23 +358,11 @@ impl PageStore for ShadowStore {
             }
             knowns.push(known);
         }
-        let mut spans = AlignedBuf::zeroed(batch.len() * self.span_bytes());
-        let mut reads = Vec::with_capacity(batch.len());
-        for (((page, _), known), buf) in batch
-            .iter()
-            .zip(&knowns)
-            .zip(spans.chunks_exact_mut(self.span_bytes()))
-        {
-            let (lba, ..) = self.span(*page, known.slot);
-            let class = IoClass::Page;
-            reads.push(BlockRead { lba, buf, class });
-        }
-        self.volume.read_batch(&mut reads)?;
-        for (((page, buf), known), span) in batch
-            .iter_mut()
-            .zip(knowns)
-            .zip(spans.chunks_exact(self.span_bytes()))
-        {
+        let starts = batch.iter().zip(&knowns);
+        let starts = starts.map(|((page, _), known)| self.span(*page, known.slot).0);
+        let spans = read_spans(&self.volume, starts, self.span_bytes())?;
+        let spans = spans.chunks_exact(self.span_bytes());
+        for (((page, buf), known), span) in batch.iter_mut().zip(knowns).zip(spans) {
             self.finish(*page, known, span, buf)?;
         }
         Ok(())

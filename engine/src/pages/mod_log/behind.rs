@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::mutation;
 use crate::options::ModLog;
-use crate::pages::{Buffers, PageImage};
+use crate::pages::{Buffers, PageImage, read_spans};
 use crate::stats::ModLogStats;
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
 
 /// A batch of pages, apart by where they are written.
-pub(in crate::pages) struct Split<'a, 'b> {
-    pub(in crate::pages) whole: Vec<&'a PageImage<'b>>,
+struct Split<'a, 'b> {
+    whole: Vec<&'a PageImage<'b>>,
     deltas: Vec<DeltaWrite<'a, 'b>>,
 }
 
@@ -71,7 +71,8 @@ impl LogsBehind {
     fn finish(&self, page: PageId, at: Lba, both: &[u8], buf: &mut [u8]) -> Result<()> {
         let (image, block) = both.split_at(self.logs.page_size);
         buf.copy_from_slice(image);
-        self.logs.load(page, buf, block, self.log_lba(at)).map(drop)
+        let lba = self.log_lba(at);
+        self.logs.load(page, buf, Some(block), lba).map(drop)
     }
 
     /// Reads pages whose images lie where `place` says.
@@ -98,16 +99,7 @@ impl LogsBehind {
             return volume.read_batch(&mut reads);
         }
         let both = self.logs.page_size + BLOCK_SIZE;
-        let mut spans = AlignedBuf::zeroed(batch.len() * both);
-        let reads = places.iter().zip(spans.chunks_exact_mut(both));
-        let mut reads: Vec<_> = reads
-            .map(|(lba, buf)| BlockRead {
-                lba: *lba,
-                buf,
-                class,
-            })
-            .collect();
-        volume.read_batch(&mut reads)?;
+        let spans = read_spans(volume, places.iter().copied(), both)?;
         let spans = spans.chunks_exact(both);
         for (((page, buf), at), span) in batch.iter_mut().zip(places).zip(spans) {
             self.finish(*page, at, span, buf)?;
@@ -129,8 +121,29 @@ impl LogsBehind {
         settled
     }
 
-    /// What of a batch goes to log blocks, and what is written whole. After [`LogsBehind::settle`].
-    pub(in crate::pages) fn split<'a, 'b>(
+    /// Writes a batch: `write_whole` those pages of which too much differs, the others' log blocks here. After [`LogsBehind::settle`].
+    pub(in crate::pages) fn write(
+        &self,
+        volume: &Volume,
+        batch: &[PageImage<'_>],
+        place: impl Fn(PageId) -> Option<Lba>,
+        write_whole: impl FnOnce(&[&PageImage<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        debug_assert!(
+            batch.iter().all(|i| !i.changes.is_clean()),
+            "a clean page is not written"
+        );
+        let split = self.split(batch, place);
+        if !split.whole.is_empty() {
+            write_whole(&split.whole)?;
+        }
+        self.write_deltas(volume, &split)?;
+        self.written(volume, &split);
+        Ok(())
+    }
+
+    /// What of a batch goes to log blocks, and what is written whole.
+    fn split<'a, 'b>(
         &self,
         batch: &'a [PageImage<'b>],
         place: impl Fn(PageId) -> Option<Lba>,
@@ -155,11 +168,7 @@ impl LogsBehind {
     }
 
     /// Writes the log blocks of a batch.
-    pub(in crate::pages) fn write_deltas(
-        &self,
-        volume: &Volume,
-        split: &Split<'_, '_>,
-    ) -> Result<()> {
+    fn write_deltas(&self, volume: &Volume, split: &Split<'_, '_>) -> Result<()> {
         if split.deltas.is_empty() {
             return Ok(());
         }
@@ -172,7 +181,7 @@ impl LogsBehind {
     }
 
     /// The whole batch was written.
-    pub(in crate::pages) fn written(&self, volume: &Volume, split: &Split<'_, '_>) {
+    fn written(&self, volume: &Volume, split: &Split<'_, '_>) {
         if self.logs.rule.is_none() {
             return;
         }

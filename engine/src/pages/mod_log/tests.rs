@@ -104,7 +104,7 @@ fn logged() -> (Page, Page, AlignedBuf) {
 fn load(page_size: usize, base: &[u8], block: &[u8]) -> Result<(Vec<u8>, Option<u32>, ModLogs)> {
     let logs = logs(page_size, 2048, 128, ResetRule::AtThreshold);
     let mut image = base.to_vec();
-    let len = logs.load(PAGE, &mut image, block, LBA)?;
+    let len = logs.load(PAGE, &mut image, Some(block), LBA)?;
     Ok((image, len, logs))
 }
 
