@@ -120,8 +120,8 @@ pub fn predict(
     pace: Option<&Pace>,
 ) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size, options.tree.page_layout());
-    let lru_hit_ratio = Run::new(workload, options, &level, PACKED_STRETCH).lru_hit_ratio();
     let Settled {
+        lru_hit_ratio,
         run,
         cache,
         checkpoints,
@@ -181,6 +181,7 @@ pub fn predict(
 
 /// A run whose log is as long as its flushes make it.
 struct Settled<'a> {
+    lru_hit_ratio: f64,
     run: Run<'a>,
     cache: CachePrediction,
     checkpoints: Vec<Checkpoint>,
@@ -199,6 +200,7 @@ fn settle<'a>(
     let mut rounds = 0;
     loop {
         let run = Run::new(workload, options, level, stretch);
+        let lru_hit_ratio = run.lru_hit_ratio();
         let run = match BfShape::of(options) {
             Some(shape) => run.below_mini_pages(&shape),
             None => run,
@@ -214,6 +216,7 @@ fn settle<'a>(
         };
         if rounds == 4 || (next / stretch - 1.0).abs() < 0.005 {
             return Settled {
+                lru_hit_ratio,
                 run,
                 cache,
                 checkpoints,
