@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::{CrashDevice, Image};
-use treering_engine::{Kv, Lsn, Result, Store, Survey, Task, survey};
+use treering_engine::{Kv, Lsn, Result, Store, Task, survey};
 
-use super::record::{Entry, Heard, Recorder, on_behalf_of};
+use super::fate::{End, Fate, Opened};
+use super::record::{Entry, Heard, on_behalf_of};
 use super::setup::Setup;
-use crate::oracle::random::Random;
 use crate::oracle::value;
 
 /// Clients of an episode.
@@ -43,30 +42,12 @@ enum Client {
     Stuck,
 }
 
-/// How a life ends.
-enum End {
-    /// The power goes; the device keeps this.
-    Power(Image),
-    /// The process ends.
-    Process,
-}
-
-/// What an opening led to.
-enum Opened {
-    Up(Box<Store>),
-    Not(End),
-}
-
 /// A store and its clients.
 pub struct Episode<'a> {
     setup: &'a Setup,
     length: Length,
-    rng: Random,
-    device: Arc<CrashDevice>,
-    recorder: Arc<Recorder>,
+    fate: Fate,
     clients: [Client; CLIENTS as usize],
-    /// This device sees no restart, its power goes.
-    doomed: bool,
     bytes: Vec<u8>,
     found: Vec<u8>,
 }
@@ -78,11 +59,8 @@ impl<'a> Episode<'a> {
         Episode {
             setup,
             length,
-            rng: Random::new(seed),
-            device: setup.device(),
-            recorder: Arc::default(),
+            fate: Fate::new(seed, setup.device(), Arc::default()),
             clients: [Client::Idle; CLIENTS as usize],
-            doomed: false,
             bytes: Vec::new(),
             found: Vec::new(),
         }
@@ -93,13 +71,15 @@ impl<'a> Episode<'a> {
     /// # Errors
     /// The engine's own, where none is to be expected: the first opening, and looking at a device.
     pub fn run(mut self, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
-        let mut opened = Opened::Up(Box::new(self.setup.begin(&self.device, &self.recorder)?));
+        let mut opened = Opened::Up(Box::new(
+            self.setup.begin(&self.fate.device, &self.fate.recorder)?,
+        ));
         for _ in 0..self.length.lives {
             let end = match opened {
                 Opened::Up(store) => self.live(&store),
                 Opened::Not(end) => end,
             };
-            let go_on = judge(self.recorder.take());
+            let go_on = judge(self.fate.recorder.take());
             self.bury(end)?;
             if !go_on {
                 return Ok(());
@@ -109,7 +89,7 @@ impl<'a> Episode<'a> {
         if let Opened::Up(store) = &opened {
             self.read_all(store);
         }
-        judge(self.recorder.take());
+        judge(self.fate.recorder.take());
         Ok(())
     }
 
@@ -119,102 +99,59 @@ impl<'a> Episode<'a> {
         self.set_fate();
         for _ in 0..self.length.steps {
             let failed = self.step(store).is_err();
-            if let Some(image) = self.recorder.sprung() {
+            if let Some(image) = self.fate.recorder.sprung() {
                 return End::Power(image);
             }
-            if self.device.power_is_cut() || (failed && self.rng.one_in(4)) {
+            if self.fate.device.power_is_cut() || (failed && self.fate.rng.one_in(4)) {
                 break;
             }
         }
-        self.recorder.clear_trap();
-        self.end()
+        self.fate.recorder.clear_trap();
+        self.fate.end()
     }
 
     /// What will go wrong in this life, if anything.
     fn set_fate(&mut self) {
-        let seed = self.rng.word();
-        match self.rng.below(8) {
-            0 => self.device.fail_flush_in(self.rng.below(30)),
-            1 => self.fail_write(60),
-            2 => self.cut_power(150),
-            3..=5 => {
-                let events = self.rng.below(1200);
-                (self.recorder).set_trap(events, self.device.clone(), seed);
-            }
+        let seed = self.fate.rng.word();
+        match self.fate.rng.below(8) {
+            0 => self.fate.device.fail_flush_in(self.fate.rng.below(30)),
+            1 => self.fate.fail_write(60),
+            2 => self.fate.cut_power(150),
+            3..=5 => self.fate.set_trap(1200, seed),
             _ => {}
         }
-    }
-
-    /// What a failed write was to write is not read back and may yet be there after the next power cut: so that comes next.
-    fn fail_write(&mut self, writes: u64) {
-        self.device.fail_write_in(self.rng.below(writes));
-        self.doomed = true;
-    }
-
-    fn cut_power(&mut self, requests: u64) {
-        self.device.cut_power_in(self.rng.below(requests));
-        self.doomed = true;
-    }
-
-    fn end(&mut self) -> End {
-        if self.doomed || self.rng.one_in(2) {
-            return End::Power(self.device.crash_seeded(self.rng.word()));
-        }
-        End::Process
     }
 
     /// Tells what is left.
     fn bury(&mut self, end: End) -> Result<()> {
         self.clients = [Client::Idle; CLIENTS as usize];
-        let heard = match end {
-            End::Power(image) => {
-                self.device = Arc::new(CrashDevice::from_image(image));
-                self.doomed = false;
-                Heard::Crashed(self.look()?)
-            }
-            End::Process => Heard::Restarted(self.look()?),
+        let power = self.fate.bury(end);
+        let found = Arc::new(survey(self.fate.device.clone())?);
+        let heard = if power {
+            Heard::Crashed(found)
+        } else {
+            Heard::Restarted(found)
         };
-        self.recorder.hear(None, heard);
+        self.fate.recorder.hear(None, heard);
         Ok(())
-    }
-
-    fn look(&self) -> Result<Arc<Survey>> {
-        Ok(Arc::new(survey(self.device.clone())?))
     }
 
     /// Opens the store; it may fail, or the power go on the way.
     fn reopen(&mut self) -> Opened {
-        let seed = self.rng.word();
-        match self.rng.below(12) {
-            0 => self.device.fail_flush_in(self.rng.below(8)),
-            1 => self.fail_write(20),
-            2 => self.cut_power(60),
-            3..=5 => {
-                let events = self.rng.below(150);
-                (self.recorder).set_trap(events, self.device.clone(), seed);
-            }
-            _ => {}
-        }
-        let opened = self.setup.open(&self.device, &self.recorder);
-        if let Some(image) = self.recorder.sprung() {
-            return Opened::Not(End::Power(image));
-        }
-        self.recorder.clear_trap();
-        match opened {
-            Ok(store) => Opened::Up(Box::new(store)),
-            Err(_) => Opened::Not(self.end()),
-        }
+        let setup = self.setup;
+        self.fate
+            .reopen(150, |device, recorder| setup.open(device, recorder))
     }
 
     /// One thing that happens.
     fn step(&mut self, store: &Store) -> Result<()> {
-        match self.rng.below(24) {
+        match self.fate.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),
             1 | 2 => store.pump(Task::Checkpoint).map(drop),
-            3 if self.rng.one_in(4) => store.pump(Task::FlushLog).map(drop),
-            4 if self.rng.one_in(8) => store.checkpoint().map(drop),
+            3 if self.fate.rng.one_in(4) => store.pump(Task::FlushLog).map(drop),
+            4 if self.fate.rng.one_in(8) => store.checkpoint().map(drop),
             _ => {
-                let c = self.rng.below(u64::from(CLIENTS)) as u8;
+                let c = self.fate.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c)
             }
         }
@@ -222,9 +159,9 @@ impl<'a> Episode<'a> {
 
     fn client_step(&mut self, store: &Store, c: u8) -> Result<()> {
         match self.clients[usize::from(c)] {
-            Client::Idle if self.rng.one_in(3) => self.get(store, c),
+            Client::Idle if self.fate.rng.one_in(3) => self.get(store, c),
             Client::Idle => self.put(store, c),
-            Client::Waits(lsn) if self.rng.one_in(3) => {
+            Client::Waits(lsn) if self.fate.rng.one_in(3) => {
                 let synced = on_behalf_of(c, || store.sync(lsn));
                 self.answered(c, synced)
             }
@@ -237,7 +174,7 @@ impl<'a> Episode<'a> {
         self.clients[usize::from(c)] = match &answer {
             Ok(()) => Client::Idle,
             Err(_) => {
-                self.recorder.hear(Some(c), Heard::Refused);
+                self.fate.recorder.hear(Some(c), Heard::Refused);
                 Client::Stuck
             }
         };
@@ -245,9 +182,9 @@ impl<'a> Episode<'a> {
     }
 
     fn put(&mut self, store: &Store, c: u8) -> Result<()> {
-        let key = self.rng.below(self.setup.keys.len() as u64) as u8;
-        let absent = self.rng.one_in(4);
-        let version = self.recorder.call_write(c, key, absent);
+        let key = self.fate.rng.below(self.setup.keys.len() as u64) as u8;
+        let absent = self.fate.rng.one_in(4);
+        let version = self.fate.recorder.call_write(c, key, absent);
         self.setup
             .fill(&mut self.bytes, if absent { 0 } else { version });
         let put = on_behalf_of(c, || {
@@ -263,18 +200,18 @@ impl<'a> Episode<'a> {
     }
 
     fn get(&mut self, store: &Store, c: u8) -> Result<()> {
-        let key = self.rng.below(self.setup.keys.len() as u64) as u8;
+        let key = self.fate.rng.below(self.setup.keys.len() as u64) as u8;
         self.get_key(store, c, key)
     }
 
     fn get_key(&mut self, store: &Store, c: u8, key: u8) -> Result<()> {
-        self.recorder.hear(Some(c), Heard::CallGet(key));
+        self.fate.recorder.hear(Some(c), Heard::CallGet(key));
         let found = &mut self.found;
         let got = on_behalf_of(c, || store.get(&self.setup.keys[usize::from(key)], found));
         if got.is_ok() {
             // What is no version of anything is none that the mirror knows.
             let version = value::version(found).unwrap_or(u64::MAX);
-            self.recorder.hear(Some(c), Heard::Answered(version));
+            self.fate.recorder.hear(Some(c), Heard::Answered(version));
         }
         self.answered(c, got.map(drop))
     }

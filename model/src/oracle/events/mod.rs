@@ -56,6 +56,7 @@
 
 pub mod cover;
 pub mod episode;
+mod fate;
 pub mod judge;
 pub mod mini;
 mod power;

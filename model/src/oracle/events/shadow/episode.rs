@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{Kv, Lsn, Result, Store, Task};
 
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::Setup;
 use crate::mirror::wide::page_shadowing::PageShadowing;
+use crate::oracle::events::fate::{End, Fate, Opened};
 use crate::oracle::events::record::{Heard as Said, Recorder, on_behalf_of};
 use crate::oracle::events::refused::Tally;
-use crate::oracle::random::Random;
 use crate::oracle::value;
 
 /// Clients of an episode.
@@ -31,29 +30,11 @@ enum Client {
     Waits(Lsn),
 }
 
-/// How a life ends.
-enum End {
-    /// The power goes; the device keeps this.
-    Power(Image),
-    /// The process ends.
-    Process,
-}
-
-/// What an opening led to.
-enum Opened {
-    Up(Box<Store>),
-    Not(End),
-}
-
 /// A store and its clients.
 struct Episode<'a> {
     setup: &'a Setup,
-    rng: Random,
-    device: Arc<CrashDevice>,
-    recorder: Arc<Recorder>,
+    fate: Fate,
     clients: [Client; CLIENTS as usize],
-    /// This device sees no restart, its power goes.
-    doomed: bool,
     bytes: Vec<u8>,
     found: Vec<u8>,
 }
@@ -79,11 +60,8 @@ pub(super) fn record(setup: &Setup, seed: u64) -> Result<(Judge<'_>, Option<Box<
 fn episode(setup: &Setup, seed: u64) -> Episode<'_> {
     Episode {
         setup,
-        rng: Random::new(seed),
-        device: setup.device(),
-        recorder: Arc::new(Recorder::of_shadows()),
+        fate: Fate::new(seed, setup.device(), Arc::new(Recorder::of_shadows())),
         clients: [Client::Idle; CLIENTS as usize],
-        doomed: false,
         bytes: Vec::new(),
         found: Vec::new(),
     }
@@ -91,9 +69,9 @@ fn episode(setup: &Setup, seed: u64) -> Episode<'_> {
 
 impl Episode<'_> {
     fn run(mut self, judge: &mut Judge<'_>) -> Result<Option<Box<Refusal>>> {
-        let store = self.setup.open(&self.device, &self.recorder)?;
+        let store = self.setup.open(&self.fate.device, &self.fate.recorder)?;
         // What the first opening does is not the episode's.
-        drop(self.recorder.take());
+        drop(self.fate.recorder.take());
         let mut opened = Opened::Up(Box::new(store));
         for _ in 0..LIVES {
             let end = match opened {
@@ -115,7 +93,7 @@ impl Episode<'_> {
     }
 
     fn heard(&self) -> Vec<Entry> {
-        let entries = self.recorder.take().into_iter();
+        let entries = self.fate.recorder.take().into_iter();
         let said = |entry: crate::oracle::events::Entry| Entry {
             client: entry.client,
             heard: Heard::Said(entry.heard),
@@ -125,69 +103,44 @@ impl Episode<'_> {
 
     /// From an opening to the end.
     fn live(&mut self, store: &Store) -> End {
-        if self.rng.one_in(4) && self.read_all(store).is_err() {
-            return self.end();
+        if self.fate.rng.one_in(4) && self.read_all(store).is_err() {
+            return self.fate.end();
         }
         self.set_fate();
         // Few pages, so that each is written often; or all, so that they come and go.
-        let pages = [3, self.setup.pages.len()][self.rng.below(2) as usize];
+        let pages = [3, self.setup.pages.len()][self.fate.rng.below(2) as usize];
         // Without checkpoints redo has more pages to do than there are frames.
-        let checkpoints = !self.rng.one_in(3);
+        let checkpoints = !self.fate.rng.one_in(3);
         for _ in 0..STEPS {
             let failed = self.step(store, pages as u64, checkpoints).is_err();
-            if let Some(image) = self.recorder.sprung() {
+            if let Some(image) = self.fate.recorder.sprung() {
                 return End::Power(image);
             }
-            if failed || self.device.power_is_cut() {
+            if failed || self.fate.device.power_is_cut() {
                 break;
             }
         }
-        self.recorder.clear_trap();
-        self.end()
+        self.fate.recorder.clear_trap();
+        self.fate.end()
     }
 
     /// What will go wrong in this life, if anything.
     fn set_fate(&mut self) {
-        let seed = self.rng.word();
-        match self.rng.below(8) {
-            0 | 1 => self.device.fail_flush_in(self.rng.below(30)),
-            2 => self.fail_write(60),
-            3 => self.cut_power(150),
-            4..=6 => {
-                let events = self.rng.below(500);
-                (self.recorder).set_trap(events, self.device.clone(), seed);
-            }
+        let seed = self.fate.rng.word();
+        match self.fate.rng.below(8) {
+            0 | 1 => self.fate.device.fail_flush_in(self.fate.rng.below(30)),
+            2 => self.fate.fail_write(60),
+            3 => self.fate.cut_power(150),
+            4..=6 => self.fate.set_trap(500, seed),
             _ => {}
         }
-    }
-
-    /// What a failed write was to write is not read back and may yet be there after the next power cut: so that comes next.
-    fn fail_write(&mut self, writes: u64) {
-        self.device.fail_write_in(self.rng.below(writes));
-        self.doomed = true;
-    }
-
-    fn cut_power(&mut self, requests: u64) {
-        self.device.cut_power_in(self.rng.below(requests));
-        self.doomed = true;
-    }
-
-    fn end(&mut self) -> End {
-        if self.doomed || self.rng.one_in(2) {
-            return End::Power(self.device.crash_seeded(self.rng.word()));
-        }
-        End::Process
     }
 
     /// Tells what is left.
     fn bury(&mut self, end: End) -> Result<Entry> {
         self.clients = [Client::Idle; CLIENTS as usize];
-        let power = matches!(end, End::Power(_));
-        if let End::Power(image) = end {
-            self.device = Arc::new(CrashDevice::from_image(image));
-            self.doomed = false;
-        }
-        let found = Arc::new(self.setup.look(&self.device)?);
+        let power = self.fate.bury(end);
+        let found = Arc::new(self.setup.look(&self.fate.device)?);
         let heard = if power {
             Heard::Crashed(found)
         } else {
@@ -201,60 +154,43 @@ impl Episode<'_> {
 
     /// Opens the store; it may fail, or the power go on the way.
     fn reopen(&mut self) -> Opened {
-        let seed = self.rng.word();
-        match self.rng.below(12) {
-            0 => self.device.fail_flush_in(self.rng.below(8)),
-            1 => self.fail_write(20),
-            2 => self.cut_power(60),
-            3..=5 => {
-                let events = self.rng.below(100);
-                (self.recorder).set_trap(events, self.device.clone(), seed);
-            }
-            _ => {}
-        }
-        let opened = self.setup.open(&self.device, &self.recorder);
-        if let Some(image) = self.recorder.sprung() {
-            return Opened::Not(End::Power(image));
-        }
-        self.recorder.clear_trap();
-        match opened {
-            Ok(store) => Opened::Up(Box::new(store)),
-            Err(_) => Opened::Not(self.end()),
-        }
+        let setup = self.setup;
+        self.fate
+            .reopen(100, |device, recorder| setup.open(device, recorder))
     }
 
     /// One thing that happens.
     fn step(&mut self, store: &Store, pages: u64, checkpoints: bool) -> Result<()> {
-        match self.rng.below(24) {
+        match self.fate.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),
             1 | 2 if checkpoints => store.pump(Task::Checkpoint).map(drop),
-            3 if self.rng.one_in(4) => store.pump(Task::FlushLog).map(drop),
-            4 if checkpoints && self.rng.one_in(8) => store.checkpoint().map(drop),
+            3 if self.fate.rng.one_in(4) => store.pump(Task::FlushLog).map(drop),
+            4 if checkpoints && self.fate.rng.one_in(8) => store.checkpoint().map(drop),
             5..=7 => {
-                let page = self.rng.below(pages) as usize;
+                let page = self.fate.rng.below(pages) as usize;
                 store.write_back_page(self.setup.pages[page].id).map(drop)
             }
             8 => {
-                let page = self.rng.below(pages) as usize;
+                let page = self.fate.rng.below(pages) as usize;
                 store.reload_page(self.setup.pages[page].id).map(drop)
             }
             _ => {
-                let c = self.rng.below(u64::from(CLIENTS)) as u8;
+                let c = self.fate.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c, pages)
             }
         }
     }
 
     fn client_step(&mut self, store: &Store, c: u8, pages: u64) -> Result<()> {
-        let page = self.rng.below(pages) as usize;
-        let segment = self.rng.below(self.setup.segments() as u64) as usize;
+        let page = self.fate.rng.below(pages) as usize;
+        let segment = self.fate.rng.below(self.setup.segments() as u64) as usize;
         // Half of the writes change the same record as the one before.
-        let segment = if self.rng.one_in(2) { 0 } else { segment };
+        let segment = if self.fate.rng.one_in(2) { 0 } else { segment };
         let key = PageShadowing::key_of(page, segment);
         match self.clients[usize::from(c)] {
-            Client::Idle if self.rng.one_in(4) => self.get(store, c, key),
+            Client::Idle if self.fate.rng.one_in(4) => self.get(store, c, key),
             Client::Idle => self.put(store, c, key),
-            Client::Waits(lsn) if self.rng.one_in(2) => {
+            Client::Waits(lsn) if self.fate.rng.one_in(2) => {
                 let synced = on_behalf_of(c, || store.sync(lsn));
                 self.answered(c, synced)
             }
@@ -266,13 +202,13 @@ impl Episode<'_> {
     fn answered(&mut self, c: u8, answer: Result<()>) -> Result<()> {
         self.clients[usize::from(c)] = Client::Idle;
         if answer.is_err() {
-            self.recorder.hear(Some(c), Said::Refused);
+            self.fate.recorder.hear(Some(c), Said::Refused);
         }
         answer
     }
 
     fn put(&mut self, store: &Store, c: u8, key: u8) -> Result<()> {
-        let version = self.recorder.call_write(c, key, false);
+        let version = self.fate.recorder.call_write(c, key, false);
         self.setup.fill(&mut self.bytes, version);
         let put = on_behalf_of(c, || store.put(&self.setup.key(key), &self.bytes));
         match put {
@@ -285,13 +221,13 @@ impl Episode<'_> {
     }
 
     fn get(&mut self, store: &Store, c: u8, key: u8) -> Result<()> {
-        self.recorder.hear(Some(c), Said::CallGet(key));
+        self.fate.recorder.hear(Some(c), Said::CallGet(key));
         let found = &mut self.found;
         let got = on_behalf_of(c, || store.get(&self.setup.key(key), found));
         if got.is_ok() {
             // What is no version of anything is none that the mirror knows.
             let version = value::version(found).unwrap_or(u64::MAX);
-            self.recorder.hear(Some(c), Said::Answered(version));
+            self.fate.recorder.hear(Some(c), Said::Answered(version));
         }
         self.answered(c, got.map(drop))
     }
