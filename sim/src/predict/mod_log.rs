@@ -19,7 +19,15 @@
 //! ```
 //!
 //! Finite runs are not in the limit yet: the state is led through the write-backs that a page of this trace sees, from Δ = ∅ after the
-//! load on, and averaged over those of the measured part.
+//! load on, and averaged over those of the measured part. How many the measured part brings is counted; how many there were before is a
+//! random number, for updates of a page come at random: one starts the wait for a write-back, which gathers `u - 1` others on the average,
+//! so with `t` updates expected
+//!
+//! ```text
+//! P(n write-backs or more) = P(Poisson(t - n (u - 1)) >= n)                                                              (4)
+//! ```
+//!
+//! With one number for all pages, log blocks that began empty together would be written whole together, in waves that real ones soon lose.
 
 use treering_engine::{BLOCK_SIZE, ModLog, ResetRule};
 
@@ -38,9 +46,9 @@ pub struct Visits {
     pub touched: Vec<f64>,
     /// Mean number of updates that one write-back writes, at least 1.
     pub updates: f64,
-    /// Write-backs between the load and the measured part, and in the measured part.
+    /// Mean number of write-backs between the load and the measured part.
     pub before: f64,
-    /// See `before`.
+    /// Write-backs in the measured part; 0 for a page that is only there.
     pub during: f64,
 }
 
@@ -74,29 +82,65 @@ pub fn play(rule: &ModLog, page_size: usize, visits: &Visits) -> Growth {
     let step = write_back(most, visits);
     let mut state = vec![0.0; most + 1];
     state[0] = 1.0;
-    let before = visits.before.max(0.0).round();
-    for _ in 0..(before as usize).min(LIMIT) {
+    let limit = limit(&step);
+    let mut sum = vec![0.0; most + 1];
+    // P(so many write-backs or more).
+    let mut reached = 1.0;
+    for n in 1..=LIMIT {
+        let more = at_least(n, visits);
+        weigh(&mut sum, &state, reached - more);
+        reached = more;
+        if reached < 1e-9 {
+            break;
+        }
         state = advance(&step, &state);
     }
-    let during = (visits.during.max(1.0).round() as usize).min(LIMIT);
-    let settled = before as usize >= LIMIT || visits.during > LIMIT as f64;
+    weigh(&mut sum, &limit, reached);
+    let mut state = sum;
     let mut by_segments = vec![0.0; most + 1];
-    if settled {
-        by_segments = limit(&step);
-        state.clone_from(&by_segments);
-    } else {
-        for _ in 0..during {
-            state = advance(&step, &state);
-            for (sum, p) in by_segments.iter_mut().zip(&state) {
-                *sum += p / during as f64;
-            }
-        }
+    let mut left = visits.during;
+    if left > LIMIT as f64 {
+        by_segments.clone_from(&limit);
+        state = limit;
+        left = 0.0;
+    }
+    while left > 0.0 {
+        // The last may be the share of pages that have one more.
+        let share = left.min(1.0);
+        let next = advance(&step, &state);
+        weigh(&mut by_segments, &next, share / visits.during);
+        state.iter_mut().for_each(|p| *p *= 1.0 - share);
+        weigh(&mut state, &next, share);
+        left -= share;
     }
     Growth {
         whole_share: by_segments[0],
         last: (0..).zip(&state).map(|(d, p)| f64::from(d) * p).sum(),
         by_segments,
     }
+}
+
+/// Equation (4): the probability of `n` write-backs or more before the measured part.
+fn at_least(n: usize, visits: &Visits) -> f64 {
+    let n = n as f64;
+    let mean = visits
+        .updates
+        .mul_add(visits.before, -n * (visits.updates - 1.0));
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    // Below 20 deviations nothing is left to add up.
+    if mean > n + 20.0 * mean.sqrt() {
+        return 1.0;
+    }
+    let (mut term, mut fewer) = (-mean, 0.0);
+    let mut k = 0.0;
+    while k < n {
+        fewer += term.exp();
+        k += 1.0;
+        term += (mean / k).ln();
+    }
+    (1.0 - fewer).clamp(0.0, 1.0)
 }
 
 /// `step[d][e]`: from `d` dirty segments to `e` by one write-back; what fits the log block no more goes to 0.
@@ -179,6 +223,12 @@ fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
     c
 }
 
+fn weigh(sum: &mut [f64], state: &[f64], by: f64) {
+    for (to, p) in sum.iter_mut().zip(state) {
+        *to += by * p;
+    }
+}
+
 fn advance(step: &[Vec<f64>], state: &[f64]) -> Vec<f64> {
     let mut next = vec![0.0; state.len()];
     for (p, row) in state.iter().zip(step) {
@@ -255,9 +305,37 @@ mod tests {
         };
         let rule = rule(128, 2048);
         assert_eq!(play(&rule, 8192, &visits(5.0)).whole_share, 0.0);
+        assert_eq!(play(&rule, 8192, &visits(0.0)).last, 0.0);
         let long = play(&rule, 8192, &visits(300.0));
         let limit = play(&rule, 8192, &visits(1e6));
         assert!((long.whole_share - limit.whole_share).abs() < 0.005);
+    }
+
+    /// As a renewal process played by hand: the mean number of write-backs, and fewer deviations when each gathers several updates.
+    #[test]
+    fn write_backs_before_are_a_random_number_with_their_mean() {
+        for (updates, before) in [(1.0, 17.0), (2.5, 17.0), (8.0, 40.0)] {
+            let visits = Visits {
+                segments: 64.0,
+                touched: vec![1.0],
+                updates,
+                before,
+                during: 1.0,
+            };
+            let tails: Vec<f64> = (1..LIMIT).map(|n| at_least(n, &visits)).collect();
+            let mean: f64 = tails.iter().sum();
+            let square: f64 = (1..)
+                .zip(&tails)
+                .map(|(n, p)| f64::from(2 * n - 1) * p)
+                .sum();
+            let deviation = (square - mean * mean).sqrt();
+            assert!((mean - before).abs() < 0.6, "{updates}: {mean}");
+            let expected = (before / updates).sqrt() / updates.sqrt();
+            assert!(
+                (deviation - expected).abs() < 0.15 * expected + 0.1,
+                "{updates}: {deviation}, not {expected}"
+            );
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use treering_engine::{BLOCK_SIZE, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
 
 use super::{Flushes, ModLogPrediction, Run, Written};
-use crate::predict::cache::CachePrediction;
+use crate::predict::cache::{CachePrediction, PageClass};
 use crate::predict::content::{self, Compression, Stored};
 use crate::predict::device::DeviceParams;
 use crate::predict::log::PAYLOAD_BYTES;
@@ -145,19 +145,20 @@ impl Run<'_> {
         let touches = content::touches(self.workload, self.level, self.options, rule);
         let segments = (touches.segments * self.evenness()).max(1.0);
         let before = self.workload.rewrites_before / measured.writes().max(1) as f64;
+        let popularity = self.popularity();
         // Pages of nearly the same rates are of one kind: steps of 5 %.
         let step = |x: f64| (x.max(1e-3).ln() * 20.0).round() as i64;
         let mut kinds: BTreeMap<(i64, i64), (Visits, f64, f64)> = BTreeMap::new();
         for (class, rate) in self.classes.iter().zip(rates) {
             // Page writes of one such page in the measured part.
             let during = rate / all * pages;
-            let updates = class.rate * class.write_share * self.ops * records_per_write;
-            let updates = (updates / during.max(1e-9)).max(1.0);
+            let counted = class.rate * class.write_share * self.ops;
+            let updates = (counted * records_per_write / during.max(1e-9)).max(1.0);
             let visits = Visits {
                 segments,
                 touched: touches.shares.clone(),
                 updates,
-                before: before * during,
+                before: before * popularity(counted) * during / counted.max(1e-9),
                 during,
             };
             let kind = kinds.entry((step(updates), step(during)));
@@ -165,7 +166,40 @@ impl Run<'_> {
             kind.1 += class.pages * during;
             kind.2 += class.pages;
         }
+        // Pages that the measured part does not visit have log blocks too.
+        let visited: f64 = self.classes.iter().map(|c| c.pages).sum();
+        let first = kinds.values().next().map(|kind| kind.0.clone());
+        if let (Some(like), true) = (first, self.level.count() - visited > 0.0) {
+            let visits = Visits {
+                before: before * popularity(0.0) * pages / (writes * self.ops).max(1e-9),
+                during: 0.0,
+                ..like
+            };
+            kinds.insert((i64::MIN, 0), (visits, 0.0, self.level.count() - visited));
+        }
         kinds.into_values().collect()
+    }
+
+    /// How often a page is written in as long a run as the measured part, by how often it was in that part: the mean under a gamma
+    /// distribution of popularity with the counts' mean and spread. Counts of pages that are alike differ by chance alone (variance =
+    /// mean) and tell nothing of the time before.
+    fn popularity(&self) -> impl Fn(f64) -> f64 {
+        let counts = || {
+            let count = |c: &PageClass| c.rate * c.write_share * self.ops;
+            self.classes.iter().map(move |c| (c.pages, count(c)))
+        };
+        let pages = self.level.count().max(1.0);
+        let mean = counts().map(|(n, c)| n * c).sum::<f64>() / pages;
+        let square = counts().map(|(n, c)| n * c * c).sum::<f64>() / pages;
+        let beyond_chance = (square - mean * mean - mean).max(0.0);
+        move |count| {
+            if beyond_chance > 0.0 && mean > 0.0 {
+                let shape = mean * mean / beyond_chance;
+                (count + shape) * mean / (mean + shape)
+            } else {
+                mean
+            }
+        }
     }
 
     /// How much fewer segments count because some records are written more than others: Simpson's index of the writes, free of the bias of
