@@ -68,15 +68,20 @@ impl Rows {
     }
 }
 
-/// All figures, from so many lines each.
-pub(crate) fn rows(profile: &PmProfile, lines: u64) -> Vec<Row> {
+/// The figures of some [`GROUPS`], from so many lines each.
+pub(crate) fn rows(profile: &PmProfile, groups: &[&str], lines: u64) -> Vec<Row> {
     let mut rows = Rows(Vec::new());
-    latencies(&mut rows, profile);
-    ratios(&mut rows, profile, lines);
-    knee(&mut rows, profile);
-    bandwidths(&mut rows, profile, lines);
-    wear(&mut rows, profile);
-    trees(&mut rows, profile, lines);
+    for group in groups {
+        match *group {
+            "latency" => latencies(&mut rows, profile),
+            "ewr" => ratios(&mut rows, profile, lines),
+            "inference" => knee(&mut rows, profile),
+            "bandwidth" => bandwidths(&mut rows, profile, lines),
+            "stalls" => wear(&mut rows, profile),
+            "ccl" => trees(&mut rows, profile, lines),
+            _ => unreachable!("no group {group}"),
+        }
+    }
     rows.0
 }
 

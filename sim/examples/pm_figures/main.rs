@@ -24,7 +24,7 @@ use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_sim::ssd::TimingMode;
 
 use bands::{GROUPS, Row};
-use page::{Sheet, Table};
+use page::{Sheet, Table, percent};
 use patterns::{Kind, Order, Writers, inference, write_rate};
 use run::{Figure, each};
 
@@ -61,7 +61,7 @@ fn number(x: f64) -> String {
 
 fn calibration(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let profiles = profiles();
-    let all: Vec<Vec<Row>> = each(&profiles, |(_, p)| Ok(bands::rows(p, LINES)))?;
+    let all: Vec<Vec<Row>> = each(&profiles, |(_, p)| Ok(bands::rows(p, &GROUPS, LINES)))?;
     let names: Vec<&str> = profiles.iter().map(|(name, _)| *name).collect();
     for group in GROUPS {
         let head: Vec<&str> = ["", "published", "band"]
@@ -89,14 +89,14 @@ fn calibration(sheet: &mut Sheet) -> Result<(), ReplayError> {
         }
         sheet.table(group, table);
     }
-    let mut table = Table::new(&["rows", "in all", "within their band", "outside"]);
+    let mut table = Table::new(&["", "figures", "within their band", "outside"]);
     for (name, rows) in names.iter().zip(&all) {
         let missed = rows.iter().filter(|row| !row.held());
         let missed: Vec<&str> = missed.map(|row| row.name.as_str()).collect();
         table.row(&[
             format!("`{name}`"),
             rows.len().to_string(),
-            (rows.len() - missed.len()).to_string(),
+            percent(1.0 - missed.len() as f64 / rows.len() as f64),
             missed.join("; "),
         ]);
     }

@@ -154,7 +154,23 @@ struct Client {
     /// Lines on their way.
     outstanding: u64,
     waits: Waits,
+    /// When the reads of the load at hand are done, or were.
+    reads: Vec<u64>,
     alone: Alone,
+}
+
+impl Client {
+    /// When a read buffer is free, if none is now.
+    fn buffer_free(&mut self, buffers: usize, now: u64) -> Option<u64> {
+        if self.reads.len() < buffers {
+            return None;
+        }
+        self.reads.retain(|done| *done > now);
+        if self.reads.len() < buffers {
+            return None;
+        }
+        self.reads.iter().min().copied()
+    }
 }
 
 impl Default for Client {
@@ -165,6 +181,7 @@ impl Default for Client {
             began: 0,
             outstanding: 0,
             waits: Waits::No,
+            reads: Vec::new(),
             alone: Alone::default(),
         }
     }
@@ -284,8 +301,21 @@ impl Timing {
                 return;
             };
             match step {
-                Step::Read(_) | Step::EndOfLoad => {
-                    let ends = self.load(client, now, dimms);
+                Step::Read(line) => {
+                    if let Some(at) = state.buffer_free(self.times.read_buffers, now) {
+                        self.events.push(VirtualNanos(at), Event::Goes(client));
+                        return;
+                    }
+                    state.next += 1;
+                    let (done, hit) = self.fetch(dimms.place(line), now, dimms);
+                    let state = &mut self.clients[client as usize];
+                    state.reads.push(done);
+                    state.alone.read(&self.times, hit);
+                }
+                Step::EndOfLoad => {
+                    let ends = state.reads.drain(..).max().unwrap_or(now);
+                    state.next += 1;
+                    state.alone.end_load(&self.times);
                     if ends > now {
                         self.events.push(VirtualNanos(ends), Event::Goes(client));
                         return;
@@ -310,38 +340,6 @@ impl Timing {
                     state.next += 1;
                     state.alone.fence(&self.times);
                 }
-            }
-        }
-    }
-
-    /// All reads of a load; says when the last has come.
-    fn load(&mut self, client: u32, now: u64, dimms: &mut Dimms) -> u64 {
-        let mut ends = now;
-        let mut under_way = VecDeque::with_capacity(self.times.read_buffers);
-        loop {
-            let state = &mut self.clients[client as usize];
-            let step = state.steps.get(state.next).copied();
-            match step {
-                Some(Step::Read(line)) => {
-                    state.next += 1;
-                    let begins = if under_way.len() == self.times.read_buffers {
-                        under_way.pop_front().unwrap_or(now)
-                    } else {
-                        now
-                    };
-                    let (done, hit) = self.fetch(dimms.place(line), begins, dimms);
-                    self.clients[client as usize].alone.read(&self.times, hit);
-                    under_way.push_back(done);
-                    ends = ends.max(done);
-                }
-                Some(Step::Write { line, how }) => self.send(client, (line, how), now, dimms),
-                Some(Step::EndOfLoad) => {
-                    state.next += 1;
-                    state.alone.end_load(&self.times);
-                    return ends;
-                }
-                // A load's steps end with its end.
-                Some(Step::Fetch(_) | Step::Fence) | None => return ends,
             }
         }
     }
