@@ -85,6 +85,11 @@ pub(crate) fn rows(profile: &PmProfile, groups: &[&str], lines: u64) -> Vec<Row>
     rows.0
 }
 
+fn by(threads: u32) -> String {
+    let plural = if threads == 1 { "" } else { "s" };
+    format!("{threads} thread{plural}")
+}
+
 fn latencies(rows: &mut Rows, profile: &PmProfile) {
     for (name, published, found) in [
         (
@@ -136,19 +141,19 @@ fn ratios(rows: &mut Rows, profile: &PmProfile, lines: u64) {
         (8, 0.24),
         (12, 0.24),
     ] {
-        let name = format!("random 64 B, {threads} threads");
+        let name = format!("random 64 B, {}", by(threads));
         let found = ratio(Order::Random, threads, 64);
         rows.near("ewr", &name, published, COALESCING, found);
     }
     let found = ratio(Order::Random, 1, 128);
-    rows.near("ewr", "random 128 B, 1 threads", 0.5, COALESCING, found);
+    rows.near("ewr", "random 128 B, 1 thread", 0.5, COALESCING, found);
     for (threads, published) in EWR_256 {
-        let name = format!("random 256 B, {threads} threads");
+        let name = format!("random 256 B, {}", by(threads));
         let found = ratio(Order::Random, threads, 256);
         rows.near("ewr", &name, published, share(threads), found);
     }
     for size in [64, 128, 256, 1024, 4096] {
-        let name = format!("sequential {size} B, 1 threads");
+        let name = format!("sequential {size} B, 1 thread");
         let found = ratio(Order::Sequential, 1, size);
         rows.near("ewr", &name, 0.98, COALESCING, found);
     }
@@ -203,13 +208,13 @@ fn bandwidths(rows: &mut Rows, profile: &PmProfile, lines: u64) {
         (8, 256, 1.53, TOGETHER),
         (24, 256, 0.80, TOGETHER),
     ] {
-        let name = format!("ntstore {size} B, {threads} threads, GB/s");
+        let name = format!("ntstore {size} B, {}, GB/s", by(threads));
         let found = write(profile, Kind::NtStore, threads, size);
         rows.near("bandwidth", &name, published, share, found);
     }
     for (threads, published, share) in [(1, 1.44, ALONE), (3, 1.79, TOGETHER), (24, 0.82, TOGETHER)]
     {
-        let name = format!("clwb 256 B, {threads} threads, GB/s");
+        let name = format!("clwb 256 B, {}, GB/s", by(threads));
         let found = write(profile, Kind::Clwb, threads, 256);
         rows.near("bandwidth", &name, published, share, found);
     }
@@ -230,7 +235,7 @@ fn bandwidths(rows: &mut Rows, profile: &PmProfile, lines: u64) {
         rows.near("bandwidth", &name, published, ALONE, found);
     }
     for (threads, published) in [(1, 2.92), (4, 6.5)] {
-        let name = format!("sequential read, {threads} threads, GB/s");
+        let name = format!("sequential read, {}, GB/s", by(threads));
         let found = read_rate(profile, Order::Sequential, (threads, 16 << 10), lines);
         rows.near("bandwidth", &name, published, ALONE, found);
     }
@@ -298,5 +303,23 @@ pub(crate) fn tails(profile: &PmProfile, lines: u64) -> Vec<(u64, f64, f64)> {
     };
     [1, 12, 24, 48]
         .map(|tails| (tails, of(profile, tails), of(&four, tails)))
+        .into()
+}
+
+/// XPLines an operation, of the log and of leaves: with explicit flushes, and under eADR by bytes of the CPU cache (CCL-BTree §5.4).
+pub(crate) fn implicit_flushes(profile: &PmProfile, lines: u64) -> Vec<(Option<u64>, (f64, f64))> {
+    let of = |eadr: Option<u64>| {
+        let mut profile = profile.clone();
+        if let Some(bytes) = eadr {
+            (profile.eadr, profile.cpu.cache_bytes) = (true, bytes);
+        }
+        let one = Ccl {
+            tails: 1,
+            leaves: Some(2),
+        };
+        (eadr, ccl(&profile, one, lines))
+    };
+    [None, Some(1 << 20), Some(4 << 20), Some(8 << 20)]
+        .map(of)
         .into()
 }

@@ -31,11 +31,12 @@ use run::{Figure, each};
 /// Lines that a figure is taken from.
 const LINES: u64 = 400_000;
 
-const FIGURES: [(&str, Figure); 5] = [
+const FIGURES: [(&str, Figure); 6] = [
     ("calibration", calibration),
     ("inference", knee),
     ("threads", threads),
     ("tails", tails),
+    ("eadr", eadr),
     ("speed", speed),
 ];
 
@@ -258,6 +259,21 @@ fn tails(sheet: &mut Sheet) -> Result<(), ReplayError> {
         table.row(&cells);
     }
     sheet.table("tails", table);
+    Ok(())
+}
+
+fn eadr(sheet: &mut Sheet) -> Result<(), ReplayError> {
+    let (_, pm) = builtin("pm").expect("built in");
+    let mut table = Table::new(&["flushes", "log", "leaves", "both"]);
+    for (cache, (log, leaves)) in bands::implicit_flushes(&pm, LINES) {
+        let name = match cache {
+            None => "explicit".to_string(),
+            Some(bytes) => format!("eADR, {} MiB of cache", bytes >> 20),
+        };
+        let cells = [log, leaves, log + leaves].map(|xplines| format!("{xplines:.3}"));
+        table.row(&[&[name][..], &cells[..]].concat());
+    }
+    sheet.table("eadr", table);
     Ok(())
 }
 
