@@ -63,7 +63,7 @@ impl PmStore {
             PmTreeKind::PmTree => PmTree::Plain(leaves),
             PmTreeKind::Ccl(ccl) => {
                 let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
-                let logs = Logs::new(medium, space, clock, ccl.logs);
+                let logs = Logs::new(medium, space, clock, ccl.logs, recovery.log_kept);
                 PmTree::Ccl(Ccl::new(leaves, logs, ccl))
             }
         };

@@ -229,10 +229,10 @@ fn structure_changes_flushes_and_cleanings_really_happen() {
         assert!(grown.splits > 200, "{tree:?}: {grown:?}");
         assert!(stats.merges > 100, "{tree:?}: {stats:?}");
         assert!(
-            stats.leaf_pages < grown.leaf_pages / 5,
+            stats.leaf_pages < grown.leaf_pages / 4,
             "{tree:?}: {stats:?}"
         );
-        assert!(pm.leaf_flushes() > 1_000, "{tree:?}: {pm:?}");
+        assert!(pm.leaf_flushes() > 900, "{tree:?}: {pm:?}");
         let PmTreeKind::Ccl(ccl) = tree else {
             assert_eq!((pm.log_appends, pm.buffered), (0, 0));
             continue;
@@ -240,10 +240,15 @@ fn structure_changes_flushes_and_cleanings_really_happen() {
         assert!(pm.cleanings > 5, "{tree:?}: {pm:?}");
         assert!(pm.trigger_writes > 500, "{tree:?}: {pm:?}");
         assert_eq!((pm.buffered, pm.log_bytes), (0, 0), "{tree:?}: {pm:?}");
-        assert!(pm.flushes[ccl.batch + 1] > 500, "{tree:?}: {pm:?}");
+        assert!(pm.flushes[ccl.batch + 1] > 400, "{tree:?}: {pm:?}");
         match ccl.cleaning {
-            Cleaning::Naive => assert!(pm.cleaning_copies == 0 && pm.cleaning_flushes > 0),
-            Cleaning::LocalityAware => assert!(pm.cleaning_copies > 0),
+            Cleaning::Naive => {
+                assert!(pm.cleaning_copies == 0 && pm.cleaning_flushes > 0, "{pm:?}");
+            }
+            Cleaning::LocalityAware => {
+                // In spite of the last checkpoint.
+                assert!(pm.cleaning_copies > 1_000, "{tree:?}: {pm:?}");
+            }
         }
     }
 }
@@ -282,14 +287,23 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
             store = open(&device, &options(tree));
         }
         assert_same(&store, &map, &format!("{tree:?}, opened again"));
-        let keys: Vec<_> = map.keys().cloned().collect();
-        for key in &keys {
-            store.delete(key).expect("a full store can be emptied");
+        // What its leaf has no room to say waits for its neighbours.
+        for _ in 0..20 {
+            let keys: Vec<_> = map.keys().cloned().collect();
+            for key in keys {
+                match store.delete(&key) {
+                    Ok(_) => drop(map.remove(&key)),
+                    Err(Error::PmFull { .. }) => {}
+                    Err(e) => panic!("{tree:?}: {e}"),
+                }
+            }
+            assert_same(&store, &map, &format!("{tree:?}, being emptied"));
         }
-        assert_same(&store, &Map::new(), &format!("{tree:?}, emptied"));
-        store
-            .put(b"anything", &[7; 100])
-            .expect("there is room again");
+        assert_eq!(map, Map::new(), "{tree:?}: a full store can be emptied");
+        for i in 0..500u64 {
+            let done = store.put(&i.to_be_bytes(), &[1; 8]);
+            done.unwrap_or_else(|e| panic!("{tree:?}: {e} at {i}: {:?}", store.stats()));
+        }
     }
 }
 

@@ -133,19 +133,21 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
+    /// `count` logs, in the first epoch, beside `live` entries that recovery could not do without.
     pub(crate) fn new(
         medium: Arc<Medium>,
         space: Arc<Space>,
         clock: Arc<LogicalClock>,
         count: usize,
+        live: u64,
     ) -> Logs {
         Logs {
             medium,
             space,
             clock,
             logs: (0..count).map(|_| Mutex::default()).collect(),
-            live: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
+            live: AtomicU64::new(live),
+            peak: AtomicU64::new(live),
             flipped: AtomicU64::new(0),
             appended: AtomicU64::new(0),
         }

@@ -238,6 +238,12 @@ impl Records {
         Ok(())
     }
 
+    /// Only log entries of before `time` name this record.
+    pub(crate) fn retire_range(&self, range: std::ops::Range<u64>, time: Time) {
+        let size = range.end - range.start;
+        self.space.retire_record(range.start, size, time);
+    }
+
     /// Starts the write-back of a record that was read at an opening, where it need not be durable.
     pub(crate) fn rewrite(&self, range: std::ops::Range<u64>) -> Result<()> {
         debug_assert!(

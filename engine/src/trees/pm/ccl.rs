@@ -22,7 +22,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
 use super::clean::Run;
-use super::leaves::Leaves;
+use super::leaves::{Leaves, Stamps};
 
 /// See the module's story.
 pub(crate) struct Ccl {
@@ -130,7 +130,10 @@ impl Ccl {
         if self.options.logging == Logging::EveryWrite && self.logs.append(change)?.is_none() {
             return Ok(Attempt::NoRoom);
         }
-        self.flush(&mut held, leaf, Some(change))
+        match self.flush(&mut held, leaf, Some(change)) {
+            Err(Error::PmFull { .. }) if change.delete => self.delete_alone(&held, leaf, change),
+            made => made,
+        }
     }
 
     /// The unflushed slot of a key.
@@ -168,7 +171,12 @@ impl Ccl {
             // A cached copy of the key would be older than the leaf.
             let unflushed = held.fields.unflushed();
             held.fields.set_filled(unflushed);
-            return self.flush(&mut held, leaf, Some(change));
+            return match self.flush(&mut held, leaf, Some(change)) {
+                Err(Error::PmFull { .. }) if change.delete => {
+                    self.delete_alone(&held, leaf, change)
+                }
+                made => made,
+            };
         };
         let (logged, epoch) = (held.change(at), held.fields.epoch(at));
         held.set(at, change, epoch);
@@ -186,6 +194,17 @@ impl Ccl {
         }
     }
 
+    /// Takes a key that is not in the buffer out of its leaf, when the leaf has no room for what is. The header carries the time of the last flush, as ever: it
+    /// covers the key's entries in the log.
+    fn delete_alone(&self, held: &Held<'_>, leaf: LeafId, change: Change) -> Result<Attempt> {
+        let stamps = Stamps {
+            late: held.flushed_at(),
+            new: self.leaves.clock.tick(),
+        };
+        self.leaves.write(leaf, &[change], stamps)?;
+        Ok(Attempt::Sparse(leaf))
+    }
+
     fn flush(&self, held: &mut Held<'_>, leaf: LeafId, extra: Option<Change>) -> Result<Attempt> {
         let sparse = self.leaves.flush_and_look(held, leaf, extra)?;
         Ok(if sparse {
@@ -195,14 +214,18 @@ impl Ccl {
         })
     }
 
-    /// Writes what is buffered of a leaf to the leaf.
+    /// Writes what is buffered of a leaf to the leaf; says whether there was anything.
     pub(super) fn flush_node(&self, leaf: LeafId) -> Result<bool> {
+        // Whoever cleans walks the index, so the leaf may have been merged away since; then its node was left empty.
         let mut held = self.leaves.nodes.node(leaf).lock();
         if held.fields.unflushed() == 0 {
             return Ok(false);
         }
-        // Whoever cleans walks the index, so the leaf may have been merged away since; then its node was left empty.
-        self.leaves.flush(&mut held, leaf, None)?;
+        let sparse = self.leaves.flush_and_look(&mut held, leaf, None)?;
+        drop(held);
+        if sparse {
+            self.leaves.merge_around(leaf)?;
+        }
         Ok(true)
     }
 }

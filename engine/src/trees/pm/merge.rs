@@ -7,7 +7,7 @@
 //! From then on log entries of the right one's keys are compared with the left one's timestamp, so that must cover all that the right one's did; and it may only be raised while the left
 //! one has nothing unflushed. The paper does not say. Locks are taken from right to left.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS};
@@ -23,7 +23,16 @@ pub(crate) const SPARSE: usize = SLOTS / 2;
 
 impl Leaves {
     /// A leaf has become sparse: merges it into its left neighbour if both fit, or else its right neighbour into it. No lock is held.
+    ///
+    /// What made it sparse is done whatever becomes of this, so lack of space is no failure.
     pub(crate) fn merge_around(&self, leaf: LeafId) -> Result<()> {
+        match self.try_merge_around(leaf) {
+            Err(Error::PmFull { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    fn try_merge_around(&self, leaf: LeafId) -> Result<()> {
         if self.merge_left(leaf)? {
             return Ok(());
         }

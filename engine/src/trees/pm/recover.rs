@@ -7,6 +7,7 @@
 //! - Entries of all logs are gathered first: one log at a time, an older entry could overwrite a newer one of another thread's.
 //! - Replay leaves timestamps as they are, and gives a leaf that it splits off the timestamp of the old one. So a crash leaves what the next recovery replays
 //!   again, until the floor kills all logs by one store.
+//! - A leaf that replay cannot split, as the device is full, gets its entries back into its buffer, where they were; then the log lives on.
 //! - Timestamps are never reset (the paper does): the logical clock goes on above the largest time seen.
 //! - After a kill with the power on, what is read here may not be durable; so all reachable lines are written back before anybody is served.
 //!
@@ -14,11 +15,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
 use crate::pm::layout::{self, Geometry, LeafId, Time, damaged, set_floor};
-use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, fingerprint};
+use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::logs::{ENTRY_BYTES, LogicalClock, read_chunk};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Nodes};
@@ -40,8 +41,12 @@ pub struct PmRecoveryReport {
     pub log_chunks: u64,
     /// Entries in them.
     pub log_entries: u64,
-    /// Keys whose newest entry their leaf did not have.
+    /// Keys whose newest entry went to their leaves.
     pub replayed: u64,
+    /// Keys whose newest entry went back to a buffer, as there was no room to split a leaf; then the log lives on.
+    pub restored: u64,
+    /// Entries of a log that lives on.
+    pub(crate) log_kept: u64,
 }
 
 /// What is read of a leaf.
@@ -114,11 +119,12 @@ pub(crate) fn recover(
         .filter(|(_, begun)| *begun >= floor)
         .collect();
     report.log_chunks = logs.len() as u64;
-    let newest = newest_entries(medium, &geometry, &records, &logs, threads, &mut report)?;
-    let times = newest.values().map(|(time, _)| *time);
-    last = times
-        .chain(logs.iter().map(|(_, begun)| *begun))
-        .fold(last, Time::max);
+    let found = read_logs(medium, &geometry, &records, &logs, threads)?;
+    report.log_entries = found.entries;
+    last = logs
+        .iter()
+        .map(|(_, begun)| *begun)
+        .fold(last.max(found.last), Time::max);
 
     let clock = Arc::new(LogicalClock::after(last));
     let floor = clock.tick();
@@ -133,10 +139,21 @@ pub(crate) fn recover(
         // What replay replaces the log still names.
         logged: true,
     };
-    report.replayed = replay(&leaves, newest)?;
-    set_floor(medium, floor)?;
-    leaves.space.floor_raised(floor);
-    mark_records(&leaves)?;
+    let (replayed, without_room) = replay(&leaves, found.newest)?;
+    report.replayed = replayed;
+    if without_room.is_empty() {
+        set_floor(medium, floor)?;
+        leaves.space.floor_raised(floor);
+        mark_records(&leaves, &[], &[])?;
+    } else {
+        let mut restored = Vec::new();
+        for (leaf, entries) in without_room {
+            restored.extend(restore(&leaves, leaf, entries)?);
+        }
+        report.restored = restored.len() as u64;
+        report.log_kept = found.entries;
+        mark_records(&leaves, &restored, &found.indirect)?;
+    }
     leaves.logged = logged;
     Ok((leaves, report))
 }
@@ -203,15 +220,24 @@ fn read_leaf(medium: &Medium, records: &Records, space: &Space, leaf: LeafId) ->
     })
 }
 
-/// The newest entry of each key, of all live chunks.
-fn newest_entries(
+/// What live log chunks hold.
+struct Found {
+    entries: u64,
+    /// The latest time in them.
+    last: Time,
+    /// The newest entry of each key.
+    newest: BTreeMap<Bytes, (Time, Change)>,
+    /// Slots that name records, of whatever age.
+    indirect: Vec<Slot>,
+}
+
+fn read_logs(
     medium: &Medium,
     geometry: &Geometry,
     records: &Records,
     logs: &[(layout::ChunkId, Time)],
     threads: usize,
-    report: &mut PmRecoveryReport,
-) -> Result<BTreeMap<Bytes, (Time, Change)>> {
+) -> Result<Found> {
     let chunks = share_out(logs, threads, |(chunk, begun)| {
         let mut entries = Vec::new();
         let read = |time, change| entries.push((time, change));
@@ -223,69 +249,145 @@ fn newest_entries(
         }
         Ok(entries)
     })?;
-    let mut newest: BTreeMap<Bytes, (Time, Change)> = BTreeMap::new();
+    let mut found = Found {
+        entries: 0,
+        last: Time(0),
+        newest: BTreeMap::new(),
+        indirect: Vec::new(),
+    };
     for (time, change) in chunks.into_iter().flatten() {
-        report.log_entries += 1;
+        found.entries += 1;
+        found.last = found.last.max(time);
+        if change.slot.indirect {
+            found.indirect.push(change.slot);
+        }
         let key = records.key(change.slot)?;
-        match newest.get_mut(&key) {
+        match found.newest.get_mut(&key) {
             Some(known) if known.0 > time && !mutation::on("ccl-replay-unordered") => {}
             Some(known) => *known = (time, change),
-            None => drop(newest.insert(key, (time, change))),
+            None => drop(found.newest.insert(key, (time, change))),
         }
     }
-    Ok(newest)
+    Ok(found)
 }
 
-/// Puts into the leaves what they lack of these entries; says of how many keys.
-fn replay(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<u64> {
+/// Entries of a leaf's keys.
+type OfLeaf = (LeafId, Vec<(Time, Change)>);
+
+/// Puts into the leaves what they lack of these entries; says of how many keys, and of which leaves this cannot be done, since it would split them and there is
+/// no leaf left. Those are as they were, or have some of their entries.
+fn replay(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<(u64, Vec<OfLeaf>)> {
+    let find = |key: &[u8]| LeafId(leaves.index.find(key).0);
     let mut replayed = 0;
-    let mut batch: Vec<Change> = Vec::new();
-    let mut of: Option<(LeafId, Time)> = None;
-    let write = |batch: &mut Vec<Change>, of: Option<(LeafId, Time)>| match of {
-        Some((leaf, timestamp)) if !batch.is_empty() => {
-            let stamps = Stamps {
-                late: timestamp,
-                new: timestamp,
-            };
-            let written = leaves.write(leaf, batch, stamps).map(drop);
-            batch.clear();
-            written
+    let mut without_room: Vec<OfLeaf> = Vec::new();
+    let mut entries = newest.into_iter().peekable();
+    while let Some((key, _)) = entries.peek() {
+        let leaf = find(key);
+        let timestamp = leaves.load(leaf)?.timestamp();
+        let mut of_leaf = Vec::new();
+        while let Some((key, entry)) = entries.next_if(|(key, _)| find(key) == leaf) {
+            if entry.0 > timestamp || mutation::on("ccl-replay-ignores-timestamp") {
+                of_leaf.push((key, entry));
+            }
         }
-        _ => Ok(()),
-    };
-    for (key, (time, change)) in newest {
-        let leaf = LeafId(leaves.index.find(&key).0);
-        if of.is_none_or(|(current, _)| current != leaf) || batch.len() == SLOTS / 2 {
-            write(&mut batch, of)?;
-            // That may have split the leaf.
-            let leaf = LeafId(leaves.index.find(&key).0);
-            of = Some((leaf, leaves.load(leaf)?.timestamp()));
+        match replay_leaf(leaves, timestamp, &of_leaf) {
+            Ok(()) => replayed += of_leaf.len() as u64,
+            Err(Error::PmFull { .. }) => {
+                // It may have been split before that.
+                for (key, entry) in of_leaf {
+                    let leaf = find(&key);
+                    match without_room.last_mut() {
+                        Some((last, entries)) if *last == leaf => entries.push(entry),
+                        _ => without_room.push((leaf, vec![entry])),
+                    }
+                }
+            }
+            Err(e) => return Err(e),
         }
-        let covered = of.is_some_and(|(_, timestamp)| time <= timestamp);
-        if covered && !mutation::on("ccl-replay-ignores-timestamp") {
-            continue;
-        }
-        replayed += 1;
-        batch.push(change);
     }
-    write(&mut batch, of)?;
-    Ok(replayed)
+    Ok((replayed, without_room))
 }
 
-/// Records that no leaf names are free.
-fn mark_records(leaves: &Leaves) -> Result<()> {
-    let mut ranges = Vec::new();
+/// The same for a leaf's entries, ascending by their keys.
+fn replay_leaf(
+    leaves: &Leaves,
+    timestamp: Time,
+    mut entries: &[(Bytes, (Time, Change))],
+) -> Result<()> {
+    let stamps = Stamps {
+        late: timestamp,
+        new: timestamp,
+    };
+    while let Some((key, _)) = entries.first() {
+        let page = leaves.index.find(key);
+        let more = |(key, _): &(Bytes, _)| leaves.index.find(key) == page;
+        let batch = entries.iter().take(SLOTS / 2);
+        let batch: Vec<Change> = batch
+            .take_while(|entry| more(entry))
+            .map(|(_, (_, change))| *change)
+            .collect();
+        leaves.write(LeafId(page.0), &batch, stamps)?;
+        entries = &entries[batch.len()..];
+    }
+    Ok(())
+}
+
+/// Puts what a full leaf lacks back into its buffer node; the log goes on. What it lacks was in the buffer when the store stopped, so there is room, unless
+/// N_batch is less now. Older entries are in the leaf.
+fn restore(leaves: &Leaves, leaf: LeafId, mut entries: Vec<(Time, Change)>) -> Result<Vec<Slot>> {
+    entries.sort_unstable_by_key(|(time, _)| *time);
+    let image = leaves.load(leaf)?;
+    let slots: Vec<Slot> = image.used().map(|at| image.slot(at)).collect();
+    let lacks = |(_, change): &(Time, Change)| change.delete || !slots.contains(&change.slot);
+    let first = entries.iter().position(lacks).unwrap_or(entries.len());
+    let lacking = entries.split_off(first);
+    if lacking.len() > leaves.nodes.batch() {
+        return Err(Error::PmFull {
+            what: "what the log has",
+            bytes: leaves.space.geometry().device_bytes,
+        });
+    }
+    let mut held = leaves.nodes.node(leaf).lock();
+    if let Some((time, _)) = lacking.first() {
+        // From here on entries of before are covered.
+        held.set_flushed_at(Time(time.0 - 1));
+    }
+    for (at, (_, change)) in lacking.iter().enumerate() {
+        held.set(at, *change, 0);
+    }
+    held.fields.set_unflushed(lacking.len());
+    held.fields.set_filled(lacking.len());
+    let buffered = &leaves.counters.buffered;
+    buffered.fetch_add(lacking.len() as u64, std::sync::atomic::Ordering::Relaxed);
+    Ok(lacking.into_iter().map(|(_, change)| change.slot).collect())
+}
+
+/// Records that no leaf names, and none of these slots, are free; those that only entries of a log name which lives on are as good as retired now.
+fn mark_records(leaves: &Leaves, restored: &[Slot], logged: &[Slot]) -> Result<()> {
+    let mut ranges = BTreeMap::new();
+    let add = |ranges: &mut BTreeMap<u64, u64>, slot: Slot| -> Result<()> {
+        for offset in slot.records() {
+            let range = leaves.records.range(offset)?;
+            ranges.insert(range.start, range.end);
+        }
+        Ok(())
+    };
     let mut at = Some(leaves.space.geometry().first_leaf());
     while let Some(leaf) = at {
         let image = leaves.load(leaf)?;
         for slot in image.used().map(|at| image.slot(at)) {
-            for offset in slot.records() {
-                ranges.push(leaves.records.range(offset)?);
-            }
+            add(&mut ranges, slot)?;
         }
         at = image.header().next();
     }
-    ranges.sort_unstable_by_key(|range| range.start);
+    for slot in restored {
+        add(&mut ranges, *slot)?;
+    }
+    let in_use: BTreeSet<u64> = ranges.keys().copied().collect();
+    for slot in logged {
+        add(&mut ranges, *slot)?;
+    }
+    let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
     if let Some(pair) = ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
         return Err(damaged(
             "a record",
@@ -299,6 +401,11 @@ fn mark_records(leaves: &Leaves) -> Result<()> {
     }
     leaves.medium.fence();
     leaves.space.recovered_records(&ranges);
+    for range in ranges.iter().filter(|range| !in_use.contains(&range.start)) {
+        leaves
+            .records
+            .retire_range(range.clone(), leaves.clock.tick());
+    }
     Ok(())
 }
 
