@@ -159,7 +159,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
             continue;
         }
         let Some((toml, profile)) = builtin(name) else {
-            let names = names().collect::<Vec<_>>().join(", ");
+            let names = self::names().collect::<Vec<_>>().join(", ");
             let why = format!("{name}: no such device; expected {names}");
             return Err(Failure::usage(why));
         };
