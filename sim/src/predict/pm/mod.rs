@@ -28,9 +28,10 @@
 pub mod buffer;
 pub mod growth;
 
-use self::buffer::{FullLines, XpBuffer};
+use self::buffer::XpBuffer;
 use self::growth::{Growth, SLOTS};
 use super::workload::Workload;
+use crate::pm::FullLines;
 
 /// Bytes of an XPLine, and of a leaf (CCL-BTree §2.1, §4.1).
 const XPLINE: f64 = 256.0;
@@ -95,8 +96,10 @@ pub struct PmPrediction {
     pub leaf_xplines: f64,
     /// XPLines of logs written to the medium.
     pub log_xplines: f64,
-    /// Bytes that reach the XPBuffer.
-    pub buffer_bytes: f64,
+    /// Bytes of leaves that reach the XPBuffer.
+    pub leaf_bytes: f64,
+    /// Bytes of logs that reach the XPBuffer.
+    pub log_bytes: f64,
     /// Leaves at the end.
     pub leaves: f64,
     /// Records that are in a buffer only, at the end.
@@ -116,7 +119,7 @@ impl PmPrediction {
     /// Bytes that reach the XPBuffer over user bytes.
     #[must_use]
     pub fn cli(&self, user_bytes: f64) -> f64 {
-        self.buffer_bytes / user_bytes.max(1.0)
+        (self.leaf_bytes + self.log_bytes) / user_bytes.max(1.0)
     }
 }
 
@@ -171,9 +174,7 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
     let log_xplines = entries * ENTRY / XPLINE * log_writes(xp_buffer, tree, entries, leaf_xplines);
 
     let per_flush = growth.data_lines_per_flush(tree.batch + 1) + 1.0;
-    let lines = (flushes + cleaning_flushes) * per_flush
-        + splits * (XPLINE / LINE + 1.0)
-        + entries * LINES_PER_ENTRY;
+    let leaf_lines = (flushes + cleaning_flushes) * per_flush + splits * (XPLINE / LINE + 1.0);
     let leaves = growth.leaves.len() as f64 * weight + overfull;
     PmPrediction {
         flushes,
@@ -183,7 +184,8 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
         cleaned: log.cleaned,
         leaf_xplines,
         log_xplines,
-        buffer_bytes: lines * LINE,
+        leaf_bytes: leaf_lines * LINE,
+        log_bytes: entries * LINES_PER_ENTRY * LINE,
         leaves,
         buffered: growth.buffered() * weight,
         leaf_bytes_per_record: leaves * XPLINE / workload.records().max(1.0),

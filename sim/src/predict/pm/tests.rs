@@ -7,8 +7,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
-use super::buffer::Leaves;
 use super::*;
+use crate::pm::Replacement;
 use crate::predict::workload::Span;
 
 struct Puts<'a>(std::slice::Iter<'a, u64>);
@@ -50,7 +50,7 @@ fn tree(batch: usize) -> PmTree {
 
 const BUFFER: XpBuffer = XpBuffer {
     lines: 64.0,
-    leaves: Leaves::Oldest,
+    replacement: Replacement::Lru,
     full_lines: FullLines::AtOnce,
 };
 
