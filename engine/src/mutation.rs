@@ -183,7 +183,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("ccl-trigger-acked-early", "pm_crash"),
     ("ccl-log-not-fenced", "pm_crash"),
     // An entry of old and new words counts.
-    ("ccl-torn-entry-believed", "pm_log"),
+    ("ccl-torn-entry-believed", "pm_crash"),
     // The log is given up before what only it has is copied.
     ("ccl-reclaim-before-copy", "pm_crash"),
     // A copy keeps the bit of the old epoch, as published, and the cleaning after the next one passes it over.

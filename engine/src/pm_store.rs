@@ -137,14 +137,23 @@ impl PmStore {
     fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         self.check()?;
         let leaves = self.tree.leaves();
-        let slot = leaves.records.encode(key, value)?;
+        let mut encoded = leaves.records.encode(key, value);
+        if matches!(encoded, Err(Error::PmFull { .. }))
+            && let PmTree::Ccl(tree) = &self.tree
+        {
+            // Records wait for the log to be cleaned.
+            self.note(tree.clean_all())?;
+            encoded = leaves.records.encode(key, value);
+        }
+        let slot = encoded?;
         let change = Change {
             slot,
             delete: value.is_none(),
         };
         let done = self.note(self.tree.change(key, change));
         if matches!(done, Err(Error::PmFull { .. })) {
-            self.note(leaves.records.free(slot))?;
+            // Where every write is logged, it may be in the log already.
+            self.note(leaves.retire(slot))?;
         }
         done.map(|()| self.now())
     }
