@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
-use crate::pm::layout::{self, Geometry, LeafId, Time, damaged, set_floor};
+use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::logs::{ENTRY_BYTES, LogicalClock, read_chunk};
 use crate::pm::medium::Medium;
@@ -77,9 +77,7 @@ pub(crate) fn recover(
     let reachable: BTreeSet<LeafId> = chain.iter().copied().collect();
     space.recovered_leaves(&reachable, floor);
 
-    let facts = share_out(&chain, threads, |leaf| {
-        read_leaf(medium, &records, &space, leaf)
-    })?;
+    let facts = share_out(&chain, threads, |leaf| read_leaf(medium, &records, leaf))?;
     let mut last = floor;
     let mut entries: Vec<(Vec<u8>, crate::PageId)> = Vec::with_capacity(facts.len());
     let mut largest: Option<&Bytes> = None;
@@ -185,7 +183,7 @@ fn walk(medium: &Medium, space: &Space) -> Result<Vec<LeafId>> {
     Ok(chain)
 }
 
-fn read_leaf(medium: &Medium, records: &Records, space: &Space, leaf: LeafId) -> Result<LeafFacts> {
+fn read_leaf(medium: &Medium, records: &Records, leaf: LeafId) -> Result<LeafFacts> {
     let mut bytes = [0; LEAF_BYTES];
     medium.load(leaf.offset(), &mut bytes, IoClass::Page)?;
     let mut image = LeafImage(bytes);
@@ -202,19 +200,20 @@ fn read_leaf(medium: &Medium, records: &Records, space: &Space, leaf: LeafId) ->
         keys.push(key);
     }
     keys.sort_unstable();
-    let anchored = leaf == space.geometry().first_leaf() || !keys.is_empty();
-    if keys.windows(2).any(|pair| pair[0] == pair[1]) || !anchored {
+    let twice = keys.windows(2).any(|pair| pair[0] == pair[1]);
+    let timestamp = image.timestamp();
+    if twice || timestamp.0 >> TIME_BITS != 0 {
         return Err(damaged(
             "a leaf",
             leaf.offset(),
-            "different keys".into(),
-            "one twice".into(),
+            format!("different keys, and a timestamp of {TIME_BITS} bits"),
+            format!("a key twice: {twice}, timestamp {:#x}", timestamp.0),
         ));
     }
     let (smallest, largest) = (keys.first().cloned(), keys.last().cloned());
     Ok(LeafFacts {
         leaf,
-        timestamp: image.timestamp(),
+        timestamp,
         keys: smallest.zip(largest),
         repaired: (wrong && !mutation::on("ccl-fingerprints-believed")).then_some(image),
     })
