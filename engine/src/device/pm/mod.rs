@@ -27,7 +27,7 @@ pub use mem::{MemPm, PmRequest};
 use std::ops::Range;
 
 use super::DeviceError;
-use crate::types::IoClass;
+use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
 /// Bytes in a cache line, the unit of write-back.
 pub const LINE_SIZE: usize = 64;
@@ -80,4 +80,28 @@ pub trait PmDevice: Send + Sync {
     fn set_class(&self, range: Range<u64>, class: IoClass) {
         let _ = (range, class);
     }
+}
+
+/// Refuses a range of bytes outside a device of `capacity` bytes.
+///
+/// # Errors
+/// [`DeviceError::Io`], at the block that the range begins in.
+pub fn check_bytes(
+    what: &'static str,
+    offset: u64,
+    len: usize,
+    capacity: u64,
+) -> Result<(), DeviceError> {
+    let end = offset.checked_add(len as u64);
+    if end.is_some_and(|end| end <= capacity) {
+        return Ok(());
+    }
+    let source = std::io::Error::other(format!(
+        "{len} bytes at offset {offset} are outside the device of {capacity} bytes"
+    ));
+    Err(DeviceError::Io {
+        what,
+        lba: Lba(offset / BLOCK_SIZE as u64),
+        source,
+    })
 }
