@@ -13,7 +13,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice, PmImage, PmRequest};
 use treering_engine::{
-    CclOptions, Cleaning, Kv, Logging, PmOptions, PmStore, PmTreeKind, Progress,
+    CclOptions, Cleaning, Error, GlobalOptions, Kv, Logging, PmOptions, PmStore, PmTask,
+    PmTreeKind, Progress,
 };
 
 const BYTES: u64 = 64 << 10;
@@ -49,10 +50,14 @@ fn of_ccl(ccl: CclOptions) -> PmOptions {
     options(PmTreeKind::Ccl(ccl))
 }
 
-/// The baseline, three sizes of buffers, and the switches.
+/// The baselines, three sizes of buffers, and the switches.
 fn all() -> Vec<PmOptions> {
     vec![
         options(PmTreeKind::PmTree),
+        options(PmTreeKind::Global(GlobalOptions {
+            logs: 2,
+            ..GlobalOptions::default()
+        })),
         of_ccl(ccl(1)),
         of_ccl(ccl(2)),
         of_ccl(ccl(5)),
@@ -121,21 +126,19 @@ fn step(rng: &mut StdRng, i: usize, keys: u64) -> Step {
     }
 }
 
-fn take(store: &PmStore, step: &Step) {
-    match step {
-        Step::Put(k, v) => drop(store.put(k, v).expect("puts")),
-        Step::Delete(k) => drop(store.delete(k).expect("deletes")),
-        Step::Clean => match store.due() {
-            Some(task) => drop(store.pump(task).expect("pumps")),
-            None => {
-                if let PmTreeKind::Ccl(_) = store.options().tree {
-                    store
-                        .pump(treering_engine::PmTask::CleanLog)
-                        .expect("pumps");
-                }
-            }
-        },
-        Step::Checkpoint => drop(store.checkpoint().expect("checkpoints")),
+/// Takes a step; `false` if the store is full, and then nothing has changed.
+fn take(store: &PmStore, step: &Step) -> bool {
+    let clean = || store.pump(PmTask::CleanLog).map(drop);
+    let done = match step {
+        Step::Put(k, v) => store.put(k, v).map(drop),
+        Step::Delete(k) => store.delete(k).map(drop),
+        Step::Clean => clean(),
+        Step::Checkpoint => store.checkpoint().map(drop),
+    };
+    match done {
+        Ok(()) => true,
+        Err(Error::PmFull { .. }) => false,
+        Err(e) => panic!("{:?}, {step:?}: {e}", store.options().tree),
     }
 }
 
@@ -165,8 +168,9 @@ impl Story {
         };
         let mut map = map;
         for step in steps {
-            take(&store, step);
-            apply(&mut map, step);
+            if take(&store, step) {
+                apply(&mut map, step);
+            }
             story.states.push((device.requests() as usize, map.clone()));
         }
         story.requests = device.take_recording();
@@ -308,6 +312,40 @@ fn every_request_of_short_stories() {
     }
 }
 
+/// A full device refuses what would split a leaf, also while it recovers; then what leaves lack goes back to the buffers, and the log lives on.
+#[test]
+fn power_fails_on_a_full_device() {
+    let mut restored = 0;
+    for options in [options(PmTreeKind::PmTree), of_ccl(ccl(2)), of_ccl(ccl(5))] {
+        for seed in 0..seeds() {
+            let mut rng = StdRng::seed_from_u64(seed);
+            // As many leaves as ten chunks hold are full long before 250 keys are in.
+            let blank = PmImage::zeroed(12 << 10);
+            let filling = (0..700).map(|i| match rng.random_range(0..20) {
+                0 => Step::Clean,
+                1..=3 => Step::Delete(key(&mut rng, 250)),
+                _ => Step::Put(key(&mut rng, 250), (i as u64).to_be_bytes().to_vec()),
+            });
+            let steps: Vec<Step> = filling.collect();
+            let name = format!("{:?}, full, seed {seed}", options.tree);
+            let story = Story::tell(name, options, blank, Map::new(), &steps);
+            let refused = story
+                .states
+                .windows(2)
+                .filter(|pair| pair[0].1 == pair[1].1);
+            assert!(refused.count() > 100, "{}: never full", story.name);
+            story.crash_everywhere(11, 1);
+            let device = Arc::new(MemPm::from_image(story.before.clone()));
+            story
+                .requests
+                .iter()
+                .for_each(|request| device.apply(request));
+            restored += open(&device, &options).expect("opens").recovery().restored;
+        }
+    }
+    assert!(restored > 0, "no buffer was needed again");
+}
+
 /// Power fails again and again on one device, so that chunks, blocks and records are used anew and times go on.
 #[test]
 fn power_fails_again_and_again() {
@@ -369,7 +407,7 @@ fn a_program_goes_through_everything_that_may_be_cut() {
         let device = Arc::new(MemPm::new(BYTES));
         let store = open(&device, &options).expect("formats");
         for step in steps(&mut rng, 240, 40) {
-            take(&store, &step);
+            assert!(take(&store, &step), "not full");
         }
         let stats = store.stats();
         let pm = stats.pm.unwrap();
@@ -387,9 +425,6 @@ fn a_program_goes_through_everything_that_may_be_cut() {
                 options.tree
             );
         }
-        assert_ne!(
-            store.pump(treering_engine::PmTask::CleanLog).unwrap(),
-            Progress::More
-        );
+        assert_ne!(store.pump(PmTask::CleanLog).unwrap(), Progress::More);
     }
 }

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice};
-use treering_engine::{CclOptions, Cleaning, Kv, PmOptions, PmStore, PmTreeKind};
+use treering_engine::{CclOptions, Cleaning, GlobalOptions, Kv, PmOptions, PmStore, PmTreeKind};
 
 const THREADS: u64 = 4;
 const KEYS: u64 = 150;
 
-fn trees() -> [PmTreeKind; 4] {
+fn trees() -> [PmTreeKind; 5] {
     let ccl = |batch, cleaning| {
         PmTreeKind::Ccl(CclOptions {
             batch,
@@ -27,6 +27,7 @@ fn trees() -> [PmTreeKind; 4] {
     };
     [
         PmTreeKind::PmTree,
+        PmTreeKind::Global(GlobalOptions::default()),
         ccl(1, Cleaning::LocalityAware),
         ccl(3, Cleaning::LocalityAware),
         ccl(2, Cleaning::Naive),

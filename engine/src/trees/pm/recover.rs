@@ -59,11 +59,12 @@ struct LeafFacts {
     repaired: Option<LeafImage>,
 }
 
-/// Brings a store to the state of its leaves and logs; `logged` says whether the tree to be has a log.
+/// Brings a store to the state of its leaves and logs; `logged` says whether the tree to be has a log, `stamped` whether its leaves have timestamps.
 pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
     batch: usize,
+    stamped: bool,
     logged: bool,
     threads: usize,
 ) -> Result<(Leaves, PmRecoveryReport)> {
@@ -136,6 +137,7 @@ pub(crate) fn recover(
         counters: Default::default(),
         // What replay replaces the log still names.
         logged: true,
+        stamped,
     };
     let (replayed, without_room) = replay(&leaves, found.newest)?;
     report.replayed = replayed;
