@@ -194,6 +194,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("ccl-replay-unordered", "pm_crash"),
     // Fingerprints that a crash has torn off hide their keys.
     ("ccl-fingerprints-believed", "pm_crash"),
+    // A write to a key that is in the buffer goes past the log, and past the entry that the log has of it.
+    ("ccl-unlogged-overwrite", "pm_crash"),
     // An older copy outlives the newer one in the buffer.
     ("ccl-stale-copy-cached", "pm_store"),
 ];

@@ -319,12 +319,12 @@ fn power_fails_on_a_full_device() {
     for options in [options(PmTreeKind::PmTree), of_ccl(ccl(2)), of_ccl(ccl(5))] {
         for seed in 0..seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
-            // As many leaves as ten chunks hold are full long before 250 keys are in.
-            let blank = PmImage::zeroed(12 << 10);
-            let filling = (0..700).map(|i| match rng.random_range(0..20) {
+            // Seven chunks of four leaves, or of log or records, are full long before 600 keys are in.
+            let blank = PmImage::zeroed(8 << 10);
+            let filling = (0..900).map(|i| match rng.random_range(0..20) {
                 0 => Step::Clean,
-                1..=3 => Step::Delete(key(&mut rng, 250)),
-                _ => Step::Put(key(&mut rng, 250), (i as u64).to_be_bytes().to_vec()),
+                1..=3 => Step::Delete(key(&mut rng, 600)),
+                _ => Step::Put(key(&mut rng, 600), (i as u64).to_be_bytes().to_vec()),
             });
             let steps: Vec<Step> = filling.collect();
             let name = format!("{:?}, full, seed {seed}", options.tree);

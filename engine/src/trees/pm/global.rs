@@ -200,7 +200,7 @@ impl Global {
         let (keys, batch): (Vec<&Bytes>, Vec<Change>) = of_leaf.map(|(k, c)| (k, *c)).unzip();
         let none = Stamps {
             late: Time(0),
-            new: Time(0),
+            new: Some(Time(0)),
         };
         let written = self.leaves.write(leaf, &batch, none)?;
         drop(held);

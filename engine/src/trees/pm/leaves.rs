@@ -87,8 +87,8 @@ impl Above for NothingAbove {
 pub(crate) struct Stamps {
     /// Of the leaf's previous flush: what its timestamp becomes.
     pub(crate) late: Time,
-    /// Of this one: a new leaf's timestamp.
-    pub(crate) new: Time,
+    /// Of this one: a new leaf's timestamp. `None` if the leaf must not be split, as its buffer has more than is written.
+    pub(crate) new: Option<Time>,
 }
 
 /// What a leaf write came to.
@@ -317,7 +317,7 @@ impl Leaves {
         let now = self.clock.tick();
         let mut stamps = Stamps {
             late: held.flushed_at(),
-            new: now,
+            new: Some(now),
         };
         if mutation::on("ccl-early-timestamp") {
             stamps.late = now;

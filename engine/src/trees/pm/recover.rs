@@ -317,7 +317,7 @@ fn replay_leaf(
 ) -> Result<()> {
     let stamps = Stamps {
         late: timestamp,
-        new: timestamp,
+        new: Some(timestamp),
     };
     while let Some((key, _)) = entries.first() {
         let page = leaves.index.find(key);
@@ -338,9 +338,26 @@ fn replay_leaf(
 fn restore(leaves: &Leaves, leaf: LeafId, mut entries: Vec<(Time, Change)>) -> Result<Vec<Slot>> {
     entries.sort_unstable_by_key(|(time, _)| *time);
     let image = leaves.load(leaf)?;
-    let slots: Vec<Slot> = image.used().map(|at| image.slot(at)).collect();
-    let lacks = |(_, change): &(Time, Change)| change.delete || !slots.contains(&change.slot);
-    let first = entries.iter().position(lacks).unwrap_or(entries.len());
+    let slots = image.used().map(|at| image.slot(at));
+    let slots: Vec<Slot> = slots.filter(|slot| !slot.is_absent()).collect();
+    let lacks = |change: &Change| -> Result<bool> {
+        if !change.delete {
+            return Ok(!slots.contains(&change.slot));
+        }
+        let key = leaves.records.key(change.slot)?;
+        for slot in &slots {
+            if leaves.records.is_key(*slot, &key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let mut first = entries.len();
+    for (at, (_, change)) in entries.iter().enumerate().rev() {
+        if lacks(change)? {
+            first = at;
+        }
+    }
     let lacking = entries.split_off(first);
     if lacking.len() > leaves.nodes.batch() {
         return Err(Error::PmFull {

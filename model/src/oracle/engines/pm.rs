@@ -17,8 +17,8 @@ pub struct PmTree {
 }
 
 impl PmTree {
-    /// The baseline.
-    pub const PMTREE_NAMES: [&str; 1] = ["pmtree"];
+    /// The baselines: without a buffer, and with one for all leaves.
+    pub const PMTREE_NAMES: [&str; 2] = ["pmtree", "pmtree:global"];
 
     /// CCL-BTree: as it is by default, with the smallest and the largest buffers, and with each of its switches.
     pub const CCL_NAMES: [&str; 5] = ["ccl", "ccl:1", "ccl:6", "ccl:every-write", "ccl:naive"];
@@ -51,12 +51,16 @@ impl PmTree {
         };
         let tree = match name {
             "pmtree" => PmTreeKind::PmTree,
+            "pmtree:global" => PmTreeKind::Global(GlobalOptions {
+                logs: 2,
+                ..GlobalOptions::default()
+            }),
             _ => PmTreeKind::Ccl(ccl),
         };
         // Chunks of four leaves, or of 42 log entries.
         let (chunk_bytes, bytes) = match geometry {
-            Geometry::Tiny => (1 << 10, 48 << 10),
-            Geometry::Small => (16 << 10, 4 << 20),
+            Geometry::Tiny => (1 << 10, 384 << 10),
+            Geometry::Small => (16 << 10, 8 << 20),
         };
         let options = PmOptions {
             tree,
@@ -87,8 +91,8 @@ impl Engine for PmTree {
     fn limits(&self) -> Limits {
         let most = (self.options.chunk_bytes - 8) as usize;
         Limits {
-            max_key: most.min(400),
-            max_record: most,
+            max_key: most.min(300),
+            max_record: most.min(1_000),
             empty_key: true,
         }
     }
