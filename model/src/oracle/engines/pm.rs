@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use treering_engine::{CclOptions, Cleaning, Kv, Logging, PmOptions, PmStore, PmTreeKind, Result};
+use treering_engine::{
+    CclOptions, Cleaning, GlobalOptions, Kv, Logging, PmOptions, PmStore, PmTreeKind, Result,
+};
 
 use super::Geometry;
 use crate::oracle::crash::Point;
