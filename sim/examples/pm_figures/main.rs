@@ -170,6 +170,7 @@ fn knee(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "region in KiB",
             y: "media bytes over bytes issued",
             scale: Scale::Log,
+            y_scale: Scale::Linear,
             curves: std::iter::once(measured).chain(curves).collect(),
         },
     );
@@ -230,6 +231,7 @@ fn threads(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "threads that write 256 B at random, one DIMM",
             y: "effective write ratio",
             scale: Scale::Linear,
+            y_scale: Scale::Linear,
             curves: vec![
                 curve("Optane", optane),
                 curve("pm", of(0)),
