@@ -31,6 +31,8 @@ pub(crate) enum Device {
     Ssd(Box<SsdProfile>, String),
     /// A simulated drive with built-in compression, and its name.
     Csd(Box<CsdProfile>, String),
+    /// Simulated persistent memory, and its name.
+    Pm(Box<PmProfile>, String),
     /// A real file.
     File(PathBuf),
 }
@@ -49,8 +51,8 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
     if let Some((_, profile)) = csd::builtin(text) {
         return Ok(Device::Csd(Box::new(profile), text.into()));
     }
-    if pm::builtin(text).is_some() {
-        return Err(persistent(text));
+    if let Some((_, profile)) = pm::builtin(text) {
+        return Ok(Device::Pm(Box::new(profile), text.into()));
     }
     if !text.ends_with(".toml") {
         return Err(Failure::usage(format!(
@@ -64,19 +66,11 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
         return Ok(Device::Csd(Box::new(profile), text.into()));
     }
     if PmProfile::is_one(&toml) {
-        PmProfile::from_toml(text, &toml)?;
-        return Err(persistent(text));
+        let profile = PmProfile::from_toml(text, &toml)?;
+        return Ok(Device::Pm(Box::new(profile), text.into()));
     }
     let profile = SsdProfile::from_toml(text, &toml)?;
     Ok(Device::Ssd(Box::new(profile), text.into()))
-}
-
-/// No tree runs on persistent memory yet.
-fn persistent(text: &str) -> Failure {
-    Failure::usage(format!(
-        "--device {text}: persistent memory is not available to replay yet; expected {}, PROFILE.toml or file:PATH",
-        known()
-    ))
 }
 
 /// A line of the listing.

@@ -9,50 +9,34 @@
 //! sum p(r_i) = lines                                  gives T
 //! ```
 
-/// Who leaves the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaves {
-    /// What was not written for the longest time; what came first is predicted alike.
-    Oldest,
-    /// Any.
-    Any,
-}
-
-/// What becomes of an XPLine all of whose lines are dirty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FullLines {
-    /// Written at once, and kept as a clean one.
-    AtOnce,
-    /// Written when it leaves.
-    OnEviction,
-}
+use crate::pm::{FullLines, Replacement};
 
 /// The XPBuffers of all DIMMs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct XpBuffer {
     /// XPLines, of all DIMMs together.
     pub lines: f64,
-    /// Who leaves.
-    pub leaves: Leaves,
+    /// Who leaves; first in, first out is taken for least recently written.
+    pub replacement: Replacement,
     /// What becomes of full ones.
     pub full_lines: FullLines,
 }
 
 impl XpBuffer {
     fn present(&self, rate: f64, time: f64) -> f64 {
-        match self.leaves {
-            Leaves::Oldest => 1.0 - (-rate * time).exp(),
-            Leaves::Any => rate * time / (1.0 + rate * time),
+        match self.replacement {
+            Replacement::Lru | Replacement::Fifo => 1.0 - (-rate * time).exp(),
+            Replacement::Random => rate * time / (1.0 + rate * time),
         }
     }
 
     /// How often an XPLine leaves dirty while it is written in `writes` parts and `others` XPLines come.
     pub(super) fn evictions_while(&self, others: f64, writes: f64) -> f64 {
-        match self.leaves {
-            Leaves::Any => writes * (1.0 - (-others / writes / self.lines).exp()),
+        match self.replacement {
+            Replacement::Random => writes * (1.0 - (-others / writes / self.lines).exp()),
             // Each part finds it still there, or none.
-            Leaves::Oldest if others / writes < self.lines => 0.0,
-            Leaves::Oldest => writes,
+            _ if others / writes < self.lines => 0.0,
+            _ => writes,
         }
     }
 }

@@ -7,8 +7,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
-use super::buffer::Leaves;
 use super::*;
+use crate::pm::Replacement;
 use crate::predict::workload::Span;
 
 struct Puts<'a>(std::slice::Iter<'a, u64>);
@@ -45,12 +45,13 @@ fn tree(batch: usize) -> PmTree {
         log_share: 0.2,
         garbage_share: 0.25,
         logs: 1.0,
+        clients: 1.0,
     }
 }
 
 const BUFFER: XpBuffer = XpBuffer {
     lines: 64.0,
-    leaves: Leaves::Oldest,
+    replacement: Replacement::Lru,
     full_lines: FullLines::AtOnce,
 };
 

@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::escape;
 use crate::report::text::duration;
-use crate::report::{HostWa, ReplayReport};
+use crate::report::{Amplification, HostWa, ReplayReport};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
@@ -71,6 +71,22 @@ pub(super) fn legend<'d, 'a>(
     Ok(area.split_vertically(y + LEGEND_ROW).1)
 }
 
+/// What the parts are called.
+fn names(r: &ReplayReport) -> impl Iterator<Item = (&'static str, RGBColor)> {
+    let names = match r.pm {
+        None => PARTS.map(|(name, _)| name).to_vec(),
+        Some(_) => vec!["medium, logs", "medium, leaves", "medium, the rest"],
+    };
+    names
+        .into_iter()
+        .zip(PARTS)
+        .map(|(name, (_, colour))| (name, colour))
+}
+
+fn parts_of_medium(a: &Amplification<f64>) -> [f64; 4] {
+    [a.xbi_log, a.xbi_leaf, a.xbi_extra, 0.0]
+}
+
 fn parts(host: &HostWa<f64>, gc: f64) -> [f64; 4] {
     [host.log, host.page, host.extra, gc]
 }
@@ -101,11 +117,19 @@ pub fn write_amplification(r: &ReplayReport) -> String {
     if let Some(p) = &r.wa.predicted {
         bars.push(("predicted", parts(&p.host, gc(&p.device))));
     }
+    if let Some(pm) = &r.pm {
+        bars = vec![("measured", parts_of_medium(&pm.measured))];
+        bars.extend(
+            pm.predicted
+                .iter()
+                .map(|p| ("predicted", parts_of_medium(p))),
+        );
+    }
     let sums = bars.iter().map(|(_, p)| p.iter().sum::<f64>());
     let range = up_to(sums.fold(0.0, f64::max), 1.08);
     let rows = bars.len() as f64;
     draw(100 + 56 * bars.len() as u32, |area| {
-        let below = legend(area, PARTS.into_iter())?;
+        let below = legend(area, names(r))?;
         let mut chart = ChartBuilder::on(&below)
             .margin_right(20)
             .set_label_area_size(LabelAreaPosition::Left, 90)
@@ -150,7 +174,7 @@ pub(super) fn over_time(r: &ReplayReport) -> String {
     let most = r.series.iter().map(total).fold(0.0, f64::max);
     let last = r.series.last().map_or(0.0, |p| p.ops as f64);
     draw(330, |area| {
-        let below = legend(area, PARTS.into_iter())?;
+        let below = legend(area, names(r))?;
         let mut chart = ChartBuilder::on(&below)
             .margin_right(20)
             .margin_top(6)
