@@ -490,14 +490,17 @@ LookupInv ==
     phase = "up" => \A k \in Keys :
         ~Latched(LeafFor(k)) => Lookup(k) = told[k] \/ Lookup(k) \in InFlight(k)
 
-(* What is in no leaf is in a log.                                         *)
+(* What is in no leaf is in a log; a split has some of it in the new leaf  *)
+(* before the old one is done.                                             *)
 LoggedInv ==
     phase = "up" => \A j \in DOMAIN inner :
         LET l == inner[j].leaf
             b == buffer[l]
         IN \A i \in Waiting(b) :
                LET k == b.slots[i].key
-               IN ToReplay(Medium, inner, k) # {} /\ RecoveredKey(Medium, inner, k) = b.slots[i].value
+               IN LeafFor(k) = l =>
+                      /\ ToReplay(Medium, inner, k) # {}
+                      /\ RecoveredKey(Medium, inner, k) = b.slots[i].value
 
 (* No timestamp that a crash may leave is newer than what is still to be   *)
 (* flushed.                                                                *)

@@ -71,8 +71,9 @@ impl LeafBuffering {
 
     fn logged_inv(&self, s: &State) -> bool {
         let m = s.medium();
-        Self::all_waiting(s, |_, slot| {
-            self.to_replay(&m, &s.inner, slot.key) == Some(slot.value)
+        Self::all_waiting(s, |leaf, slot| {
+            s.inner.route(slot.key) != leaf
+                || self.to_replay(&m, &s.inner, slot.key) == Some(slot.value)
         })
     }
 

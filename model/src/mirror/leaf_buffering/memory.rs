@@ -97,9 +97,9 @@ impl Inner {
     }
 
     pub(super) fn remove(&mut self, at: usize) {
+        self.all[at] = Child::default();
         self.all[at..].rotate_left(1);
         self.len -= 1;
-        self.all[usize::from(self.len)] = Child::default();
     }
 
     pub(super) fn leaves(&self) -> Set {
