@@ -40,16 +40,16 @@ CallGet(c) ==
     /\ \E k \in Keys :
           /\ MayGet(c, k)
           /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
-    /\ UNCHANGED <<asked, told, bufferVars, job, logVars, memoryVars, powerVars>>
+    /\ UNCHANGED <<asked, written, bufferVars, job, logVars, memoryVars, powerVars>>
 
 CallWrite(c) ==
     /\ phase = "up"
     /\ call[c] = Idle
     /\ \E k \in Keys, v \in {asked + 1, Absent} \cap Contents :
           /\ MayWrite(c, k, v)
-          /\ call' = [call EXCEPT ![c] = [op |-> "write", key |-> k, value |-> v, begun |-> FALSE]]
+          /\ call' = [call EXCEPT ![c] = [op |-> "write", key |-> k, value |-> v, at |-> "called"]]
     /\ asked' = asked + 1
-    /\ UNCHANGED <<told, bufferVars, job, logVars, memoryVars, powerVars>>
+    /\ UNCHANGED <<written, bufferVars, job, logVars, memoryVars, powerVars>>
 
 (* A reader that finds the version odd, or changed, tries again (§4.4).    *)
 ReadKey(c) ==
@@ -58,20 +58,20 @@ ReadKey(c) ==
     /\ call[c].got = Pending
     /\ ~Latched(LeafFor(call[c].key))
     /\ call' = [call EXCEPT ![c].got = Lookup(call[c].key)]
-    /\ UNCHANGED <<asked, told, bufferVars, job, logVars, memoryVars, powerVars>>
+    /\ UNCHANGED <<asked, written, bufferVars, job, logVars, memoryVars, powerVars>>
 
 AnswerGet(c) ==
     /\ phase = "up"
     /\ call[c].op = "get"
     /\ call[c].got # Pending
     /\ call' = [call EXCEPT ![c] = Idle]
-    /\ UNCHANGED <<asked, told, bufferVars, job, logVars, memoryVars, powerVars>>
+    /\ UNCHANGED <<asked, written, bufferVars, job, logVars, memoryVars, powerVars>>
 
 (* The version lock of the buffer node, which is the leaf's, too.  The     *)
 (* global epoch is read once, behind it: log, time and bit go by that.     *)
 Latch(c) ==
     /\ phase = "up"
-    /\ call[c].op = "write" /\ ~call[c].begun
+    /\ call[c].op = "write" /\ call[c].at = "called"
     /\ LET k == call[c].key
            l == LeafFor(k)
            b == buffer[l]
@@ -85,17 +85,24 @@ Latch(c) ==
                                !.epoch = epoch,
                                !.batch = IF flush THEN all ELSE <<>>,
                                !.deletes = flush /\ \E o \in DOMAIN all : all[o] = Absent]]
-    /\ call' = [call EXCEPT ![c].begun = TRUE]
-    /\ UNCHANGED <<asked, told, bufferVars, logVars, memoryVars, powerVars>>
+    /\ call' = [call EXCEPT ![c].at = "begun"]
+    /\ UNCHANGED <<asked, written, bufferVars, logVars, memoryVars, powerVars>>
 
-(* The write has been done, with all that it brought about.                *)
+(* The write of client c is durable.  A split may show it before all that  *)
+(* goes with it is done, and others may write its key again.               *)
+TakesEffect(c) ==
+    IF call[c].at = "begun"
+    THEN /\ call' = [call EXCEPT ![c].at = "done"]
+         /\ written' = [written EXCEPT ![call[c].key] = call[c].value]
+    ELSE UNCHANGED <<call, written>>
+
+(* It is done with all that it brought about, and its client is told.      *)
 Finish(c) ==
     /\ \/ job[c].at = "done"
        \/ job[c].at = "flushed" /\ ~ShouldMerge(job[c])
     /\ job' = [job EXCEPT ![c] = NoJob]
     /\ call' = [call EXCEPT ![c] = Idle]
-    /\ told' = [told EXCEPT ![call[c].key] = call[c].value]
-    /\ UNCHANGED <<asked, bufferVars, logVars, memoryVars, powerVars>>
+    /\ UNCHANGED <<asked, written, bufferVars, logVars, memoryVars, powerVars>>
 
 -----------------------------------------------------------------------------
 (* Logging (§3.3).                                                         *)
@@ -141,8 +148,9 @@ FenceLog(c) ==
            entry == {ChunkOf(end.chunk), KvOf(end.chunk, end.used), TimeOf(end.chunk, end.used)}
        IN /\ Becomes(IF Bug = "acks-before-fence" THEN pm ELSE Fence(pm, entry))
           /\ buffer' = [buffer EXCEPT ![l] = Buffered(@, call[c].key, call[c].value, read % 2)]
+    /\ TakesEffect(c)
     /\ job' = [job EXCEPT ![c].at = "done"]
-    /\ UNCHANGED <<clientVars, inner, logVars, powerVars>>
+    /\ UNCHANGED <<asked, inner, logVars, powerVars>>
 
 -----------------------------------------------------------------------------
 (* A batch is inserted into a leaf (§4.2).  The steps are those of trigger *)
@@ -190,12 +198,13 @@ FenceHeader(w) ==
        IN IF w = Recoverer
           THEN /\ Becomes(fenced)
                /\ job' = [job EXCEPT ![w] = NoJob]
-               /\ UNCHANGED buffer
+               /\ UNCHANGED <<call, written, buffer>>
           ELSE /\ Becomes(Store(fenced, [x \in {StampOf(l)} |-> Now(w)]))
                /\ buffer' = [buffer EXCEPT ![l].count = 0]
                /\ job' = [job EXCEPT ![w].at = IF job[w].from = 0 THEN "flushed" ELSE "move",
                                      ![w].batch = <<>>]
-    /\ UNCHANGED <<clientVars, inner, logVars, powerVars>>
+               /\ TakesEffect(w)
+    /\ UNCHANGED <<asked, inner, logVars, powerVars>>
 
 -----------------------------------------------------------------------------
 (* "Logless split of leaf nodes" (§4.2).                                   *)
@@ -250,8 +259,11 @@ FenceLink(w) ==
        IN /\ Becomes(Fence(pm, HeaderLine(l)))
           /\ inner' = SubSeq(inner, 1, i) \o <<[leaf |-> new, low |-> low]>> \o SubSeq(inner, i + 1, Len(inner))
           /\ buffer' = [buffer EXCEPT ![new] = EmptyBuffer]
+          /\ IF w \in Clients /\ call[w].key \notin DOMAIN job[w].batch
+             THEN TakesEffect(w)
+             ELSE UNCHANGED <<call, written>>
     /\ job' = [job EXCEPT ![w].at = IF job[w].batch = <<>> THEN "header" ELSE "batch", ![w].new = 0]
-    /\ UNCHANGED <<clientVars, logVars, powerVars>>
+    /\ UNCHANGED <<asked, logVars, powerVars>>
 
 -----------------------------------------------------------------------------
 (* "If the deletion causes a leaf to be underutilized (i.e., < 50%) and    *)
@@ -401,7 +413,7 @@ Restart ==
     /\ phase' = "recovery"
     /\ inner' = ListFrom(Medium, 1)
     /\ call' = [c \in Clients |-> Idle]
-    /\ told' = found
+    /\ written' = found
     /\ UNCHANGED <<asked, buffer, job, logVars, memoryVars, crashes>>
 
 Missing == {k \in Keys : RecoveredKey(Visible, inner, k) # InLeaf(Visible, LeafFor(k), k)}
@@ -476,31 +488,19 @@ UnfairSpec == Spec /\ CallFairness /\ CleaningFairness /\ RecoveryFairness
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
-InFlight(k) ==
-    {call[c].value : c \in {c \in Clients : call[c].op = "write" /\ call[c].begun /\ call[c].key = k}}
+UnderWay(k) ==
+    {call[c].value : c \in {c \in Clients : call[c].op = "write" /\ call[c].at = "begun" /\ call[c].key = k}}
 
-(* What a crash leaves is what was acknowledged, or for a write under way  *)
-(* what it writes.  While the words settle each state is what one crash    *)
-(* left.                                                                   *)
-KeptInv == \A k \in Keys : found[k] = told[k] \/ found[k] \in InFlight(k)
+(* What a crash leaves is what took effect, or for a write under way what  *)
+(* it writes.  While the words settle each state is what one crash left.   *)
+KeptInv ==
+    \A k \in Keys :
+        \/ found[k] = written[k]
+        \/ phase = "failing" /\ found[k] \in UnderWay(k)
 
-(* A key is found as it was last written; a split shows what it moved      *)
-(* before its write is done.                                               *)
+(* A key that nobody is writing is found as it was last written.           *)
 LookupInv ==
-    phase = "up" => \A k \in Keys :
-        ~Latched(LeafFor(k)) => Lookup(k) = told[k] \/ Lookup(k) \in InFlight(k)
-
-(* What is in no leaf is in a log; a split has some of it in the new leaf  *)
-(* before the old one is done.                                             *)
-LoggedInv ==
-    phase = "up" => \A j \in DOMAIN inner :
-        LET l == inner[j].leaf
-            b == buffer[l]
-        IN \A i \in Waiting(b) :
-               LET k == b.slots[i].key
-               IN LeafFor(k) = l =>
-                      /\ ToReplay(Medium, inner, k) # {}
-                      /\ RecoveredKey(Medium, inner, k) = b.slots[i].value
+    phase = "up" => \A k \in Keys : ~Latched(LeafFor(k)) => Lookup(k) = written[k]
 
 (* No timestamp that a crash may leave is newer than what is still to be   *)
 (* flushed.                                                                *)
@@ -545,7 +545,8 @@ AbstractCall ==
     [c \in Clients |->
         IF call[c].op = "write"
         THEN [op |-> "write", key |-> call[c].key, value |-> call[c].value,
-              done |-> call[c].begun /\ found[call[c].key] = call[c].value]
+              done |-> \/ call[c].at = "done"
+                       \/ call[c].at = "begun" /\ found[call[c].key] = call[c].value]
         ELSE call[c]]
 
 Contract == INSTANCE DurableMap WITH

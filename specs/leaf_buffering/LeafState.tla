@@ -34,9 +34,9 @@ VARIABLES
     crashes,    \* number of crashes so far
     \* For the observer
     found,      \* what recovery would find, if the power went and no word but the durable ones were left
-    told        \* what was acknowledged
+    written     \* what it should find: the last write of each key that took effect
 
-clientVars == <<call, asked, told>>
+clientVars == <<call, asked, written>>
 bufferVars == <<inner, buffer>>
 logVars    == <<log, epoch, tick, cleaning>>
 memoryVars == <<pm, found>>
@@ -54,10 +54,12 @@ Loggers   == Clients \cup {Cleaner}
 
 Idle == [op |-> "none"]
 
+(* A write has "begun" when it has the latch of its leaf, and is "done",   *)
+(* though its client is not told yet, as soon as it is durable.            *)
 Calls ==
     {Idle}
     \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
-    \cup [op : {"write"}, key : Keys, value : Contents, begun : BOOLEAN]
+    \cup [op : {"write"}, key : Keys, value : Contents, at : {"called", "begun", "done"}]
 
 (* A slot of a buffer node with its bit of the epoch bitmap.  The first    *)
 (* `count` of them, the position counter, are not in the leaf yet; the     *)
@@ -101,7 +103,7 @@ TypeInv ==
     /\ cleaning \in [at : {"idle", "scan", "reclaim"}, todo : SUBSET Leaves, chunks : SUBSET Chunks]
     /\ DOMAIN pm = Words /\ \A w \in Words : pm[w] # <<>>
     /\ phase \in {"up", "failing", "recovery"} /\ crashes \in Nat
-    /\ found \in [Keys -> Contents] /\ told \in [Keys -> Contents]
+    /\ found \in [Keys -> Contents] /\ written \in [Keys -> Contents]
 
 Init ==
     /\ call = [c \in Clients |-> Idle] /\ asked = 0
@@ -112,7 +114,7 @@ Init ==
     /\ cleaning = NoCleaning
     /\ pm = BlankMemory
     /\ phase = "up" /\ crashes = 0
-    /\ found = [k \in Keys |-> Absent] /\ told = [k \in Keys |-> Absent]
+    /\ found = [k \in Keys |-> Absent] /\ written = [k \in Keys |-> Absent]
 
 -----------------------------------------------------------------------------
 (* What caches and memory have, and what a crash cannot take.              *)

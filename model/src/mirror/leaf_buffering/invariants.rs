@@ -2,15 +2,14 @@
 
 use super::LeafBuffering;
 use super::memory::{members, stamp_of};
-use super::state::{At, Call, N, PENDING, Phase, Slot, State};
+use super::state::{At, Call, N, PENDING, Phase, Slot, State, WriteAt};
 
 type Invariant = fn(&LeafBuffering, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 7] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
     ("TypeInv", LeafBuffering::type_inv),
     ("KeptInv", LeafBuffering::kept_inv),
     ("LookupInv", LeafBuffering::lookup_inv),
-    ("LoggedInv", LeafBuffering::logged_inv),
     ("StampInv", LeafBuffering::stamp_inv),
     ("BitInv", LeafBuffering::bit_inv),
     ("ListInv", LeafBuffering::list_inv),
@@ -27,23 +26,29 @@ impl LeafBuffering {
         };
         let (mut calls, mut buffers) = (s.call.iter(), s.buffer.iter());
         calls.all(called)
-            && s.told.into_iter().all(content)
+            && s.written.into_iter().all(content)
             && buffers.all(|b| {
                 usize::from(b.count) <= self.batch && b.slots.iter().all(|slot| content(slot.value))
             })
     }
 
     /// Whether a write under way puts `value` there.
-    fn in_flight(s: &State, wanted: u8, found: N) -> bool {
+    fn is_under_way(s: &State, wanted: u8, found: N) -> bool {
         s.call.iter().any(|call| {
-            matches!(*call, Call::Write { key, value, begun: true } if key == wanted && value == found)
+            let Call::Write { key, value, at } = *call else {
+                return false;
+            };
+            at == WriteAt::Begun && key == wanted && value == found
         })
     }
 
     fn kept_inv(&self, s: &State) -> bool {
         let found = self.recovered(&s.medium());
-        let mut keys = self.keys().zip(found.into_iter().zip(s.told));
-        keys.all(|(key, (found, told))| found == told || Self::in_flight(s, key, found))
+        let mut keys = self.keys().zip(found.into_iter().zip(s.written));
+        let failing = s.phase == Phase::Failing;
+        keys.all(|(key, (found, written))| {
+            found == written || failing && Self::is_under_way(s, key, found)
+        })
     }
 
     fn lookup_inv(&self, s: &State) -> bool {
@@ -51,11 +56,9 @@ impl LeafBuffering {
             return true;
         }
         let m = s.visible();
-        let mut keys = self.keys().zip(s.told);
-        keys.all(|(key, told)| {
-            let found = self.lookup(s, &m, key);
-            let latched = s.is_latched(s.inner.route(key));
-            latched || found == told || Self::in_flight(s, key, found)
+        let mut keys = self.keys().zip(s.written);
+        keys.all(|(key, written)| {
+            s.is_latched(s.inner.route(key)) || self.lookup(s, &m, key) == written
         })
     }
 
@@ -67,14 +70,6 @@ impl LeafBuffering {
                 let mut slots = s.buffer(leaf).waiting().iter();
                 slots.all(|slot| holds(leaf, slot))
             })
-    }
-
-    fn logged_inv(&self, s: &State) -> bool {
-        let m = s.medium();
-        Self::all_waiting(s, |leaf, slot| {
-            s.inner.route(slot.key) != leaf
-                || self.to_replay(&m, &s.inner, slot.key) == Some(slot.value)
-        })
     }
 
     fn stamp_inv(&self, s: &State) -> bool {

@@ -25,7 +25,9 @@ use self::invariants::INVARIANTS;
 pub use self::memory::{Child, Inner};
 pub use self::room::{Kv, Time, Word};
 pub use self::state::State;
-pub use self::state::{At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase, Slot};
+pub use self::state::{
+    At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase, Slot, WriteAt,
+};
 use self::state::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
 use super::{Mirror, count, listed, named, subset};
 use crate::{Config, ConfigError, Value};

@@ -31,9 +31,20 @@ pub enum Call {
         key: u8,
         /// What to write there.
         value: N,
-        /// Whether the latch was taken.
-        begun: bool,
+        /// How far it is.
+        at: WriteAt,
     },
+}
+
+/// How far a write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteAt {
+    /// It waits for the latch of its leaf.
+    Called,
+    /// It has it.
+    Begun,
+    /// It is durable.
+    Done,
 }
 
 /// A slot of a buffer node.
@@ -177,7 +188,7 @@ pub struct State {
     pub(super) pm: [Place; WORDS],
     pub(super) phase: Phase,
     pub(super) crashes: N,
-    pub(super) told: Map,
+    pub(super) written: Map,
 }
 
 impl State {
@@ -199,7 +210,7 @@ impl State {
             pm,
             phase: Phase::Up,
             crashes: 0,
-            told: [ABSENT; KEYS],
+            written: [ABSENT; KEYS],
         }
     }
 

@@ -7,7 +7,7 @@ use super::memory::{ABSENT, Child, FIRST, Inner, Words};
 use super::memory::{chunk_of, header_of, kv_of, members, one, slot_of, stamp_of, time_of};
 use super::room::{Kv, Time, Word};
 use super::state::{At, Batch, Buffer, CLEANER, Call, Cleaning, CleaningAt, Job, LogEnd, N};
-use super::state::{PENDING, Phase, RECOVERER, Set, Slot, State};
+use super::state::{PENDING, Phase, RECOVERER, Set, Slot, State, WriteAt};
 use super::{Action, Bug, LeafBuffering};
 
 impl LeafBuffering {
@@ -70,8 +70,8 @@ impl LeafBuffering {
                 }
             }
             Call::Get { .. } => actions.push(Action::AnswerGet(client)),
-            Call::Write { key, begun, .. } => {
-                if !begun && !s.is_latched(s.inner.route(key)) {
+            Call::Write { key, at, .. } => {
+                if at == WriteAt::Called && !s.is_latched(s.inner.route(key)) {
                     actions.push(Action::Latch(client));
                 }
             }
@@ -167,7 +167,7 @@ impl LeafBuffering {
                 s.call[usize::from(c)] = Call::Write {
                     key,
                     value: if delete { ABSENT } else { s.asked },
-                    begun: false,
+                    at: WriteAt::Called,
                 };
             }
             Action::ReadKey(c) => {
@@ -180,9 +180,6 @@ impl LeafBuffering {
             Action::Latch(c) => self.latch(s, c.into()),
             Action::Finish(c) => {
                 let c = usize::from(c);
-                if let Call::Write { key, value, .. } = s.call[c] {
-                    s.told[usize::from(key) - 1] = value;
-                }
                 (s.call[c], s.job[c]) = (Call::Idle, Job::default());
             }
             Action::AppendLog(c) => self.append_log(s, c.into()),
@@ -222,7 +219,7 @@ impl LeafBuffering {
                 s.phase = Phase::Recovery;
                 s.inner = self.list(&m);
                 s.call = [Call::Idle; super::state::CLIENTS];
-                s.told = self.recovered(&m);
+                s.written = self.recovered(&m);
             }
             Action::Replay => self.replay(s),
             Action::DropLogs => self.drop_logs(s),
@@ -236,10 +233,10 @@ impl LeafBuffering {
     }
 
     fn latch(&self, s: &mut State, c: usize) {
-        let Call::Write { key, value, begun } = &mut s.call[c] else {
+        let Call::Write { key, value, at } = &mut s.call[c] else {
             return;
         };
-        *begun = true;
+        *at = WriteAt::Begun;
         let (key, value) = (*key, *value);
         let leaf = s.inner.route(key);
         let mut job = Job {
@@ -294,6 +291,7 @@ impl LeafBuffering {
         if let Call::Write { key, value, .. } = s.call[c] {
             self.insert(s.buffer_mut(job.leaf), Slot { key, value, bit });
         }
+        takes_effect(s, c);
         s.job[c].at = At::Done;
     }
 
@@ -331,6 +329,7 @@ impl LeafBuffering {
         let now = self.now(s, w);
         s.store(stamp_of(leaf), Word::time(now));
         s.buffer_mut(leaf).count = 0;
+        takes_effect(s, w);
         let job = &mut s.job[w];
         job.at = if job.from == 0 { At::Flushed } else { At::Move };
         job.batch = Batch::default();
@@ -391,6 +390,11 @@ impl LeafBuffering {
         let at = s.inner.position(leaf) + 1;
         s.inner.insert(at, Child { leaf: new, low });
         *s.buffer_mut(new) = Buffer::default();
+        if let Some(Call::Write { key, .. }) = s.call.get(w)
+            && s.job[w].batch.keys >> key & 1 == 0
+        {
+            takes_effect(s, w);
+        }
         let job = &mut s.job[w];
         job.new = 0;
         job.at = if job.batch.keys == 0 {
@@ -512,6 +516,16 @@ impl LeafBuffering {
             }
         }
         s.job[RECOVERER].at = At::Done;
+    }
+}
+
+/// `TakesEffect`: the write of client `c` is durable.
+fn takes_effect(s: &mut State, c: usize) {
+    if let Call::Write { key, value, at } = &mut s.call[c]
+        && *at == WriteAt::Begun
+    {
+        *at = WriteAt::Done;
+        s.written[usize::from(*key) - 1] = *value;
     }
 }
 

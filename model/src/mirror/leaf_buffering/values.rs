@@ -5,7 +5,7 @@ use super::memory::{ABSENT, FIRST, Map, Place, Words, members};
 use super::memory::{chunk_of, header_of, kv_of, slot_of, stamp_of, time_of};
 use super::room::{Kv, Time, Word};
 use super::state::{At, Batch, Buffer, CLEANER, Call, CleaningAt, Job, LogEnd, N};
-use super::state::{PENDING, Phase, RECOVERER, Set, State};
+use super::state::{PENDING, Phase, RECOVERER, Set, State, WriteAt};
 use crate::Value;
 
 fn number(n: usize) -> Value {
@@ -50,12 +50,19 @@ impl LeafBuffering {
                 ("key", Value::int(key)),
                 ("got", self.content(got)),
             ]),
-            Call::Write { key, value, begun } => Value::record([
-                ("op", Value::str("write")),
-                ("key", Value::int(key)),
-                ("value", self.content(value)),
-                ("begun", begun.into()),
-            ]),
+            Call::Write { key, value, at } => {
+                let at = match at {
+                    WriteAt::Called => "called",
+                    WriteAt::Begun => "begun",
+                    WriteAt::Done => "done",
+                };
+                Value::record([
+                    ("op", Value::str("write")),
+                    ("key", Value::int(key)),
+                    ("value", self.content(value)),
+                    ("at", Value::str(at)),
+                ])
+            }
         }
     }
 
@@ -176,7 +183,7 @@ impl LeafBuffering {
             ("phase", Value::str(phase)),
             ("crashes", Value::int(s.crashes)),
             ("found", self.map(&self.recovered(&medium))),
-            ("told", self.map(&s.told)),
+            ("written", self.map(&s.written)),
         ]
     }
 }
