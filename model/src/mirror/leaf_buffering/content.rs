@@ -25,6 +25,13 @@ pub(super) fn slots_for(free: Set, keys: Set) -> Set {
     slots.fold(0, |set, slot| set | one(slot))
 }
 
+/// What of a batch takes a slot in a leaf with this separator: `IsKept`.
+fn kept_above(low: u8, batch: &Batch) -> Batch {
+    let keys = members(batch.keys);
+    let kept = keys.filter(|key| *key == usize::from(low) || batch.value(*key) != ABSENT);
+    batch.only(kept.fold(0, |set, key| set | one(key)))
+}
+
 /// `UnflushedKvs`.
 pub(super) fn unflushed(buffer: &Buffer) -> Batch {
     let mut batch = Batch::default();
@@ -61,19 +68,11 @@ impl LeafBuffering {
         hit.map_or_else(|| self.in_leaf(m, leaf, key), |slot| slot.value)
     }
 
-    /// The keys of a batch that take a slot in a leaf with this separator.
-    fn kept_above(&self, low: u8, batch: &Batch) -> Set {
-        let kept = members(batch.keys).filter(|key| {
-            let separator = *key == usize::from(low) && self.bug != Bug::ClearsSmallest;
-            batch.value(*key) != ABSENT || separator
-        });
-        kept.fold(0, |set, key| set | one(key))
-    }
-
     /// `Kept`, with its values.
     pub(super) fn kept(&self, s: &State, leaf: u8, batch: &Batch) -> Batch {
         let child = s.inner.all()[s.inner.position(leaf)];
-        batch.only(self.kept_above(child.low, batch))
+        let clears = self.bug == Bug::ClearsSmallest;
+        kept_above(if clears { 0 } else { child.low }, batch)
     }
 
     /// `Fits`.
@@ -114,8 +113,7 @@ impl LeafBuffering {
         for key in members(batch.keys & above) {
             all.put(key as u8, batch.value(key));
         }
-        let content = all.only(self.kept_above(low, &all));
-        (content, batch.only(!above))
+        (kept_above(low, &all), batch.only(!above))
     }
 
     /// `Records`: those of a leaf, without tombstones.
