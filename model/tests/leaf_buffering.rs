@@ -11,10 +11,11 @@ fn config(name: &str) -> Result<Config, ConfigError> {
 }
 
 /// Every seeded bug, the invariant that it violates, and the states on the way there.
-const BUGS: [(&str, &str, usize); 27] = [
+const BUGS: [(&str, &str, usize); 28] = [
     ("acks-before-fence", "KeptInv", 5),
     ("copies-unlatched", "BitInv", 9),
     ("epoch-too-low", "KeptInv", 18),
+    ("flushes-logged-key", "KeptInv", 11),
     ("header-before-records", "KeptInv", 11),
     ("keeps-cache", "LookupInv", 44),
     ("links-before-fence", "KeptInv", 22),
@@ -37,7 +38,7 @@ const BUGS: [(&str, &str, usize); 27] = [
     ("recovery-stamps-new-leaf", "KeptInv", 49),
     ("reuses-early", "KeptInv", 28),
     ("separator-between", "ListInv", 22),
-    ("skips-tombstones", "StampInv", 10),
+    ("skips-tombstones", "KeptInv", 10),
     ("stamps-ahead", "StampInv", 16),
 ];
 

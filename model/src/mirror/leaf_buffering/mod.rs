@@ -125,9 +125,10 @@ pub enum Bug {
     EpochTooLow,
     StampsAhead,
     SeparatorBetween,
+    FlushesLoggedKey,
 }
 
-const BUGS: [(&str, Bug); 28] = [
+const BUGS: [(&str, Bug); 29] = [
     ("none", Bug::None),
     ("timestamp-with-bitmap", Bug::TimestampWithBitmap),
     ("appends-duplicates", Bug::AppendsDuplicates),
@@ -156,6 +157,7 @@ const BUGS: [(&str, Bug); 28] = [
     ("epoch-too-low", Bug::EpochTooLow),
     ("stamps-ahead", Bug::StampsAhead),
     ("separator-between", Bug::SeparatorBetween),
+    ("flushes-logged-key", Bug::FlushesLoggedKey),
 ];
 
 /// The module with its constants. Sets of clients, epochs and writes are bit sets.

@@ -245,9 +245,11 @@ impl LeafBuffering {
             epoch: s.epoch,
             ..Job::default()
         };
-        if self.is_trigger(s.buffer(leaf), key) {
+        let waiting = unflushed(s.buffer(leaf));
+        let again = self.bug == Bug::FlushesLoggedKey && waiting.keys >> key & 1 == 1;
+        if self.is_trigger(s.buffer(leaf), key) || again {
             job.at = At::Batch;
-            job.batch = unflushed(s.buffer(leaf));
+            job.batch = waiting;
             job.batch.put(key, value);
             job.deletes = job.batch.has_tombstone();
         }
