@@ -1,0 +1,690 @@
+-------------------------- MODULE SurrogateBuffer ---------------------------
+(***************************************************************************)
+(* LodgeTree's surrogate buffer (§III): writes are logged in the           *)
+(* partitioned version log, buffered in the free slots of last-level inner *)
+(* nodes, and flushed to few leaves at a time, which are split without a   *)
+(* log.                                                                    *)
+(*                                                                         *)
+(* The paper says what is written where.  It does not say what recovery    *)
+(* does with an entry whose pair has been flushed, which of several        *)
+(* entries of a key wins, what tells an entry from what the room held      *)
+(* before, how the inner nodes are found again, or that a key may be       *)
+(* written twice, or deleted.  FINDINGS.md has the counterexamples.  The   *)
+(* rules kept here:                                                        *)
+(*                                                                         *)
+(*  - an entry has a number, drawn under the lock of its key's node, and a *)
+(*    checksum (AppendEntry);                                              *)
+(*  - a leaf says up to which number it has everything, in the word that   *)
+(*    makes a flush valid: its stamp (SetBitmap);                          *)
+(*  - recovery replays what is beyond its leaf's stamp, in the order of    *)
+(*    the numbers, whatever logs it finds (ReplayEntry);                   *)
+(*  - a leaf knows where its range begins, and a split moves range, pairs  *)
+(*    and sibling pointer in one word (SwitchSibling).                     *)
+(*                                                                         *)
+(* A fence, and the stores that follow it, are one step: a crash between   *)
+(* leaves what a crash behind the stores may leave.                        *)
+(*                                                                         *)
+(* Left out: how many nodes a node is split into and when (§III-C: no      *)
+(* crash sees it); merging leaves (the paper has none); scans; allocation  *)
+(* of leaves and of room for logs (whatever nobody points to is free).     *)
+(***************************************************************************)
+EXTENDS LodgeState
+
+(* Bounds, for the wrapper.                                                *)
+MayGet(c, k)      == TRUE
+MayWrite(c, k, v) == TRUE
+MayOpen(s)        == TRUE
+MayCrash(n)       == TRUE
+
+-----------------------------------------------------------------------------
+(* Clients.                                                                *)
+
+CallGet(c) ==
+    /\ phase = "up"
+    /\ call[c] = Idle
+    /\ \E k \in Keys :
+          /\ MayGet(c, k)
+          /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+(* What it puts is the number that its entry has if those who wait are     *)
+(* first.                                                                  *)
+NextValue == clock + Cardinality({c \in Clients : Waiting(c)})
+
+CallWrite(c) ==
+    /\ phase = "up"
+    /\ call[c] = Idle
+    /\ \E k \in Keys, v \in {NextValue, Absent} \cap Contents :
+          /\ MayWrite(c, k, v)
+          /\ call' = [call EXCEPT ![c] =
+                 [op |-> "write", key |-> k, value |-> v, at |-> "called", space |-> 0]]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+(* Under the node's lock, for reading.                                     *)
+ReadKey(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got = Pending
+    /\ LET k == call[c].key
+       IN /\ nodes[NodeOf(k)].lock = Free
+          /\ call' = [call EXCEPT ![c].got = Lookup(k)]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+AnswerGet(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got # Pending
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* The log (§III-D).                                                       *)
+
+(* "If the current log is full, PVL creates new logs with an incremented   *)
+(* version number ...  Subsequently, PVL updates the global version and    *)
+(* the count of valid entries."  Nothing persistent says so: an entry is   *)
+(* known by itself.  The count starts at L, so that a log is not free      *)
+(* before it is full.                                                      *)
+OpenLog(c) ==
+    /\ phase = "up"
+    /\ Waiting(c)
+    /\ Current(c) = {}
+    /\ \E s \in FreeSpaces :
+          /\ MayOpen(s)
+          /\ versions' = [versions EXCEPT ![s] =
+                 [version |-> version + 1, owner |-> c, used |-> 0, valid |-> LogSize]]
+    /\ version' = version + 1
+    /\ UNCHANGED <<call, nodes, clock, leaf, log, recoveryVars, kept>>
+
+(* Under the lock of the key's node, for writing, and held until the pair  *)
+(* is buffered: so entries of one key are numbered in the order in which   *)
+(* they take effect, and what a flush of the node finds in the buffer is   *)
+(* all that has been numbered.                                             *)
+LogsFirst == Bug = "logs-before-lock"
+
+(* What the entry is ordered by.  In the paper it has its log's version,   *)
+(* and its place there.                                                    *)
+NumberIn(s) ==
+    IF Bug \in {"orders-by-version", "believes-stale-entry"}
+    THEN versions[s].version * LogSize + versions[s].used + 1
+    ELSE clock
+
+PairOf(c) == [key |-> call[c].key, value |-> call[c].value]
+
+AppendEntry(c) ==
+    /\ phase = "up"
+    /\ Waiting(c)
+    /\ Current(c) # {}
+    /\ LET n     == NodeOf(call[c].key)
+           s     == CurrentOf(c)
+           i     == versions[s].used + 1
+           entry == EntryOf(PairOf(c), NumberIn(s))
+       IN /\ nodes[n].lock = Free /\ ~IsFull(nodes[n]) /\ ~MustSplit(nodes[n])
+          /\ nodes' = [nodes EXCEPT ![n].lock = IF LogsFirst THEN Free ELSE c]
+          /\ versions' = [versions EXCEPT ![s].used = i]
+          /\ log' = [log EXCEPT ![s][i] = [word \in DOMAIN @ |-> Store(@[word], entry[word])]]
+          /\ call' = [call EXCEPT ![c].at = "appended", ![c].space = s]
+    /\ clock' = clock + 1
+    /\ UNCHANGED <<version, leaf, recoveryVars, kept>>
+
+EntryFenced(c) ==
+    LET s == call[c].space
+    IN [log EXCEPT ![s][versions[s].used] = Fenced(@)]
+
+KeptWith(c) == [kept EXCEPT ![call[c].key] = call[c].value]
+
+(* The line is written back before anybody asks for it: the write cannot   *)
+(* be lost any more.  (Without the lock the order of two write-backs says  *)
+(* nothing: there the fences count.)                                       *)
+WriteBackEntry(c) ==
+    /\ ~LogsFirst
+    /\ call[c].op = "write"
+    /\ call[c].at = "appended"
+    /\ log' = EntryFenced(c)
+    /\ call' = [call EXCEPT ![c].at = "durable"]
+    /\ kept' = KeptWith(c)
+    /\ UNCHANGED <<dramVars, leaf, recoveryVars>>
+
+(* A pair comes into a buffer; one of its key that is there gives way, for *)
+(* the buffer "can absorb these repeated updates" (§IV-B), and its entry   *)
+(* is needed no more.                                                      *)
+Absorbed(node, pair) ==
+    IF InBuffer(node, pair.key) = {}
+    THEN [node EXCEPT !.buffer = Append(@, pair)]
+    ELSE [node EXCEPT !.buffer = [i \in DOMAIN @ |-> IF @[i].key = pair.key THEN pair ELSE @[i]]]
+
+GivingWay(node, pair) ==
+    IF Bug = "counts-flushes-only" THEN {}
+    ELSE {node.buffer[i] : i \in InBuffer(node, pair.key)}
+
+(* "After a key-value pair is inserted into PVL, its version number is     *)
+(* recorded with buf_ver": behind a fence.                                 *)
+BufferPair(c) ==
+    /\ call[c].op = "write"
+    /\ call[c].at \in {"appended", "durable"}
+    /\ LET s    == call[c].space
+           n    == NodeOf(call[c].key)
+           pair == [key |-> call[c].key, value |-> call[c].value,
+                    number |-> Newest(log[s][versions[s].used].meta).number,
+                    version |-> versions[s].version]
+       IN /\ LogsFirst => nodes[n].lock = Free /\ ~IsFull(nodes[n]) /\ ~MustSplit(nodes[n])
+          /\ nodes' = [nodes EXCEPT ![n] = [Absorbed(@, pair) EXCEPT !.lock = Free]]
+          /\ versions' = Uncounted(GivingWay(nodes[n], pair))
+          /\ IF Bug = "buffers-before-fence"
+             THEN UNCHANGED <<log, kept>>
+             ELSE /\ log' = EntryFenced(c)
+                  /\ kept' = IF call[c].at = "durable" THEN kept ELSE KeptWith(c)
+    /\ call' = [call EXCEPT ![c].at = "done"]
+    /\ UNCHANGED <<version, clock, leaf, recoveryVars>>
+
+Acknowledge(c) ==
+    /\ call[c].op = "write"
+    /\ call[c].at = "done"
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* The leaf count-based flush (§III-B), under the node's lock.             *)
+
+(* The leaves that pairs are buffered for, in the order of the buffer:     *)
+(* "the Buffer Part is traversed from left to right".                      *)
+RECURSIVE Wanted(_, _)
+Wanted(node, i) ==
+    IF i = 0 THEN <<>>
+    ELSE LET before == Wanted(node, i - 1)
+             l      == LeafOf(node, node.buffer[i].key)
+         IN IF \E j \in 1..Len(before) : before[j] = l THEN before ELSE Append(before, l)
+
+(* All pairs for a leaf, so that its stamp is true.  The paper's grouping  *)
+(* stops at the first pair that is for one leaf too many.                  *)
+GroupOf(node, l) ==
+    LET others == {i \in DOMAIN node.buffer :
+                      \A j \in DOMAIN node.todo : LeafOf(node, node.buffer[i].key) # node.todo[j]}
+        ends   == Bug = "flushes-half-a-leaf" /\ node.todo # <<>>
+    IN {node.buffer[i] : i \in {j \in DOMAIN node.buffer :
+            /\ LeafOf(node, node.buffer[j].key) = l
+            /\ ends => \A i \in others : j < i}}
+
+KeysOf(pairs) == {pair.key : pair \in pairs}
+Puts(pairs)   == {pair \in pairs : pair.value # Absent}
+Stamp(pairs)  == Greatest({pair.number : pair \in pairs})
+
+(* The keys that a leaf would have.                                        *)
+KeysAfter(node, l) ==
+    LET group == GroupOf(node, l)
+    IN (KeysIn(LeafNow(l)) \ KeysOf(group)) \cup KeysOf(Puts(group))
+
+(* "A leaf node is about to split": if it would have more than t_split.    *)
+Splits(node, l) ==
+    IF Bug = "counts-leaf-alone"
+    THEN Cardinality(KeysIn(LeafNow(l))) >= TSplit
+    ELSE Cardinality(KeysAfter(node, l)) > TSplit
+
+(* "The grouping process stops ... when the number of targeted leaf nodes  *)
+(* reaches the threshold t_node", and before a leaf that splits.  If that  *)
+(* is the first, "only the key-value pairs belonging to the leaf node are  *)
+(* flushed".                                                               *)
+Targets(node) ==
+    LET wanted == Wanted(node, Len(node.buffer))
+        before == {i \in 1..Len(wanted) : i <= TNode /\ \A j \in 1..i : ~Splits(node, wanted[j])}
+    IN CASE Bug = "splits-among-others" -> SubSeq(wanted, 1, Least({TNode, Len(wanted)}))
+         [] Splits(node, wanted[1])     -> <<wanted[1]>>
+         [] OTHER                       -> SubSeq(wanted, 1, Greatest(before))
+
+(* Somebody wants a log, and no room is free.  The paper lets the log      *)
+(* grow; where it may not, what pins it has to be flushed.                 *)
+IsSqueezed ==
+    FreeSpaces = {} /\ \E c \in Clients : Waiting(c) /\ Current(c) = {}
+
+(* "The Leaf Count-Based Flush is performed when the Buffer Part is full." *)
+StartFlush(n) ==
+    /\ n <= Len(nodes)
+    /\ LET node == nodes[n]
+       IN /\ node.lock = Free /\ node.buffer # <<>> /\ ~MustSplit(node)
+          /\ IsFull(node) \/ IsSqueezed
+          /\ nodes' = [nodes EXCEPT ![n].lock = Flushing, ![n].todo = Targets(node)]
+    /\ UNCHANGED <<call, versions, version, clock, leaf, log, recoveryVars, kept>>
+
+IsAt(n, points) == n <= Len(nodes) /\ nodes[n].todo # <<>> /\ nodes[n].at \in points
+
+Merges(n) == IsAt(n, {"idle"}) /\ ~Splits(nodes[n], Head(nodes[n].todo))
+
+FreeIn(words)         == Places \ words[Header].bits
+SlotsOf(words, keys)  == {i \in words[Header].bits : words[Slot(i)].key \in keys}
+
+(* The i-th pair goes to the i-th free slot.                               *)
+Filled(words, pairs) ==
+    LET slots == Ascending(FreeIn(words))
+        keys  == Ascending(KeysOf(pairs))
+        place == [k \in KeysOf(pairs) |-> slots[CHOOSE i \in 1..Len(keys) : keys[i] = k]]
+    IN [i \in {place[k] : k \in KeysOf(pairs)} |->
+           LET pair == CHOOSE p \in pairs : place[p.key] = i
+           IN [key |-> pair.key, value |-> pair.value]]
+
+WithHeader(l, word) == [leaf EXCEPT ![l][Header] = Store(@, word)]
+
+HasRoom(words, pairs) == Cardinality(Puts(pairs)) <= Cardinality(FreeIn(words))
+
+(* There are not enough empty slots, but with those of the pairs that give *)
+(* way there are: their bits are cleared first.  The log has all that      *)
+(* these pairs are replaced with.                                          *)
+ClearSlots(n) ==
+    /\ Merges(n)
+    /\ LET node  == nodes[n]
+           l     == Head(node.todo)
+           group == GroupOf(node, l)
+           words == LeafNow(l)
+           word  == words[Header]
+       IN /\ ~HasRoom(words, group)
+          /\ leaf' = WithHeader(l, [word EXCEPT !.bits = @ \ SlotsOf(words, KeysOf(group))])
+    /\ nodes' = [nodes EXCEPT ![n].at = "cleared"]
+    /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
+
+(* "Searching for key-value slots in the leaf node, writing the pairs to   *)
+(* empty slots."                                                           *)
+WritePairs(n) ==
+    /\ Merges(n) \/ IsAt(n, {"cleared"})
+    /\ LET node   == nodes[n]
+           l      == Head(node.todo)
+           group  == GroupOf(node, l)
+           words  == Tidy(LeafNow(l))
+           fenced == IF node.at = "cleared" THEN Fenced(leaf[l]) ELSE leaf[l]
+       IN /\ HasRoom(words, group)
+          /\ LET filled == Filled(words, Puts(group))
+             IN leaf' = [leaf EXCEPT ![l] = [spot \in Spots |->
+                    IF spot[1] = "slot" /\ spot[2] \in DOMAIN filled
+                    THEN Store(fenced[spot], filled[spot[2]]) ELSE fenced[spot]]]
+    /\ nodes' = [nodes EXCEPT ![n].at = "written"]
+    /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
+
+(* "Persisting the pairs with a single CLFLUSH, and updating the bitmap by *)
+(* modifying the corresponding bits from 0 to 1", and from 1 to 0 those of *)
+(* the keys' old pairs; the stamp with them, in one word.                  *)
+SetBitmap(n) ==
+    /\ IsAt(n, {"written"})
+    /\ LET node   == nodes[n]
+           l      == Head(node.todo)
+           group  == GroupOf(node, l)
+           words  == LeafNow(l)
+           word   == words[Header]
+           filled == DOMAIN Filled(words, Puts(group))
+           gone   == IF Bug = "only-sets-bits" THEN {} ELSE SlotsOf(words, KeysOf(group))
+           fenced == IF Bug = "bitmap-before-pairs" THEN leaf[l] ELSE Fenced(leaf[l])
+       IN leaf' = [leaf EXCEPT ![l] = [fenced EXCEPT ![Header] =
+              Store(@, HeaderWord((word.bits \ gone) \cup filled, word.use, Stamp(group)))]]
+    /\ nodes' = [nodes EXCEPT ![n].at = "marked"]
+    /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
+
+(* A node without the pairs that were flushed; done with the first leaf.   *)
+Without(node, pairs) ==
+    LET stays(pair) == pair \notin pairs
+    IN [node EXCEPT !.buffer = SelectSeq(@, stays), !.at = "idle"]
+
+NextLeaf(node) ==
+    [node EXCEPT !.todo = Tail(@), !.lock = IF Len(node.todo) = 1 THEN Free ELSE Flushing]
+
+(* "Then persisting the bitmap with CLFLUSH to complete the merge          *)
+(* operation."  Only then "the number of valid entries of the version      *)
+(* number in buf_ver can be decreased".                                    *)
+FinishMerge(n) ==
+    /\ IsAt(n, {"marked"})
+    /\ LET node  == nodes[n]
+           l     == Head(node.todo)
+           group == GroupOf(node, l)
+       IN /\ leaf' = [leaf EXCEPT ![l] = AllDurably(Tidy(LeafNow(l)))]
+          /\ nodes' = [nodes EXCEPT ![n] = NextLeaf(Without(node, group))]
+          /\ versions' = Uncounted(group)
+    /\ UNCHANGED <<call, version, clock, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* The log-less split of a leaf (§III-B).                                  *)
+
+(* Leaves that nobody points to, nor is about to.                          *)
+FreeLeaves ==
+    Leaves \ UNION {{nodes[n].index[i].leaf : i \in DOMAIN nodes[n].index} \cup {nodes[n].fresh} :
+                       n \in DOMAIN nodes}
+
+(* The first key of the upper half, of all that the leaf would have: so    *)
+(* that one split makes room for all.                                      *)
+Separator(keys) == Ascending(keys)[Cardinality(keys) \div 2 + 1]
+
+From(pairs, low) == {pair \in pairs : pair.key >= low}
+
+(* The new leaf is made, with the pairs that move and those that are       *)
+(* buffered for it; nobody points to it yet.                               *)
+PrepareLeaf(n) ==
+    /\ IsAt(n, {"idle"})
+    /\ FreeLeaves # {}
+    /\ LET node  == nodes[n]
+           l     == Head(node.todo)
+           words == LeafNow(l)
+           group == GroupOf(node, l)
+           low   == Separator(KeysAfter(node, l))
+           moved == {pair \in From(PairsIn(words), low) : pair.key \notin KeysOf(group)}
+           pairs == moved \cup {[key |-> p.key, value |-> p.value] : p \in From(Puts(group), low)}
+           new   == Least(FreeLeaves)
+           blank == Blank(low, NextOf(words))
+           stamp == IF Bug = "new-leaf-without-stamp" THEN 0 ELSE Stamp(group)
+           filled == Filled(blank, pairs)
+           image == [spot \in Spots |->
+                        CASE spot = Header   -> HeaderWord(DOMAIN filled, 0, stamp)
+                          [] spot[1] = "slot" /\ spot[2] \in DOMAIN filled -> filled[spot[2]]
+                          [] OTHER           -> blank[spot]]
+       IN /\ Splits(node, l)
+          /\ leaf' = [leaf EXCEPT ![new] = [spot \in Spots |-> Store(@[spot], image[spot])]]
+          /\ nodes' = [nodes EXCEPT ![n].at = "prepared", ![n].fresh = new]
+    /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
+
+(* "If use_n points to next0, next1 will point to the new node": which is  *)
+(* persistent by then.                                                     *)
+LinkLeaf(n) ==
+    /\ IsAt(n, {"prepared"})
+    /\ LET node  == nodes[n]
+           l     == Head(node.todo)
+           spare == Sibling(1 - LeafNow(l)[Header].use)
+           new   == IF Bug = "links-before-fence" THEN leaf[node.fresh] ELSE Fenced(leaf[node.fresh])
+       IN leaf' = [leaf EXCEPT ![l][spare] = Store(@, node.fresh), ![node.fresh] = new]
+    /\ nodes' = [nodes EXCEPT ![n].at = "linked"]
+    /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
+
+(* "Once the new node is prepared, use_n is switched ..., signifying the   *)
+(* completion of the node split", and the pairs that moved lose their      *)
+(* bits: in one word.  The stamp stays: what is buffered for the lower     *)
+(* half is not in yet.                                                     *)
+SwitchSibling(n) ==
+    /\ IsAt(n, {"linked"})
+    /\ LET node   == nodes[n]
+           l      == Head(node.todo)
+           words  == LeafNow(l)
+           word   == words[Header]
+           low    == LeafNow(node.fresh)[Low]
+           stays  == word.bits \ SlotsOf(words, {k \in Keys : k >= low})
+           stamp  == IF Bug = "stamps-at-switch" THEN Stamp(GroupOf(node, l)) ELSE word.stamp
+           both   == HeaderWord(stays, 1 - word.use, stamp)
+           fenced == IF Bug = "switches-before-fence" THEN leaf[l] ELSE Fenced(leaf[l])
+           \* The two words are written back in either order.
+           halves == <<[word EXCEPT !.bits = stays], [word EXCEPT !.use = 1 - @]>>
+       IN leaf' = [leaf EXCEPT ![l] = [fenced EXCEPT ![Header] =
+              IF Bug = "two-words" THEN @ \o Append(halves, both) ELSE Store(@, both)]]
+    /\ nodes' = [nodes EXCEPT ![n].at = "switched"]
+    /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
+
+(* "Following the flush, the pair with [the separator] and the pointer to  *)
+(* the newly generated leaf node are inserted."  What is left for the      *)
+(* lower half is merged next.                                              *)
+FinishSplit(n) ==
+    /\ IsAt(n, {"switched"})
+    /\ LET node    == nodes[n]
+           l       == Head(node.todo)
+           low     == LeafNow(node.fresh)[Low]
+           place   == At(node.index, low)
+           index   == SubSeq(node.index, 1, place) \o <<[low |-> low, leaf |-> node.fresh]>>
+                          \o SubSeq(node.index, place + 1, Len(node.index))
+           flushed == From(GroupOf(node, l), low)
+           known   == IF Bug = "forgets-new-leaf" THEN node.index ELSE index
+           split   == [Without(node, flushed) EXCEPT !.index = known, !.fresh = NoLeaf]
+       IN /\ leaf' = [leaf EXCEPT ![l] = AllDurably(Tidy(LeafNow(l)))]
+          /\ nodes' = [nodes EXCEPT ![n] = IF flushed = GroupOf(node, l) THEN NextLeaf(split) ELSE split]
+          /\ versions' = Uncounted(flushed)
+    /\ UNCHANGED <<call, version, clock, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* The split of a last-level inner node (§III-C), in DRAM.  Into more than *)
+(* two parts is the same again.  Buffered pairs move with their versions;  *)
+(* the log does not notice.                                                *)
+SplitNode(n) ==
+    /\ n <= Len(nodes)
+    /\ LET node  == nodes[n]
+           half  == Len(node.index) \div 2
+           low   == node.index[half + 1].low
+           left(pair)  == pair.key < low
+           right(pair) == pair.key >= low
+           moved == SelectSeq(node.buffer, right)
+           upper == IF Bug = "split-forgets-version"
+                    THEN [i \in DOMAIN moved |-> [moved[i] EXCEPT !.version = 0]] ELSE moved
+       IN /\ node.lock = Free /\ MustSplit(node)
+          /\ nodes' = SubSeq(nodes, 1, n - 1)
+                 \o <<NewNode(SubSeq(node.index, 1, half), SelectSeq(node.buffer, left)),
+                      NewNode(SubSeq(node.index, half + 1, Len(node.index)), upper)>>
+                 \o SubSeq(nodes, n + 1, Len(nodes))
+    /\ UNCHANGED <<call, versions, version, clock, leaf, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* Crash and recovery (§IV-E, in one sentence: "reinsertion of key-value   *)
+(* pairs in the log to last-level internal nodes").                        *)
+
+(* What is torn is made empty, before anything else is logged there: else  *)
+(* the same pair, logged again, may complete it, with its old number.      *)
+Mended(entries) ==
+    [s \in Spaces |-> [i \in 1..LogSize |->
+        IF IsWhole(entries[s][i]) \/ Bug = "leaves-torn-entries" THEN entries[s][i] ELSE NoEntry]]
+
+(* The clock goes on behind all numbers that anybody may ever meet: those  *)
+(* of entries, and those of leaves, for their entries may be gone.         *)
+ClockAfter(leaves, entries) ==
+    LET logged  == {entries[at[1]][at[2]].meta.number : at \in Entries}
+        stamped == {leaves[l][Header].stamp : l \in Leaves}
+    IN 1 + Greatest(logged \cup IF Bug = "restarts-numbers" THEN {} ELSE stamped)
+
+(* The power goes, at any time, also during recovery.  Recovery begins in  *)
+(* the same step, for before the first pair is replayed it writes nothing  *)
+(* that it would not write again: entries are mended, inner nodes made     *)
+(* anew from the leaves; all logs are old, and none is needed so far.      *)
+Crash ==
+    /\ MayCrash(crashes)
+    /\ \E left \in LeavesLeft(leaf), torn \in LogLeft(log) :
+          LET leaves  == Found(left)
+              entries == Mended(torn)
+          IN /\ leaf' = [l \in Leaves |-> AllDurably(leaves[l])]
+             /\ log' = [s \in Spaces |-> [i \in 1..LogSize |-> AllDurably(entries[s][i])]]
+             /\ nodes' = <<NewNode(IndexOf(leaves), <<>>)>>
+             /\ clock' = ClockAfter(leaves, entries)
+    /\ versions' = OldVersions /\ version' = Cardinality(Spaces)
+    /\ call' = [c \in Clients |-> Idle]
+    /\ phase' = "replay" /\ replayed' = {}
+    /\ crashes' = crashes + 1
+    /\ UNCHANGED kept
+
+EntryAt(at)  == NewestOf(log[at[1]][at[2]])
+NumberAt(at) == EntryAt(at).meta.number
+PairAt(at)   == EntryAt(at).pair
+StampFor(k)  == LeafNow(LeafOf(nodes[NodeOf(k)], k))[Header].stamp
+
+(* The entries that are to be replayed: those that their leaf does not     *)
+(* have yet.                                                               *)
+ToReplay ==
+    {at \in Entries :
+        /\ IsWhole(EntryAt(at))
+        /\ at \notin replayed
+        /\ NumberAt(at) > StampFor(PairAt(at).key) \/ Bug = "replays-flushed"}
+
+IsNext(at) ==
+    CASE Bug = "replays-in-parallel" -> TRUE
+      [] Bug = "replays-log-by-log"  ->
+             \A other \in ToReplay : at[1] < other[1] \/ (at[1] = other[1] /\ at[2] <= other[2])
+      [] OTHER -> \A other \in ToReplay : NumberAt(at) <= NumberAt(other)
+
+(* An entry comes back into the buffer: in the order of the numbers, for   *)
+(* what a leaf is stamped with if the buffer has to be flushed on the way  *)
+(* must cover what it has not.                                             *)
+ReplayEntry ==
+    /\ phase = "replay"
+    /\ \E at \in ToReplay :
+          /\ IsNext(at)
+          /\ LET n     == NodeOf(PairAt(at).key)
+                 pair  == [key |-> PairAt(at).key, value |-> PairAt(at).value,
+                           number |-> NumberAt(at), version |-> versions[at[1]].version]
+                 older == /\ Bug = "replays-log-by-log"
+                          /\ \E i \in InBuffer(nodes[n], pair.key) : nodes[n].buffer[i].number > pair.number
+             IN /\ nodes[n].lock = Free /\ ~IsFull(nodes[n]) /\ ~MustSplit(nodes[n])
+                /\ nodes' = IF older THEN nodes ELSE [nodes EXCEPT ![n] = Absorbed(@, pair)]
+                /\ versions' = IF older THEN versions
+                               ELSE [Uncounted(GivingWay(nodes[n], pair)) EXCEPT ![at[1]].valid = @ + 1]
+          /\ replayed' = replayed \cup {at}
+    /\ UNCHANGED <<call, version, clock, leaf, log, phase, crashes, kept>>
+
+FinishReplay ==
+    /\ phase = "replay"
+    /\ ToReplay = {}
+    /\ phase' = "up" /\ replayed' = {}
+    /\ UNCHANGED <<call, dramVars, leaf, log, crashes, kept>>
+
+-----------------------------------------------------------------------------
+NodeStep(n) ==
+    \/ StartFlush(n)
+    \/ ClearSlots(n) \/ WritePairs(n) \/ SetBitmap(n) \/ FinishMerge(n)
+    \/ PrepareLeaf(n) \/ LinkLeaf(n) \/ SwitchSibling(n) \/ FinishSplit(n)
+    \/ SplitNode(n)
+
+Next ==
+    \/ \E c \in Clients :
+          \/ CallGet(c) \/ ReadKey(c) \/ AnswerGet(c)
+          \/ CallWrite(c) \/ OpenLog(c) \/ AppendEntry(c) \/ WriteBackEntry(c) \/ BufferPair(c)
+          \/ Acknowledge(c)
+    \/ \E n \in Leaves : NodeStep(n)
+    \/ Crash \/ ReplayEntry \/ FinishReplay
+
+Spec == Init /\ [][Next]_vars
+
+(* What must go on, for clients to be answered and recovery to end: every  *)
+(* step but those that nobody is obliged to.                               *)
+ClientFairness ==
+    \A c \in Clients :
+        WF_vars(ReadKey(c) \/ AnswerGet(c) \/ OpenLog(c) \/ AppendEntry(c) \/ BufferPair(c) \/ Acknowledge(c))
+
+FlushFairness == \A n \in Leaves : WF_vars(NodeStep(n))
+
+RecoveryFairness == WF_vars(ReplayEntry \/ FinishReplay)
+
+FairSpec == Spec /\ ClientFairness /\ FlushFairness /\ RecoveryFairness
+
+-----------------------------------------------------------------------------
+(* Safety.                                                                 *)
+
+(* What recovery would make of leaves and entries.                         *)
+Believes(entries, at) ==
+    LET entry == entries[at[1]][at[2]]
+    IN CASE Bug = "believes-stale-entry" -> entry.pair.key # 0 /\ versions[at[1]].valid > 0
+         [] Bug = "replays-valid-logs"   -> IsWhole(entry) /\ versions[at[1]].valid > 0
+         [] OTHER                        -> IsWhole(entry)
+
+OrderOf(entries, at) ==
+    IF Bug = "believes-stale-entry" THEN versions[at[1]].version * LogSize + at[2]
+    ELSE entries[at[1]][at[2]].meta.number
+
+Recovered(leaves, entries) ==
+    LET index    == IndexOf(leaves)
+        believed == {at \in Entries : Believes(entries, at)}
+        order(at) == OrderOf(entries, at)
+    IN [k \in Keys |->
+           LET words == leaves[LeafAt(index, k)]
+               newer == {at \in believed :
+                            /\ entries[at[1]][at[2]].pair.key = k
+                            /\ \/ order(at) > words[Header].stamp
+                               \/ Bug \in {"replays-flushed", "replays-valid-logs"}}
+           IN IF newer = {} THEN ValueIn(words, k)
+              ELSE LET last == CHOOSE at \in newer : \A other \in newer : order(other) <= order(at)
+                   IN entries[last[1]][last[2]].pair.value]
+
+(* Whatever a crash leaves now, recovery makes of it what no crash can     *)
+(* undo: no more, no less.                                                 *)
+RecoverableInv ==
+    \A left \in LeavesLeft(leaf), entries \in LogLeft(log) :
+        Recovered(Found(left), entries) = kept
+
+(* And that is what clients see.                                           *)
+UnderWay(k) ==
+    \E c \in Clients :
+        call[c].op = "write" /\ call[c].key = k /\ call[c].at \in {"appended", "durable"}
+
+VisibleInv ==
+    phase = "up" =>
+        \A k \in Keys : nodes[NodeOf(k)].lock = Free /\ ~UnderWay(k) => Lookup(k) = kept[k]
+
+BufferedPairs == UNION {{nodes[n].buffer[i] : i \in DOMAIN nodes[n].buffer} : n \in DOMAIN nodes}
+
+(* Every buffered pair is in the log, persistent, where its version says.  *)
+LogInv ==
+    \A pair \in BufferedPairs :
+        \E at \in Entries :
+            /\ versions[at[1]].version = pair.version
+            /\ Unflushed(log[at[1]][at[2]]) = {}
+            /\ EntryAt(at) = EntryOf([key |-> pair.key, value |-> pair.value], pair.number)
+
+(* The count of a version is that of the pairs that need it.               *)
+CountInv ==
+    \A s \in Spaces :
+        versions[s].valid =
+            (LogSize - versions[s].used)
+            + Cardinality({pair \in BufferedPairs : pair.version = versions[s].version})
+            + Cardinality({c \in Clients : call[c].op = "write" /\ call[c].space = s
+                                              /\ call[c].at \in {"appended", "durable"}})
+
+(* What is buffered is beyond its leaf's stamp, unless it is just being    *)
+(* flushed.                                                                *)
+StampInv ==
+    \A n \in DOMAIN nodes : \A i \in DOMAIN nodes[n].buffer :
+        LET pair == nodes[n].buffer[i]
+            l    == LeafOf(nodes[n], pair.key)
+        IN \/ pair.number > LeafNow(l)[Header].stamp
+           \/ IsAt(n, {"marked"}) /\ pair \in GroupOf(nodes[n], Head(nodes[n].todo))
+
+(* The next number is a new one.                                           *)
+NumberInv ==
+    /\ \A at \in Entries : NumberAt(at) < clock
+    /\ \A n \in DOMAIN nodes : \A i \in DOMAIN nodes[n].index :
+           LeafNow(nodes[n].index[i].leaf)[Header].stamp < clock
+
+(* A leaf has a key once, and only keys of its range.                      *)
+LeafInv ==
+    LET index == IndexOf(LeavesNow)
+    IN \A i \in DOMAIN index :
+           LET words == LeafNow(index[i].leaf)
+           IN /\ Cardinality(KeysIn(words)) = Cardinality(words[Header].bits)
+              /\ \A k \in KeysIn(words) : At(index, k) = i
+
+RECURSIVE IndexUpTo(_)
+IndexUpTo(n) == IF n = 0 THEN <<>> ELSE IndexUpTo(n - 1) \o nodes[n].index
+
+(* The inner nodes say what the leaves say.                                *)
+IndexInv ==
+    (\A n \in DOMAIN nodes : nodes[n].at # "switched") => IndexUpTo(Len(nodes)) = IndexOf(LeavesNow)
+
+(* No room but that of free slots; no key twice in it.                     *)
+SpaceInv ==
+    \A n \in DOMAIN nodes :
+        /\ Len(nodes[n].index) + Len(nodes[n].buffer) <= Slots
+        /\ \A i \in DOMAIN nodes[n].buffer :
+               NodeOf(nodes[n].buffer[i].key) = n /\ InBuffer(nodes[n], nodes[n].buffer[i].key) = {i}
+
+(* A flush goes to t_node leaves at most, and splits one only if that is   *)
+(* the only one.                                                           *)
+FlushInv ==
+    \A n \in DOMAIN nodes :
+        /\ Len(nodes[n].todo) <= TNode
+        /\ nodes[n].at \in {"prepared", "linked", "switched"} => Len(nodes[n].todo) = 1
+
+(* A leaf that is not split has room for what comes.                       *)
+RoomInv == \A n \in Leaves : Merges(n) => Cardinality(KeysAfter(nodes[n], Head(nodes[n].todo))) <= LeafSlots
+
+(* Liveness: every call is answered, unless a crash comes between.         *)
+AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+
+RecoveredProp == phase # "up" ~> phase = "up"
+
+-----------------------------------------------------------------------------
+(* The contract.  A write takes effect when its entry is persistent, and   *)
+(* then cannot be undone: nothing waits in the tail.                       *)
+
+AbstractCall ==
+    [c \in Clients |->
+        IF call[c].op = "write"
+        THEN [op |-> "write", key |-> call[c].key, value |-> call[c].value,
+              done |-> call[c].at \in {"durable", "done"}]
+        ELSE call[c]]
+
+Contract == INSTANCE DurableMap WITH
+    base <- kept, tail <- <<>>, call <- AbstractCall, up <- (phase = "up")
+
+THEOREM Spec => Contract!Spec
+=============================================================================
