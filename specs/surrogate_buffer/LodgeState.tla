@@ -39,7 +39,7 @@ VARIABLES
     \* Recovery
     phase,      \* "up", or "replay" between a crash and the end of recovery
     replayed,   \* in "replay": the entries that are done
-    crashes,    \* number of crashes so far
+    crashes,    \* number of crashes and restarts so far
     \* For the observer
     kept        \* the map as no crash can undo it: all writes whose entries are persistent
 

@@ -9,7 +9,8 @@ CONSTANTS
     Deletes,        \* which writes are deletes
     Readers,        \* who gets
     AnySpace,       \* whether a log goes to any room that is free, not just the first
-    MaxCrashes
+    MaxCrashes,     \* crashes and restarts together
+    MaxRestarts     \* only among so many first ones may be a restart
 
 MCMayGet(c, k) == c \in Readers
 
@@ -21,6 +22,8 @@ MCMayWrite(c, k, v) ==
 MCMayOpen(s) == AnySpace \/ \A other \in FreeSpaces : s <= other
 
 MCMayCrash(n) == n < MaxCrashes
+
+MCMayRestart(n) == n < MaxRestarts
 
 ContractProp == Contract!Spec
 =============================================================================

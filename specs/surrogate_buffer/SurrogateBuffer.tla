@@ -35,6 +35,7 @@ MayGet(c, k)      == TRUE
 MayWrite(c, k, v) == TRUE
 MayOpen(s)        == TRUE
 MayCrash(n)       == TRUE
+MayRestart(n)     == TRUE
 
 -----------------------------------------------------------------------------
 (* Clients.                                                                *)
@@ -466,24 +467,38 @@ ClockAfter(leaves, entries) ==
         stamped == {leaves[l][Header].stamp : l \in Leaves}
     IN 1 + Greatest(logged \cup IF Bug = "restarts-numbers" THEN {} ELSE stamped)
 
-(* The power goes, at any time, also during recovery.  Recovery begins in  *)
-(* the same step, for before the first pair is replayed it writes nothing  *)
-(* that it would not write again: entries are mended, inner nodes made     *)
-(* anew from the leaves; all logs are old, and none is needed so far.      *)
-Crash ==
-    /\ MayCrash(crashes)
-    /\ \E left \in LeavesLeft(leaf), torn \in LogLeft(log) :
-          LET leaves  == Found(left)
-              entries == Mended(torn)
-          IN /\ leaf' = [l \in Leaves |-> AllDurably(leaves[l])]
-             /\ log' = [s \in Spaces |-> [i \in 1..LogSize |-> AllDurably(entries[s][i])]]
-             /\ nodes' = <<NewNode(IndexOf(leaves), <<>>)>>
-             /\ clock' = ClockAfter(leaves, entries)
+(* Recovery begins in the same step, for before the first pair is replayed *)
+(* it writes nothing that it would not write again: entries are mended,    *)
+(* inner nodes made anew from the leaves; all logs are old, and none is    *)
+(* needed so far.                                                          *)
+StartOver(leaves, entries) ==
+    /\ log' = [s \in Spaces |-> [i \in 1..LogSize |-> AllDurably(entries[s][i])]]
+    /\ nodes' = <<NewNode(IndexOf(leaves), <<>>)>>
+    /\ clock' = ClockAfter(leaves, entries)
     /\ versions' = OldVersions /\ version' = Cardinality(Spaces)
     /\ call' = [c \in Clients |-> Idle]
     /\ phase' = "replay" /\ replayed' = {}
     /\ crashes' = crashes + 1
     /\ UNCHANGED kept
+
+(* The power goes, at any time, also during recovery.                      *)
+Crash ==
+    /\ MayCrash(crashes)
+    /\ \E left \in LeavesLeft(leaf), torn \in LogLeft(log) :
+          LET leaves == Found(left)
+          IN /\ leaf' = [l \in Leaves |-> AllDurably(leaves[l])]
+             /\ StartOver(leaves, Mended(torn))
+
+(* The process is started again, the power did not go.  What recovery      *)
+(* reads is not therefore persistent: it writes all of it back, leaves and *)
+(* entries, and fences, before it builds on it.  (An entry that is not     *)
+(* fenced yet is written back before: WriteBackEntry.)                     *)
+Restart ==
+    /\ MayRestart(crashes)
+    /\ \A c \in Clients : call[c].op = "write" => call[c].at # "appended"
+    /\ LET leaves == Found(LeavesNow)
+       IN /\ leaf' = IF Bug = "trusts-what-it-reads" THEN leaf ELSE [l \in Leaves |-> AllDurably(leaves[l])]
+          /\ StartOver(leaves, Mended(LogNow(log)))
 
 EntryAt(at)  == NewestOf(log[at[1]][at[2]])
 NumberAt(at) == EntryAt(at).meta.number
@@ -542,7 +557,7 @@ Next ==
           \/ CallWrite(c) \/ OpenLog(c) \/ AppendEntry(c) \/ WriteBackEntry(c) \/ BufferPair(c)
           \/ Acknowledge(c)
     \/ \E n \in Leaves : NodeStep(n)
-    \/ Crash \/ ReplayEntry \/ FinishReplay
+    \/ Crash \/ Restart \/ ReplayEntry \/ FinishReplay
 
 Spec == Init /\ [][Next]_vars
 

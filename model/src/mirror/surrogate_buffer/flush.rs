@@ -100,7 +100,10 @@ impl SurrogateBuffer {
     pub(super) fn group_of(&self, node: &Node, l: u8) -> Vec<Buffered> {
         let ends = self.bug == Bug::FlushesHalfALeaf && !node.todo.is_empty();
         let is_other = |pair: &Buffered| !node.todo.contains(&node.leaf_of(pair.key));
-        let pairs = node.buffer.iter().take_while(|pair| !(ends && is_other(pair)));
+        let pairs = node
+            .buffer
+            .iter()
+            .take_while(|pair| !(ends && is_other(pair)));
         let wanted = pairs.filter(|pair| node.leaf_of(pair.key) == l);
         wanted.copied().collect()
     }

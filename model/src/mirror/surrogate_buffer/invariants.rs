@@ -60,9 +60,9 @@ impl SurrogateBuffer {
             let version = s.versions[space];
             let needs = |pair: &&Buffered| pair.version == version.version;
             let writes = |call: &&Call| match **call {
-                Call::Write { step, space: at, .. } => {
-                    usize::from(at) == space + 1 && is_under_way(step)
-                }
+                Call::Write {
+                    step, space: at, ..
+                } => usize::from(at) == space + 1 && is_under_way(step),
                 _ => false,
             };
             let unused = self.log_size - usize::from(version.used);

@@ -25,11 +25,11 @@ use stateright::{Model, Property};
 use super::surrogate_buffer_room as room;
 
 use self::invariants::INVARIANTS;
-use self::state::CLIENTS;
 pub use self::row::Row;
+use self::state::CLIENTS;
 pub use self::state::{At, Buffered, Call, Lock, Node, State, Step, Version};
-pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
 use self::words::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
+pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
 use super::{Mirror, listed, named};
 use crate::{Config, ConfigError, Value};
 
@@ -76,6 +76,8 @@ pub enum Action {
     SplitNode(u8),
     /// The power goes; of leaves and logs this is left, by the numbers of the outcomes.
     Crash(u32, u32),
+    /// The process is started again.
+    Restart,
     /// An entry, by its log and its place there, is buffered again.
     ReplayEntry(u8, u8),
     /// The store is up.
@@ -94,6 +96,7 @@ pub enum Bug {
     NewLeafWithoutStamp,
     StampsAtSwitch,
     RestartsNumbers,
+    TrustsWhatItReads,
     LeavesTornEntries,
     ReusesLiveLog,
     BelievesTornEntry,
@@ -116,7 +119,7 @@ pub enum Bug {
     CountsLeafAlone,
 }
 
-const BUGS: [(&str, Bug); 28] = [
+const BUGS: [(&str, Bug); 29] = [
     ("none", Bug::None),
     ("buffers-before-fence", Bug::BuffersBeforeFence),
     ("bitmap-before-pairs", Bug::BitmapBeforePairs),
@@ -125,6 +128,7 @@ const BUGS: [(&str, Bug); 28] = [
     ("new-leaf-without-stamp", Bug::NewLeafWithoutStamp),
     ("stamps-at-switch", Bug::StampsAtSwitch),
     ("restarts-numbers", Bug::RestartsNumbers),
+    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
     ("leaves-torn-entries", Bug::LeavesTornEntries),
     ("reuses-live-log", Bug::ReusesLiveLog),
     ("believes-torn-entry", Bug::BelievesTornEntry),
@@ -171,6 +175,7 @@ pub struct SurrogateBuffer {
     readers: Set,
     any_space: bool,
     max_crashes: N,
+    max_restarts: N,
     invariants: Vec<&'static str>,
 }
 
@@ -239,7 +244,7 @@ impl Mirror for SurrogateBuffer {
     const SPEC: &'static str = "SurrogateBuffer";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        for name in ["MayGet", "MayWrite", "MayOpen", "MayCrash"] {
+        for name in ["MayGet", "MayWrite", "MayOpen", "MayCrash", "MayRestart"] {
             if config.overrides.get(name) != Some(&format!("MC{name}")) {
                 return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
             }
@@ -277,6 +282,7 @@ impl Mirror for SurrogateBuffer {
             readers: subset(config, "Readers", &clients)?,
             any_space: config.bool("AnySpace")?,
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
             clients,
             keys,
@@ -305,6 +311,7 @@ impl Mirror for SurrogateBuffer {
             Action::FinishSplit(..) => "FinishSplit",
             Action::SplitNode(..) => "SplitNode",
             Action::Crash(..) => "Crash",
+            Action::Restart => "Restart",
             Action::ReplayEntry(..) => "ReplayEntry",
             Action::FinishReplay => "FinishReplay",
         }

@@ -2,35 +2,54 @@
 
 use super::row::Row;
 use super::state::{Buffered, Call, Node, State};
+use super::steps::is_appended;
 use super::words::{Content, Entry, EntryWords, KEYS, LeafWords, Leaves, Log, N, Set};
 use super::words::{leaf_at, leaves_left, leaves_ways, place};
 use super::{Action, Bug, SurrogateBuffer};
 
 impl SurrogateBuffer {
     pub(super) fn crash_steps(&self, s: &State, actions: &mut Vec<Action>) {
-        if s.crashes >= self.max_crashes {
-            return;
+        if s.crashes < self.max_crashes {
+            let logs = self.log_left(&s.log).len() as u32;
+            for leaves in 0..leaves_ways(&s.leaf) {
+                actions.extend((0..logs).map(|entries| Action::Crash(leaves, entries)));
+            }
         }
-        let logs = self.log_left(&s.log).len() as u32;
-        for leaves in 0..leaves_ways(&s.leaf) {
-            actions.extend((0..logs).map(|entries| Action::Crash(leaves, entries)));
+        if s.crashes < self.max_restarts && !self.clients().any(|c| is_appended(s, c)) {
+            actions.push(Action::Restart);
         }
     }
 
     pub(super) fn crash(&self, s: &mut State, leaves: u32, entries: u32) {
         let leaves = self.found(&leaves_left(&s.leaf, leaves));
-        let Some(torn) = self.log_left(&s.log).into_iter().nth(entries as usize) else {
-            return;
-        };
+        let entries = self.log_left(&s.log).into_iter().nth(entries as usize);
+        // `crash_steps` counts them.
+        if let Some(entries) = entries {
+            self.start_over(s, &leaves, entries);
+        }
+    }
+
+    pub(super) fn restart(&self, s: &mut State) {
+        let words = s.leaf;
+        let leaves = self.found(&s.leaves_now());
+        let entries = s.log.map(|log| log.map(|entry| entry.now()));
+        self.start_over(s, &leaves, entries);
+        if self.bug == Bug::TrustsWhatItReads {
+            s.leaf = words;
+        }
+    }
+
+    /// `StartOver`, with the leaves persistent.
+    fn start_over(&self, s: &mut State, leaves: &Leaves, torn: Log) {
         let entries = torn.map(|log| log.map(|entry| self.mended(entry)));
         let mut nodes = Row::default();
-        nodes.push(Node::new(self.index_of(&leaves).iter().copied(), []));
+        nodes.push(Node::new(self.index_of(leaves).iter().copied(), []));
         *s = State {
             call: [Call::Idle; super::CLIENTS],
             nodes,
             versions: self.old_versions(),
             version: self.spaces as N,
-            clock: self.clock_after(&leaves, &entries),
+            clock: self.clock_after(leaves, &entries),
             leaf: leaves.map(|leaf| LeafWords::durably(&leaf)),
             log: entries.map(|log| log.map(|entry| EntryWords::durably(&entry))),
             up: false,

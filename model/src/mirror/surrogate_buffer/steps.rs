@@ -48,8 +48,7 @@ impl SurrogateBuffer {
                 step: Step::Appended | Step::Durable,
                 ..
             } => {
-                let appended = !s.is_waiting(c.into()) && self.is_appended(s, c);
-                if appended && !self.logs_first() {
+                if is_appended(s, c) && !self.logs_first() {
                     actions.push(Action::WriteBackEntry(c));
                 }
                 if !self.logs_first() || self.is_open(&s.nodes[s.node_of(key)]) {
@@ -75,17 +74,6 @@ impl SurrogateBuffer {
                 }
             }
         }
-    }
-
-    fn is_appended(&self, s: &State, c: u8) -> bool {
-        let call = s.call[usize::from(c)];
-        matches!(
-            call,
-            Call::Write {
-                step: Step::Appended,
-                ..
-            }
-        )
     }
 
     /// `NextValue`.
@@ -149,6 +137,7 @@ impl SurrogateBuffer {
             Action::FinishSplit(n) => self.finish_split(s, n.into()),
             Action::SplitNode(n) => self.split_node(s, n.into()),
             Action::Crash(leaves, entries) => self.crash(s, leaves, entries),
+            Action::Restart => self.restart(s),
             Action::ReplayEntry(space, i) => self.replay_entry(s, (space.into(), i.into())),
             Action::FinishReplay => (s.up, s.replayed) = (true, 0),
         }
@@ -221,6 +210,17 @@ impl SurrogateBuffer {
             s.uncount(gone);
         }
     }
+}
+
+/// Whether a client's entry is stored and not known to be persistent.
+pub(super) fn is_appended(s: &State, c: u8) -> bool {
+    matches!(
+        s.call[usize::from(c)],
+        Call::Write {
+            step: Step::Appended,
+            ..
+        }
+    )
 }
 
 /// The log, the entry and the pair of a client's write.

@@ -2,8 +2,8 @@
 
 use super::SurrogateBuffer;
 use super::state::{At, Buffered, Call, Lock, Node, PENDING, State, Step, Version};
-use super::words::{ABSENT, Content, EntryWords, Fence, Header, LeafWords, Meta, Pair, Set, Word};
 use super::words::members;
+use super::words::{ABSENT, Content, EntryWords, Fence, Header, LeafWords, Meta, Pair, Set, Word};
 use crate::Value;
 
 fn number(n: usize) -> Value {
@@ -73,10 +73,7 @@ impl SurrogateBuffer {
         let next = |u: usize| place(&leaf.next[u], |next| Value::int(*next));
         let mut words = vec![
             (spot("header", 0), place(&leaf.header, header)),
-            (
-                spot("low", 0),
-                place(&leaf.low, |low| Value::int(*low)),
-            ),
+            (spot("low", 0), place(&leaf.low, |low| Value::int(*low))),
             (spot("next", 0), next(0)),
             (spot("next", 1), next(1)),
         ];
@@ -164,7 +161,12 @@ impl SurrogateBuffer {
     }
 
     fn replayed(&self, replayed: Set) -> Value {
-        let place = |at: usize| [number(at / self.log_size + 1), number(at % self.log_size + 1)];
+        let place = |at: usize| {
+            [
+                number(at / self.log_size + 1),
+                number(at % self.log_size + 1),
+            ]
+        };
         Value::set(members(replayed).map(|at| Value::seq(place(at))))
     }
 
@@ -180,7 +182,10 @@ impl SurrogateBuffer {
         let kept = s.kept.iter().take(self.keys.into());
         vec![
             ("call", Value::fun(self.clients.iter().cloned().zip(calls))),
-            ("nodes", Value::seq(s.nodes.iter().map(|node| self.node(node)))),
+            (
+                "nodes",
+                Value::seq(s.nodes.iter().map(|node| self.node(node))),
+            ),
             ("versions", Value::seq(versions.map(|v| self.version(v)))),
             ("version", Value::int(s.version)),
             ("clock", Value::int(s.clock)),
