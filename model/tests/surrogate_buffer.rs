@@ -57,10 +57,10 @@ fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
 #[test]
 fn without_a_bug_nothing_is_violated() {
     let holding = [
-        ("smoke", 4_992),
-        ("mutation", 11_302),
+        ("smoke", 5_008),
+        ("mutation", 11_320),
         ("two-clients", 23_347),
-        ("two-leaves", 5_262),
+        ("two-leaves", 11_969),
         ("recovery", 4_129),
     ];
     for (model, states) in holding {

@@ -25,5 +25,8 @@ MCMayCrash(n) == n < MaxCrashes
 
 MCMayRestart(n) == n < MaxRestarts
 
+(* Nobody is obliged to flush a buffer or to split a node.                 *)
+UnfairSpec == Spec /\ ClientFairness /\ RecoveryFairness
+
 ContractProp == Contract!Spec
 =============================================================================

@@ -517,11 +517,14 @@ IsNext(at) ==
     CASE Bug = "replays-in-parallel" -> TRUE
       [] Bug = "replays-log-by-log"  ->
              \A other \in ToReplay : at[1] < other[1] \/ (at[1] = other[1] /\ at[2] <= other[2])
-      [] OTHER -> \A other \in ToReplay : NumberAt(at) <= NumberAt(other)
+      [] OTHER ->
+             \A other \in ToReplay :
+                 NodeOf(PairAt(other).key) = NodeOf(PairAt(at).key) => NumberAt(at) <= NumberAt(other)
 
-(* An entry comes back into the buffer: in the order of the numbers, for   *)
-(* what a leaf is stamped with if the buffer has to be flushed on the way  *)
-(* must cover what it has not.                                             *)
+(* An entry comes back into the buffer: of each node in the order of the   *)
+(* numbers, for if the buffer has to be flushed on the way, its leaves'    *)
+(* stamps must not cover what is still to come.  So threads may replay     *)
+(* nodes side by side, but not logs.                                       *)
 ReplayEntry ==
     /\ phase = "replay"
     /\ \E at \in ToReplay :

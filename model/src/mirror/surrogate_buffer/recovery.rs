@@ -98,19 +98,19 @@ impl SurrogateBuffer {
 
     pub(super) fn replay_steps(&self, s: &State, actions: &mut Vec<Action>) {
         let all = self.to_replay(s);
-        let number = |at: &(usize, usize)| s.entry_at(*at).meta.number;
-        let first = all.iter().map(number).min();
-        if first.is_none() {
+        if all.is_empty() {
             actions.push(Action::FinishReplay);
         }
+        let node = |at: &(usize, usize)| s.node_of(s.entry_at(*at).pair.key);
+        let number = |at: &(usize, usize)| s.entry_at(*at).meta.number;
         for (place, at) in all.iter().enumerate() {
+            let mut of_node = all.iter().filter(|other| node(other) == node(at));
             let is_next = match self.bug {
                 Bug::ReplaysInParallel => true,
                 Bug::ReplaysLogByLog => place == 0,
-                _ => Some(number(at)) == first,
+                _ => of_node.all(|other| number(at) <= number(other)),
             };
-            let key = s.entry_at(*at).pair.key;
-            if is_next && self.is_open(&s.nodes[s.node_of(key)]) {
+            if is_next && self.is_open(&s.nodes[node(at)]) {
                 actions.push(Action::ReplayEntry(at.0 as u8, at.1 as u8));
             }
         }
