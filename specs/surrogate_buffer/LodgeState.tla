@@ -2,7 +2,7 @@
 (***************************************************************************)
 (* LodgeTree's last level (§III-A): the inner nodes with their surrogate   *)
 (* buffers in DRAM, over the words of LodgeWords.  The steps are in        *)
-(* SurrogateBuffer.                                                        *)
+(* LeafCountFlush and SurrogateBuffer.                                     *)
 (*                                                                         *)
 (* Upper levels are not seen: nodes are a row, and a thread that wants a   *)
 (* key's node gets it, with its lock, in one step.                         *)

@@ -1,5 +1,6 @@
-//! The flush of a buffer and the splits, as in `SurrogateBuffer.tla`: the leaf count-based flush, the log-less split of a leaf, the
-//! split of an inner node.
+//! The actions of `LeafCountFlush.tla`: the leaf count-based flush, the log-less split of a leaf, the split of an inner node.
+//!
+//! All are taken under the lock of their node; [`SurrogateBuffer::node_steps`] holds the guards.
 
 use super::row::Row;
 use super::state::{At, Buffered, Call, Lock, Node, State, Step};

@@ -4,7 +4,7 @@
 //! words.rs       leaves and log in persistent memory, and what a crash leaves of them (LodgeWords.tla)
 //! state.rs       the variables (LodgeState.tla)
 //! steps.rs       the actions (SurrogateBuffer.tla): clients and the log
-//! flush.rs       flushes and splits
+//! flush.rs       flushes and splits (LeafCountFlush.tla)
 //! recovery.rs    crash, recovery, and what recovery would yield
 //! invariants.rs  what must hold in every state
 //! values.rs      a state as TLA+ values
