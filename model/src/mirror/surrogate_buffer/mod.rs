@@ -30,7 +30,7 @@ use self::state::CLIENTS;
 pub use self::state::{At, Buffered, Call, Lock, Node, State, Step, Version};
 use self::words::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
 pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
-use super::{Mirror, listed, named};
+use super::{Mirror, count, listed, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
@@ -206,26 +206,6 @@ impl Model for SurrogateBuffer {
     }
 }
 
-/// A constant that is `{1, 2, ...}`: how many.
-fn count(config: &Config, constant: &str, most: usize) -> Result<usize, ConfigError> {
-    let members = config.members(constant, most)?;
-    let without_gap = (1i64..).map(Value::Int).zip(&members);
-    if without_gap.into_iter().all(|(n, member)| n == *member) {
-        return Ok(members.len());
-    }
-    Err(config.wrong(constant, "expected 1, 2, ... without a gap"))
-}
-
-/// A constant that is a subset of `of`, as a bit set.
-fn subset(config: &Config, constant: &str, of: &[Value]) -> Result<Set, ConfigError> {
-    let members = config.members(constant, of.len())?;
-    members.iter().try_fold(0, |set, member| {
-        let place = of.iter().position(|known| known == member);
-        let place = place.ok_or_else(|| config.wrong(constant, format!("{member} is unknown")))?;
-        Ok(set | 1 << place)
-    })
-}
-
 /// Where the first leaves begin.
 fn lows(config: &Config, keys: u8) -> Result<Vec<u8>, ConfigError> {
     let members = config.members("Lows", LEAVES)?;
@@ -253,7 +233,7 @@ impl Mirror for SurrogateBuffer {
         let values = count(config, "Values", Set::BITS as usize)?;
         let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
         let keys = count(config, "Keys", KEYS)? as u8;
-        let to = |name| subset(config, name, &writes);
+        let to = |name| subset::<Set>(config, name, &writes);
         let number = |name, most: usize| Ok(usize::from(config.int(name, most as u8)?));
         let invariants = listed(config, &INVARIANTS)?;
         let leaf_slots = number("LeafSlots", SLOTS)?;
