@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use treering_sim::csd::{self, CsdProfile};
+use treering_sim::pm::{self, PmProfile};
 use treering_sim::ssd::{SsdProfile, builtin, builtin_names};
 
 use crate::args::DevicesArgs;
@@ -11,12 +12,17 @@ use crate::output::{self, Output};
 
 /// Names of the built-in drives, for sentences.
 fn known() -> String {
-    names().collect::<Vec<_>>().join(", ")
+    drives().collect::<Vec<_>>().join(", ")
 }
 
 /// All of them, the default first.
-fn names() -> impl Iterator<Item = &'static str> {
+fn drives() -> impl Iterator<Item = &'static str> {
     builtin_names().chain(csd::builtin_names())
+}
+
+/// All devices.
+fn names() -> impl Iterator<Item = &'static str> {
+    drives().chain(pm::builtin_names())
 }
 
 /// What `--device` names.
@@ -25,6 +31,8 @@ pub(crate) enum Device {
     Ssd(Box<SsdProfile>, String),
     /// A simulated drive with built-in compression, and its name.
     Csd(Box<CsdProfile>, String),
+    /// Simulated persistent memory, and its name.
+    Pm(Box<PmProfile>, String),
     /// A real file.
     File(PathBuf),
 }
@@ -43,11 +51,8 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
     if let Some((_, profile)) = csd::builtin(text) {
         return Ok(Device::Csd(Box::new(profile), text.into()));
     }
-    if text == "pm" {
-        return Err(Failure::usage(format!(
-            "--device {text}: not available yet; expected {}, PROFILE.toml or file:PATH",
-            known()
-        )));
+    if let Some((_, profile)) = pm::builtin(text) {
+        return Ok(Device::Pm(Box::new(profile), text.into()));
     }
     if !text.ends_with(".toml") {
         return Err(Failure::usage(format!(
@@ -60,6 +65,10 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
         let profile = CsdProfile::from_toml(text, &toml)?;
         return Ok(Device::Csd(Box::new(profile), text.into()));
     }
+    if PmProfile::is_one(&toml) {
+        let profile = PmProfile::from_toml(text, &toml)?;
+        return Ok(Device::Pm(Box::new(profile), text.into()));
+    }
     let profile = SsdProfile::from_toml(text, &toml)?;
     Ok(Device::Ssd(Box::new(profile), text.into()))
 }
@@ -68,9 +77,24 @@ pub(crate) fn find(text: &str) -> Result<Device, Failure> {
 #[derive(serde::Serialize)]
 struct Listed<'a> {
     name: &'a str,
-    /// `ssd` or `csd`.
+    /// `ssd`, `csd` or `pm`.
     kind: &'static str,
     description: String,
+    #[serde(flatten)]
+    numbers: Numbers,
+    toml: &'a str,
+}
+
+/// What the kinds have to say.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Numbers {
+    Flash(Flash),
+    Pm(Persistent),
+}
+
+#[derive(serde::Serialize)]
+struct Flash {
     over_provisioning: f64,
     pages_per_block: u32,
     gc: String,
@@ -84,7 +108,21 @@ struct Listed<'a> {
     codec: Option<String>,
     level: Option<u32>,
     logical_over_physical: Option<f64>,
-    toml: &'a str,
+}
+
+#[derive(serde::Serialize)]
+struct Persistent {
+    dimms: u32,
+    interleave_bytes: u32,
+    eadr: bool,
+    buffer_lines: u32,
+    replacement: String,
+    full_lines: String,
+    read_miss_ns: f64,
+    ntstore_ns: f64,
+    clwb_ns: f64,
+    media_read_gb_per_s: f64,
+    media_write_gb_per_s: f64,
 }
 
 #[derive(serde::Serialize)]
@@ -110,8 +148,13 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
             devices.push(compressing(name, toml, profile));
             continue;
         }
+        if let Some((toml, profile)) = pm::builtin(name) {
+            devices.push(persistent_memory(name, toml, profile));
+            continue;
+        }
         let Some((toml, profile)) = builtin(name) else {
-            let why = format!("{name}: no such drive; expected {}", known());
+            let names = self::names().collect::<Vec<_>>().join(", ");
+            let why = format!("{name}: no such device; expected {names}");
             return Err(Failure::usage(why));
         };
         devices.push(listed(name, toml, profile));
@@ -142,7 +185,29 @@ fn listed<'a>(name: &'a str, toml: &'a str, profile: SsdProfile) -> Listed<'a> {
     Listed {
         name,
         kind: "ssd",
+        description: profile.description.clone(),
+        numbers: Numbers::Flash(flash(profile)),
+        toml,
+    }
+}
+
+fn compressing<'a>(name: &'a str, toml: &'a str, profile: CsdProfile) -> Listed<'a> {
+    Listed {
+        name,
+        kind: "csd",
         description: profile.description,
+        numbers: Numbers::Flash(Flash {
+            codec: Some(profile.codec),
+            level: Some(profile.level),
+            logical_over_physical: Some(profile.logical_over_physical),
+            ..flash(profile.flash)
+        }),
+        toml,
+    }
+}
+
+fn flash(profile: SsdProfile) -> Flash {
+    Flash {
         over_provisioning: profile.over_provisioning,
         pages_per_block: profile.pages_per_block,
         gc: profile.gc,
@@ -156,17 +221,27 @@ fn listed<'a>(name: &'a str, toml: &'a str, profile: SsdProfile) -> Listed<'a> {
         codec: None,
         level: None,
         logical_over_physical: None,
-        toml,
     }
 }
 
-fn compressing<'a>(name: &'a str, toml: &'a str, profile: CsdProfile) -> Listed<'a> {
+fn persistent_memory<'a>(name: &'a str, toml: &'a str, profile: PmProfile) -> Listed<'a> {
     Listed {
-        kind: "csd",
+        name,
+        kind: "pm",
         description: profile.description,
-        codec: Some(profile.codec),
-        level: Some(profile.level),
-        logical_over_physical: Some(profile.logical_over_physical),
-        ..listed(name, toml, profile.flash)
+        numbers: Numbers::Pm(Persistent {
+            dimms: profile.dimms,
+            interleave_bytes: profile.interleave_bytes,
+            eadr: profile.eadr,
+            buffer_lines: profile.buffer.lines,
+            replacement: profile.buffer.replacement,
+            full_lines: profile.buffer.full_lines,
+            read_miss_ns: profile.times.read_miss_ns,
+            ntstore_ns: profile.times.ntstore_ns,
+            clwb_ns: profile.times.clwb_ns,
+            media_read_gb_per_s: profile.times.media_read_gb_per_s,
+            media_write_gb_per_s: profile.times.media_write_gb_per_s,
+        }),
+        toml,
     }
 }

@@ -20,6 +20,7 @@ mod import_cmd;
 mod info_cmd;
 mod oracle_cmd;
 mod output;
+mod pm_replay;
 mod progress;
 mod replay_cmd;
 mod units;

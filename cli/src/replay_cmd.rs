@@ -13,6 +13,7 @@ use crate::args::{Before, OversizeArg, ReplayArgs, Reset, Tables};
 use crate::devices_cmd::{self, Device};
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::pm_replay;
 use crate::progress::Progress;
 
 /// Where the report goes.
@@ -23,19 +24,14 @@ struct Outputs {
 
 /// Replays and reports.
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    if let Some((flag, of)) = args.later.given() {
-        return Err(Failure::usage(format!(
-            "{flag}: not available yet; it belongs to {of}"
-        )));
+    if let Some(config) = pm_replay::config(args)? {
+        let outputs = outputs(args)?;
+        let report = watched(|progress| replay::run_pm(&config, progress))?;
+        return write(&report, &outputs);
     }
     let config = config(args)?;
     let outputs = outputs(args)?;
-    let mut progress = Progress::new();
-    let ran = replay::run(&config, &mut |at| match at {
-        replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
-        replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
-    });
-    drop(progress);
+    let ran = watched(|progress| replay::run(&config, progress));
     if ran.is_err()
         && let Target::File(path, _) = &config.target
     {
@@ -48,6 +44,15 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         check_reached(&report)?;
     }
     Ok(())
+}
+
+/// Runs with progress on stderr.
+fn watched<T>(run: impl FnOnce(&mut dyn FnMut(replay::Progress)) -> T) -> T {
+    let mut progress = Progress::new();
+    run(&mut |at| match at {
+        replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
+        replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
+    })
 }
 
 fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
@@ -139,7 +144,7 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
 }
 
 fn target(args: &ReplayArgs) -> Result<Target, Failure> {
-    let device = devices_cmd::find(&args.device)?;
+    let device = devices_cmd::find(args.device.as_deref().unwrap_or("ssd"))?;
     if args.buffered && !matches!(device, Device::File(_)) {
         return Err(Failure::usage(
             "--buffered: simulated drives have no page cache; expected --device file:PATH",
@@ -182,6 +187,10 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
                 capacity_bytes: args.capacity,
             })
         }
+        Device::Pm(_, name) => Err(Failure::usage(format!(
+            "--device {name}: --tree {} does not run on persistent memory; expected --tree ccl or pmtree",
+            args.tree
+        ))),
         Device::File(path) => file_target(args, path),
     }
 }

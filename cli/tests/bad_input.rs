@@ -42,6 +42,10 @@ fn furnish(folder: &Path) {
         .collect();
     put("absurd.toml", absurd.as_bytes());
     put("syntax.toml", b"description = \n");
+    let pm = ok(folder, &["devices", "pm"]);
+    put("pm.toml", pm.as_bytes());
+    let bad_pm = pm.replace("\nlines = 64", "\nlines = 0");
+    put("bad-pm.toml", bad_pm.as_bytes());
     put("not-a-store", &vec![7u8; 64 * 4096]);
     put("blank-store", &vec![0u8; 64 * 4096]);
     put("short-store", &vec![7u8; 5000]);
@@ -244,6 +248,8 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --layout compact", "--layout"),
     ("replay good.trz --tree bf --layout slotted", "--layout"),
     ("replay good.trz --device pm", "--device pm"),
+    ("replay good.trz --device pm.toml", "--device pm.toml"),
+    ("replay good.trz --device bad-pm.toml", "buffer.lines = 0"),
     (
         "replay good.trz --device csd --precondition fill",
         "--precondition",

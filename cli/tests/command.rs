@@ -230,6 +230,13 @@ fn completions_and_devices_print_something_usable() {
     }
     assert!(ok(folder, &["devices"]).contains("ssd"));
     assert!(ok(folder, &["devices"]).contains("csd-thin"));
+    assert!(ok(folder, &["devices"]).contains("\npm-lru "));
+    assert!(ok(folder, &["devices", "pm"]).contains("kind = \"pm\""));
+    let pm = json(&ok(folder, &["devices", "pm", "--json", "-"]));
+    assert_eq!(pm["devices"][0]["replacement"], "random");
+    assert_eq!(pm["devices"][0].get("gc"), None);
+    let csd = json(&ok(folder, &["devices", "csd", "--json", "-"]));
+    assert_eq!(csd["devices"][0]["codec"], "zlib");
     std::fs::write(folder.join("mine.toml"), ok(folder, &["devices", "ssd"])).expect("written");
     ok(
         folder,

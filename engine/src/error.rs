@@ -98,6 +98,36 @@ pub enum Error {
         /// The page.
         page: PageId,
     },
+    /// A persistent memory has no room left.
+    #[error("the persistent memory of {bytes} bytes has no room for {what}")]
+    PmFull {
+        /// What it has no room for.
+        what: &'static str,
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// A key or value is longer than a chunk of a persistent memory.
+    #[error("{what} of {len} bytes is longer than the {max} bytes that a chunk allows")]
+    PmTooLong {
+        /// `key` or `value`.
+        what: &'static str,
+        /// Its length in bytes.
+        len: usize,
+        /// The longest that fits.
+        max: usize,
+    },
+    /// Bytes of a persistent memory are not what the engine wrote.
+    #[error("{what} at offset {offset} is damaged: expected {expected}, found {found}")]
+    PmDamaged {
+        /// The structure: a superblock, a leaf, the log.
+        what: String,
+        /// Its first byte.
+        offset: u64,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// Another engine behind [`crate::Kv`] reports a failure in its own words.
     #[error("{engine}: {why}")]
     Foreign {

@@ -1,6 +1,6 @@
-//! Write-optimised B-trees on any block device.
+//! Write-optimised B-trees on any block device, and in persistent memory.
 //!
-//! A [`Store`] keeps an ordered map on a [`device::BlockDevice`] and survives crashes; it reads time through a
+//! A [`Store`] keeps an ordered map on a [`device::BlockDevice`] and survives crashes, a [`PmStore`] does on a [`device::PmDevice`]. A store reads time through a
 //! [`Clock`] and spawns no thread: background work is [`Task`]s that the owner pumps.
 
 pub mod device;
@@ -22,6 +22,8 @@ mod mutation;
 mod options;
 mod pager;
 mod pages;
+mod pm;
+mod pm_store;
 mod recovery;
 mod snapshot;
 mod stats;
@@ -39,19 +41,21 @@ pub use layout::required_blocks;
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{
-    BfOptions, Durability, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist,
-    TreeKind,
+    BfOptions, CclOptions, Cleaning, Durability, LogPacking, Logging, ModLog, Options,
+    PageStoreKind, PmOptions, PmTreeKind, ResetRule, TablePersist, TreeKind,
 };
 pub use pager::Progress;
 pub use pages::delta_block;
+pub use pm_store::{PmStore, PmTask};
 pub use recovery::RecoveryReport;
 pub use stats::{
-    BATCH_BINS, BfStats, ClassBytes, KindCounts, MergeCauses, ModLogStats, SIZE_CLASSES, SizeClass,
-    Stats,
+    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, MergeCauses, ModLogStats, PmStats,
+    SIZE_CLASSES, SizeClass, Stats,
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use trees::bf::BfShape;
 pub use trees::bf::cache_only::CacheOnly;
+pub use trees::pm::recover::PmRecoveryReport;
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};
 pub use verify::{VerifyReport, verify};

@@ -160,6 +160,42 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("sparse-goes-on-in-block", "wal_crash"),
     // What is free in a closed block passes for room.
     ("sparse-closed-room-counts", "wal_log"),
+    // Trees in persistent memory. The header word commits slots that are not durable.
+    ("pm-header-before-data", "pm_crash"),
+    ("pm-data-not-fenced", "pm_crash"),
+    // A split commits before the new leaf is durable.
+    ("pm-split-header-first", "pm_crash"),
+    // A store is one before all of its superblock is.
+    ("pm-magic-first", "pm_crash"),
+    // The separator that recovery finds is another one than before: the smallest key was deleted.
+    ("pm-anchor-dropped", "pm_crash"),
+    // A record is written over that an entry of the log still names.
+    ("pm-record-reused-at-once", "pm_crash"),
+    // CCL-BTree's (§3.3, §3.4, §4.2). The timestamp goes with the header word, as published, and may be durable without it.
+    ("ccl-early-timestamp", "pm_crash"),
+    // It never goes at all, so that what unlogged writes replaced is replayed over them.
+    ("ccl-timestamp-not-stored", "pm_crash"),
+    // The same from the other end.
+    ("ccl-replay-ignores-timestamp", "pm_crash"),
+    // A merged leaf goes on with the left one's timestamp.
+    ("ccl-merge-keeps-timestamp", "pm_crash"),
+    // A write is acknowledged before it is durable: in the leaf, in the log.
+    ("ccl-trigger-acked-early", "pm_crash"),
+    ("ccl-log-not-fenced", "pm_crash"),
+    // An entry of old and new words counts.
+    ("ccl-torn-entry-believed", "pm_log"),
+    // The log is given up before what only it has is copied.
+    ("ccl-reclaim-before-copy", "pm_crash"),
+    // A copy keeps the bit of the old epoch, as published, and the cleaning after the next one passes it over.
+    ("ccl-copy-keeps-epoch", "pm_crash"),
+    // Chunks are reused that are live by what is durable.
+    ("ccl-floor-not-stored", "pm_crash"),
+    // Entries are replayed log by log.
+    ("ccl-replay-unordered", "pm_crash"),
+    // Fingerprints that a crash has torn off hide their keys.
+    ("ccl-fingerprints-believed", "pm_crash"),
+    // An older copy outlives the newer one in the buffer.
+    ("ccl-stale-copy-cached", "pm_store"),
 ];
 
 /// Changes that no check may object to, for they change nothing that was promised.

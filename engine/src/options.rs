@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::node::PageLayout;
+use crate::pm::layout::{MAX_CHUNK, MIN_CHUNK};
+use crate::pm::nodes::MAX_BATCH;
 use crate::store::MIN_CACHE_PAGES;
 use crate::types::Nanos;
 
@@ -281,5 +283,146 @@ impl Options {
     pub fn ring_bytes(&self) -> u64 {
         let frames = self.frames() * self.page_size as u64;
         self.cache_bytes.saturating_sub(frames)
+    }
+}
+
+/// Which tree in persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PmTreeKind {
+    /// Every write goes to its leaf, without buffer or log: the baseline (CCL-BTree §5.2, *Base*).
+    PmTree,
+    /// Leaf-node-centric buffering over a write-ahead log (CCL-BTree).
+    Ccl(CclOptions),
+}
+
+impl PmTreeKind {
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PmTreeKind::PmTree => "pmtree",
+            PmTreeKind::Ccl(_) => "ccl",
+        }
+    }
+
+    /// N_batch; 0 if nothing is buffered.
+    pub(crate) fn batch(self) -> usize {
+        match self {
+            PmTreeKind::PmTree => 0,
+            PmTreeKind::Ccl(ccl) => ccl.batch,
+        }
+    }
+}
+
+/// Which writes of a CCL-BTree are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Logging {
+    /// Those that stay in a buffer (§3.3; *+WLog* of §5.2).
+    WriteConservative,
+    /// All of them, trigger writes included (*+BNode* of §5.2).
+    EveryWrite,
+}
+
+/// How a CCL-BTree's log is cleaned (§3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cleaning {
+    /// What is unflushed is copied to new chunks.
+    LocalityAware,
+    /// Everybody waits while all buffers are flushed.
+    Naive,
+}
+
+/// What a CCL-BTree can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CclOptions {
+    /// N_batch: slots of a buffer node, 1 to 6. Default: 2 (§3.2).
+    pub batch: usize,
+    /// Which writes are logged. Default: write-conservative.
+    pub logging: Logging,
+    /// How the log is cleaned. Default: locality-aware.
+    pub cleaning: Cleaning,
+    /// TH_log: the log is cleaned when its entries take more than this share of the leaves' bytes, in percent. Default: 20 (§3.4).
+    pub log_percent: u8,
+    /// And more than this share of the entries, in percent, is garbage: else a large N_batch would be cleaned for without end. Default: 25; the
+    /// paper has no such rule, and its code one of 50 (CLAIMS CC-11).
+    pub garbage_percent: u8,
+    /// Logs, which threads share if there are more of them. Default: 8; the paper has one a thread.
+    pub logs: usize,
+}
+
+impl Default for CclOptions {
+    fn default() -> Self {
+        CclOptions {
+            batch: 2,
+            logging: Logging::WriteConservative,
+            cleaning: Cleaning::LocalityAware,
+            log_percent: 20,
+            garbage_percent: 25,
+            logs: 8,
+        }
+    }
+}
+
+/// How a store in persistent memory is made and run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PmOptions {
+    /// The tree. Default: `Ccl`. On the device a store has none: any may open it.
+    pub tree: PmTreeKind,
+    /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of 256 from 1 KiB to 8 MiB. Default: 4 MiB (§3.3); a store that is there
+    /// already keeps its own.
+    pub chunk_bytes: u64,
+    /// Threads that read leaves and logs at an opening; the engine starts them, and they end before it returns. Default: 1, which is the caller's.
+    pub recovery_threads: usize,
+    /// Format the device when it holds no store. Default: true.
+    pub create: bool,
+}
+
+impl Default for PmOptions {
+    fn default() -> Self {
+        PmOptions {
+            tree: PmTreeKind::Ccl(CclOptions::default()),
+            chunk_bytes: 4 << 20,
+            recovery_threads: 1,
+            create: true,
+        }
+    }
+}
+
+impl PmOptions {
+    /// Refuses what cannot work, by name.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |name, why| Err(Error::BadOption { name, why });
+        let sized = (MIN_CHUNK..=MAX_CHUNK).contains(&self.chunk_bytes);
+        if !sized || !self.chunk_bytes.is_multiple_of(256) {
+            let why = format!(
+                "{} bytes; expected a multiple of 256 from 1KiB to 8MiB",
+                self.chunk_bytes
+            );
+            return bad("chunk", why);
+        }
+        if !(1..=64).contains(&self.recovery_threads) {
+            let why = format!("{}; expected 1 to 64", self.recovery_threads);
+            return bad("recovery-threads", why);
+        }
+        let PmTreeKind::Ccl(ccl) = self.tree else {
+            return Ok(());
+        };
+        if !(1..=MAX_BATCH).contains(&ccl.batch) {
+            return bad(
+                "nbatch",
+                format!("{}; expected 1 to {MAX_BATCH}", ccl.batch),
+            );
+        }
+        if ccl.log_percent == 0 {
+            return bad("log-share", "0 %; expected 1 to 255".into());
+        }
+        if ccl.garbage_percent > 90 {
+            let why = format!("{} %; expected 0 to 90", ccl.garbage_percent);
+            return bad("garbage-share", why);
+        }
+        if !(1..=256).contains(&ccl.logs) {
+            return bad("logs", format!("{}; expected 1 to 256", ccl.logs));
+        }
+        Ok(())
     }
 }

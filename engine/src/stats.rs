@@ -123,6 +123,8 @@ pub struct Stats {
     pub bf: Option<BfStats>,
     /// The modification log, if pages have one.
     pub mod_log: Option<ModLogStats>,
+    /// The tree's parts, if it is in persistent memory.
+    pub pm: Option<PmStats>,
 }
 
 /// Most size classes that mini-pages have: 64 bytes to half of the largest page, and two for mirrors.
@@ -283,6 +285,79 @@ impl BfStats {
             classes,
             padding_bytes: self.padding_bytes - earlier.padding_bytes,
             tombstone_bytes: self.tombstone_bytes - earlier.tombstone_bytes,
+            ..*self
+        }
+    }
+}
+
+/// Bins of the histogram of leaf flushes.
+pub const FLUSH_BINS: usize = crate::trees::pm::leaves::FLUSH_BINS;
+
+/// What a tree in persistent memory has done, and what it holds now. Where a tree has no buffers or no log, their figures are zeros.
+///
+/// [`Stats::written`] counts the lines whose write-back was asked for, 64 bytes each: leaves and records as `page`, log entries as `log`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PmStats {
+    /// Lookups that the buffer node answered, without a look at the leaf.
+    pub buffer_hits: u64,
+    /// Lookups that read the leaf.
+    pub buffer_misses: u64,
+    /// Writes that overwrote what was buffered, and not in the leaf, of their key.
+    pub buffer_overwrites: u64,
+    /// Writes that found their buffer full.
+    pub trigger_writes: u64,
+    /// Log entries appended, copies of cleaning included.
+    pub log_appends: u64,
+    /// Leaf flushes by the changes that they brought.
+    pub flushes: [u64; FLUSH_BINS],
+    /// Cleanings of the log that ended.
+    pub cleanings: u64,
+    /// Entries that they copied.
+    pub cleaning_copies: u64,
+    /// Leaves that they flushed: all if cleaning is naive, else those for which the log had no room.
+    pub cleaning_flushes: u64,
+    /// Changes in buffers that are not in leaves, now.
+    pub buffered: u64,
+    /// Bytes of leaves in use, now.
+    pub leaf_bytes: u64,
+    /// Bytes of entries in live log chunks, now.
+    pub log_bytes: u64,
+    /// The most of them that there were.
+    pub log_peak_bytes: u64,
+    /// Bytes of live log chunks, now.
+    pub log_chunk_bytes: u64,
+    /// Bytes of records outside leaves, now.
+    pub record_bytes: u64,
+    /// DRAM for buffer nodes.
+    pub node_bytes: u64,
+    /// DRAM for the times of leaf flushes.
+    pub flush_time_bytes: u64,
+}
+
+impl PmStats {
+    /// Leaf flushes, of whatever size.
+    #[must_use]
+    pub fn leaf_flushes(&self) -> u64 {
+        self.flushes.iter().sum()
+    }
+
+    /// What was counted since `earlier`; of what is measured now, such as [`PmStats::leaf_bytes`], what it is now.
+    #[must_use]
+    pub fn since(&self, earlier: &PmStats) -> PmStats {
+        let mut flushes = self.flushes;
+        for (bin, before) in flushes.iter_mut().zip(earlier.flushes) {
+            *bin -= before;
+        }
+        PmStats {
+            buffer_hits: self.buffer_hits - earlier.buffer_hits,
+            buffer_misses: self.buffer_misses - earlier.buffer_misses,
+            buffer_overwrites: self.buffer_overwrites - earlier.buffer_overwrites,
+            trigger_writes: self.trigger_writes - earlier.trigger_writes,
+            log_appends: self.log_appends - earlier.log_appends,
+            flushes,
+            cleanings: self.cleanings - earlier.cleanings,
+            cleaning_copies: self.cleaning_copies - earlier.cleaning_copies,
+            cleaning_flushes: self.cleaning_flushes - earlier.cleaning_flushes,
             ..*self
         }
     }

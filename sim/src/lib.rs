@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ssd`] | a drive: flash translation layer, garbage collection, timing |
 //! | [`csd`] | a drive that compresses: extents of any length instead of pages |
+//! | [`pm`] | persistent memory: write combining, XPLines, a CPU cache before them |
 //! | [`predict`] | write amplification from a trace's statistics alone |
 //! | [`replay`] | a trace through the real engine on a device, in virtual time |
 //! | [`report`] | what came out, as JSON, text and HTML |
@@ -13,6 +14,7 @@
 
 pub mod clock;
 pub mod csd;
+pub mod pm;
 pub mod predict;
 pub mod queue;
 pub mod replay;

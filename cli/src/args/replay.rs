@@ -16,18 +16,21 @@ use crate::units;
     treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
     treering replay zipf.trz --device csd --tree bminus\n  \
     treering replay zipf.trz --device csd --store cow --page 8KiB --threshold 2KiB\n  \
+    treering replay zipf.trz --tree ccl --device pm --nbatch 4 --timing --clients 8\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
     treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
     /// Tree: btree, bf (Bf-Tree: mini-pages in a ring above the same leaves), or bminus (B⁻-tree: btree with --store shadow --threshold
-    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise)
+    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise); in persistent memory ccl (CCL-BTree), or pmtree (its leaves without
+    /// buffers)
     #[arg(long, default_value = "btree", value_parser = tree)]
     pub(crate) tree: String,
-    /// Drive: ssd, csd (compresses each block), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
-    #[arg(long, default_value = "ssd")]
-    pub(crate) device: String,
+    /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
+    /// [default: ssd; pm with ccl and pmtree]
+    #[arg(long)]
+    pub(crate) device: Option<String>,
     /// With file:PATH: through the page cache [default: past it, where the file system can]
     #[arg(long)]
     pub(crate) buffered: bool,
@@ -125,32 +128,68 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) later: LaterArgs,
+    pub(crate) pm: PmArgs,
 }
 
-/// Flags of trees and devices that are not there yet: known, so that they can be refused by name.
+/// Flags of trees in persistent memory, and of the memory.
 #[derive(Debug, Args)]
-pub(crate) struct LaterArgs {
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    nbatch: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    dimms: Option<String>,
-    #[arg(long, hide = true)]
-    eadr: bool,
+#[command(next_help_heading = "Persistent memory")]
+pub(crate) struct PmArgs {
+    /// Slots of ccl's buffer nodes, 1 to 6 [default: 2]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) nbatch: Option<u64>,
+    /// Which writes ccl logs [default: conservative]
+    #[arg(long)]
+    pub(crate) logging: Option<LoggingArg>,
+    /// How ccl cleans its logs [default: locality-aware]
+    #[arg(long)]
+    pub(crate) cleaning: Option<CleaningArg>,
+    /// DIMMs that the memory is interleaved over [default: the profile's, 1]
+    #[arg(long, value_name = "N", value_parser = units::small_count)]
+    pub(crate) dimms: Option<u32>,
+    /// The CPU cache is persistent: lines reach the memory when it lets them go
+    #[arg(long)]
+    pub(crate) eadr: bool,
 }
 
-impl LaterArgs {
-    /// The first such flag that was given, and what it belongs to.
-    pub(crate) fn given(&self) -> Option<(&'static str, &'static str)> {
-        const PM: &str = "persistent memory (ccl)";
+impl PmArgs {
+    /// The first of these flags that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        self.of_ccl().or_else(|| {
+            [("--dimms", self.dimms.is_some()), ("--eadr", self.eadr)]
+                .into_iter()
+                .find_map(|(flag, given)| given.then_some(flag))
+        })
+    }
+
+    /// The first that was given of those of `ccl` alone.
+    pub(crate) fn of_ccl(&self) -> Option<&'static str> {
         [
-            ("--nbatch", PM, self.nbatch.is_some()),
-            ("--dimms", PM, self.dimms.is_some()),
-            ("--eadr", PM, self.eadr),
+            ("--nbatch", self.nbatch.is_some()),
+            ("--logging", self.logging.is_some()),
+            ("--cleaning", self.cleaning.is_some()),
         ]
         .into_iter()
-        .find_map(|(flag, of, given)| given.then_some((flag, of)))
+        .find_map(|(flag, given)| given.then_some(flag))
     }
+}
+
+/// Which writes are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoggingArg {
+    /// Not those that trigger a flush (CCL-BTree §3.3)
+    Conservative,
+    /// All
+    Naive,
+}
+
+/// How logs are cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CleaningArg {
+    /// What is buffered is copied (CCL-BTree §3.4)
+    LocalityAware,
+    /// What is buffered is flushed while everybody waits
+    Naive,
 }
 
 /// When the page table is persisted.
@@ -213,8 +252,8 @@ fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
 fn tree(text: &str) -> Result<String, String> {
     choose(
         text,
-        &["btree", "bf", "bminus"],
-        &["ccl", "lodge", "pmtree"],
+        &["btree", "bf", "bminus", "ccl", "pmtree"],
+        &["lodge"],
     )
 }
 

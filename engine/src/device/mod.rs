@@ -29,7 +29,7 @@ pub use file::{FileDevice, FileIo};
 pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
-pub use pm::{LINE_SIZE, MemPm, PmDevice, PmImage, PmRequest, WORD_SIZE};
+pub use pm::{LINE_SIZE, MemPm, PmDevice, PmImage, PmRequest, WORD_SIZE, check_bytes};
 pub(crate) use volume::Stamp;
 pub use volume::Volume;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bf;
 pub(crate) mod btree;
+pub(crate) mod pm;
 mod rows;
 
 use crate::error::Result;

@@ -5,14 +5,24 @@ use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mutation;
 
+/// What a page may well have: less than that is made room for again and again.
+const USUAL_BYTES: usize = 4096;
+const USUAL_RECORDS: usize = 128;
+
 /// Records of one page, copied out: keys and values one behind the other, and where each ends.
-#[derive(Default)]
 pub(super) struct Rows {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
 }
 
 impl Rows {
+    fn new() -> Rows {
+        Rows {
+            bytes: Vec::with_capacity(USUAL_BYTES),
+            ends: Vec::with_capacity(USUAL_RECORDS),
+        }
+    }
+
     /// Adds a record, its key in parts.
     pub(super) fn push(&mut self, key: &[&[u8]], value: &[u8]) {
         key.iter()
@@ -41,7 +51,7 @@ pub(super) fn scan(
     mut copy: impl FnMut(&[u8], &mut Rows) -> Result<Option<Vec<u8>>>,
 ) -> Result<()> {
     let mut at = from.to_vec();
-    let mut rows = Rows::default();
+    let mut rows = Rows::new();
     loop {
         rows.clear();
         let next = copy(&at, &mut rows)?;
@@ -77,7 +87,7 @@ pub(super) fn scan_back(
     mut copy: impl FnMut(Option<&[u8]>, &mut Rows) -> Result<Vec<u8>>,
 ) -> Result<()> {
     let mut before = before.map(<[u8]>::to_vec);
-    let mut rows = Rows::default();
+    let mut rows = Rows::new();
     // Nothing is below the empty key.
     while before.as_ref().is_none_or(|before| !before.is_empty()) {
         rows.clear();

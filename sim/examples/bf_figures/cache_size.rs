@@ -55,6 +55,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "cache, % of the data",
             y: "pages read by a lookup",
             scale: Scale::Linear,
+            y_scale: Scale::Linear,
             curves: curves.collect(),
         },
     );

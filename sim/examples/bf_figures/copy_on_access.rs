@@ -49,6 +49,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "copy-on-access region, % of the ring",
             y: "page I/Os an operation",
             scale: Scale::Linear,
+            y_scale: Scale::Linear,
             curves: curves.collect(),
         },
     );
@@ -212,6 +213,7 @@ fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError
             x: "copy-on-access region, % of the ring",
             y: "misses a lookup",
             scale: Scale::Linear,
+            y_scale: Scale::Linear,
             curves,
         },
     );

@@ -56,6 +56,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "operations since the change",
             y: "page I/Os an operation",
             scale: Scale::Log,
+            y_scale: Scale::Linear,
             curves: curves.collect(),
         };
         sheet.picture(&format!("bf-promotion-{name}"), &lines);

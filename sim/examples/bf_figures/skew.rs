@@ -60,6 +60,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "Zipf exponent",
             y: "page I/Os an operation",
             scale: Scale::Linear,
+            y_scale: Scale::Linear,
             curves: curves.collect(),
         },
     );

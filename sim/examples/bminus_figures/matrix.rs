@@ -158,6 +158,7 @@ fn log_only(sheet: &mut Sheet, stores: &[Store]) {
             x: "clients",
             y: "WA of the log, after compression",
             scale: Scale::Log,
+            y_scale: Scale::Log,
             curves,
         },
     );

@@ -53,6 +53,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             x: "T in bytes",
             y: "WA after compression",
             scale: Scale::Log,
+            y_scale: Scale::Linear,
             curves,
         },
     );

@@ -13,6 +13,7 @@
 //! | [`content`] | what a codec leaves of pages, log and tables | a few blocks made of the trace's keys, compressed |
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
+//! | [`pm`] | trees in persistent memory: buffers, splits, logs and their cleaning, the XPBuffer | growth played, renewal of buffers, fixed points |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
 //! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM).
@@ -26,6 +27,7 @@ pub mod ftl;
 pub mod leaf;
 pub mod log;
 pub mod mod_log;
+pub mod pm;
 pub mod store;
 pub mod workload;
 

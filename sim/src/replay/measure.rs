@@ -1,7 +1,7 @@
 //! What is noted while a replay runs: latencies by kind, and write amplification over time.
 
 use hdrhistogram::Histogram;
-use treering_engine::{ClassBytes, Stats};
+use treering_engine::ClassBytes;
 use treering_traces::OpKind;
 
 use crate::report::{ByOp, HostWa, Latency, SeriesPoint};
@@ -121,12 +121,12 @@ impl Series {
         ops >= self.next
     }
 
-    pub(super) fn note(&mut self, ops: u64, user_bytes: u64, stats: &Stats, gc_bytes: u64) {
+    pub(super) fn note(&mut self, ops: u64, user_bytes: u64, written: ClassBytes, gc_bytes: u64) {
         self.next = ops + self.every;
         let user = user_bytes - self.user_bytes;
         if user > 0 {
             let over = |bytes: u64| bytes as f64 / user as f64;
-            let since = stats.written.since(&self.written);
+            let since = written.since(&self.written);
             self.points.push(SeriesPoint {
                 ops,
                 host: HostWa {
@@ -138,7 +138,7 @@ impl Series {
                 gc: over(gc_bytes - self.gc_bytes),
             });
             self.user_bytes = user_bytes;
-            self.written = stats.written;
+            self.written = written;
             self.gc_bytes = gc_bytes;
         }
     }

@@ -10,6 +10,7 @@ mod config;
 mod drive;
 mod measure;
 mod outcome;
+mod persistent;
 mod plan;
 mod real_file;
 mod rig;
@@ -34,6 +35,7 @@ use crate::report::{CompressionReport, DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
+pub use persistent::{PmReplayConfig, run_pm};
 pub use rig::{Part, Rig};
 
 /// Why a replay could not be done.
@@ -74,6 +76,9 @@ pub enum ReplayError {
     /// The simulated compressing drive cannot be built like this.
     #[error(transparent)]
     Csd(#[from] CsdError),
+    /// The simulated persistent memory cannot be built like this.
+    #[error(transparent)]
+    Pm(#[from] crate::pm::PmError),
     /// Engine and drive disagree about what was written: a bug in one of them.
     #[error(
         "the engine counted {engine} bytes of class {class}, the drive {drive}: please report this"

@@ -64,7 +64,7 @@ impl Phase {
         self.skipped += other.skipped;
     }
 
-    fn by_op(&self) -> ByOp<u64> {
+    pub(super) fn by_op(&self) -> ByOp<u64> {
         let of = |kind: OpKind| self.ops[kind as usize];
         ByOp {
             get: of(OpKind::Get),
@@ -176,6 +176,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         space,
         store: store(before, after, plan),
         cache: cache(before, after, plan, &outcome.phase, prediction.as_ref()),
+        pm: None,
         kernel: outcome.kernel,
         prediction,
         series: outcome.series,

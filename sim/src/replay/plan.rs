@@ -3,8 +3,10 @@
 //! Shares of the data set (`--cache 20%`) need the data set's size; a drive that is neither empty nor bursting needs the store's.
 //! Both come from one pass over the trace, which is also all that the predictors get to see.
 
+use std::path::Path;
+
 use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
-use treering_traces::{Op, OpSource};
+use treering_traces::{Header, Op, OpSource};
 
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
 use crate::predict::leaf::LeafLevel;
@@ -39,22 +41,31 @@ pub(super) struct Plan {
     pub(super) warnings: Vec<String>,
 }
 
-/// Looks through the trace and settles every size.
-pub(super) fn plan(
-    config: &ReplayConfig,
+/// What one pass over a trace has found.
+pub(super) struct Looked {
+    /// Operations to replay, warm-up included.
+    pub(super) ops: u64,
+    pub(super) warmup_ops: u64,
+    pub(super) header: Header,
+    pub(super) workload: Workload,
+}
+
+/// Looks through a trace, or as much of it as `limit` says; warm-up is a share of that, or what the trace marks.
+pub(super) fn look_through(
+    trace: &Path,
+    (limit, warmup): (Option<u64>, Option<f64>),
     progress: &mut dyn FnMut(Progress),
-) -> Result<Plan, ReplayError> {
-    check_clients(config)?;
-    let mut reader = treering_traces::open(&config.trace)?;
+) -> Result<Looked, ReplayError> {
+    let mut reader = treering_traces::open(trace)?;
     let header = reader.header().clone();
-    let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);
+    let ops = limit.unwrap_or(u64::MAX).min(header.ops);
     if ops == 0 {
         return Err(setting(
             "limit",
             "no operation is left to replay; expected one or more",
         ));
     }
-    let warmup_ops = match config.warmup {
+    let warmup_ops = match warmup {
         Some(share) => (ops as f64 * share) as u64,
         None => header.warmup_ops.min(ops),
     };
@@ -74,6 +85,26 @@ pub(super) fn plan(
     };
     let mut workload = Workload::analyze(&mut counted, span)?;
     workload.zeros = header.zeros;
+    Ok(Looked {
+        ops,
+        warmup_ops,
+        header,
+        workload,
+    })
+}
+
+/// Looks through the trace and settles every size.
+pub(super) fn plan(
+    config: &ReplayConfig,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Plan, ReplayError> {
+    check_clients(config)?;
+    let Looked {
+        ops,
+        warmup_ops,
+        header,
+        workload,
+    } = look_through(&config.trace, (config.limit, config.warmup), progress)?;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
     let layout = engine.tree.page_layout();

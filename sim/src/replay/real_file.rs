@@ -105,7 +105,12 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
         let after = self.store.stats();
         let kernel_after = kernel_write_bytes();
         let mut series = Series::new(result.phase.ops(), before.written, 0);
-        series.note(result.phase.ops(), result.phase.user_bytes, &after, 0);
+        series.note(
+            result.phase.ops(),
+            result.phase.user_bytes,
+            after.written,
+            0,
+        );
         Ok(Outcome {
             phase: result.phase,
             kernel: Some(KernelReport {

@@ -339,7 +339,7 @@ impl Simulation<'_> {
             series.note(
                 self.phase.ops(),
                 self.phase.user_bytes,
-                &self.store.stats(),
+                self.store.stats().written,
                 gc,
             );
         }

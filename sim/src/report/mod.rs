@@ -7,6 +7,7 @@
 mod buffering;
 pub mod html;
 mod mini_pages;
+mod pm;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::predict::Prediction;
 pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
+pub use pm::{Amplification, PmReport};
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "treering.replay/1";
@@ -34,7 +36,7 @@ pub struct ReplayReport {
     pub complete: bool,
     /// What was replayed.
     pub trace: TraceInfo,
-    /// The tree: `btree`, `bf` or `bminus`.
+    /// The tree: `btree`, `bf`, `bminus`, `ccl` or `pmtree`.
     pub tree: String,
     /// What it ran on.
     pub device: DeviceReport,
@@ -58,7 +60,9 @@ pub struct ReplayReport {
     pub store: StoreReport,
     /// The page cache.
     pub cache: CacheReport,
-    /// Wear; `null` on files.
+    /// Persistent memory; `null` on other devices.
+    pub pm: Option<PmReport>,
+    /// Wear; `null` on files and persistent memory.
     pub lifetime: Option<LifetimeReport>,
     /// What the kernel says; files only.
     pub kernel: Option<KernelReport>,
@@ -116,7 +120,7 @@ pub struct TraceInfo {
 /// The device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceReport {
-    /// `ssd` or `file`.
+    /// `ssd`, `csd`, `pm` or `file`.
     pub kind: String,
     /// Name of the profile, or the file's path as the user gave it.
     pub profile: String,
@@ -189,7 +193,7 @@ impl<T> ByOp<T> {
 /// Write amplification: measured, predicted, and the relative error.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaReport {
-    /// Bytes the engine wrote over user bytes.
+    /// Bytes the engine wrote over user bytes; on persistent memory, bytes of lines that reached the XPBuffer.
     pub host: HostWa<f64>,
     /// Bytes the drive programmed over user bytes; `null` on files.
     pub device: Option<DeviceWa<f64>>,
@@ -474,7 +478,7 @@ pub struct KernelReport {
 pub struct SeriesPoint {
     /// Measured operations so far.
     pub ops: u64,
-    /// Host WA since the point before.
+    /// Host WA since the point before; on persistent memory, what reached the medium.
     pub host: HostWa<f64>,
     /// Garbage collection's WA since the point before.
     pub gc: f64,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Compared, Latency, MiniPagesReport, ReplayReport, Row};
+use super::{Compared, Latency, ReplayReport, Row};
 
 /// Columns of a line.
 const COLUMNS: usize = 100;
@@ -68,6 +68,9 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         out,
         "Write amplification (bytes over user bytes)      measured    predicted      error",
     );
+    if let Some(pm) = &r.pm {
+        return rows(pm.compared(), out);
+    }
     rows(r.wa.rows(), out);
     if r.cache.compared.is_empty() {
         return;
@@ -169,6 +172,26 @@ fn state(r: &ReplayReport, out: &mut String) {
             duration(r.time.elapsed_ns as f64)
         ),
     );
+    if let Some(pm) = &r.pm {
+        line(
+            out,
+            &format!(
+                "Lookups:    {:.1} % answered by buffer nodes",
+                r.cache.hit_ratio * 100.0
+            ),
+        );
+        line(
+            out,
+            &format!(
+                "Space:      {} leaves, {:.1} records each; {} splits, {} merges",
+                grouped(r.space.leaves),
+                r.space.records_per_leaf,
+                grouped(r.store.splits),
+                grouped(r.store.merges)
+            ),
+        );
+        return named(&pm.rows(), "Persistent memory:", out);
+    }
     line(
         out,
         &format!(
@@ -207,7 +230,7 @@ fn state(r: &ReplayReport, out: &mut String) {
         line(out, &format!("Mod. log:   {sentence}"));
     }
     if let Some(m) = &r.cache.mini_pages {
-        mini_pages(m, out);
+        named(&m.rows(), "Mini-pages:", out);
     }
     if let Some(life) = &r.lifetime {
         let left = life.user_bytes.map_or("unlimited".into(), bytes);
@@ -234,9 +257,9 @@ fn state(r: &ReplayReport, out: &mut String) {
 }
 
 /// Names and values, values wrapped where the line is full.
-fn mini_pages(m: &MiniPagesReport, out: &mut String) {
-    line(out, "Mini-pages:");
-    for (name, value) in m.rows() {
+fn named(rows: &[(&'static str, String)], title: &str, out: &mut String) {
+    line(out, title);
+    for (name, value) in rows {
         let mut row = format!("  {name:<18}");
         for part in value.split_inclusive(", ") {
             if row.chars().count() + part.trim_end().chars().count() > COLUMNS {

@@ -6,11 +6,10 @@
 
 use super::doubt::Doubt;
 use super::image::PmImage;
-use super::{LINE_SIZE, PmDevice, WORD_SIZE};
+use super::{LINE_SIZE, PmDevice, WORD_SIZE, check_bytes};
 use crate::device::DeviceError;
 use crate::device::crash::seeded;
 use crate::sync::Mutex;
-use crate::types::Lba;
 
 /// A request that changed something or ordered changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,19 +147,7 @@ impl MemPm {
     }
 
     fn check(&self, what: &'static str, offset: u64, len: usize) -> Result<(), DeviceError> {
-        let end = offset.checked_add(len as u64);
-        if end.is_some_and(|end| end <= self.len) {
-            return Ok(());
-        }
-        let source = std::io::Error::other(format!(
-            "{len} bytes at offset {offset} are outside the device of {} bytes",
-            self.len
-        ));
-        Err(DeviceError::Io {
-            what,
-            lba: Lba(offset / crate::types::BLOCK_SIZE as u64),
-            source,
-        })
+        check_bytes(what, offset, len, self.len)
     }
 }
 

@@ -24,7 +24,10 @@ mod mem;
 pub use image::PmImage;
 pub use mem::{MemPm, PmRequest};
 
+use std::ops::Range;
+
 use super::DeviceError;
+use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
 /// Bytes in a cache line, the unit of write-back.
 pub const LINE_SIZE: usize = 64;
@@ -68,4 +71,37 @@ pub trait PmDevice: Send + Sync {
 
     /// Returns when all write-backs and non-temporal stores that were started are persistent.
     fn fence(&self);
+
+    /// Says what the bytes of `range` are used for from now on, as an allocator does when it hands them out: chunks of a log are
+    /// [`IoClass::Log`], leaves [`IoClass::Page`], a superblock and the rest, which is what nobody has spoken of, [`IoClass::Extra`].
+    ///
+    /// It changes no byte, orders nothing and survives no crash: whoever opens the device says it again. A device that counts writes by class
+    /// listens, in units of its own (its XPLines, of 256 bytes); the others do nothing.
+    fn set_class(&self, range: Range<u64>, class: IoClass) {
+        let _ = (range, class);
+    }
+}
+
+/// Refuses a range of bytes outside a device of `capacity` bytes.
+///
+/// # Errors
+/// [`DeviceError::Io`], at the block that the range begins in.
+pub fn check_bytes(
+    what: &'static str,
+    offset: u64,
+    len: usize,
+    capacity: u64,
+) -> Result<(), DeviceError> {
+    let end = offset.checked_add(len as u64);
+    if end.is_some_and(|end| end <= capacity) {
+        return Ok(());
+    }
+    let source = std::io::Error::other(format!(
+        "{len} bytes at offset {offset} are outside the device of {capacity} bytes"
+    ));
+    Err(DeviceError::Io {
+        what,
+        lba: Lba(offset / BLOCK_SIZE as u64),
+        source,
+    })
 }

@@ -72,9 +72,17 @@ impl BfTree {
             return Ok(());
         }
         let leaf = self.leaf_of(page, from)?;
-        both(&leaf.view(), mini, from, |kind, key, value| {
-            copy(kind.exists(), key, value);
-        });
+        let view = leaf.view();
+        if mini.is_none() && before.is_none() {
+            // Nothing to merge with: most leaves of a scan.
+            let prefix = view.prefix();
+            view.iter_from(from)
+                .for_each(|(suffix, value)| rows.push(&[prefix, suffix], value));
+        } else {
+            both(&view, mini, from, |kind, key, value| {
+                copy(kind.exists(), key, value);
+            });
+        }
         self.hook.tell(|| Told::Scanned { page });
         // A mirror takes of the ring what many records do: mirrors of every third scan cost no more reads, and much less work.
         if may_mirror && self.wants_promotion_of(self.options.promotion_percent / 3) {

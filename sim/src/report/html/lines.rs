@@ -5,9 +5,9 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-use super::pictures::{Area, Drawn, LEGEND, LINE, PARTS, draw, font, legend, number, up_to};
+use super::pictures::{Area, Drawn, LINE, PARTS, draw, font, legend, number, up_to};
 
-/// How far apart values are on the x axis.
+/// How far apart values are on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// By their difference.
@@ -25,17 +25,30 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A picture of curves over one axis; the y axis begins at zero.
+/// A picture of curves over one axis; a linear y axis begins at zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines<'a> {
     /// What the x axis shows.
     pub x: &'a str,
     /// What the y axis shows.
     pub y: &'a str,
-    /// The x axis.
+    /// The x axis. One of ratios takes positive values only, and is labelled where there are points, if they are few.
     pub scale: Scale,
+    /// The y axis. One of ratios takes positive values only.
+    pub y_scale: Scale,
     /// At most as many as there are colours: 7.
     pub curves: Vec<Curve>,
+}
+
+/// Most points that an axis of ratios is labelled by.
+const MARKS: usize = 12;
+
+/// Least and greatest; a span even if there are no values.
+fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), x| {
+        (least.min(x), most.max(x))
+    });
+    (least.min(most), most.max(f64::MIN_POSITIVE))
 }
 
 fn colour(i: usize) -> RGBColor {
@@ -52,28 +65,43 @@ impl Lines<'_> {
     /// The picture, as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
-        let xs = || self.curves.iter().flat_map(|c| &c.points).map(|(x, _)| *x);
-        let ys = self.curves.iter().flat_map(|c| &c.points).map(|(_, y)| *y);
-        let most = up_to(ys.fold(0.0, f64::max), 1.08);
-        let (least_x, most_x) = (
-            xs().fold(f64::INFINITY, f64::min),
-            xs().fold(0.0, f64::max).max(f64::MIN_POSITIVE),
-        );
+        let all = || self.curves.iter().flat_map(|c| &c.points);
+        let (least_x, most_x) = span(all().map(|(x, _)| *x));
+        let (least_y, most_y) = span(all().map(|(_, y)| *y));
+        let mut marks: Vec<f64> = all().map(|(x, _)| *x).collect();
+        marks.sort_by(f64::total_cmp);
+        marks.dedup();
         draw(360, |area| {
-            let (top, below) = area.split_vertically(LEGEND);
             let names = self.curves.iter().enumerate();
-            legend(&top, names.map(|(i, c)| (c.name.as_str(), colour(i))))?;
+            let below = legend(area, names.map(|(i, c)| (c.name.as_str(), colour(i))))?;
+            let by_ratio = (least_x..most_x).log_scale();
             match self.scale {
-                Scale::Linear => self.chart(&below, up_to(most_x, 1.0), most.clone()),
-                Scale::Log => self.chart(&below, (least_x..most_x).log_scale(), most.clone()),
+                Scale::Linear => self.over(&below, up_to(most_x, 1.0), least_y..most_y),
+                Scale::Log if marks.len() <= MARKS => {
+                    self.over(&below, by_ratio.with_key_points(marks), least_y..most_y)
+                }
+                Scale::Log => self.over(&below, by_ratio, least_y..most_y),
             }
         })
     }
 
-    fn chart<X>(&self, area: &Area<'_>, x: X, y: Range<f64>) -> Drawn
+    fn over<X>(&self, area: &Area<'_>, x: X, y: Range<f64>) -> Drawn
     where
         X: AsRangedCoord<Value = f64>,
         X::CoordDescType: ValueFormatter<f64>,
+    {
+        match self.y_scale {
+            Scale::Linear => self.chart(area, x, up_to(y.end, 1.08)),
+            Scale::Log => self.chart(area, x, (y.start / 1.2..y.end * 1.2).log_scale()),
+        }
+    }
+
+    fn chart<X, Y>(&self, area: &Area<'_>, x: X, y: Y) -> Drawn
+    where
+        X: AsRangedCoord<Value = f64>,
+        X::CoordDescType: ValueFormatter<f64>,
+        Y: AsRangedCoord<Value = f64>,
+        Y::CoordDescType: ValueFormatter<f64>,
     {
         let mut chart = ChartBuilder::on(area)
             .margin_right(30)
@@ -110,15 +138,20 @@ mod tests {
 
     #[test]
     fn every_curve_is_drawn_and_named_on_either_scale() {
-        for scale in [Scale::Linear, Scale::Log] {
+        for (scale, y_scale) in [
+            (Scale::Linear, Scale::Linear),
+            (Scale::Log, Scale::Linear),
+            (Scale::Log, Scale::Log),
+        ] {
             let curves = ["one", "two"].map(|name| Curve {
                 name: name.into(),
-                points: vec![(1.0, 0.5), (10.0, 0.25), (100.0, 0.0)],
+                points: vec![(1.0, 0.5), (10.0, 0.25), (100.0, 0.125)],
             });
             let lines = Lines {
                 x: "across",
                 y: "up",
                 scale,
+                y_scale,
                 curves: curves.to_vec(),
             };
             let svg = lines.svg();
@@ -128,5 +161,28 @@ mod tests {
             assert!(svg.matches("<polyline").count() >= 2, "{svg}");
             assert_eq!(svg.matches("<circle").count(), 6);
         }
+    }
+
+    #[test]
+    fn many_names_take_another_row() {
+        let curves = (0..7).map(|i| Curve {
+            name: format!("a name that takes some room, {i}"),
+            points: vec![(1.0, 1.0), (2.0, 2.0)],
+        });
+        let lines = Lines {
+            x: "across",
+            y: "up",
+            scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            curves: curves.collect(),
+        };
+        let svg = lines.svg();
+        let ends = svg.split("<text x=\"").skip(1).filter_map(|text| {
+            let x: f64 = text.split('"').next()?.parse().ok()?;
+            text.contains("a name").then_some(x + 8.0 * 30.0)
+        });
+        let ends: Vec<f64> = ends.collect();
+        assert_eq!(ends.len(), 7);
+        assert!(ends.iter().all(|end| *end <= 860.0), "{ends:?}");
     }
 }

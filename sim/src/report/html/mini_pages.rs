@@ -3,9 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::pictures::{
-    Area, Drawn, INK, LEGEND, LINE, PARTS, anchored, draw, font, legend, number, up_to,
-};
+use super::pictures::{Area, Drawn, INK, LINE, PARTS, anchored, draw, font, legend, number, up_to};
 use crate::report::MiniPagesReport;
 use crate::report::text::{bytes, grouped};
 
@@ -106,8 +104,7 @@ fn bars(all: &Bars<'_>) -> String {
         if names.is_empty() {
             return groups(area, all, most);
         }
-        let (top, below) = area.split_vertically(LEGEND);
-        legend(&top, names.iter().copied())?;
+        let below = legend(area, names.iter().copied())?;
         groups(&below, all, most)
     })
 }

@@ -50,7 +50,10 @@ pub fn render(r: &ReplayReport) -> String {
         "Write amplification over time",
         &pictures::over_time(r),
     );
-    section(&mut out, "How full the leaves are", &pictures::leaf_fill(r));
+    match &r.pm {
+        None => section(&mut out, "How full the leaves are", &pictures::leaf_fill(r)),
+        Some(pm) => table_named("persistent memory", pm.rows(), &mut out),
+    }
     if let Some(m) = &r.cache.mini_pages {
         section_mini_pages(m, &mut out);
     }
@@ -63,10 +66,14 @@ pub fn render(r: &ReplayReport) -> String {
 }
 
 fn subtitle(r: &ReplayReport) -> Vec<String> {
+    let cache = match r.pm {
+        None => "cache",
+        Some(_) => "buffer nodes",
+    };
     let mut lines = vec![
         r.trace.source.clone(),
         format!(
-            "{} operations measured after {} of warm-up; {} written by the user; cache {} hits {:.1} %",
+            "{} operations measured after {} of warm-up; {} written by the user; {cache} {} hits {:.1} %",
             grouped(r.trace.ops - r.trace.warmup_ops),
             grouped(r.trace.warmup_ops),
             bytes(r.user_bytes as f64),
@@ -122,6 +129,9 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 fn table_wa(r: &ReplayReport, out: &mut String) {
+    if let Some(pm) = &r.pm {
+        return table_compared("bytes over user bytes", pm.compared(), out);
+    }
     table_compared("bytes over user bytes", r.wa.rows(), out);
     if !r.cache.compared.is_empty() {
         let rows = r.cache.compared.iter().map(Compared::row);
@@ -154,8 +164,12 @@ fn section_mini_pages(m: &MiniPagesReport, out: &mut String) {
     if m.merges > 0 {
         section(out, "Records merged at once", &mini_pages::merges(m));
     }
-    out.push_str("<table><tr><th>mini-pages</th><th></th></tr>");
-    for (name, value) in m.rows() {
+    table_named("mini-pages", m.rows(), out);
+}
+
+fn table_named(title: &str, rows: Vec<(&'static str, String)>, out: &mut String) {
+    let _ = write!(out, "<table><tr><th>{title}</th><th></th></tr>");
+    for (name, value) in rows {
         let _ = write!(out, "<tr><td>{name}</td><td>{}</td></tr>", escape(&value));
     }
     out.push_str("</table>\n");

@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::escape;
 use crate::report::text::duration;
-use crate::report::{HostWa, ReplayReport};
+use crate::report::{Amplification, HostWa, ReplayReport};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
@@ -25,7 +25,7 @@ pub(super) const PARTS: [(&str, RGBColor); 4] = [
 pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 pub(super) const LINE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
 const WIDTH: u32 = 860;
-pub(super) const LEGEND: u32 = 34;
+const LEGEND_ROW: i32 = 24;
 
 pub(super) fn draw(height: u32, picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut svg = String::new();
@@ -49,22 +49,42 @@ pub(super) fn anchored(horizontal: HPos) -> TextStyle<'static> {
     font(15).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// Names with their colours, side by side.
-pub(super) fn legend<'a>(
-    area: &Area<'_>,
+/// Names with their colours, side by side, in as many rows as they need; gives what is left below them.
+pub(super) fn legend<'d, 'a>(
+    area: &Area<'d>,
     names: impl Iterator<Item = (&'a str, RGBColor)>,
-) -> Drawn {
-    let mut x = 20;
+) -> Result<Area<'d>, DrawingAreaErrorKind<std::io::Error>> {
+    let (mut x, mut y) = (20, 10);
     for (name, colour) in names {
-        area.draw(&Rectangle::new([(x, 10), (x + 14, 24)], colour.filled()))?;
+        let width = 20 + 8 * name.len() as i32;
+        if x > 20 && x + width > WIDTH as i32 {
+            (x, y) = (20, y + LEGEND_ROW);
+        }
+        area.draw(&Rectangle::new([(x, y), (x + 14, y + 14)], colour.filled()))?;
         area.draw(&Text::new(
             name.to_string(),
-            (x + 20, 17),
+            (x + 20, y + 7),
             anchored(HPos::Left),
         ))?;
-        x += 60 + 8 * name.len() as i32;
+        x += width + 40;
     }
-    Ok(())
+    Ok(area.split_vertically(y + LEGEND_ROW).1)
+}
+
+/// What the parts are called.
+fn names(r: &ReplayReport) -> impl Iterator<Item = (&'static str, RGBColor)> {
+    let names = match r.pm {
+        None => PARTS.map(|(name, _)| name).to_vec(),
+        Some(_) => vec!["medium, logs", "medium, leaves", "medium, the rest"],
+    };
+    names
+        .into_iter()
+        .zip(PARTS)
+        .map(|(name, (_, colour))| (name, colour))
+}
+
+fn parts_of_medium(a: &Amplification<f64>) -> [f64; 4] {
+    [a.xbi_log, a.xbi_leaf, a.xbi_extra, 0.0]
 }
 
 fn parts(host: &HostWa<f64>, gc: f64) -> [f64; 4] {
@@ -97,12 +117,19 @@ pub fn write_amplification(r: &ReplayReport) -> String {
     if let Some(p) = &r.wa.predicted {
         bars.push(("predicted", parts(&p.host, gc(&p.device))));
     }
+    if let Some(pm) = &r.pm {
+        bars = vec![("measured", parts_of_medium(&pm.measured))];
+        bars.extend(
+            pm.predicted
+                .iter()
+                .map(|p| ("predicted", parts_of_medium(p))),
+        );
+    }
     let sums = bars.iter().map(|(_, p)| p.iter().sum::<f64>());
     let range = up_to(sums.fold(0.0, f64::max), 1.08);
     let rows = bars.len() as f64;
     draw(100 + 56 * bars.len() as u32, |area| {
-        let (top, below) = area.split_vertically(LEGEND);
-        legend(&top, PARTS.into_iter())?;
+        let below = legend(area, names(r))?;
         let mut chart = ChartBuilder::on(&below)
             .margin_right(20)
             .set_label_area_size(LabelAreaPosition::Left, 90)
@@ -147,8 +174,7 @@ pub(super) fn over_time(r: &ReplayReport) -> String {
     let most = r.series.iter().map(total).fold(0.0, f64::max);
     let last = r.series.last().map_or(0.0, |p| p.ops as f64);
     draw(330, |area| {
-        let (top, below) = area.split_vertically(LEGEND);
-        legend(&top, PARTS.into_iter())?;
+        let below = legend(area, names(r))?;
         let mut chart = ChartBuilder::on(&below)
             .margin_right(20)
             .margin_top(6)
@@ -217,8 +243,7 @@ pub(super) fn latency(r: &ReplayReport) -> String {
     let least = positive.fold(f64::INFINITY, f64::min).clamp(1.0, 1e12);
     let most = all().fold(10.0 * least, f64::max);
     draw(330, |area| {
-        let (top, below) = area.split_vertically(LEGEND);
-        legend(&top, kinds.iter().map(|(name, _, colour)| (*name, *colour)))?;
+        let below = legend(area, kinds.iter().map(|(name, _, colour)| (*name, *colour)))?;
         let mut chart = ChartBuilder::on(&below)
             .margin_right(30)
             .margin_top(6)

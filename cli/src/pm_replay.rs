@@ -1,0 +1,100 @@
+//! `treering replay` of the trees in persistent memory: flags become a [`PmReplayConfig`].
+
+use treering_engine::{CclOptions, Cleaning, Logging, PmTreeKind};
+use treering_sim::replay::PmReplayConfig;
+
+use crate::args::{CleaningArg, LoggingArg, ReplayArgs};
+use crate::devices_cmd::{self, Device};
+use crate::failure::Failure;
+
+/// What to replay, if the tree is one in persistent memory.
+pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failure> {
+    let tree = match args.tree.as_str() {
+        "ccl" => PmTreeKind::Ccl(ccl(args)?),
+        "pmtree" => PmTreeKind::PmTree,
+        tree => {
+            return match args.pm.given() {
+                Some(flag) => Err(Failure::usage(format!(
+                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl or pmtree"
+                ))),
+                None => Ok(None),
+            };
+        }
+    };
+    if let (PmTreeKind::PmTree, Some(flag)) = (tree, args.pm.of_ccl()) {
+        return Err(Failure::usage(format!(
+            "{flag}: only --tree ccl has buffers and logs"
+        )));
+    }
+    if let Some(flag) = of_block_devices(args) {
+        return Err(Failure::usage(format!(
+            "{flag}: --tree {} has none of that; it belongs to trees on block devices",
+            args.tree
+        )));
+    }
+    let device = args.device.as_deref().unwrap_or("pm");
+    let Device::Pm(mut profile, name) = devices_cmd::find(device)? else {
+        return Err(Failure::usage(format!(
+            "--device {device}: --tree {} runs on persistent memory; expected pm, or a PROFILE.toml of that kind",
+            args.tree
+        )));
+    };
+    profile.dimms = args.pm.dimms.unwrap_or(profile.dimms);
+    profile.eadr |= args.pm.eadr;
+    let mut config = PmReplayConfig::new(args.trace.clone(), *profile, name, tree);
+    config.capacity_bytes = args.capacity;
+    config.clients = args.clients;
+    config.warmup = args.warmup;
+    config.limit = args.limit;
+    config.timing = args.timing;
+    config.predict = !args.no_predict;
+    config.seed = args.seed;
+    Ok(Some(config))
+}
+
+fn ccl(args: &ReplayArgs) -> Result<CclOptions, Failure> {
+    let defaults = CclOptions::default();
+    let batch = args.pm.nbatch.unwrap_or(defaults.batch as u64);
+    Ok(CclOptions {
+        batch: usize::try_from(batch)
+            .map_err(|_| Failure::usage(format!("--nbatch {batch}: expected 1 to 6")))?,
+        logging: match args.pm.logging {
+            None => defaults.logging,
+            Some(LoggingArg::Conservative) => Logging::WriteConservative,
+            Some(LoggingArg::Naive) => Logging::EveryWrite,
+        },
+        cleaning: match args.pm.cleaning {
+            None => defaults.cleaning,
+            Some(CleaningArg::LocalityAware) => Cleaning::LocalityAware,
+            Some(CleaningArg::Naive) => Cleaning::Naive,
+        },
+        ..defaults
+    })
+}
+
+/// The first flag that was given of those that trees in persistent memory have no use for.
+fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
+    [
+        ("--store", args.store.is_some()),
+        ("--table", args.table.is_some()),
+        ("--log", args.log.is_some()),
+        ("--threshold", args.threshold.is_some()),
+        ("--segment", args.segment.is_some()),
+        ("--reset", args.reset.is_some()),
+        ("--layout", args.layout.is_some()),
+        ("--page", args.page.is_some()),
+        ("--copy-on-access", args.copy_on_access.is_some()),
+        ("--promote", args.promote.is_some()),
+        ("--log-size", args.log_size.is_some()),
+        ("--log-buffer", args.log_buffer.is_some()),
+        ("--checkpoint-every", args.checkpoint_every.is_some()),
+        ("--fill", args.fill.is_some()),
+        ("--op", args.over_provisioning.is_some()),
+        ("--gc", args.gc.is_some()),
+        ("--precondition", args.precondition.is_some()),
+        ("--buffered", args.buffered),
+        ("--strict", args.strict),
+    ]
+    .into_iter()
+    .find_map(|(flag, given)| given.then_some(flag))
+}

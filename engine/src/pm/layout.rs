@@ -1,0 +1,308 @@
+//! Where things lie in a persistent memory, and the words that say so.
+//!
+//! ```text
+//! 0      magic 8 | version 4, crc 4 | device bytes 8 | chunk bytes 8 | chunks 8          written once; the magic last
+//! 64     log floor: time 48 | check 16                                                  one word, stored atomically
+//! 256    directory: a word a chunk = kind 8 | time 48 | check 8                          zero: never used
+//! ...    chunk 0 | chunk 1 | ...            from a multiple of 256 on
+//! ```
+//!
+//! A chunk holds leaves of 256 bytes, entries of a log, or records that are too long for a leaf. Chunk 0 is one of leaves, and its first block
+//! is the first leaf for ever. What a chunk is used for changes by one store of its directory word, so no crash leaks one; which
+//! blocks *in* a chunk are used is not written anywhere: recovery sees what is reachable from the first leaf.
+//!
+//! The **log floor** is a time: a log chunk that was begun before it is dead. Raising it gives up any number of chunks at once, which
+//! freeing them one by one would not: of two chunks with an older and a newer value of a key, a crash could leave the older.
+
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::types::{IoClass, Lba};
+
+use super::medium::Medium;
+
+/// Bytes of a leaf, and what blocks are aligned to: an XPLine (CCL-BTree §4.1).
+pub(crate) const BLOCK: u64 = 256;
+/// Fewest bytes of a chunk: a few leaves.
+pub(crate) const MIN_CHUNK: u64 = 1 << 10;
+/// Most bytes of a chunk.
+pub(crate) const MAX_CHUNK: u64 = 8 << 20;
+/// Times fit in so many bits: at ten million writes a second, for most of a year.
+pub(crate) const TIME_BITS: u32 = 48;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TREEPM\x00\x01");
+const VERSION: u64 = 1;
+const FLOOR: u64 = 64;
+const DIRECTORY: u64 = 256;
+
+/// A moment of the store's logical clock, which counts on through restarts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Time(pub(crate) u64);
+
+/// The number of a block of 256 bytes, from the device's beginning: the name of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct LeafId(pub(crate) u64);
+
+impl LeafId {
+    pub(crate) fn offset(self) -> u64 {
+        self.0 * BLOCK
+    }
+}
+
+/// Number of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ChunkId(pub(crate) u32);
+
+/// What the directory says of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Never used: all zeros.
+    Blank,
+    /// Leaves.
+    Leaves,
+    /// A log's, begun at this time.
+    Log(Time),
+    /// Records too long for leaves.
+    Records,
+}
+
+/// Mixes words into one, for checks of a few bits.
+pub(crate) fn mix<const N: usize>(words: [u64; N]) -> u64 {
+    words.iter().fold(0x9e37_79b9_7f4a_7c15, |sum, word| {
+        let mut z = (sum ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 29)
+    })
+}
+
+impl Use {
+    fn encode(self, chunk: ChunkId) -> u64 {
+        let (kind, time) = match self {
+            Use::Blank => return 0,
+            Use::Leaves => (1, 0),
+            Use::Log(time) => (2, time.0),
+            Use::Records => (3, 0),
+        };
+        let said = kind << 56 | time << 8;
+        said | mix([said, u64::from(chunk.0)]) & 0xff
+    }
+
+    fn decode(word: u64, chunk: ChunkId) -> Option<Use> {
+        let time = Time(word >> 8 & ((1 << TIME_BITS) - 1));
+        let used = match word >> 56 {
+            0 => Use::Blank,
+            1 => Use::Leaves,
+            2 => Use::Log(time),
+            3 => Use::Records,
+            _ => return None,
+        };
+        (used.encode(chunk) == word).then_some(used)
+    }
+}
+
+/// The device's division into chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub(crate) device_bytes: u64,
+    pub(crate) chunk_bytes: u64,
+    pub(crate) chunks: u32,
+}
+
+impl Geometry {
+    /// As many chunks as fit.
+    pub(crate) fn plan(device_bytes: u64, chunk_bytes: u64) -> Result<Geometry> {
+        let of = |chunks: u64| Geometry {
+            device_bytes,
+            chunk_bytes,
+            chunks: chunks as u32,
+        };
+        let room = device_bytes.saturating_sub(DIRECTORY + BLOCK);
+        let chunks = (room / (chunk_bytes + 8)).min(1 << 31);
+        // One of leaves, one of log, and one to clean the log into.
+        if chunks < 3 {
+            let least = of(3).start() + 3 * chunk_bytes;
+            return Err(Error::BadOption {
+                name: "device",
+                why: format!(
+                    "{device_bytes} bytes; expected at least {least} for three chunks of {chunk_bytes} bytes"
+                ),
+            });
+        }
+        Ok(of(chunks))
+    }
+
+    /// Where the chunks begin.
+    pub(crate) fn start(&self) -> u64 {
+        (DIRECTORY + 8 * u64::from(self.chunks)).next_multiple_of(BLOCK)
+    }
+
+    pub(crate) fn offset(&self, chunk: ChunkId) -> u64 {
+        self.start() + u64::from(chunk.0) * self.chunk_bytes
+    }
+
+    /// The chunk that holds a byte.
+    pub(crate) fn chunk_of(&self, offset: u64) -> Option<ChunkId> {
+        let chunk = offset.checked_sub(self.start())? / self.chunk_bytes;
+        (chunk < u64::from(self.chunks)).then_some(ChunkId(chunk as u32))
+    }
+
+    /// The leaf with the smallest keys.
+    pub(crate) fn first_leaf(&self) -> LeafId {
+        LeafId(self.start() / BLOCK)
+    }
+
+    pub(crate) fn leaves_in_chunk(&self) -> u64 {
+        self.chunk_bytes / BLOCK
+    }
+
+    fn words(&self) -> [u64; 3] {
+        [self.device_bytes, self.chunk_bytes, u64::from(self.chunks)]
+    }
+
+    fn version_and_crc(&self) -> u64 {
+        let mut bytes = Vec::new();
+        self.words()
+            .iter()
+            .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        VERSION | u64::from(crc32fast::hash(&bytes)) << 32
+    }
+
+    /// Makes an empty store: all words first, and the magic that makes them one last.
+    pub(crate) fn format(&self, medium: &Medium) -> Result<()> {
+        let last = mutation::on("pm-magic-first");
+        if last {
+            medium.put_word(0, MAGIC, IoClass::Extra)?;
+        }
+        for (at, word) in [self.version_and_crc()]
+            .iter()
+            .chain(&self.words())
+            .enumerate()
+        {
+            medium.store_word(8 + 8 * at as u64, *word)?;
+        }
+        medium.store_word(FLOOR, floor_word(Time(1)))?;
+        for chunk in 0..self.chunks {
+            medium.store_word(DIRECTORY + 8 * u64::from(chunk), 0)?;
+        }
+        self.store_use(medium, ChunkId(0), Use::Leaves)?;
+        medium.store(self.first_leaf().offset(), &[0; BLOCK as usize])?;
+        medium.write_back(0..self.start() + BLOCK, IoClass::Extra)?;
+        medium.fence();
+        medium.put_word(0, MAGIC, IoClass::Extra)
+    }
+
+    /// What a device was formatted with; `None` if it is blank.
+    pub(crate) fn load(medium: &Medium) -> Result<Option<Geometry>> {
+        let word = |at| medium.load_word(at, IoClass::Extra);
+        if medium.len() < DIRECTORY {
+            return Ok(None);
+        }
+        match word(0)? {
+            0 => return Ok(None),
+            MAGIC => {}
+            _ => return Err(Error::NotAStore { lba: Lba(0) }),
+        }
+        let geometry = Geometry {
+            device_bytes: word(16)?,
+            chunk_bytes: word(24)?,
+            chunks: word(32)? as u32,
+        };
+        let (found, expected) = (word(8)?, geometry.version_and_crc());
+        let planned = Geometry::plan(geometry.device_bytes, geometry.chunk_bytes.max(MIN_CHUNK));
+        if found != expected || planned.ok() != Some(geometry) {
+            return Err(damaged(
+                "the superblock",
+                8,
+                format!("version {VERSION} and the checksum of a geometry"),
+                format!("{found:#018x} over {geometry:?}"),
+            ));
+        }
+        if geometry.device_bytes > medium.len() {
+            return Err(damaged(
+                "the superblock",
+                16,
+                format!("a device of {} bytes", geometry.device_bytes),
+                format!("one of {}", medium.len()),
+            ));
+        }
+        Ok(Some(geometry))
+    }
+
+    /// The directory.
+    pub(crate) fn load_uses(&self, medium: &Medium) -> Result<Vec<Use>> {
+        let load = |chunk: u32| {
+            let at = DIRECTORY + 8 * u64::from(chunk);
+            let word = medium.load_word(at, IoClass::Extra)?;
+            Use::decode(word, ChunkId(chunk)).ok_or_else(|| {
+                damaged(
+                    "the chunk directory",
+                    at,
+                    format!("what chunk {chunk} is used for"),
+                    format!("{word:#018x}"),
+                )
+            })
+        };
+        let uses = (0..self.chunks).map(load).collect::<Result<Vec<Use>>>()?;
+        if uses[0] != Use::Leaves {
+            return Err(damaged(
+                "the chunk directory",
+                DIRECTORY,
+                "leaves in chunk 0".into(),
+                format!("{:?}", uses[0]),
+            ));
+        }
+        Ok(uses)
+    }
+
+    fn store_use(&self, medium: &Medium, chunk: ChunkId, used: Use) -> Result<u64> {
+        let at = DIRECTORY + 8 * u64::from(chunk.0);
+        medium.store_word(at, used.encode(chunk))?;
+        Ok(at)
+    }
+
+    /// Says what a chunk is used for from now on. Durable when this returns: nothing in the chunk may be reachable before.
+    pub(crate) fn set_use(&self, medium: &Medium, chunk: ChunkId, used: Use) -> Result<()> {
+        let at = self.store_use(medium, chunk, used)?;
+        medium.write_back(at..at + 8, IoClass::Extra)?;
+        medium.fence();
+        Ok(())
+    }
+}
+
+fn floor_word(time: Time) -> u64 {
+    time.0 << 16 | mix([time.0]) & 0xffff
+}
+
+/// The log floor.
+pub(crate) fn load_floor(medium: &Medium) -> Result<Time> {
+    let word = medium.load_word(FLOOR, IoClass::Extra)?;
+    let time = Time(word >> 16);
+    if floor_word(time) == word {
+        return Ok(time);
+    }
+    Err(damaged(
+        "the log floor",
+        FLOOR,
+        "a time and its check".into(),
+        format!("{word:#018x}"),
+    ))
+}
+
+/// Gives up every log chunk that was begun before `time`. Durable when this returns.
+pub(crate) fn set_floor(medium: &Medium, time: Time) -> Result<()> {
+    medium.put_word(FLOOR, floor_word(time), IoClass::Extra)
+}
+
+/// Says all of the superblock's lines again, as what is read at an opening after a kill need not be durable.
+pub(crate) fn rewrite(medium: &Medium, geometry: &Geometry) -> Result<()> {
+    medium.write_back(0..geometry.start(), IoClass::Extra)
+}
+
+/// An error about bytes at `offset`.
+pub(crate) fn damaged(what: &str, offset: u64, expected: String, found: String) -> Error {
+    Error::PmDamaged {
+        what: what.into(),
+        offset,
+        expected,
+        found,
+    }
+}

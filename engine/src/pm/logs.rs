@@ -1,0 +1,378 @@
+//! The write-ahead logs (CCL-BTree §3.3, §3.4): entries of 24 bytes in chunks, a log for a thread.
+//!
+//! ```text
+//! entry: key 8 | value 8 | stamp 8 = time 48 | kind 2 | check 14         durable, by one fence, before the write that it is of goes on
+//! ```
+//!
+//! **Torn entries.** The three words of an entry may become durable in any order, over what a recycled chunk held before. An entry counts if
+//! its time is later than its chunk's beginning and its check fits all three words. The time alone excludes stale stamps; and the writer, which knows what
+//! it overwrites, takes a later time if a mix of old and new words would pass with the new stamp. So fourteen bits are exact here, not probable.
+//!
+//! **Flip.** Cleaning begins by closing the chunks of all logs at one moment, the time that will be the log floor: all entries of before are in chunks that began
+//! before it (B-logs), all entries of after in chunks that began after it (I-logs). The epoch bit of a buffered write is that of the log at its
+//! append, under the log's lock, so it cannot contradict the chunk.
+
+use crate::error::Result;
+use crate::mutation;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::types::IoClass;
+
+use super::layout::{ChunkId, Geometry, TIME_BITS, Time, damaged, mix};
+use super::leaf::Slot;
+use super::medium::Medium;
+use super::nodes::Change;
+use super::space::Space;
+
+/// Bytes of an entry.
+pub(crate) const ENTRY_BYTES: u64 = 24;
+/// Entries that are loaded together to see what an append overwrites.
+const AHEAD: u64 = 10;
+const CHECK: u64 = (1 << 14) - 1;
+
+/// The store's logical clock: each reading is another moment.
+pub(crate) struct LogicalClock(AtomicU64);
+
+impl LogicalClock {
+    /// Goes on above `last`.
+    pub(crate) fn after(last: Time) -> LogicalClock {
+        LogicalClock(AtomicU64::new(last.0))
+    }
+
+    pub(crate) fn tick(&self) -> Time {
+        Time(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// The last moment that there was.
+    pub(crate) fn last(&self) -> Time {
+        Time(self.0.load(Ordering::Relaxed))
+    }
+}
+
+fn kind(change: Change) -> u64 {
+    u64::from(change.slot.indirect) | u64::from(change.delete) << 1
+}
+
+fn check(key: u64, value: u64, said: u64) -> u64 {
+    mix([key, value, said]) & CHECK
+}
+
+type Words = [u64; 3];
+
+/// The words of an entry.
+fn encode(change: Change, time: Time) -> Words {
+    let Slot { key, value, .. } = change.slot;
+    let said = time.0 << 16 | kind(change) << 14;
+    [key, value, said | check(key, value, said)]
+}
+
+/// The entry, if these words are one that was written after `begun`.
+fn decode([key, value, stamp]: Words, begun: Time) -> Option<(Time, Change)> {
+    let time = Time(stamp >> 16);
+    let whole = stamp & CHECK == check(key, value, stamp & !CHECK);
+    let change = Change {
+        slot: Slot {
+            key,
+            value,
+            indirect: stamp >> 14 & 1 == 1,
+        },
+        delete: stamp >> 15 & 1 == 1,
+    };
+    (whole && time > begun).then_some((time, change))
+}
+
+/// Whether no mix of `old` and `new` words would be taken for an entry, save `new` itself.
+fn is_distinct(old: Words, new: Words, begun: Time) -> bool {
+    let mixed = |key, value| {
+        [key, value] == [new[0], new[1]] || decode([key, value, new[2]], begun).is_none()
+    };
+    mixed(old[0], old[1]) && mixed(old[0], new[1]) && mixed(new[0], old[1])
+}
+
+fn words_of(bytes: &[u8]) -> Words {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    [word(0), word(8), word(16)]
+}
+
+/// The chunk that a log appends to.
+struct Open {
+    start: u64,
+    begun: Time,
+    /// Entries so far, and those that fit.
+    used: u64,
+    room: u64,
+    /// What the entries from `ahead_from` on held before; `None` in a chunk of zeros.
+    ahead: Option<(u64, [u8; (AHEAD * ENTRY_BYTES) as usize])>,
+}
+
+#[derive(Default)]
+struct Log {
+    epoch: u8,
+    open: Option<Open>,
+}
+
+/// An entry is in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Appended {
+    /// The epoch that it belongs to.
+    pub(crate) epoch: u8,
+}
+
+/// All logs of a store.
+pub(crate) struct Logs {
+    medium: Arc<Medium>,
+    space: Arc<Space>,
+    clock: Arc<LogicalClock>,
+    logs: Box<[Mutex<Log>]>,
+    /// Entries in live chunks, and the most that there were.
+    live: AtomicU64,
+    peak: AtomicU64,
+    /// Of them, those from before the last flip.
+    flipped: AtomicU64,
+    appended: AtomicU64,
+}
+
+impl Logs {
+    /// `count` logs, in the first epoch, beside `live` entries that recovery could not do without.
+    pub(crate) fn new(
+        medium: Arc<Medium>,
+        space: Arc<Space>,
+        clock: Arc<LogicalClock>,
+        count: usize,
+        live: u64,
+    ) -> Logs {
+        Logs {
+            medium,
+            space,
+            clock,
+            logs: (0..count).map(|_| Mutex::default()).collect(),
+            live: AtomicU64::new(live),
+            peak: AtomicU64::new(live),
+            flipped: AtomicU64::new(0),
+            appended: AtomicU64::new(0),
+        }
+    }
+
+    /// Appends to the calling thread's log; durable when this returns. `None` if there is no room.
+    pub(crate) fn append(&self, change: Change) -> Result<Option<Appended>> {
+        let mut log = self.logs[thread_number() % self.logs.len()].lock();
+        let full = log.open.as_ref().is_none_or(|open| open.used == open.room);
+        if full {
+            let begun = self.clock.tick();
+            let Some((chunk, blank)) = self.space.allocate_log(begun)? else {
+                return Ok(None);
+            };
+            log.open = Some(self.open(chunk, begun, blank));
+        }
+        let epoch = log.epoch;
+        let open = log.open.as_mut().expect("one was opened");
+        self.write(open, change)?;
+        self.appended.fetch_add(1, Ordering::Relaxed);
+        let live = self.live.fetch_add(1, Ordering::Relaxed) + 1;
+        self.peak.fetch_max(live, Ordering::Relaxed);
+        Ok(Some(Appended { epoch }))
+    }
+
+    fn open(&self, chunk: ChunkId, begun: Time, blank: bool) -> Open {
+        let geometry = self.space.geometry();
+        Open {
+            start: geometry.offset(chunk),
+            begun,
+            used: 0,
+            room: geometry.chunk_bytes / ENTRY_BYTES,
+            ahead: (!blank).then_some((u64::MAX, [0; (AHEAD * ENTRY_BYTES) as usize])),
+        }
+    }
+
+    /// Writes the next entry of a chunk.
+    fn write(&self, open: &mut Open, change: Change) -> Result<()> {
+        let offset = open.start + open.used * ENTRY_BYTES;
+        let old = self.overwritten(open)?;
+        if old[2] >> 16 > open.begun.0 {
+            // A stamp of an append that a crash has cut off, later than what recovery saw: with new words beside it, it might pass.
+            self.medium.put_word(offset + 16, 0, IoClass::Log)?;
+        }
+        let new = loop {
+            let time = self.clock.tick();
+            if time.0 >> TIME_BITS != 0 {
+                return Err(crate::Error::Poisoned {
+                    why: "the logical clock has run out".into(),
+                });
+            }
+            let new = encode(change, time);
+            if is_distinct(old, new, open.begun) || mutation::on("ccl-torn-entry-believed") {
+                break new;
+            }
+        };
+        let mut bytes = [0; ENTRY_BYTES as usize];
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(new) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        self.medium.store(offset, &bytes)?;
+        self.medium
+            .write_back(offset..offset + ENTRY_BYTES, IoClass::Log)?;
+        if !mutation::on("ccl-log-not-fenced") {
+            self.medium.fence();
+        }
+        open.used += 1;
+        Ok(())
+    }
+
+    /// What the next entry overwrites.
+    fn overwritten(&self, open: &mut Open) -> Result<Words> {
+        let Some((from, ahead)) = &mut open.ahead else {
+            return Ok([0; 3]);
+        };
+        let group = open.used / AHEAD;
+        if *from != group {
+            let entries = AHEAD.min(open.room - group * AHEAD);
+            let bytes = &mut ahead[..(entries * ENTRY_BYTES) as usize];
+            let offset = open.start + group * AHEAD * ENTRY_BYTES;
+            self.medium.load(offset, bytes, IoClass::Log)?;
+            *from = group;
+        }
+        let at = (open.used % AHEAD * ENTRY_BYTES) as usize;
+        Ok(words_of(&ahead[at..]))
+    }
+
+    /// Closes the chunks of all logs at one moment, which is returned with the epoch that begins.
+    pub(crate) fn flip(&self) -> (Time, u8) {
+        let mut logs: Vec<_> = self.logs.iter().map(Mutex::lock).collect();
+        let floor = self.clock.tick();
+        let epoch = 1 - logs[0].epoch;
+        for log in &mut logs {
+            log.epoch = epoch;
+            log.open = None;
+        }
+        self.flipped.store(self.live(), Ordering::Relaxed);
+        (floor, epoch)
+    }
+
+    /// What was appended before the last flip is given up; the log floor says so already.
+    pub(crate) fn flipped_away(&self) {
+        let flipped = self.flipped.swap(0, Ordering::Relaxed);
+        self.live.fetch_sub(flipped, Ordering::Relaxed);
+    }
+
+    /// Entries in live chunks.
+    pub(crate) fn live(&self) -> u64 {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// The most that there were.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Entries appended since the opening, copies of cleaning included.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Relaxed)
+    }
+}
+
+/// Threads count from 0 in the order of their first appends.
+fn thread_number() -> usize {
+    use std::sync::atomic::AtomicUsize;
+    // Only a choice of log: nothing to explore.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
+}
+
+/// Reads a chunk's entries in order. What ends them is torn or stale; but behind the end there must be no other.
+pub(crate) fn read_chunk(
+    medium: &Medium,
+    geometry: &Geometry,
+    chunk: ChunkId,
+    begun: Time,
+    mut visit: impl FnMut(Time, Change),
+) -> Result<u64> {
+    let start = geometry.offset(chunk);
+    let room = geometry.chunk_bytes / ENTRY_BYTES;
+    let mut bytes = vec![0; (room * ENTRY_BYTES) as usize];
+    medium.load(start, &mut bytes, IoClass::Log)?;
+    let entries = bytes.chunks_exact(ENTRY_BYTES as usize).map(words_of);
+    let mut ended = None;
+    let mut last = begun;
+    for (at, words) in (0..).zip(entries) {
+        match (decode(words, last), ended) {
+            (Some((time, change)), None) => {
+                last = time;
+                visit(time, change);
+            }
+            (Some(_), Some(end)) => {
+                return Err(damaged(
+                    "the log",
+                    start + end * ENTRY_BYTES,
+                    "an entry, as there is one behind it".into(),
+                    format!("none, and another at offset {}", start + at * ENTRY_BYTES),
+                ));
+            }
+            (None, None) => ended = Some(at),
+            (None, Some(_)) => {}
+        }
+    }
+    Ok(ended.unwrap_or(room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: u64, value: u64) -> Change {
+        Change {
+            slot: Slot {
+                key,
+                value,
+                indirect: false,
+            },
+            delete: false,
+        }
+    }
+
+    #[test]
+    fn an_entry_is_24_bytes_and_a_chunk_of_4_mib_holds_174762() {
+        // CC-06.
+        assert_eq!(size_of::<Words>() as u64, ENTRY_BYTES);
+        assert_eq!((4u64 << 20) / ENTRY_BYTES, 174_762);
+    }
+
+    #[test]
+    fn entries_say_what_they_are_and_stale_ones_do_not_count() {
+        for (indirect, delete) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut change = put(u64::MAX, 3);
+            change.slot.indirect = indirect;
+            change.delete = delete;
+            let words = encode(change, Time(77));
+            assert_eq!(decode(words, Time(76)), Some((Time(77), change)));
+            assert_eq!(decode(words, Time(77)), None, "stale");
+            assert_eq!(decode([words[0], 4, words[2]], Time(0)), None, "torn");
+        }
+        assert_eq!(decode([0; 3], Time(0)), None, "zeros");
+    }
+
+    #[test]
+    fn the_writer_takes_no_stamp_that_a_mix_of_old_and_new_words_would_fit() {
+        let begun = Time(1_000);
+        let (mut refused, mut taken) = (0, 0);
+        for old in 0..40u64 {
+            let old = encode(put(old.wrapping_mul(0x1234_5678_9abc), old), Time(old));
+            for time in 1_001..3_000 {
+                let new = encode(put(7, time), Time(time));
+                if !is_distinct(old, new, begun) {
+                    refused += 1;
+                    continue;
+                }
+                taken += 1;
+                for mix in 1..7u32 {
+                    let words = [0, 1, 2].map(|i| if mix >> i & 1 == 1 { new[i] } else { old[i] });
+                    assert_eq!(decode(words, begun), None);
+                }
+            }
+        }
+        assert!(
+            refused > 0,
+            "fourteen bits do collide: {refused} of {taken}"
+        );
+    }
+}

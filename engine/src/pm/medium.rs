@@ -1,0 +1,122 @@
+//! The only path from the trees to a persistent memory: what passes is counted here, by class.
+//!
+//! Lines are counted where the engine asks for their write-back, so they are the bytes that CLI-amplification is made of (CCL-BTree §2.1),
+//! whatever the device makes of them.
+
+// Plain counters, of which nothing else depends: not worth a scheduling point under loom.
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::device::{LINE_SIZE, PmDevice, WORD_SIZE};
+use crate::error::Result;
+use crate::stats::ClassBytes;
+use crate::sync::Arc;
+use crate::types::IoClass;
+
+#[derive(Default)]
+struct PerClass([AtomicU64; 3]);
+
+impl PerClass {
+    fn add(&self, class: IoClass, bytes: u64) {
+        self.0[class as usize].fetch_add(bytes, Relaxed);
+    }
+
+    fn load(&self) -> ClassBytes {
+        let mut sum = ClassBytes::default();
+        for class in IoClass::ALL {
+            sum.add(class, self.0[class as usize].load(Relaxed));
+        }
+        sum
+    }
+}
+
+/// A persistent memory with counters.
+pub(crate) struct Medium {
+    device: Arc<dyn PmDevice>,
+    written: PerClass,
+    read: PerClass,
+    fences: AtomicU64,
+}
+
+impl Medium {
+    pub(crate) fn new(device: Arc<dyn PmDevice>) -> Medium {
+        Medium {
+            device,
+            written: PerClass::default(),
+            read: PerClass::default(),
+            fences: AtomicU64::new(0),
+        }
+    }
+
+    /// Size in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.device.len()
+    }
+
+    pub(crate) fn load(&self, offset: u64, buf: &mut [u8], class: IoClass) -> Result<()> {
+        self.device.load(offset, buf)?;
+        self.read.add(class, buf.len() as u64);
+        Ok(())
+    }
+
+    pub(crate) fn load_word(&self, offset: u64, class: IoClass) -> Result<u64> {
+        let mut bytes = [0; WORD_SIZE];
+        self.load(offset, &mut bytes, class)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Stores into the CPU cache: durable once its lines are written back and fenced.
+    pub(crate) fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        Ok(self.device.store(offset, bytes)?)
+    }
+
+    /// The same for one aligned word, which is never torn.
+    pub(crate) fn store_word(&self, offset: u64, word: u64) -> Result<()> {
+        self.store(offset, &word.to_le_bytes())
+    }
+
+    /// Starts the write-back of every line that `range` touches.
+    pub(crate) fn write_back(&self, range: Range<u64>, class: IoClass) -> Result<()> {
+        let line = LINE_SIZE as u64;
+        let first = range.start / line * line;
+        for at in (first..range.end).step_by(LINE_SIZE) {
+            self.device.clwb(at)?;
+            self.written.add(class, line);
+        }
+        Ok(())
+    }
+
+    /// Returns when all that was written back is durable.
+    pub(crate) fn fence(&self) {
+        self.device.fence();
+        self.fences.fetch_add(1, Relaxed);
+    }
+
+    /// One word, durable when this returns.
+    pub(crate) fn put_word(&self, offset: u64, word: u64, class: IoClass) -> Result<()> {
+        self.store_word(offset, word)?;
+        self.write_back(offset..offset + 8, class)?;
+        self.fence();
+        Ok(())
+    }
+
+    /// Tells the device what a range is used for.
+    pub(crate) fn set_class(&self, range: Range<u64>, class: IoClass) {
+        self.device.set_class(range, class);
+    }
+
+    /// Bytes of lines written back so far.
+    pub(crate) fn written(&self) -> ClassBytes {
+        self.written.load()
+    }
+
+    /// Bytes loaded so far.
+    pub(crate) fn read(&self) -> ClassBytes {
+        self.read.load()
+    }
+
+    /// Fences so far.
+    pub(crate) fn fences(&self) -> u64 {
+        self.fences.load(Relaxed)
+    }
+}

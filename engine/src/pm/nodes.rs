@@ -1,0 +1,321 @@
+//! Buffer nodes in DRAM, one a leaf (CCL-BTree §3.2, Figure 7 (a)): a header of eight bytes and N_batch slots of sixteen.
+//!
+//! ```text
+//! header: version 32 (odd: locked) | unflushed 3 | filled 3 | epoch bits 6 | indirect bits 6 | tombstone bits 6 | 8 unused
+//! slots:  [0, unflushed) in the log and not in the leaf | [unflushed, filled) as the leaf has them | the rest hold nothing
+//! ```
+//!
+//! The node of a leaf is found by the leaf's number, so that the header needs no pointer to it; and the leaf shares its node's lock (§4.4). A tree that
+//! buffers nothing has nodes of a header alone. Readers take no lock: they note the header, read, and look whether it is still the same, as in
+//! [`crate::index`], whose argument for the memory orderings holds here word for word; nodes, too, are atomics that live as long as the tree.
+//!
+//! Beside the nodes, and not counted as theirs, is a word a leaf that the paper does not have: the time of the leaf's last flush, which becomes the leaf's timestamp with
+//! the next one. In one line with the header word it cannot be stored at once: a crash could leave it without the word, and then log
+//! entries lose against a leaf that lacks them.
+
+use std::sync::OnceLock;
+
+use crate::sync::Backoff;
+use crate::sync::atomic::{
+    AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
+};
+
+use super::layout::{Geometry, LeafId, Time};
+use super::leaf::Slot;
+
+/// Most slots of a buffer node: header bits are few.
+pub(crate) const MAX_BATCH: usize = 6;
+
+const VERSION: u64 = 0xffff_ffff;
+
+/// What a header says beside the version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields(u64);
+
+impl Fields {
+    fn get(self, shift: u32, bits: u32) -> usize {
+        (self.0 >> shift) as usize & ((1 << bits) - 1)
+    }
+
+    fn set(&mut self, shift: u32, bits: u32, value: usize) {
+        let mask = ((1 << bits) - 1) << shift;
+        self.0 = self.0 & !mask | (value as u64) << shift & mask;
+    }
+
+    /// Slots that are in the log and not in the leaf: the position counter.
+    pub(crate) fn unflushed(self) -> usize {
+        self.get(32, 3)
+    }
+
+    /// Slots that hold something.
+    pub(crate) fn filled(self) -> usize {
+        self.get(35, 3)
+    }
+
+    /// The epoch bit of a slot.
+    pub(crate) fn epoch(self, at: usize) -> u8 {
+        self.get(38 + at as u32, 1) as u8
+    }
+
+    fn is_indirect(self, at: usize) -> bool {
+        self.get(44 + at as u32, 1) == 1
+    }
+
+    fn is_tombstone(self, at: usize) -> bool {
+        self.get(50 + at as u32, 1) == 1
+    }
+
+    pub(crate) fn set_unflushed(&mut self, count: usize) {
+        self.set(32, 3, count);
+    }
+
+    pub(crate) fn set_filled(&mut self, count: usize) {
+        self.set(35, 3, count);
+    }
+
+    pub(crate) fn set_epoch(&mut self, at: usize, epoch: u8) {
+        self.set(38 + at as u32, 1, usize::from(epoch));
+    }
+}
+
+/// A change to one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The key, and the value unless it is deleted.
+    pub(crate) slot: Slot,
+    /// The key goes.
+    pub(crate) delete: bool,
+}
+
+/// A buffer node.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'a> {
+    words: &'a [AtomicU64],
+    flushed: &'a AtomicU64,
+}
+
+impl<'a> Node<'a> {
+    /// Begins an optimistic read: the header of an unlocked node.
+    pub(crate) fn begin(self) -> u64 {
+        let mut backoff = Backoff::new();
+        loop {
+            let header = self.words[0].load(Acquire);
+            if header & 1 == 0 {
+                return header;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Whether all that was read since `begin` returned `header` belongs to one state of node and leaf.
+    pub(crate) fn valid(self, header: u64) -> bool {
+        fence(Acquire);
+        self.words[0].load(Relaxed) == header
+    }
+
+    /// What the noted header says.
+    pub(crate) fn fields(header: u64) -> Fields {
+        Fields(header & !VERSION)
+    }
+
+    /// A slot that holds something, by a header's word.
+    pub(crate) fn change(self, fields: Fields, at: usize) -> Change {
+        Change {
+            slot: Slot {
+                key: self.words[1 + 2 * at].load(Relaxed),
+                value: self.words[2 + 2 * at].load(Relaxed),
+                indirect: fields.is_indirect(at),
+            },
+            delete: fields.is_tombstone(at),
+        }
+    }
+
+    /// Waits for the lock of node and leaf.
+    pub(crate) fn lock(self) -> Held<'a> {
+        let mut backoff = Backoff::new();
+        loop {
+            let header = self.begin();
+            let locked = self.words[0].compare_exchange(header, header | 1, Acquire, Relaxed);
+            if locked.is_ok() {
+                fence(Release);
+                return Held {
+                    node: self,
+                    version: header & VERSION,
+                    fields: Node::fields(header),
+                };
+            }
+            backoff.wait();
+        }
+    }
+}
+
+/// A locked node: the only way to change it and its leaf. Unlocks when it is dropped.
+pub(crate) struct Held<'a> {
+    node: Node<'a>,
+    version: u64,
+    /// What the header will say.
+    pub(crate) fields: Fields,
+}
+
+impl Held<'_> {
+    /// A slot that holds something.
+    pub(crate) fn change(&self, at: usize) -> Change {
+        self.node.change(self.fields, at)
+    }
+
+    /// What is in the log and not in the leaf.
+    pub(crate) fn unflushed(&self) -> Vec<Change> {
+        let slots = 0..self.fields.unflushed();
+        slots.map(|at| self.change(at)).collect()
+    }
+
+    /// Overwrites a slot; counters stay as they are.
+    pub(crate) fn set(&mut self, at: usize, change: Change, epoch: u8) {
+        self.node.words[1 + 2 * at].store(change.slot.key, Relaxed);
+        self.node.words[2 + 2 * at].store(change.slot.value, Relaxed);
+        let fields = &mut self.fields;
+        fields.set_epoch(at, epoch);
+        fields.set(44 + at as u32, 1, usize::from(change.slot.indirect));
+        fields.set(50 + at as u32, 1, usize::from(change.delete));
+    }
+
+    /// When the leaf was last flushed to: all its log entries up to then are in it.
+    pub(crate) fn flushed_at(&self) -> Time {
+        Time(self.node.flushed.load(Relaxed))
+    }
+
+    pub(crate) fn set_flushed_at(&mut self, time: Time) {
+        self.node.flushed.store(time.0, Relaxed);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let version = (self.version + 2) & VERSION;
+        self.node.words[0].store(version | self.fields.0, Release);
+    }
+}
+
+struct Chunk {
+    words: Box<[AtomicU64]>,
+    flushed: Box<[AtomicU64]>,
+}
+
+/// The nodes of all leaves, made a chunk of leaves at a time when the first of them is asked for.
+pub(crate) struct Nodes {
+    geometry: Geometry,
+    /// N_batch.
+    batch: usize,
+    /// What leaves count as flushed at until they are flushed to.
+    born: Time,
+    chunks: Box<[OnceLock<Chunk>]>,
+}
+
+impl Nodes {
+    pub(crate) fn new(geometry: Geometry, batch: usize, born: Time) -> Nodes {
+        Nodes {
+            geometry,
+            batch,
+            born,
+            chunks: (0..geometry.chunks).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// N_batch.
+    pub(crate) fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Bytes of a node: 8 + 16 · N_batch.
+    pub(crate) fn node_bytes(&self) -> u64 {
+        8 + 16 * self.batch as u64
+    }
+
+    /// The node of a leaf, which must lie in a chunk.
+    pub(crate) fn node(&self, leaf: LeafId) -> Node<'_> {
+        let chunk = self.geometry.chunk_of(leaf.offset());
+        let chunk = chunk.expect("a leaf that was allocated or recovered lies in a chunk");
+        let at = (leaf.offset() - self.geometry.offset(chunk)) / super::layout::BLOCK;
+        let made = self.chunks[chunk.0 as usize].get_or_init(|| self.make());
+        let at = at as usize;
+        let per = 1 + 2 * self.batch;
+        Node {
+            words: &made.words[at * per..(at + 1) * per],
+            flushed: &made.flushed[at],
+        }
+    }
+
+    fn make(&self) -> Chunk {
+        let leaves = self.geometry.leaves_in_chunk() as usize;
+        let words = leaves * (1 + 2 * self.batch);
+        Chunk {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            flushed: (0..leaves).map(|_| AtomicU64::new(self.born.0)).collect(),
+        }
+    }
+
+    /// Bytes taken from the allocator: for nodes, and for times of flushes.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let made = self.chunks.iter().filter(|chunk| chunk.get().is_some());
+        let leaves = made.count() as u64 * self.geometry.leaves_in_chunk();
+        (leaves * self.node_bytes(), leaves * 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_a_header_of_eight_bytes_and_sixteen_a_slot() {
+        // CC-05.
+        let geometry = Geometry::plan(1 << 20, 4096).unwrap();
+        let bytes: Vec<u64> = (1..=5)
+            .map(|batch| Nodes::new(geometry, batch, Time(0)).node_bytes())
+            .collect();
+        assert_eq!(bytes, [24, 40, 56, 72, 88]);
+        let nodes = Nodes::new(geometry, 2, Time(0));
+        drop(nodes.node(geometry.first_leaf()).lock());
+        assert_eq!(
+            nodes.bytes(),
+            (16 * 40, 16 * 8),
+            "a chunk of sixteen leaves"
+        );
+    }
+
+    #[test]
+    fn fields_do_not_touch_each_other() {
+        let geometry = Geometry::plan(1 << 20, 4096).unwrap();
+        let nodes = Nodes::new(geometry, MAX_BATCH, Time(9));
+        let node = nodes.node(geometry.first_leaf());
+        let before = node.begin();
+        let change = |n: u64| Change {
+            slot: Slot {
+                key: n,
+                value: !n,
+                indirect: n.is_multiple_of(2),
+            },
+            delete: n.is_multiple_of(3),
+        };
+        let mut held = node.lock();
+        assert_eq!(held.flushed_at(), Time(9));
+        for at in (0..MAX_BATCH).rev() {
+            held.set(at, change(at as u64), (at % 2) as u8);
+        }
+        held.fields.set_unflushed(5);
+        held.fields.set_filled(6);
+        drop(held);
+        assert!(!node.valid(before), "a reader of before starts again");
+        let header = node.begin();
+        let fields = Node::fields(header);
+        assert_eq!((fields.unflushed(), fields.filled()), (5, 6));
+        for at in 0..MAX_BATCH {
+            assert_eq!(node.change(fields, at), change(at as u64));
+            assert_eq!(fields.epoch(at), (at % 2) as u8);
+        }
+        drop(node.lock());
+        assert_eq!(header & VERSION, 2);
+        assert_eq!(node.begin() & VERSION, 4);
+        assert_eq!(Node::fields(node.begin()), fields);
+    }
+}

@@ -1,0 +1,254 @@
+//! Keys and values that are not of eight bytes: out of the leaves, which name their places (CCL-BTree §4.4, "indirection pointers").
+//!
+//! ```text
+//! length 4 | crc 4 | bytes, padded to a multiple of 16
+//! ```
+//!
+//! A record is durable before anything names it, since an entry of the log that is whole may be replayed though its write was never acknowledged.
+
+use crate::device::LINE_SIZE;
+use crate::error::{Error, Result};
+use crate::types::IoClass;
+
+use super::layout::{Time, damaged};
+use super::leaf::{AT, Slot};
+use super::medium::Medium;
+use super::space::{GRAIN, Space};
+use crate::sync::Arc;
+
+const HEAD: u64 = 8;
+
+/// Records in the chunks of a [`Space`].
+pub(crate) struct Records {
+    medium: Arc<Medium>,
+    space: Arc<Space>,
+}
+
+/// A key or value as bytes, wherever they came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Bytes(BytesOf);
+
+#[derive(Clone, Debug)]
+enum BytesOf {
+    Word([u8; 8]),
+    Record(Vec<u8>),
+}
+
+impl Ord for Bytes {
+    fn cmp(&self, other: &Bytes) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl PartialOrd for Bytes {
+    fn partial_cmp(&self, other: &Bytes) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Bytes) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Bytes {}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            BytesOf::Word(bytes) => bytes,
+            BytesOf::Record(bytes) => bytes,
+        }
+    }
+}
+
+/// The word of eight bytes; as numbers, words order as their bytes do.
+pub(crate) fn word_of(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn size_of_record(len: usize) -> u64 {
+    (HEAD + len as u64).next_multiple_of(GRAIN)
+}
+
+impl Records {
+    pub(crate) fn new(medium: Arc<Medium>, space: Arc<Space>) -> Records {
+        Records { medium, space }
+    }
+
+    /// Refuses what does not fit a chunk.
+    pub(crate) fn check(&self, what: &'static str, len: usize) -> Result<()> {
+        let max = (self.space.geometry().chunk_bytes - HEAD) as usize;
+        if len <= max {
+            return Ok(());
+        }
+        Err(Error::PmTooLong { what, len, max })
+    }
+
+    /// A slot for key and value; or for a key alone, whose value is `None`. What it names is durable, and the caller's to free.
+    pub(crate) fn encode(&self, key: &[u8], value: Option<&[u8]>) -> Result<Slot> {
+        let words = (word_of(key), value.map_or(Some(0), word_of));
+        if let (Some(key), Some(value)) = words {
+            return Ok(Slot {
+                key,
+                value,
+                indirect: false,
+            });
+        }
+        let key = self.put(key)?;
+        let value = match value.map_or(Ok(0), |value| self.put(value)) {
+            Ok(value) => value,
+            Err(e) => {
+                let half = Slot {
+                    key,
+                    value: 0,
+                    indirect: true,
+                };
+                self.free(half)?;
+                return Err(e);
+            }
+        };
+        self.medium.fence();
+        Ok(Slot {
+            key,
+            value,
+            indirect: true,
+        })
+    }
+
+    /// The same key as an anchor: indirect, without a value.
+    pub(crate) fn anchor(&self, slot: Slot) -> Result<Slot> {
+        let key = if slot.indirect || slot.key & AT == 0 {
+            slot.key
+        } else {
+            let key = self.put(&slot.key.to_be_bytes())?;
+            self.medium.fence();
+            key
+        };
+        Ok(Slot {
+            key,
+            value: super::leaf::ABSENT,
+            indirect: true,
+        })
+    }
+
+    /// A word for some bytes; if it is a place, they are on their way there.
+    fn put(&self, bytes: &[u8]) -> Result<u64> {
+        if let Some(word) = word_of(bytes).filter(|word| word & AT == 0) {
+            return Ok(word);
+        }
+        let size = size_of_record(bytes.len());
+        let offset = self.space.allocate_record(size)?;
+        let mut record = Vec::with_capacity(size as usize);
+        record.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        record.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+        record.extend_from_slice(bytes);
+        self.medium.store(offset, &record)?;
+        let end = offset + record.len() as u64;
+        self.medium.write_back(offset..end, IoClass::Page)?;
+        Ok(AT | offset)
+    }
+
+    /// Length and checksum of the record at `offset`.
+    fn head(&self, offset: u64) -> Result<(usize, u32)> {
+        let head = self.medium.load_word(offset, IoClass::Page)?;
+        let (len, crc) = (head as u32, (head >> 32) as u32);
+        if u64::from(len) + HEAD <= self.space.geometry().chunk_bytes {
+            return Ok((len as usize, crc));
+        }
+        Err(damaged(
+            "a record",
+            offset,
+            "a length that fits a chunk".into(),
+            format!("{len} bytes"),
+        ))
+    }
+
+    fn load(&self, offset: u64) -> Result<Vec<u8>> {
+        let (len, crc) = self.head(offset)?;
+        let mut bytes = vec![0; len];
+        self.medium.load(offset + HEAD, &mut bytes, IoClass::Page)?;
+        let found = crc32fast::hash(&bytes);
+        if found == crc {
+            return Ok(bytes);
+        }
+        Err(damaged(
+            "a record",
+            offset,
+            format!("the checksum {crc:#010x}"),
+            format!("{found:#010x}"),
+        ))
+    }
+
+    /// What a word of a slot stands for.
+    fn bytes(&self, word: u64, indirect: bool) -> Result<Bytes> {
+        Ok(Bytes(if indirect && word & AT != 0 {
+            BytesOf::Record(self.load(word & !AT)?)
+        } else {
+            BytesOf::Word(word.to_be_bytes())
+        }))
+    }
+
+    /// A slot's key.
+    pub(crate) fn key(&self, slot: Slot) -> Result<Bytes> {
+        self.bytes(slot.key, slot.indirect)
+    }
+
+    /// A slot's value, which is there.
+    pub(crate) fn value(&self, slot: Slot) -> Result<Bytes> {
+        self.bytes(slot.value, slot.indirect)
+    }
+
+    /// Whether a slot's key is `key`.
+    pub(crate) fn is_key(&self, slot: Slot, key: &[u8]) -> Result<bool> {
+        if !slot.indirect || slot.key & AT == 0 {
+            return Ok(word_of(key) == Some(slot.key));
+        }
+        if word_of(key).is_some_and(|word| word & AT == 0) {
+            return Ok(false);
+        }
+        let offset = slot.key & !AT;
+        Ok(self.head(offset)?.0 == key.len() && self.load(offset)? == key)
+    }
+
+    /// The range of a record, checked.
+    pub(crate) fn range(&self, offset: u64) -> Result<std::ops::Range<u64>> {
+        let len = self.load(offset)?.len();
+        Ok(offset..offset + size_of_record(len))
+    }
+
+    /// Nothing has ever named these records but the caller.
+    pub(crate) fn free(&self, slot: Slot) -> Result<()> {
+        for offset in slot.records() {
+            let (len, _) = self.head(offset)?;
+            self.space.free_record(offset, size_of_record(len));
+        }
+        Ok(())
+    }
+
+    /// No leaf and no buffer names them any more since `time`, but log entries may.
+    pub(crate) fn retire(&self, slot: Slot, time: Time) -> Result<()> {
+        for offset in slot.records() {
+            let (len, _) = self.head(offset)?;
+            let size = size_of_record(len);
+            self.space.retire_record(offset, size, time);
+        }
+        Ok(())
+    }
+
+    /// Only log entries of before `time` name this record.
+    pub(crate) fn retire_range(&self, range: std::ops::Range<u64>, time: Time) {
+        let size = range.end - range.start;
+        self.space.retire_record(range.start, size, time);
+    }
+
+    /// Starts the write-back of a record that was read at an opening, where it need not be durable.
+    pub(crate) fn rewrite(&self, range: std::ops::Range<u64>) -> Result<()> {
+        debug_assert!(
+            range.start.is_multiple_of(GRAIN) && LINE_SIZE.is_multiple_of(GRAIN as usize)
+        );
+        self.medium.write_back(range, IoClass::Page)
+    }
+}

@@ -1,0 +1,356 @@
+//! Who uses which bytes of a persistent memory: chunks, leaves in chunks, records in chunks.
+//!
+//! Only the use of a whole chunk is written down, in the directory ([`super::layout`]). Leaves and records are free if recovery does
+//! not reach them, so a crash leaks neither: what was handed out and not linked yet is free again.
+//!
+//! A record that is replaced may still be named by entries of the log, of which recovery must know the keys; so what is retired waits until
+//! the log floor has passed the moment of that.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::sync::{Arc, Mutex};
+use crate::types::IoClass;
+
+use super::layout::{BLOCK, ChunkId, Geometry, LeafId, Time, Use};
+use super::medium::Medium;
+
+/// Records begin at multiples of this.
+pub(super) const GRAIN: u64 = 16;
+
+struct State {
+    uses: Vec<Use>,
+    /// Chunks that hold nothing, the next one to use last.
+    free_chunks: Vec<ChunkId>,
+    /// Leaves to reuse, the next one last.
+    free_leaves: Vec<LeafId>,
+    /// The rest of the newest chunk of leaves.
+    fresh_leaves: Range<u64>,
+    /// Leaves in use, by chunk, and of all chunks.
+    leaves_in: Vec<u32>,
+    leaves: u64,
+    /// Ranges of record chunks that were never handed out since the opening.
+    fresh_records: Vec<Range<u64>>,
+    /// Freed ranges, by size.
+    free_records: BTreeMap<u64, Vec<u64>>,
+    record_bytes: u64,
+    /// Offset, size and time of records that the log may still name; in order of time.
+    retired: VecDeque<(Time, u64, u64)>,
+}
+
+/// See the module's story.
+pub(crate) struct Space {
+    medium: Arc<Medium>,
+    geometry: Geometry,
+    state: Mutex<State>,
+}
+
+impl Space {
+    /// What the directory says; leaves and records as [`Space::recovered`] will say.
+    pub(crate) fn new(medium: Arc<Medium>, geometry: Geometry, uses: Vec<Use>) -> Space {
+        for (chunk, used) in (0..).map(ChunkId).zip(&uses) {
+            announce(&medium, &geometry, chunk, *used);
+        }
+        let state = State {
+            free_chunks: Vec::new(),
+            leaves_in: vec![0; uses.len()],
+            uses,
+            free_leaves: Vec::new(),
+            fresh_leaves: 0..0,
+            leaves: 0,
+            fresh_records: Vec::new(),
+            free_records: BTreeMap::new(),
+            record_bytes: 0,
+            retired: VecDeque::new(),
+        };
+        Space {
+            medium,
+            geometry,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// What a chunk is used for.
+    pub(crate) fn use_of(&self, chunk: ChunkId) -> Use {
+        self.state.lock().uses[chunk.0 as usize]
+    }
+
+    /// Whether a leaf may lie there.
+    pub(crate) fn holds_leaves(&self, leaf: LeafId) -> bool {
+        let offset = leaf.0.checked_mul(BLOCK);
+        let chunk = offset.and_then(|offset| self.geometry.chunk_of(offset));
+        chunk.is_some_and(|chunk| self.use_of(chunk) == Use::Leaves)
+    }
+
+    /// The log chunks, by number.
+    pub(crate) fn log_chunks(&self) -> Vec<(ChunkId, Time)> {
+        let state = self.state.lock();
+        let chunks = (0..).map(ChunkId).zip(&state.uses);
+        let logs = chunks.filter_map(|(chunk, used)| match used {
+            Use::Log(begun) => Some((chunk, *begun)),
+            _ => None,
+        });
+        logs.collect()
+    }
+
+    /// These leaves are reachable, and chunks of logs that were begun before `floor` are dead. Other leaves and chunks without any are free.
+    pub(crate) fn recovered_leaves(&self, reachable: &BTreeSet<LeafId>, floor: Time) {
+        let mut state = self.state.lock();
+        state.leaves = reachable.len() as u64;
+        let (mut chunks, mut leaves) = (Vec::new(), Vec::new());
+        for chunk in (0..self.geometry.chunks).map(ChunkId) {
+            match state.uses[chunk.0 as usize] {
+                Use::Blank => chunks.push(chunk),
+                Use::Log(begun) if begun < floor => chunks.push(chunk),
+                Use::Log(_) | Use::Records => {}
+                Use::Leaves => {
+                    let start = self.geometry.offset(chunk) / BLOCK;
+                    let all = (start..start + self.geometry.leaves_in_chunk()).map(LeafId);
+                    let free: Vec<LeafId> = all.filter(|leaf| !reachable.contains(leaf)).collect();
+                    let used = self.geometry.leaves_in_chunk() - free.len() as u64;
+                    state.leaves_in[chunk.0 as usize] = used as u32;
+                    if used == 0 {
+                        chunks.push(chunk);
+                    } else {
+                        leaves.extend(free);
+                    }
+                }
+            }
+        }
+        // The lowest first.
+        chunks.reverse();
+        leaves.reverse();
+        state.free_chunks = chunks;
+        state.free_leaves = leaves;
+    }
+
+    /// These are all records in use, ascending.
+    pub(crate) fn recovered_records(&self, records: &[Range<u64>]) {
+        let mut state = self.state.lock();
+        state.retired.clear();
+        state.free_records.clear();
+        state.fresh_records.clear();
+        state.record_bytes = records.iter().map(|used| used.end - used.start).sum();
+        let mut records = records.iter().peekable();
+        for chunk in (0..self.geometry.chunks).map(ChunkId) {
+            if state.uses[chunk.0 as usize] != Use::Records {
+                continue;
+            }
+            let start = self.geometry.offset(chunk);
+            let end = start + self.geometry.chunk_bytes;
+            let mut at = start;
+            let before = state.fresh_records.len();
+            while let Some(used) = records.next_if(|used| used.start < end) {
+                state.fresh_records.push(at..used.start);
+                at = used.end;
+            }
+            if at == start {
+                state.fresh_records.truncate(before);
+                state.free_chunks.push(chunk);
+            } else {
+                state.fresh_records.push(at..end);
+            }
+        }
+        state.fresh_records.retain(|range| !range.is_empty());
+    }
+
+    fn full(&self, what: &'static str) -> Error {
+        Error::PmFull {
+            what,
+            bytes: self.geometry.device_bytes,
+        }
+    }
+
+    /// Takes a chunk for `used`; also says whether it was never used before, so that it is all zeros.
+    fn take_chunk(&self, state: &mut State, used: Use) -> Result<Option<(ChunkId, bool)>> {
+        let Some(chunk) = state.free_chunks.pop() else {
+            return Ok(None);
+        };
+        let blank = state.uses[chunk.0 as usize] == Use::Blank;
+        self.geometry.set_use(&self.medium, chunk, used)?;
+        state.uses[chunk.0 as usize] = used;
+        announce(&self.medium, &self.geometry, chunk, used);
+        Ok(Some((chunk, blank)))
+    }
+
+    /// A leaf for the caller; free again after a crash unless it was linked.
+    pub(crate) fn allocate_leaf(&self) -> Result<LeafId> {
+        let mut state = self.state.lock();
+        if state.free_leaves.is_empty() && state.fresh_leaves.is_empty() {
+            let taken = self.take_chunk(&mut state, Use::Leaves)?;
+            let (chunk, _) = taken.ok_or_else(|| self.full("another leaf"))?;
+            let start = self.geometry.offset(chunk) / BLOCK;
+            state.fresh_leaves = start..start + self.geometry.leaves_in_chunk();
+        }
+        let leaf = state.free_leaves.pop().unwrap_or_else(|| {
+            state.fresh_leaves.start += 1;
+            LeafId(state.fresh_leaves.start - 1)
+        });
+        state.leaves += 1;
+        let chunk = self.chunk_of(leaf);
+        state.leaves_in[chunk.0 as usize] += 1;
+        Ok(leaf)
+    }
+
+    /// The chunk of a leaf that was allocated or recovered.
+    fn chunk_of(&self, leaf: LeafId) -> ChunkId {
+        let chunk = self.geometry.chunk_of(leaf.offset());
+        chunk.expect("a leaf lies in a chunk")
+    }
+
+    /// The leaf is linked no longer, durably. A chunk without leaves is free for other uses.
+    pub(crate) fn free_leaf(&self, leaf: LeafId) {
+        let mut state = self.state.lock();
+        let chunk = self.chunk_of(leaf);
+        state.leaves -= 1;
+        state.free_leaves.push(leaf);
+        state.leaves_in[chunk.0 as usize] -= 1;
+        if state.leaves_in[chunk.0 as usize] == 0 {
+            state
+                .free_leaves
+                .retain(|leaf| self.chunk_of(*leaf) != chunk);
+            let fresh = LeafId(state.fresh_leaves.start);
+            if !state.fresh_leaves.is_empty() && self.chunk_of(fresh) == chunk {
+                state.fresh_leaves = 0..0;
+            }
+            state.free_chunks.push(chunk);
+        }
+    }
+
+    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is free.
+    pub(crate) fn allocate_log(&self, time: Time) -> Result<Option<(ChunkId, bool)>> {
+        self.take_chunk(&mut self.state.lock(), Use::Log(time))
+    }
+
+    /// The log floor has been raised to `floor`: log chunks from before are free, and so is what was retired before.
+    pub(crate) fn floor_raised(&self, floor: Time) {
+        let mut state = self.state.lock();
+        let dead: Vec<ChunkId> = (0..)
+            .map(ChunkId)
+            .zip(&state.uses)
+            .filter(|(_, used)| matches!(used, Use::Log(begun) if *begun < floor))
+            .map(|(chunk, _)| chunk)
+            .collect();
+        // Those that are free already stay where they are in the list.
+        let listed: BTreeSet<ChunkId> = state.free_chunks.iter().copied().collect();
+        let dead = dead.into_iter().filter(|chunk| !listed.contains(chunk));
+        let mut dead: Vec<ChunkId> = dead.collect();
+        // The lowest first, and before those that are blank: what was used once is used again.
+        dead.reverse();
+        state.free_chunks.extend(dead);
+        while let Some((time, offset, size)) = state.retired.front().copied() {
+            if time >= floor {
+                break;
+            }
+            state.retired.pop_front();
+            give_back(&mut state, offset, size);
+        }
+    }
+
+    /// Room for a record of `size` bytes, a multiple of [`GRAIN`].
+    pub(super) fn allocate_record(&self, size: u64) -> Result<u64> {
+        let mut state = self.state.lock();
+        state.record_bytes += size;
+        if let Some(offset) = state.free_records.get_mut(&size).and_then(Vec::pop) {
+            return Ok(offset);
+        }
+        if let Some(offset) = cut(&mut state.fresh_records, size) {
+            return Ok(offset);
+        }
+        if let Some((chunk, _)) = self.take_chunk(&mut state, Use::Records)? {
+            let start = self.geometry.offset(chunk);
+            state
+                .fresh_records
+                .push(start + size..start + self.geometry.chunk_bytes);
+            return Ok(start);
+        }
+        // Of a larger one that was freed, the rest is free.
+        let larger = state.free_records.range_mut(size..);
+        let found = larger
+            .filter_map(|(larger, offsets)| Some((*larger, offsets.pop()?)))
+            .next();
+        let Some((larger, offset)) = found else {
+            state.record_bytes -= size;
+            return Err(self.full("another record"));
+        };
+        if larger > size {
+            let rest = state.free_records.entry(larger - size).or_default();
+            rest.push(offset + size);
+        }
+        Ok(offset)
+    }
+
+    /// Nothing names this record.
+    pub(super) fn free_record(&self, offset: u64, size: u64) {
+        give_back(&mut self.state.lock(), offset, size);
+    }
+
+    /// No leaf and no buffer names this record any more; the log may, up to entries of `time`.
+    pub(super) fn retire_record(&self, offset: u64, size: u64, time: Time) {
+        let mut state = self.state.lock();
+        if mutation::on("pm-record-reused-at-once") {
+            return give_back(&mut state, offset, size);
+        }
+        // Times come from several threads, in nearly this order; what is late waits a little longer.
+        let time = state
+            .retired
+            .back()
+            .map_or(time, |(last, ..)| time.max(*last));
+        state.retired.push_back((time, offset, size));
+    }
+
+    /// Leaves in use.
+    pub(crate) fn leaves(&self) -> u64 {
+        self.state.lock().leaves
+    }
+
+    /// Bytes of log chunks that are not free.
+    pub(crate) fn live_log_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let logs = state.uses.iter().filter(|used| matches!(used, Use::Log(_)));
+        let free = state.free_chunks.iter();
+        let dead = free.filter(|chunk| matches!(state.uses[chunk.0 as usize], Use::Log(_)));
+        (logs.count() - dead.count()) as u64 * self.geometry.chunk_bytes
+    }
+
+    /// Bytes of records in use, retired ones included.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        self.state.lock().record_bytes
+    }
+}
+
+fn give_back(state: &mut State, offset: u64, size: u64) {
+    state.record_bytes -= size;
+    state.free_records.entry(size).or_default().push(offset);
+}
+
+/// The first of the ranges that is large enough gives its beginning; from the last one, which is the newest, on.
+fn cut(ranges: &mut Vec<Range<u64>>, size: u64) -> Option<u64> {
+    let at = ranges
+        .iter()
+        .rposition(|range| range.end - range.start >= size)?;
+    let offset = ranges[at].start;
+    ranges[at].start += size;
+    if ranges[at].is_empty() {
+        ranges.swap_remove(at);
+    }
+    Some(offset)
+}
+
+fn announce(medium: &Medium, geometry: &Geometry, chunk: ChunkId, used: Use) {
+    let class = match used {
+        Use::Leaves => IoClass::Page,
+        Use::Log(_) => IoClass::Log,
+        // Records are the user's data at their home.
+        Use::Records => IoClass::Page,
+        Use::Blank => return,
+    };
+    let start = geometry.offset(chunk);
+    medium.set_class(start..start + geometry.chunk_bytes, class);
+}

@@ -1,0 +1,263 @@
+//! A store in persistent memory: a tree of leaves there, its log, and what it keeps in DRAM.
+//!
+//! It is not a [`crate::Store`]: there are no pages, no cache, no write-back and no checkpoints, and the log is the tree's own. What they share is
+//! [`Kv`], the index and the manner: no thread is started (save by [`PmOptions::recovery_threads`]), and what can wait is a [`PmTask`] that the owner pumps.
+//!
+//! **Durability.** A write is durable when the call returns; its LSN is a moment of the store's logical clock, and [`Kv::sync`] has nothing to wait for.
+
+use crate::device::PmDevice;
+use crate::error::{Error, Result};
+use crate::kv::{Kv, Visitor};
+use crate::options::{PmOptions, PmTreeKind};
+use crate::pager::Progress;
+use crate::pm::layout::{BLOCK, Geometry};
+use crate::pm::logs::{ENTRY_BYTES, Logs};
+use crate::pm::medium::Medium;
+use crate::pm::nodes::Change;
+use crate::stats::{PmStats, Stats};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::trees::pm::recover::{PmRecoveryReport, recover};
+use crate::trees::pm::{Ccl, PmTree};
+use crate::types::{Lba, Lsn};
+
+/// A kind of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PmTask {
+    /// Give up the chunks of the log that hold mostly what is in leaves already.
+    CleanLog,
+}
+
+/// An ordered map in persistent memory, crash-safe. See [`Kv`] for what it does and promises.
+pub struct PmStore {
+    tree: PmTree,
+    options: PmOptions,
+    recovery: PmRecoveryReport,
+    failed: AtomicBool,
+    why: Mutex<String>,
+}
+
+impl PmStore {
+    /// Opens the store on `device`, recovering it if need be, or formats a blank device if `options.create` says so.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no crash leaves behind, [`Error::PmFull`] if
+    /// the device has no room for what the log says, and device failures.
+    pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
+        options.check()?;
+        let medium = Arc::new(Medium::new(device));
+        let geometry = match Geometry::load(&medium)? {
+            Some(geometry) => geometry,
+            None if options.create => {
+                let geometry = Geometry::plan(medium.len(), options.chunk_bytes)?;
+                geometry.format(&medium)?;
+                geometry
+            }
+            None => return Err(Error::NotAStore { lba: Lba(0) }),
+        };
+        let batch = options.tree.batch();
+        let logged = matches!(options.tree, PmTreeKind::Ccl(_));
+        let threads = options.recovery_threads;
+        let (leaves, recovery) = recover(&medium, geometry, batch, logged, threads)?;
+        let tree = match options.tree {
+            PmTreeKind::PmTree => PmTree::Plain(leaves),
+            PmTreeKind::Ccl(ccl) => {
+                let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
+                let logs = Logs::new(medium, space, clock, ccl.logs, recovery.log_kept);
+                PmTree::Ccl(Ccl::new(leaves, logs, ccl))
+            }
+        };
+        Ok(PmStore {
+            tree,
+            options: *options,
+            recovery,
+            failed: AtomicBool::new(false),
+            why: Mutex::new(String::new()),
+        })
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> &PmOptions {
+        &self.options
+    }
+
+    /// What opening had to do.
+    pub fn recovery(&self) -> PmRecoveryReport {
+        self.recovery
+    }
+
+    /// The task that wants doing now. A few loads.
+    pub fn due(&self) -> Option<PmTask> {
+        match &self.tree {
+            PmTree::Ccl(tree) => tree.cleaning_due().then_some(PmTask::CleanLog),
+            PmTree::Plain(_) => None,
+        }
+    }
+
+    /// Does one bounded step of `task`; all of it if cleaning is naive.
+    ///
+    /// # Errors
+    /// [`Error::PmFull`] if what must be flushed has no room; a device failure, after which the store refuses writes.
+    pub fn pump(&self, task: PmTask) -> Result<Progress> {
+        self.check()?;
+        match (task, &self.tree) {
+            (PmTask::CleanLog, PmTree::Ccl(tree)) => self.note(tree.clean()),
+            (PmTask::CleanLog, PmTree::Plain(_)) => Ok(Progress::Idle),
+        }
+    }
+
+    /// Flushes what is buffered to the leaves and gives up the log, so that the next opening has nothing to replay. Nothing becomes more
+    /// durable by it.
+    ///
+    /// # Errors
+    /// As [`PmStore::pump`].
+    pub fn close(self) -> Result<()> {
+        self.checkpoint().map(drop)
+    }
+
+    fn check(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let why = self.why.lock().clone();
+        Err(Error::Poisoned { why })
+    }
+
+    /// After a failure that leaves leaf and buffer in doubt, nothing more is written.
+    fn note<T>(&self, done: Result<T>) -> Result<T> {
+        if let Err(e) = &done
+            && !matches!(e, Error::PmFull { .. } | Error::PmTooLong { .. })
+        {
+            *self.why.lock() = e.to_string();
+            self.failed.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
+        self.check()?;
+        let leaves = self.tree.leaves();
+        let slot = leaves.records.encode(key, value)?;
+        let change = Change {
+            slot,
+            delete: value.is_none(),
+        };
+        let done = self.note(self.tree.change(key, change));
+        if matches!(done, Err(Error::PmFull { .. })) {
+            self.note(leaves.records.free(slot))?;
+        }
+        done.map(|()| self.now())
+    }
+
+    fn now(&self) -> Lsn {
+        Lsn(self.tree.leaves().clock.last().0)
+    }
+
+    fn pm_stats(&self) -> PmStats {
+        let leaves = self.tree.leaves();
+        let counters = &leaves.counters;
+        let load = |counter: &crate::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let mut flushes = [0; crate::stats::FLUSH_BINS];
+        for (bin, counter) in flushes.iter_mut().zip(&counters.flushes) {
+            *bin = load(counter);
+        }
+        let (node_bytes, flush_time_bytes) = leaves.nodes.bytes();
+        let base = PmStats {
+            buffer_hits: load(&counters.hits),
+            buffer_misses: load(&counters.misses),
+            flushes,
+            buffered: load(&counters.buffered),
+            leaf_bytes: leaves.space.leaves() * BLOCK,
+            record_bytes: leaves.space.record_bytes(),
+            node_bytes,
+            flush_time_bytes,
+            ..PmStats::default()
+        };
+        match &self.tree {
+            PmTree::Plain(_) => base,
+            PmTree::Ccl(tree) => PmStats {
+                buffer_overwrites: load(&tree.counters.overwrites),
+                trigger_writes: load(&tree.counters.triggers),
+                log_appends: tree.logs.appended(),
+                cleanings: load(&tree.counters.cleanings),
+                cleaning_copies: load(&tree.counters.copied),
+                cleaning_flushes: load(&tree.counters.cleaning_flushes),
+                log_bytes: tree.logs.live() * ENTRY_BYTES,
+                log_peak_bytes: tree.logs.peak() * ENTRY_BYTES,
+                log_chunk_bytes: leaves.space.live_log_bytes(),
+                ..base
+            },
+        }
+    }
+}
+
+impl Kv for PmStore {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.tree.leaves().get(key, value)
+    }
+
+    /// # Errors
+    /// [`Error::PmTooLong`], [`Error::PmFull`], a device failure, damage.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        let records = &self.tree.leaves().records;
+        records.check("key", key.len())?;
+        records.check("value", value.len())?;
+        self.change(key, Some(value))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        if self.tree.leaves().records.check("key", key.len()).is_err() {
+            // No such key can be there.
+            return Ok(self.now());
+        }
+        self.change(key, None)
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        self.tree.leaves().scan(from, visit)
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.tree.leaves().scan_back(before, visit)
+    }
+
+    /// Returns at once: what has an LSN is durable.
+    fn sync(&self, _lsn: Lsn) -> Result<()> {
+        self.check()
+    }
+
+    /// Flushes what is buffered to the leaves and gives up the log.
+    fn checkpoint(&self) -> Result<Lsn> {
+        self.check()?;
+        if let PmTree::Ccl(tree) = &self.tree {
+            self.note(tree.flush_and_give_up())?;
+        }
+        Ok(self.now())
+    }
+
+    fn pump_due(&self) -> Result<bool> {
+        let Some(task) = self.due() else {
+            return Ok(false);
+        };
+        self.pump(task)?;
+        Ok(true)
+    }
+
+    fn stats(&self) -> Stats {
+        let leaves = self.tree.leaves();
+        let pm = self.pm_stats();
+        Stats {
+            written: leaves.medium.written(),
+            read: leaves.medium.read(),
+            flushes: leaves.medium.fences(),
+            splits: leaves.counters.splits.load(Ordering::Relaxed),
+            merges: leaves.counters.merges.load(Ordering::Relaxed),
+            log_records: pm.log_appends,
+            log_appended_bytes: pm.log_appends * ENTRY_BYTES,
+            leaf_pages: leaves.space.leaves(),
+            index_bytes: leaves.index.bytes() as u64,
+            pm: Some(pm),
+            ..Stats::default()
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! CCL-BTree: writes gather in a buffer node a leaf, in the log until they are flushed together (CCL-BTree §3.2, §3.3).
+//!
+//! ```text
+//! write ─▶ slot free?  ──yes──▶ append to the log, fence ─▶ slot
+//!              └────────no───▶ trigger write: N_batch + 1 changes to the leaf, two fences; not logged
+//! ```
+//!
+//! All of it happens under the node's lock, so the log's entries of a leaf, its flushes and its buffer are in one order.
+//!
+//! Invariants
+//! - A key has at most one unflushed slot: a write to such a key is logged and overwrites it, so the key of a trigger write is never in the buffer.
+//! - Nor has it a cached copy beside it: after a flush of a node that was not full, an older copy could outlive the newer one.
+//! - What is unflushed is in a live chunk of the log, whose epoch the slot's bit names.
+
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::options::{CclOptions, Cleaning, Logging};
+use crate::pm::layout::LeafId;
+use crate::pm::logs::Logs;
+use crate::pm::nodes::{Change, Held};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+
+use super::clean::Run;
+use super::leaves::{Leaves, Stamps};
+
+/// See the module's story.
+pub(crate) struct Ccl {
+    pub(crate) leaves: Leaves,
+    pub(crate) logs: Logs,
+    pub(crate) options: CclOptions,
+    /// The cleaning under way.
+    pub(super) cleaning: Mutex<Option<Run>>,
+    /// Held by writers, if cleaning stops them all (§3.4, naive).
+    pub(super) gate: RwLock<()>,
+    pub(crate) counters: Counters,
+}
+
+/// What was done since the opening.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Writes that overwrote their key's unflushed slot.
+    pub(crate) overwrites: crate::sync::atomic::AtomicU64,
+    /// Writes that found their buffer full.
+    pub(crate) triggers: crate::sync::atomic::AtomicU64,
+    /// Cleanings that ended, entries that they copied, and leaves that they flushed.
+    pub(crate) cleanings: crate::sync::atomic::AtomicU64,
+    pub(crate) copied: crate::sync::atomic::AtomicU64,
+    pub(crate) cleaning_flushes: crate::sync::atomic::AtomicU64,
+}
+
+/// Whether a change was made.
+enum Attempt {
+    Done,
+    /// And this leaf wants a merge.
+    Sparse(LeafId),
+    /// The log has no room.
+    NoRoom,
+}
+
+impl Ccl {
+    pub(crate) fn new(leaves: Leaves, logs: Logs, options: CclOptions) -> Ccl {
+        Ccl {
+            leaves,
+            logs,
+            options,
+            cleaning: Mutex::new(None),
+            gate: RwLock::new(()),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Makes a change, durable when this returns.
+    pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
+        let mut made = self.try_change(key, change)?;
+        if matches!(made, Attempt::NoRoom) {
+            made = self.make_room_and_change(key, change)?;
+        }
+        if let Attempt::Sparse(leaf) = made {
+            let _gate = self.enter();
+            self.leaves.merge_around(leaf)?;
+        }
+        Ok(())
+    }
+
+    /// Where cleaning stops writers, none comes through while it does.
+    fn enter(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        (self.options.cleaning == Cleaning::Naive).then(|| self.gate.read())
+    }
+
+    fn make_room_and_change(&self, key: &[u8], change: Change) -> Result<Attempt> {
+        // Leaves and records may have taken every chunk; what is only logged can still be flushed.
+        match self.clean_all() {
+            Ok(()) => {}
+            Err(Error::PmFull { .. }) => {}
+            Err(e) => return Err(e),
+        }
+        match self.try_change(key, change)? {
+            Attempt::NoRoom => self.write_through(key, change),
+            made => Ok(made),
+        }
+    }
+
+    fn try_change(&self, key: &[u8], change: Change) -> Result<Attempt> {
+        let _gate = self.enter();
+        let (leaf, mut held) = self.leaves.lock(key);
+        if let Some(at) = self.unflushed_slot(&held, key)? {
+            let Some(appended) = self.logs.append(change)? else {
+                return Ok(Attempt::NoRoom);
+            };
+            self.leaves.retire(held.change(at).slot)?;
+            held.set(at, change, appended.epoch);
+            self.counters.overwrites.fetch_add(1, Relaxed);
+            return Ok(Attempt::Done);
+        }
+        let at = held.fields.unflushed();
+        if at < self.leaves.nodes.batch() {
+            let Some(appended) = self.logs.append(change)? else {
+                return Ok(Attempt::NoRoom);
+            };
+            self.drop_cached(&mut held, key)?;
+            held.set(at, change, appended.epoch);
+            held.fields.set_unflushed(at + 1);
+            let filled = held.fields.filled().max(at + 1);
+            held.fields.set_filled(filled);
+            self.leaves.counters.buffered.fetch_add(1, Relaxed);
+            return Ok(Attempt::Done);
+        }
+        self.counters.triggers.fetch_add(1, Relaxed);
+        if self.options.logging == Logging::EveryWrite && self.logs.append(change)?.is_none() {
+            return Ok(Attempt::NoRoom);
+        }
+        match self.flush(&mut held, leaf, Some(change)) {
+            Err(Error::PmFull { .. }) if change.delete => self.delete_alone(&held, leaf, change),
+            made => made,
+        }
+    }
+
+    /// The unflushed slot of a key.
+    fn unflushed_slot(&self, held: &Held<'_>, key: &[u8]) -> Result<Option<usize>> {
+        for at in 0..held.fields.unflushed() {
+            if self.leaves.records.is_key(held.change(at).slot, key)? {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A key is about to be written to the first slot that is not unflushed: what is cached there takes the place of the key's cached copy.
+    fn drop_cached(&self, held: &mut Held<'_>, key: &[u8]) -> Result<()> {
+        if mutation::on("ccl-stale-copy-cached") {
+            return Ok(());
+        }
+        let next = held.fields.unflushed();
+        for at in next..held.fields.filled() {
+            if self.leaves.records.is_key(held.change(at).slot, key)? {
+                if at > next {
+                    held.set(at, held.change(next), 0);
+                }
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Without the log: as a trigger write, with whatever is buffered.
+    fn write_through(&self, key: &[u8], change: Change) -> Result<Attempt> {
+        let _gate = self.enter();
+        let (leaf, mut held) = self.leaves.lock(key);
+        let Some(at) = self.unflushed_slot(&held, key)? else {
+            // A cached copy of the key would be older than the leaf.
+            let unflushed = held.fields.unflushed();
+            held.fields.set_filled(unflushed);
+            return match self.flush(&mut held, leaf, Some(change)) {
+                Err(Error::PmFull { .. }) if change.delete => {
+                    self.delete_alone(&held, leaf, change)
+                }
+                made => made,
+            };
+        };
+        let (logged, epoch) = (held.change(at), held.fields.epoch(at));
+        held.set(at, change, epoch);
+        match self.flush(&mut held, leaf, None) {
+            Ok(made) => {
+                self.leaves.retire(logged.slot)?;
+                Ok(made)
+            }
+            Err(e) => {
+                if matches!(e, Error::PmFull { .. }) {
+                    held.set(at, logged, epoch);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// Takes a key that is not in the buffer out of its leaf, when the leaf has no room for what is. The header carries the time of the last flush, as ever: it
+    /// covers the key's entries in the log.
+    fn delete_alone(&self, held: &Held<'_>, leaf: LeafId, change: Change) -> Result<Attempt> {
+        let stamps = Stamps {
+            late: held.flushed_at(),
+            new: self.leaves.clock.tick(),
+        };
+        self.leaves.write(leaf, &[change], stamps)?;
+        Ok(Attempt::Sparse(leaf))
+    }
+
+    fn flush(&self, held: &mut Held<'_>, leaf: LeafId, extra: Option<Change>) -> Result<Attempt> {
+        let sparse = self.leaves.flush_and_look(held, leaf, extra)?;
+        Ok(if sparse {
+            Attempt::Sparse(leaf)
+        } else {
+            Attempt::Done
+        })
+    }
+
+    /// Writes what is buffered of a leaf to the leaf; says whether there was anything.
+    pub(super) fn flush_node(&self, leaf: LeafId) -> Result<bool> {
+        // Whoever cleans walks the index, so the leaf may have been merged away since; then its node was left empty.
+        let mut held = self.leaves.nodes.node(leaf).lock();
+        if held.fields.unflushed() == 0 {
+            return Ok(false);
+        }
+        let sparse = self.leaves.flush_and_look(&mut held, leaf, None)?;
+        drop(held);
+        if sparse {
+            self.leaves.merge_around(leaf)?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,156 @@
+//! Cleaning the logs (CCL-BTree §3.4), a bounded step at a time.
+//!
+//! ```text
+//! locality-aware   flip: all logs go on in new chunks, another epoch ─▶ what is unflushed and of the old epoch is appended anew ─▶ log floor
+//! naive            writers stop ─▶ every buffer is flushed to its leaf ─▶ log floor
+//! ```
+//!
+//! Raising the floor kills all older chunks by one store. Until then both the old entries and their copies are live, which does no harm: replay takes the newest of a key.
+//!
+//! A copied change belongs to the new epoch, and its bit must say so, though the paper does not: at the next flip but one the bit would pass for new, and
+//! its copy would be given up with nothing in its stead.
+//!
+//! Cleaning wants doing when the entries of live chunks take more than TH_log of the leaves' bytes; and a share of them must be garbage, for else a large
+//! N_batch (2.5 entries of 24 bytes a leaf are more than 20 % of one) would have the logs cleaned without end, and in vain.
+
+use crate::error::Result;
+use crate::mutation;
+use crate::options::Cleaning;
+use crate::pager::Progress;
+use crate::pm::layout::{BLOCK, LeafId, Time, set_floor};
+use crate::pm::logs::ENTRY_BYTES;
+use crate::sync::atomic::Ordering::Relaxed;
+
+use super::ccl::Ccl;
+
+/// Leaves that one step visits.
+const STEP: usize = 64;
+
+/// A cleaning under way.
+pub(crate) struct Run {
+    /// The log floor when it is done.
+    floor: Time,
+    /// The epoch that began with it.
+    epoch: u8,
+    /// The fence to go on from.
+    from: Vec<u8>,
+}
+
+impl Ccl {
+    /// Whether the logs want cleaning, or are being cleaned.
+    pub(crate) fn cleaning_due(&self) -> bool {
+        self.cleaning.lock().is_some() || self.log_is_long()
+    }
+
+    fn log_is_long(&self) -> bool {
+        let log = self.logs.live();
+        let leaf_bytes = self.leaves.space.leaves() * BLOCK;
+        let long = log * ENTRY_BYTES * 100 > leaf_bytes * u64::from(self.options.log_percent);
+        let buffered = self.leaves.counters.buffered.load(Relaxed);
+        let garbage = log.saturating_sub(buffered);
+        long && garbage * 100 > log * u64::from(self.options.garbage_percent)
+    }
+
+    /// One bounded step; or, if cleaning is naive, all of it.
+    pub(crate) fn clean(&self) -> Result<Progress> {
+        let mut cleaning = self.cleaning.lock();
+        if self.options.cleaning == Cleaning::Naive {
+            let _stopped = self.gate.write();
+            self.flush_all()?;
+            let (floor, _) = self.logs.flip();
+            self.give_up(floor)?;
+            return Ok(Progress::Idle);
+        }
+        let run = match &mut *cleaning {
+            Some(run) => run,
+            None => cleaning.insert(self.begin()?),
+        };
+        let entries = self.leaves.index.range(&run.from, STEP);
+        for (_, page) in &entries {
+            self.copy(LeafId(page.0), run.epoch)?;
+        }
+        if entries.len() == STEP {
+            let (mut last, _) = entries.into_iter().next_back().expect("there are some");
+            // The smallest key above that fence.
+            last.push(0);
+            run.from = last;
+            return Ok(Progress::More);
+        }
+        let floor = run.floor;
+        *cleaning = None;
+        self.give_up(floor)?;
+        Ok(Progress::Idle)
+    }
+
+    /// Finishes the cleaning under way, or does a whole one.
+    pub(crate) fn clean_all(&self) -> Result<()> {
+        while self.clean()? == Progress::More {}
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<Run> {
+        let (floor, epoch) = self.logs.flip();
+        if mutation::on("ccl-reclaim-before-copy") {
+            set_floor(&self.leaves.medium, floor)?;
+        }
+        Ok(Run {
+            floor,
+            epoch,
+            from: Vec::new(),
+        })
+    }
+
+    /// Appends a leaf's unflushed changes of the old epoch anew; or flushes them, if the log has no room.
+    fn copy(&self, leaf: LeafId, epoch: u8) -> Result<()> {
+        let mut held = self.leaves.nodes.node(leaf).lock();
+        for at in 0..held.fields.unflushed() {
+            if held.fields.epoch(at) == epoch {
+                continue;
+            }
+            let Some(appended) = self.logs.append(held.change(at))? else {
+                self.leaves.flush(&mut held, leaf, None)?;
+                self.counters.cleaning_flushes.fetch_add(1, Relaxed);
+                return Ok(());
+            };
+            self.counters.copied.fetch_add(1, Relaxed);
+            if !mutation::on("ccl-copy-keeps-epoch") {
+                held.fields.set_epoch(at, appended.epoch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Flushes every buffer.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        let mut leaves = Vec::new();
+        self.leaves
+            .index
+            .for_each(|_, page| leaves.push(LeafId(page.0)));
+        for leaf in leaves {
+            if self.flush_node(leaf)? {
+                self.counters.cleaning_flushes.fetch_add(1, Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Flushes every buffer and gives up all of the log.
+    pub(crate) fn flush_and_give_up(&self) -> Result<()> {
+        if self.cleaning.lock().is_some() {
+            self.clean_all()?;
+        }
+        self.flush_all()?;
+        self.clean_all()
+    }
+
+    /// Nothing needs the chunks of before `floor` any more.
+    fn give_up(&self, floor: Time) -> Result<()> {
+        if !mutation::on("ccl-floor-not-stored") {
+            set_floor(&self.leaves.medium, floor)?;
+        }
+        self.leaves.space.floor_raised(floor);
+        self.logs.flipped_away();
+        self.counters.cleanings.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,291 @@
+//! Writing to a leaf: batch insert and logless split (CCL-BTree §4.2), for batches of one in `pmtree` and of N_batch + 1 in `ccl`.
+//!
+//! ```text
+//! batch   free slots ─▶ fence ─▶ header line (bitmap, fingerprints, late timestamp) ─▶ fence
+//! split   new leaf whole, free slots of the old one ─▶ fence ─▶ old header line (lower half, next = new) ─▶ fence ─▶ the rest as a batch
+//! ```
+//!
+//! - New values go to slots that the durable bitmap has as free, updates too: what is there is not touched until the header word says so.
+//! - The header word commits. With it go the fingerprints, which recovery makes anew if a crash has torn them off.
+//! - The **timestamp** in the header line is that of the flush *before*: it may become durable without the header word, and then must not cover entries that the leaf does
+//!   not have yet. Entries of one flush too many are replayed, which changes nothing, as no trigger write of a later flush to such a
+//!   key is durable before this timestamp is. A new leaf gets the flush's own time: it is whole before anything names it.
+//!
+//! `specs/leaf_buffering` checks these orders.
+
+use crate::error::Result;
+use crate::mutation;
+use crate::pm::layout::{LeafId, Time};
+use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
+use crate::pm::nodes::Change;
+use crate::pm::records::{Bytes, Records};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::IoClass;
+
+use super::leaves::{Leaves, Stamps, Written};
+
+/// A leaf as it is to become.
+struct Edit<'a> {
+    records: &'a Records,
+    image: LeafImage,
+    /// Slots that hold what the leaf has until it is committed.
+    taken: u16,
+    /// Slots that were filled.
+    filled: u16,
+    /// Whether the smallest key has to stay.
+    anchored: bool,
+    /// What nothing names when it is committed.
+    gone: Vec<Slot>,
+}
+
+impl<'a> Edit<'a> {
+    fn new(records: &'a Records, image: LeafImage, anchored: bool) -> Edit<'a> {
+        Edit {
+            records,
+            image,
+            taken: image.header().bitmap(),
+            filled: 0,
+            anchored,
+            gone: Vec::new(),
+        }
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<usize>> {
+        let wanted = fingerprint(key);
+        for at in self.image.used() {
+            if self.image.fingerprint(at) == wanted
+                && self.records.is_key(self.image.slot(at), key)?
+            {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    fn free_slot(&self) -> Option<usize> {
+        let used = self.taken | self.image.header().bitmap();
+        (0..SLOTS).find(|at| used >> at & 1 == 0)
+    }
+
+    fn fill(&mut self, at: usize, slot: Slot, key: &[u8]) {
+        self.image.fill(at, slot, fingerprint(key));
+        self.filled |= 1 << at;
+    }
+
+    fn clear(&mut self, at: usize) {
+        self.image.set_header(self.image.header().without(at));
+    }
+
+    /// The smallest key, anchors included.
+    fn is_smallest(&self, key: &[u8]) -> Result<bool> {
+        for at in self.image.used() {
+            if *self.records.key(self.image.slot(at))? < *key {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes a change. If that takes a free slot and there is none, says what to do once there is; it needs no more space then.
+    fn apply(&mut self, change: Change) -> Result<Option<Change>> {
+        let key = self.records.key(change.slot)?;
+        let found = self.find(&key)?;
+        if !change.delete {
+            return Ok(self.put(change, &key, found));
+        }
+        self.gone.push(change.slot);
+        let Some(at) = found else {
+            return Ok(None);
+        };
+        let old = self.image.slot(at);
+        let stays = self.anchored && self.is_smallest(&key)? && !mutation::on("pm-anchor-dropped");
+        if !stays {
+            self.clear(at);
+            self.gone.push(old);
+            return Ok(None);
+        }
+        if old.is_absent() {
+            return Ok(None);
+        }
+        let anchor = Change {
+            slot: self.records.anchor(old)?,
+            delete: false,
+        };
+        Ok(self.put(anchor, &key, found))
+    }
+
+    fn put(&mut self, change: Change, key: &[u8], found: Option<usize>) -> Option<Change> {
+        let Some(free) = self.free_slot() else {
+            return Some(change);
+        };
+        if let Some(at) = found {
+            let mut old = self.image.slot(at);
+            if old.indirect && old.key == change.slot.key {
+                // An anchor goes on with the record of its key.
+                old.key = 0;
+            }
+            self.gone.push(old);
+            self.clear(at);
+        }
+        self.fill(free, change.slot, key);
+        None
+    }
+}
+
+impl Leaves {
+    /// Makes changes to different keys in a leaf, whose node is locked; at most 7 of them. If it fails for lack of space, nothing has changed.
+    pub(crate) fn write(
+        &self,
+        leaf: LeafId,
+        changes: &[Change],
+        stamps: Stamps,
+    ) -> Result<Written> {
+        debug_assert!(
+            changes.len() <= SLOTS / 2,
+            "what is left of a split takes a half"
+        );
+        let image = self.load(leaf)?;
+        let anchored = leaf != self.space.geometry().first_leaf();
+        let mut edit = Edit::new(&self.records, image, anchored);
+        let mut rest = Vec::new();
+        for change in changes {
+            // The order of changes to different keys does not matter.
+            rest.extend(edit.apply(*change)?);
+        }
+        if rest.is_empty() {
+            let unchanged = edit.image.header() == image.header();
+            if !unchanged || stamps.late > image.timestamp() {
+                self.commit(leaf, &mut edit, stamps.late)?;
+            }
+            for slot in edit.gone {
+                self.retire(slot)?;
+            }
+            let used = usize::try_from(edit.image.header().bitmap().count_ones());
+            return Ok(Written {
+                split_at: None,
+                used: used.expect("at most 14"),
+            });
+        }
+        self.split(leaf, edit, &rest, stamps)
+    }
+
+    /// Stores the slots that were filled and are in use, and starts their write-back; whether there are any.
+    fn store_filled(&self, leaf: LeafId, edit: &Edit<'_>) -> Result<bool> {
+        let new = edit.filled & edit.image.header().bitmap();
+        let mut lines = 0u8;
+        for at in (0..SLOTS).filter(|at| new >> at & 1 == 1) {
+            let bytes = LeafImage::slot_range(at);
+            lines |= 1 << (bytes.start / 64);
+            let offset = leaf.offset() + bytes.start as u64;
+            self.medium.store(offset, &edit.image.0[bytes])?;
+        }
+        for line in (0..LEAF_BYTES as u64 / 64).filter(|line| lines >> line & 1 == 1) {
+            let offset = leaf.offset() + line * 64;
+            self.medium.write_back(offset..offset + 64, IoClass::Page)?;
+        }
+        Ok(new != 0)
+    }
+
+    /// Stores what is before the slots, durably.
+    fn store_header(&self, leaf: LeafId, image: &LeafImage) -> Result<()> {
+        let offset = leaf.offset();
+        self.medium.store(offset, &image.0[..HEADER_BYTES])?;
+        self.medium
+            .write_back(offset..offset + HEADER_BYTES as u64, IoClass::Page)?;
+        if !mutation::on("ccl-trigger-acked-early") {
+            self.medium.fence();
+        }
+        Ok(())
+    }
+
+    fn commit(&self, leaf: LeafId, edit: &mut Edit<'_>, late: Time) -> Result<()> {
+        if !mutation::on("ccl-timestamp-not-stored") {
+            edit.image.set_timestamp(late);
+        }
+        if mutation::on("pm-header-before-data") {
+            self.store_header(leaf, &edit.image)?;
+        }
+        if self.store_filled(leaf, edit)? && !mutation::on("pm-data-not-fenced") {
+            self.medium.fence();
+        }
+        self.store_header(leaf, &edit.image)
+    }
+
+    /// Splits a leaf that has no room for `rest`.
+    fn split(
+        &self,
+        leaf: LeafId,
+        mut edit: Edit<'_>,
+        rest: &[Change],
+        stamps: Stamps,
+    ) -> Result<Written> {
+        let right = self.space.allocate_leaf()?;
+        let mut all = Vec::with_capacity(SLOTS);
+        for at in edit.image.used() {
+            all.push((self.records.key(edit.image.slot(at))?, at));
+        }
+        all.sort_unstable();
+        let upper = all.split_off(all.len() / 2);
+        let fence = upper[0].0.clone();
+        let (above, below) = self.part(rest, &fence)?;
+
+        let mut image = LeafImage::empty();
+        for (place, (_, at)) in upper.iter().enumerate() {
+            let fingerprint = edit.image.fingerprint(*at);
+            image.fill(place, edit.image.slot(*at), fingerprint);
+            edit.clear(*at);
+        }
+        let mut new = Edit::new(&self.records, image, true);
+        for change in above {
+            let left_over = new.apply(change)?;
+            debug_assert!(left_over.is_none(), "half a leaf and a batch fit a leaf");
+        }
+        let next = edit.image.header().next();
+        new.image.set_header(new.image.header().with_next(next));
+        new.image.set_timestamp(stamps.new);
+        edit.image
+            .set_header(edit.image.header().with_next(Some(right)));
+        edit.image.set_timestamp(stamps.late);
+        if mutation::on("pm-split-header-first") {
+            self.store_header(leaf, &edit.image)?;
+        }
+        let offset = right.offset();
+        self.medium.store(offset, &new.image.0)?;
+        self.medium
+            .write_back(offset..offset + LEAF_BYTES as u64, IoClass::Page)?;
+        self.store_filled(leaf, &edit)?;
+        self.medium.fence();
+        self.store_header(leaf, &edit.image)?;
+
+        let mut node = self.nodes.node(right).lock();
+        node.fields = Default::default();
+        node.set_flushed_at(stamps.new);
+        self.index.insert(&fence, Self::page(right));
+        drop(node);
+        self.counters.splits.fetch_add(1, Relaxed);
+        for slot in edit.gone.into_iter().chain(new.gone) {
+            self.retire(slot)?;
+        }
+        let lower = self.write(leaf, &below, stamps)?;
+        debug_assert!(lower.split_at.is_none(), "half a leaf takes a batch");
+        Ok(Written {
+            split_at: Some(fence),
+            used: lower.used,
+        })
+    }
+
+    /// Changes to keys from `fence` on, and to keys below.
+    fn part(&self, changes: &[Change], fence: &Bytes) -> Result<(Vec<Change>, Vec<Change>)> {
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        for change in changes {
+            let key = self.records.key(change.slot)?;
+            let part = if key >= *fence {
+                &mut above
+            } else {
+                &mut below
+            };
+            part.push(*change);
+        }
+        Ok((above, below))
+    }
+}

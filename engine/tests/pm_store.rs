@@ -1,0 +1,436 @@
+//! A store in persistent memory answers like an ordered map, whatever the tree, its options and the keys, and again after it has been opened anew, as
+//! another tree perhaps.
+//!
+//! Chunks are of a few leaves, so that a few thousand operations use, clean and reuse dozens of them.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::device::{MemPm, PmDevice};
+use treering_engine::{
+    CclOptions, Cleaning, Error, Kv, Logging, PmOptions, PmStore, PmTreeKind, Progress,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn ccl(batch: usize, logging: Logging, cleaning: Cleaning) -> PmTreeKind {
+    PmTreeKind::Ccl(CclOptions {
+        batch,
+        logging,
+        cleaning,
+        ..CclOptions::default()
+    })
+}
+
+/// The baseline, every N_batch, and every switch.
+fn trees() -> Vec<PmTreeKind> {
+    let batches = (1..=6).map(|n| ccl(n, Logging::WriteConservative, Cleaning::LocalityAware));
+    let switches = [
+        PmTreeKind::PmTree,
+        ccl(2, Logging::EveryWrite, Cleaning::LocalityAware),
+        ccl(3, Logging::WriteConservative, Cleaning::Naive),
+        ccl(2, Logging::EveryWrite, Cleaning::Naive),
+    ];
+    switches.into_iter().chain(batches).collect()
+}
+
+fn options(tree: PmTreeKind) -> PmOptions {
+    PmOptions {
+        tree,
+        chunk_bytes: 2048,
+        ..PmOptions::default()
+    }
+}
+
+fn open(device: &Arc<MemPm>, options: &PmOptions) -> PmStore {
+    let device: Arc<dyn PmDevice> = device.clone();
+    PmStore::open(device, options).expect("opens")
+}
+
+fn contents(store: &PmStore) -> Map {
+    let mut map = Map::new();
+    store
+        .scan(b"", &mut |k, v| {
+            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    map
+}
+
+fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    store
+        .scan_back(before, &mut |k, _| {
+            keys.push(k.to_vec());
+            ControlFlow::Continue(())
+        })
+        .expect("scans back");
+    keys
+}
+
+fn pump_all(store: &PmStore) {
+    while let Some(task) = store.due() {
+        while store.pump(task).expect("pumps") == Progress::More {}
+    }
+}
+
+/// Keys of eight bytes, with and without the top bit, others, prefixes of each other, the empty one.
+fn key(rng: &mut StdRng) -> Vec<u8> {
+    match rng.random_range(0..8) {
+        0..=2 => rng.random_range(0u64..300).to_be_bytes().to_vec(),
+        3 => (!rng.random_range(0u64..100)).to_be_bytes().to_vec(),
+        4 => format!("{:03}", rng.random_range(0..200)).into_bytes(),
+        5 => vec![b'z'; rng.random_range(0..20)],
+        6 => vec![255; rng.random_range(7..10)],
+        _ => format!("user:{:06}", rng.random_range(0..100)).into_bytes(),
+    }
+}
+
+fn value(rng: &mut StdRng) -> Vec<u8> {
+    let len = match rng.random_range(0..4) {
+        0 | 1 => 8,
+        2 => rng.random_range(0..40),
+        _ => rng.random_range(0..300),
+    };
+    let byte = rng.random();
+    vec![byte; len]
+}
+
+fn assert_same(store: &PmStore, map: &Map, story: &str) {
+    let found = contents(store);
+    assert!(
+        found == *map,
+        "{story}: {} records scanned, {} expected",
+        found.len(),
+        map.len()
+    );
+    let keys: Vec<_> = map.keys().rev().cloned().collect();
+    assert_eq!(downwards(store, None), keys, "{story}: downwards");
+}
+
+/// Runs a random program on a store that is opened as each of `kinds` in turn.
+fn run_program(kinds: &[PmTreeKind], seed: u64, operations: usize, reopen_every: usize) {
+    let device = Arc::new(MemPm::new(1 << 20));
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut store = open(&device, &options(kinds[0]));
+    let mut map = Map::new();
+    let mut got = Vec::new();
+    for i in 0..operations {
+        let story = format!("{:?}, seed {seed}, step {i}", store.options().tree);
+        let k = key(&mut rng);
+        let growing = (i / 700) % 2 == 0;
+        match rng.random_range(0..10) {
+            0..=1 => {
+                let found = store.get(&k, &mut got).expect("gets");
+                assert_eq!(found.then_some(&got), map.get(&k), "{story}: get {k:?}");
+            }
+            2 => {
+                let mut seen = Vec::new();
+                store
+                    .scan(&k, &mut |k, v| {
+                        seen.push((k.to_vec(), v.to_vec()));
+                        match seen.len() < 5 {
+                            true => ControlFlow::Continue(()),
+                            false => ControlFlow::Break(()),
+                        }
+                    })
+                    .expect("scans");
+                let expected = map.range(k.clone()..).take(5);
+                let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
+                assert_eq!(seen, expected, "{story}: scan from {k:?}");
+                let below: Vec<_> = map
+                    .range(..k.clone())
+                    .rev()
+                    .map(|(k, _)| k.clone())
+                    .collect();
+                assert_eq!(
+                    downwards(&store, Some(&k)),
+                    below,
+                    "{story}: down from {k:?}"
+                );
+            }
+            n if (n <= 7) == growing => {
+                let v = value(&mut rng);
+                store.put(&k, &v).expect("puts");
+                map.insert(k, v);
+            }
+            _ => {
+                store.delete(&k).expect("deletes");
+                map.remove(&k);
+            }
+        }
+        if i % 3 == 0 {
+            pump_all(&store);
+        }
+        if i % reopen_every == reopen_every - 1 {
+            assert_same(&store, &map, &story);
+            match i / reopen_every % 3 {
+                0 => drop(store),
+                1 => store.close().expect("closes"),
+                _ => {
+                    drop(store);
+                    drop(open(&device, &options(kinds[0])));
+                }
+            }
+            store = open(
+                &device,
+                &options(kinds[(i / reopen_every + 1) % kinds.len()]),
+            );
+            assert_same(&store, &map, &format!("{story}, opened again"));
+        }
+    }
+}
+
+#[test]
+fn every_tree_agrees_with_an_ordered_map() {
+    for tree in trees() {
+        for seed in 0..3 {
+            run_program(&[tree], seed, 4_000, 900);
+        }
+    }
+}
+
+#[test]
+fn a_store_that_is_opened_as_another_tree_is_the_same_map() {
+    for seed in 0..4 {
+        run_program(&trees(), seed, 8_000, 350);
+    }
+}
+
+#[test]
+fn structure_changes_flushes_and_cleanings_really_happen() {
+    for tree in trees() {
+        let device = Arc::new(MemPm::new(1 << 20));
+        let store = open(&device, &options(tree));
+        let mut map = Map::new();
+        for i in 0..3_000u64 {
+            let key = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes();
+            store.put(&key, &i.to_be_bytes()).unwrap();
+            map.insert(key.to_vec(), i.to_be_bytes().to_vec());
+            pump_all(&store);
+        }
+        assert_same(&store, &map, &format!("{tree:?} grown"));
+        let grown = store.stats();
+        let keys: Vec<_> = map.keys().cloned().collect();
+        for key in &keys {
+            store.delete(key).unwrap();
+            map.remove(key);
+            pump_all(&store);
+        }
+        assert_same(&store, &map, &format!("{tree:?} emptied"));
+        store.checkpoint().unwrap();
+        let stats = store.stats();
+        let pm = stats.pm.unwrap();
+        assert!(grown.splits > 200, "{tree:?}: {grown:?}");
+        assert!(stats.merges > 100, "{tree:?}: {stats:?}");
+        assert!(
+            stats.leaf_pages < grown.leaf_pages / 4,
+            "{tree:?}: {stats:?}"
+        );
+        assert!(pm.leaf_flushes() > 900, "{tree:?}: {pm:?}");
+        let PmTreeKind::Ccl(ccl) = tree else {
+            assert_eq!((pm.log_appends, pm.buffered), (0, 0));
+            continue;
+        };
+        assert!(pm.cleanings > 5, "{tree:?}: {pm:?}");
+        assert!(pm.trigger_writes > 500, "{tree:?}: {pm:?}");
+        assert_eq!((pm.buffered, pm.log_bytes), (0, 0), "{tree:?}: {pm:?}");
+        assert!(pm.flushes[ccl.batch + 1] > 400, "{tree:?}: {pm:?}");
+        match ccl.cleaning {
+            Cleaning::Naive => {
+                assert!(pm.cleaning_copies == 0 && pm.cleaning_flushes > 0, "{pm:?}");
+            }
+            Cleaning::LocalityAware => {
+                // In spite of the last checkpoint.
+                assert!(pm.cleaning_copies > 1_000, "{tree:?}: {pm:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
+    for tree in trees() {
+        let device = Arc::new(MemPm::new(96 << 10));
+        let mut store = open(&device, &options(tree));
+        let mut map = Map::new();
+        let mut refused = 0;
+        for i in 0..20_000u64 {
+            let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            // One in four has a record of its own.
+            let value = vec![i as u8; if i % 4 == 0 { 40 } else { 8 }];
+            match store.put(&key, &value) {
+                Ok(_) => drop(map.insert(key.to_vec(), value)),
+                Err(Error::PmFull { .. }) => refused += 1,
+                Err(e) => panic!("{tree:?}: {e}"),
+            }
+            if let Some(task) = store.due() {
+                match store.pump(task) {
+                    Ok(_) | Err(Error::PmFull { .. }) => {}
+                    Err(e) => panic!("{tree:?}: {e}"),
+                }
+            }
+            if refused > 50 {
+                break;
+            }
+        }
+        assert!(refused > 50, "{tree:?}: never full");
+        assert!(map.len() > 1_000, "{tree:?}: {} records fit", map.len());
+        for round in 0..2 {
+            assert_same(&store, &map, &format!("{tree:?}, full, round {round}"));
+            drop(store);
+            store = open(&device, &options(tree));
+        }
+        assert_same(&store, &map, &format!("{tree:?}, opened again"));
+        // What its leaf has no room to say waits for its neighbours.
+        for _ in 0..20 {
+            let keys: Vec<_> = map.keys().cloned().collect();
+            for key in keys {
+                match store.delete(&key) {
+                    Ok(_) => drop(map.remove(&key)),
+                    Err(Error::PmFull { .. }) => {}
+                    Err(e) => panic!("{tree:?}: {e}"),
+                }
+            }
+            assert_same(&store, &map, &format!("{tree:?}, being emptied"));
+        }
+        assert_eq!(map, Map::new(), "{tree:?}: a full store can be emptied");
+        for i in 0..500u64 {
+            let done = store.put(&i.to_be_bytes(), &[1; 8]);
+            done.unwrap_or_else(|e| panic!("{tree:?}: {e} at {i}: {:?}", store.stats()));
+        }
+    }
+}
+
+#[test]
+fn bad_options_are_refused_by_name() {
+    let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(1 << 20));
+    let refused = |options: PmOptions, name: &str| {
+        let error = PmStore::open(Arc::clone(&device), &options).err().unwrap();
+        assert!(error.to_string().contains(name), "{error}");
+    };
+    let default = PmOptions::default();
+    for chunk_bytes in [0, 512, 1025, 16 << 20] {
+        refused(
+            PmOptions {
+                chunk_bytes,
+                ..default
+            },
+            "chunk",
+        );
+    }
+    refused(
+        PmOptions {
+            recovery_threads: 0,
+            ..default
+        },
+        "recovery-threads",
+    );
+    let with = |ccl| PmOptions {
+        tree: PmTreeKind::Ccl(ccl),
+        ..default
+    };
+    let ccl = CclOptions::default();
+    refused(with(CclOptions { batch: 0, ..ccl }), "nbatch");
+    refused(with(CclOptions { batch: 7, ..ccl }), "nbatch");
+    refused(
+        with(CclOptions {
+            log_percent: 0,
+            ..ccl
+        }),
+        "log-share",
+    );
+    refused(
+        with(CclOptions {
+            garbage_percent: 91,
+            ..ccl
+        }),
+        "garbage-share",
+    );
+    refused(with(CclOptions { logs: 0, ..ccl }), "logs");
+    refused(default, "device");
+    let blank = PmOptions {
+        create: false,
+        chunk_bytes: 4096,
+        ..default
+    };
+    let error = PmStore::open(Arc::clone(&device), &blank).err().unwrap();
+    assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+}
+
+#[test]
+fn keys_and_values_that_no_chunk_holds_are_refused_and_nothing_changes() {
+    let device = Arc::new(MemPm::new(1 << 20));
+    let store = open(&device, &options(PmTreeKind::Ccl(CclOptions::default())));
+    let most = vec![9; 2048 - 8];
+    let more = vec![9; 2048 - 7];
+    assert!(matches!(
+        store.put(&more, b""),
+        Err(Error::PmTooLong { what: "key", .. })
+    ));
+    assert!(matches!(
+        store.put(b"", &more),
+        Err(Error::PmTooLong { what: "value", .. })
+    ));
+    store.delete(&more).unwrap();
+    assert_same(&store, &Map::new(), "after refusals");
+    store.put(&most, &most).unwrap();
+    assert_same(&store, &Map::from([(most.clone(), most)]), "at the limit");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Few keys, so that everything happens to each of them: overwritten in the buffer, flushed, deleted, put again, split away, merged, cleaned.
+    #[test]
+    fn few_keys_in_every_order(
+        batch in 0usize..4,
+        steps in prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250),
+    ) {
+        let tree = match batch {
+            0 => PmTreeKind::PmTree,
+            n => ccl(n, Logging::WriteConservative, Cleaning::LocalityAware),
+        };
+        let device = Arc::new(MemPm::new(256 << 10));
+        let mut store = open(&device, &options(tree));
+        let mut map = Map::new();
+        for (number, what, byte) in steps {
+            // Every third one is not of eight bytes, every fifth has its top bit set.
+            let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
+            key[7] = number;
+            key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });
+            key.push(number);
+            key.drain(..usize::from(key.len() == 9));
+            match what {
+                0..=3 => {
+                    let value = vec![byte; if byte % 4 == 0 { 11 } else { 8 }];
+                    store.put(&key, &value).unwrap();
+                    map.insert(key, value);
+                }
+                4..=6 => {
+                    store.delete(&key).unwrap();
+                    map.remove(&key);
+                }
+                7 => pump_all(&store),
+                _ if byte % 2 == 0 => drop(store.checkpoint().unwrap()),
+                _ => {
+                    drop(store);
+                    store = open(&device, &options(tree));
+                }
+            }
+            prop_assert_eq!(&contents(&store), &map);
+        }
+        let keys: Vec<_> = map.keys().rev().cloned().collect();
+        prop_assert_eq!(downwards(&store, None), keys);
+        let mut got = Vec::new();
+        for (key, value) in &map {
+            prop_assert!(store.get(key, &mut got).unwrap());
+            prop_assert_eq!(&got, value);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Profiles of persistent memory: TOML files with `kind = "pm"` and the source of every number beside it. Unknown keys are errors.
+
+use serde::Deserialize;
+
+use super::XPLINE_SIZE;
+use super::buffer::{BufferConfig, FullLines, MAX_SLOTS, Replacement};
+use crate::ssd::ProfileError;
+
+/// Built-in profiles: name and TOML text.
+const BUILTIN: [(&str, &str); 2] = [
+    ("pm", include_str!("../../profiles/pm.toml")),
+    ("pm-lru", include_str!("../../profiles/pm-lru.toml")),
+];
+
+/// The `kind` that marks the profile of a persistent memory.
+const KIND: &str = "pm";
+
+/// Names of the built-in profiles; the first is the default.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// A persistent memory and the CPU before it.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PmProfile {
+    /// `pm`.
+    pub kind: String,
+    /// One line for listings.
+    pub description: String,
+    /// DIMMs.
+    pub dimms: u32,
+    /// Bytes on one DIMM before the next has its turn.
+    pub interleave_bytes: u32,
+    /// Whether the CPU cache is persistent: then `clwb` does nothing.
+    pub eadr: bool,
+    /// The CPU.
+    pub cpu: CpuProfile,
+    /// The XPBuffer of a DIMM.
+    pub buffer: BufferProfile,
+    /// Latencies, bandwidths, queues.
+    pub times: TimesProfile,
+}
+
+/// The CPU, as far as the memory notices it.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CpuProfile {
+    /// Cache before the persistent memory, bytes.
+    pub cache_bytes: u64,
+    /// Its associativity.
+    pub cache_ways: u32,
+    /// Whether a line stays in the cache when it is written back.
+    pub clwb_keeps_line: bool,
+    /// Lines that a client may have on their way to the memory.
+    pub write_buffers: u32,
+    /// Lines that a load may have on their way from it.
+    pub read_buffers: u32,
+}
+
+/// The buffers of a DIMM.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct BufferProfile {
+    /// XPLines of the write buffer.
+    pub lines: u32,
+    /// As [`Replacement::parse`] reads it.
+    pub replacement: String,
+    /// XPLines that leave at a time.
+    pub evict_lines: u32,
+    /// As [`FullLines::parse`] reads it.
+    pub full_lines: String,
+    /// XPLines of the read buffer; 0 is none.
+    pub read_lines: u32,
+}
+
+/// Times. GB are 10⁹ bytes.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TimesProfile {
+    /// A load that a buffer has, ns.
+    pub read_hit_ns: f64,
+    /// A load from the medium, ns.
+    pub read_miss_ns: f64,
+    /// From a non-temporal store to the write-pending queue, ns.
+    pub ntstore_ns: f64,
+    /// From `clwb` to the write-pending queue, ns.
+    pub clwb_ns: f64,
+    /// Write-pending queue of a DIMM, bytes.
+    pub wpq_bytes: u32,
+    /// Queue on a DIMM before its XPBuffer, bytes.
+    pub dimm_queue_bytes: u32,
+    /// Reads from the medium of a DIMM.
+    pub media_read_gb_per_s: f64,
+    /// Writes to the medium of a DIMM.
+    pub media_write_gb_per_s: f64,
+    /// Bus of a DIMM.
+    pub bus_gb_per_s: f64,
+    /// Writes of one XPLine from one wear-levelling stall to the next; 0 is never.
+    pub wear_stall_writes: u16,
+    /// What such a stall takes, µs.
+    pub wear_stall_us: f64,
+}
+
+/// The built-in profile of this name: its TOML text and the parsed form.
+pub fn builtin(name: &str) -> Option<(&'static str, PmProfile)> {
+    let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+    Some((text, PmProfile::from_toml(name, text).ok()?))
+}
+
+impl PmProfile {
+    /// Whether a profile's text says that it is of a persistent memory.
+    pub fn is_one(text: &str) -> bool {
+        text.parse::<toml::Table>()
+            .is_ok_and(|table| table.get("kind").and_then(|kind| kind.as_str()) == Some(KIND))
+    }
+
+    /// Parses and checks TOML text; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`ProfileError`] naming the key and what is expected of it.
+    pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
+        let fail = |why: String| ProfileError {
+            file: file.into(),
+            why,
+        };
+        let p: PmProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        p.check().map_err(fail)?;
+        Ok(p)
+    }
+
+    /// Checks every number; says which key is wrong, what was found and what is expected.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.kind != KIND {
+            return Err(format!("kind = {:?}, expected \"{KIND}\"", self.kind));
+        }
+        let (cpu, buffer, times) = (&self.cpu, &self.buffer, &self.times);
+        let ways = f64::from(cpu.cache_ways);
+        let ranges = [
+            ("dimms", f64::from(self.dimms), 1.0, 64.0),
+            ("cpu.cache_ways", ways, 1.0, 64.0),
+            (
+                "cpu.cache_bytes",
+                cpu.cache_bytes as f64,
+                64.0 * ways,
+                f64::from(1 << 30),
+            ),
+            (
+                "cpu.write_buffers",
+                f64::from(cpu.write_buffers),
+                1.0,
+                1024.0,
+            ),
+            ("cpu.read_buffers", f64::from(cpu.read_buffers), 1.0, 1024.0),
+            (
+                "buffer.lines",
+                f64::from(buffer.lines),
+                1.0,
+                f64::from(MAX_SLOTS),
+            ),
+            (
+                "buffer.evict_lines",
+                f64::from(buffer.evict_lines),
+                1.0,
+                f64::from(buffer.lines),
+            ),
+            (
+                "buffer.read_lines",
+                f64::from(buffer.read_lines),
+                0.0,
+                65536.0,
+            ),
+            ("times.read_hit_ns", times.read_hit_ns, 1.0, 1e6),
+            (
+                "times.read_miss_ns",
+                times.read_miss_ns,
+                times.read_hit_ns,
+                1e6,
+            ),
+            ("times.ntstore_ns", times.ntstore_ns, 1.0, 1e6),
+            ("times.clwb_ns", times.clwb_ns, 1.0, 1e6),
+            ("times.wpq_bytes", f64::from(times.wpq_bytes), 64.0, 1e9),
+            (
+                "times.dimm_queue_bytes",
+                f64::from(times.dimm_queue_bytes),
+                0.0,
+                1e9,
+            ),
+            (
+                "times.media_read_gb_per_s",
+                times.media_read_gb_per_s,
+                0.001,
+                1000.0,
+            ),
+            (
+                "times.media_write_gb_per_s",
+                times.media_write_gb_per_s,
+                0.001,
+                1000.0,
+            ),
+            ("times.bus_gb_per_s", times.bus_gb_per_s, 0.001, 1000.0),
+            ("times.wear_stall_us", times.wear_stall_us, 0.0, 1e6),
+        ];
+        for (key, found, least, most) in ranges {
+            if !(least..=most).contains(&found) {
+                return Err(format!("{key} = {found}, expected {least} to {most}"));
+            }
+        }
+        let stripe = self.interleave_bytes;
+        let size = XPLINE_SIZE as u32;
+        if stripe == 0 || stripe > 1 << 30 || !stripe.is_multiple_of(size) {
+            return Err(format!(
+                "interleave_bytes = {stripe}, expected a multiple of {size}, at most 1073741824"
+            ));
+        }
+        self.buffer_config(0).map(drop)
+    }
+
+    /// The buffer of one DIMM.
+    pub(super) fn buffer_config(&self, seed: u64) -> Result<BufferConfig, String> {
+        let buffer = &self.buffer;
+        let replacement = Replacement::parse(&buffer.replacement).ok_or_else(|| {
+            format!(
+                "buffer.replacement = {:?}, expected lru, fifo or random",
+                buffer.replacement
+            )
+        })?;
+        let full_lines = FullLines::parse(&buffer.full_lines).ok_or_else(|| {
+            format!(
+                "buffer.full_lines = {:?}, expected at-once or on-eviction",
+                buffer.full_lines
+            )
+        })?;
+        Ok(BufferConfig {
+            lines: buffer.lines,
+            replacement,
+            evict_lines: buffer.evict_lines,
+            full_lines,
+            read_lines: buffer.read_lines,
+            seed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_is_read_under_its_name() {
+        for name in builtin_names() {
+            let (text, profile) = builtin(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(!profile.description.is_empty());
+            assert!(PmProfile::is_one(text));
+            assert!(!crate::csd::CsdProfile::is_one(text));
+            // Every number has its source beside it.
+            for line in text.lines().filter(|l| l.contains(" = ")) {
+                let named = ["kind", "description"].iter().any(|k| line.starts_with(k));
+                assert!(named || line.contains('#'), "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_built_in_profiles_have_the_constants_of_the_papers() {
+        for name in builtin_names() {
+            let (_, profile) = builtin(name).unwrap();
+            // CC-01: 16 KiB of XPLines; DEVICES §2.1: 4 KiB interleave, 512 B write-pending queue, 4 KiB on the DIMM.
+            assert_eq!(profile.buffer.lines as usize * XPLINE_SIZE, 16 << 10);
+            assert_eq!(profile.interleave_bytes, 4096);
+            assert_eq!(
+                (profile.times.wpq_bytes, profile.times.dimm_queue_bytes),
+                (512, 4096)
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_memory_has_is_refused_by_its_key() {
+        let (good, _) = builtin("pm").unwrap();
+        let bad = [
+            ("kind = \"pm\"", "kind = \"ssd\"", "kind"),
+            ("dimms = 1", "dimms = 0", "dimms"),
+            ("dimms = 1", "dims = 1", "dims"),
+            (
+                "interleave_bytes = 4096",
+                "interleave_bytes = 100",
+                "interleave_bytes",
+            ),
+            ("eadr = false", "eadr = 0", "eadr"),
+            (
+                "cache_bytes = 33554432",
+                "cache_bytes = 64",
+                "cpu.cache_bytes",
+            ),
+            ("\nlines = 64", "\nlines = 0", "buffer.lines"),
+            (
+                "evict_lines = 1",
+                "evict_lines = 65",
+                "buffer.evict_lines = 65, expected 1 to 64",
+            ),
+            (
+                "replacement = \"random\"",
+                "replacement = \"clock\"",
+                "buffer.replacement",
+            ),
+            (
+                "full_lines = \"at-once\"",
+                "full_lines = \"never\"",
+                "buffer.full_lines",
+            ),
+            ("clwb_ns = 62.3", "clwb_ns = nan", "times.clwb_ns"),
+            (
+                "wear_stall_writes = 14200",
+                "wear_stall_writes = 100000",
+                "wear_stall_writes",
+            ),
+        ];
+        for (from, to, key) in bad {
+            assert!(good.contains(from), "{from}");
+            let told = PmProfile::from_toml("x.toml", &good.replacen(from, to, 1))
+                .unwrap_err()
+                .to_string();
+            assert!(told.starts_with("x.toml: ") && told.contains(key), "{told}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Leaves with a fixed number of slots, played with the order in which keys came: which leaf a key is in, what is buffered, what is flushed and split.
+//!
+//! ```text
+//! keys of a range, in order of insertion     b b t b b t b b t ...       b: buffered   t: triggers a flush of N + 1
+//! the batch does not fit 14 slots            upper half to a new leaf, the batch to both, the rest of the keys (stably) to both: recurse
+//! ```
+//!
+//! As [`crate::predict::leaf`] does it for pages, by recursion on key ranges: no tree, no search, `O(K log K)` moves of a rank. Rules of the split: CCL-BTree §4.2.
+//! Updates are played as so many unknown ones for each new key: they fill buffers and want free slots, but bring no record.
+
+use crate::predict::workload::{NEVER, Workload};
+
+/// Slots of a leaf (CCL-BTree §4.1).
+pub(super) const SLOTS: usize = 14;
+/// Bytes of a leaf before its slots.
+const HEADER: usize = 32;
+/// Bytes of a slot.
+const SLOT: usize = 16;
+/// Parts of the trace that are told apart.
+const STEPS: usize = 4096;
+
+/// A leaf at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PmLeaf {
+    /// Records in its slots.
+    pub flushed: u32,
+    /// Records in its buffer only.
+    pub buffered: u32,
+    /// Slots of its buffer that are taken.
+    taken: f64,
+    start: u32,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Growth {
+    /// The leaves, in key order.
+    pub leaves: Vec<PmLeaf>,
+    /// Slots of buffers that were taken when the measured part began.
+    taken_at_start: f64,
+    /// Splits of the measured part, by step.
+    pub(super) splits: Vec<f64>,
+    /// When the measured part begins, in ticks.
+    pub(super) measured_from: u32,
+    warmup_splits: Vec<f64>,
+    /// Lines that flushes have filled slots in, and their number.
+    data_lines: (u64, u64),
+    /// All sampled keys, in key order.
+    order: Vec<u32>,
+}
+
+/// Part of the trace.
+pub(super) struct Step {
+    pub(super) measured: bool,
+    /// Its share of the warm-up, or of the measured part.
+    pub(super) share: f64,
+    pub(super) splits: f64,
+}
+
+/// Whether a key came first in the measured part.
+pub(super) fn is_from(first_put: u32, measured_from: u32) -> bool {
+    first_put != NEVER && first_put >= measured_from
+}
+
+struct Range {
+    /// First rank that it covers.
+    start: u32,
+    /// When it came to be, in ticks.
+    born: u32,
+    flushed: Vec<u32>,
+    /// Its part of the insertion order that is still to come.
+    future: std::ops::Range<usize>,
+}
+
+impl Growth {
+    /// Plays the puts of new keys with buffers of `batch` slots; each of the measured part comes with so many updates of other keys of its leaf.
+    #[must_use]
+    pub fn play(workload: &Workload, batch: usize, updates: f64) -> Growth {
+        let ticks = |ops: u64| (ops / workload.tick) as u32;
+        let all = workload.warmup.all_ops() + workload.measured.all_ops();
+        let mut growth = Growth {
+            leaves: Vec::new(),
+            taken_at_start: 0.0,
+            splits: vec![0.0; STEPS],
+            warmup_splits: vec![0.0; STEPS],
+            measured_from: ticks(workload.warmup.all_ops()),
+            data_lines: (0, 0),
+            order: workload.key_order(),
+        };
+        let mut play = Play {
+            times: Vec::new(),
+            batch,
+            updates,
+            end: ticks(all).max(1),
+            scratch: Vec::new(),
+            growth: &mut growth,
+        };
+        let mut inserted = play.insertion_order(workload);
+        play.run(&mut inserted);
+        growth
+    }
+
+    /// The keys in a leaf's range, those included that were never put.
+    pub(super) fn keys_of(&self, leaf: usize) -> &[u32] {
+        let end = self.leaves.get(leaf + 1).map(|next| next.start as usize);
+        &self.order[self.leaves[leaf].start as usize..end.unwrap_or(self.order.len())]
+    }
+
+    /// Records that are in buffers only, at the end.
+    pub(super) fn buffered(&self) -> f64 {
+        let each = self.leaves.iter().map(|leaf| f64::from(leaf.buffered));
+        each.sum()
+    }
+
+    /// Slots of buffers that were taken during the measured part, beyond those that were freed.
+    pub(super) fn more_taken(&self) -> f64 {
+        let now: f64 = self.leaves.iter().map(|leaf| leaf.taken).sum();
+        now - self.taken_at_start
+    }
+
+    /// Taken slots a leaf; as if at any time, if there are too few to tell.
+    pub(super) fn taken_per_leaf(&self, batch: usize) -> f64 {
+        if self.leaves.len() < 64 {
+            return batch as f64 / 2.0;
+        }
+        let taken: f64 = self.leaves.iter().map(|leaf| leaf.taken).sum();
+        taken / self.leaves.len() as f64
+    }
+
+    /// Share of leaves that have something buffered.
+    pub(super) fn busy_share(&self, batch: usize) -> f64 {
+        if self.leaves.len() < 64 {
+            return batch as f64 / (batch + 1) as f64;
+        }
+        let busy = self.leaves.iter().filter(|leaf| leaf.taken >= 1.0);
+        busy.count() as f64 / self.leaves.len() as f64
+    }
+
+    /// Lines with slots that a flush of `records` writes.
+    pub(super) fn data_lines_per_flush(&self, records: usize) -> f64 {
+        let (lines, flushes) = self.data_lines;
+        if flushes > 0 {
+            return lines as f64 / flushes as f64;
+        }
+        // Slots that were free are anywhere.
+        let untouched = |slots: f64| (1.0 - slots / SLOTS as f64).powi(records as i32);
+        4.0 - untouched(2.0) - 3.0 * untouched(4.0)
+    }
+
+    /// The trace in steps, with `more` splits spread over the measured part.
+    pub(super) fn steps(&self, more: f64) -> Vec<Step> {
+        let of = |splits: &[f64], measured: bool, more: f64| -> Vec<Step> {
+            let share = 1.0 / splits.len() as f64;
+            (splits.iter())
+                .map(|n| Step {
+                    measured,
+                    share,
+                    splits: n + more * share,
+                })
+                .collect()
+        };
+        let mut steps = of(&self.warmup_splits, false, 0.0);
+        steps.extend(of(&self.splits, true, more));
+        steps
+    }
+}
+
+/// What a leaf's buffer has taken since it was flushed.
+struct Buffer {
+    /// New keys.
+    new: Vec<u32>,
+    /// Others.
+    updates: f64,
+}
+
+impl Buffer {
+    fn taken(&self) -> f64 {
+        self.new.len() as f64 + self.updates.floor()
+    }
+}
+
+struct Play<'a> {
+    /// When each rank came first.
+    times: Vec<u32>,
+    batch: usize,
+    updates: f64,
+    end: u32,
+    scratch: Vec<u32>,
+    growth: &'a mut Growth,
+}
+
+impl Play<'_> {
+    /// The ranks of the keys that were ever put, by time of the first put.
+    fn insertion_order(&mut self, workload: &Workload) -> Vec<u32> {
+        let order = &self.growth.order;
+        self.times = (order.iter())
+            .map(|key| workload.keys[*key as usize].first_put)
+            .collect();
+        let mut ranks: Vec<u32> = (0..order.len() as u32)
+            .filter(|rank| self.times[*rank as usize] != NEVER)
+            .collect();
+        ranks.sort_by_key(|rank| self.times[*rank as usize]);
+        ranks
+    }
+
+    fn run(&mut self, inserted: &mut [u32]) {
+        let mut ranges = vec![Range {
+            start: 0,
+            born: 0,
+            flushed: Vec::new(),
+            future: 0..inserted.len(),
+        }];
+        // The left one first: leaves come in key order.
+        while let Some(range) = ranges.pop() {
+            if let Some((left, right)) = self.fill_or_split(range, inserted) {
+                ranges.push(right);
+                ranges.push(left);
+            }
+        }
+    }
+
+    fn fill_or_split(&mut self, mut range: Range, inserted: &mut [u32]) -> Option<(Range, Range)> {
+        let from = self.growth.measured_from;
+        let mut buffer = Buffer {
+            new: Vec::with_capacity(self.batch + 1),
+            updates: 0.0,
+        };
+        let mut waiting_for_start = range.born < from;
+        for at in range.future.clone() {
+            let time = self.times[inserted[at] as usize];
+            if time >= from {
+                if std::mem::take(&mut waiting_for_start) {
+                    self.growth.taken_at_start += buffer.taken();
+                }
+                buffer.updates += self.updates;
+            }
+            // The updates before it, and it.
+            while buffer.taken() >= (self.batch + 1) as f64 {
+                if !self.flush(&mut range.flushed, &mut buffer) {
+                    return Some(self.split(range, buffer.new, inserted, at, time));
+                }
+            }
+            buffer.new.push(inserted[at]);
+            if buffer.taken() >= (self.batch + 1) as f64
+                && !self.flush(&mut range.flushed, &mut buffer)
+            {
+                return Some(self.split(range, buffer.new, inserted, at + 1, time));
+            }
+        }
+        if waiting_for_start {
+            self.growth.taken_at_start += buffer.taken();
+        }
+        self.growth.leaves.push(PmLeaf {
+            flushed: range.flushed.len() as u32,
+            buffered: buffer.new.len() as u32,
+            taken: buffer.taken(),
+            start: range.start,
+        });
+        None
+    }
+
+    /// Flushes a full buffer; false if that takes a split.
+    fn flush(&mut self, flushed: &mut Vec<u32>, buffer: &mut Buffer) -> bool {
+        if flushed.len() + self.batch + 1 > SLOTS {
+            return false;
+        }
+        self.note_lines(flushed.len(), self.batch + 1);
+        buffer.updates -= (self.batch + 1 - buffer.new.len()) as f64;
+        flushed.append(&mut buffer.new);
+        true
+    }
+
+    /// Splits a range at a time, with the new keys of the batch that does not fit; the insertion order goes on at `next`.
+    fn split(
+        &mut self,
+        range: Range,
+        batch: Vec<u32>,
+        inserted: &mut [u32],
+        next: usize,
+        time: u32,
+    ) -> (Range, Range) {
+        self.note_split(time);
+        let mut lower = range.flushed;
+        lower.sort_unstable();
+        let mut upper = lower.split_off(lower.len() / 2);
+        let fence = upper[0];
+        for rank in batch {
+            if rank < fence {
+                lower.push(rank);
+            } else {
+                upper.push(rank);
+            }
+        }
+        let middle = next + self.part(&mut inserted[next..range.future.end], fence);
+        let left = Range {
+            start: range.start,
+            born: time,
+            flushed: lower,
+            future: next..middle,
+        };
+        let right = Range {
+            start: fence,
+            born: time,
+            flushed: upper,
+            future: middle..range.future.end,
+        };
+        (left, right)
+    }
+
+    /// Puts ranks below the fence first, in their order; how many these are.
+    fn part(&mut self, ranks: &mut [u32], fence: u32) -> usize {
+        self.scratch.clear();
+        let mut below = 0;
+        for i in 0..ranks.len() {
+            if ranks[i] < fence {
+                ranks[below] = ranks[i];
+                below += 1;
+            } else {
+                self.scratch.push(ranks[i]);
+            }
+        }
+        ranks[below..].copy_from_slice(&self.scratch);
+        below
+    }
+
+    fn note_split(&mut self, time: u32) {
+        let (from, growth) = (self.growth.measured_from, &mut *self.growth);
+        let step = |since: u32, length: u32| {
+            let share = f64::from(time - since) / f64::from(length.max(1));
+            ((share * STEPS as f64) as usize).min(STEPS - 1)
+        };
+        if time >= from {
+            growth.splits[step(from, self.end - from)] += 1.0;
+        } else {
+            growth.warmup_splits[step(0, from)] += 1.0;
+        }
+    }
+
+    /// Slots are filled from the first free one on.
+    fn note_lines(&mut self, taken: usize, new: usize) {
+        let line = |slot: usize| (HEADER + SLOT * slot) / 64;
+        let lines = line(taken + new - 1) - line(taken) + 1;
+        self.growth.data_lines.0 += lines as u64;
+        self.growth.data_lines.1 += 1;
+    }
+}

@@ -1,0 +1,415 @@
+//! Trees in persistent memory: XPLines written, for CCL-BTree and for a tree without buffers.
+//!
+//! CCL-BTree §3.5 counts `K / (N+1)` XPLines of leaves and `24 K N / (256 (N+1))` of logs for `K` upserts, `N` the slots of a buffer node. That leaves
+//! out what is here:
+//!
+//! | part | what | how |
+//! |---|---|---|
+//! | splits | a new leaf, whole; buffers begin empty again | [`growth`]: played with the order in which keys came |
+//! | updates of buffered keys | overwrite their slot: fewer flushes, more of them logged | renewal of the buffer, below |
+//! | updates of full leaves | go to free slots, so a leaf without any is split | one split each, by chance |
+//! | cleaning | copies of what is buffered, once a cycle | a saw-tooth over time |
+//! | the XPBuffer | joins flushes of a hot leaf; writes a log's XPLine twice | [`buffer`]: occupancy, fixed point |
+//!
+//! **Renewal of a buffer.** A write to a key that is buffered already takes no slot. Of a leaf's `W` writes, `w_i` of them to key `i`, in any order, a stretch of
+//! `u W` has none to key `i` with probability `(1 - u)^w_i`. So the number `D(u)` of different keys in it is a sum of independent yes and no, and from one flush to the
+//! next it takes
+//!
+//! ```text
+//! E = (W + 1)  integral from 0 to 1 of  P(D(u) <= N) du                                                              (1)
+//! ```
+//!
+//! writes: `W + 1` and not `W`, for the stretch begins where a write has just been. Keys written once each give `E = N + 1` and the paper's formula.
+//!
+//! *Ignored*: merges, lookups, records that are too long for a leaf.
+//!
+//! Cost: `O(N log N)` for the growth, `O(keys N)` for each of some dozens of points of the integral.
+
+pub mod buffer;
+pub mod growth;
+
+use self::buffer::XpBuffer;
+use self::growth::{Growth, SLOTS};
+use super::workload::Workload;
+use crate::pm::FullLines;
+
+/// Bytes of an XPLine, and of a leaf (CCL-BTree §2.1, §4.1).
+const XPLINE: f64 = 256.0;
+/// Bytes of a cache line.
+const LINE: f64 = 64.0;
+/// Bytes of a log entry (CCL-BTree §3.3).
+const ENTRY: f64 = 24.0;
+/// Lines that an entry touches: of eight in 192 bytes two lie across a border.
+const LINES_PER_ENTRY: f64 = 1.25;
+
+/// Which writes are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logged {
+    /// None: nothing is buffered.
+    Nothing,
+    /// All.
+    Naive,
+    /// Those that are buffered, and not those that trigger a flush (CCL-BTree §3.3).
+    WriteConservative,
+}
+
+/// How a log is cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogCleaning {
+    /// What is buffered is copied (CCL-BTree §3.4).
+    LocalityAware,
+    /// What is buffered is flushed.
+    Naive,
+}
+
+/// The tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PmTree {
+    /// Slots of a buffer node; 0 is a tree without.
+    pub batch: usize,
+    /// Which writes are logged.
+    pub logged: Logged,
+    /// How logs are cleaned.
+    pub cleaning: LogCleaning,
+    /// TH_log: logs are cleaned when their live entries take more than this share of the leaves' bytes.
+    pub log_share: f64,
+    /// And more than this share of the entries is garbage.
+    pub garbage_share: f64,
+    /// Logs that are written by turns.
+    pub logs: f64,
+}
+
+/// Counts over the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PmPrediction {
+    /// Flushes of a batch to a leaf.
+    pub flushes: f64,
+    /// Splits.
+    pub splits: f64,
+    /// Log entries of writes.
+    pub appended: f64,
+    /// Cleanings of the logs.
+    pub cleanings: f64,
+    /// Log entries, or flushes if cleaning is naive, that these made.
+    pub cleaned: f64,
+    /// XPLines of leaves written to the medium.
+    pub leaf_xplines: f64,
+    /// XPLines of logs written to the medium.
+    pub log_xplines: f64,
+    /// Bytes of leaves that reach the XPBuffer.
+    pub leaf_bytes: f64,
+    /// Bytes of logs that reach the XPBuffer.
+    pub log_bytes: f64,
+    /// Leaves at the end.
+    pub leaves: f64,
+    /// Records that are in a buffer only, at the end.
+    pub buffered: f64,
+    /// Bytes of leaves over records at the end.
+    pub leaf_bytes_per_record: f64,
+}
+
+impl PmPrediction {
+    /// Bytes written to the medium over user bytes (CCL-BTree §2.1): of leaves, and of logs.
+    #[must_use]
+    pub fn xbi(&self, user_bytes: f64) -> (f64, f64) {
+        let of = |lines: f64| lines * XPLINE / user_bytes.max(1.0);
+        (of(self.leaf_xplines), of(self.log_xplines))
+    }
+
+    /// Bytes that reach the XPBuffer over user bytes.
+    #[must_use]
+    pub fn cli(&self, user_bytes: f64) -> f64 {
+        (self.leaf_bytes + self.log_bytes) / user_bytes.max(1.0)
+    }
+}
+
+/// A leaf's measured part, as equation (1) sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Renewal {
+    /// Writes.
+    writes: f64,
+    /// Flushes.
+    flushes: f64,
+    /// Splits for want of a free slot.
+    splits: f64,
+}
+
+/// Predicts the measured part.
+#[must_use]
+pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPrediction {
+    let mut growth = Growth::play(workload, tree.batch, 0.0);
+    let mut renewals = renewals(workload, tree, &growth);
+    if let Some(updates) = updates_of_a_new_key(workload, tree, &growth, &renewals) {
+        growth = Growth::play(workload, tree.batch, updates);
+        renewals = self::renewals(workload, tree, &growth);
+    }
+    let weight = workload.sample_weight();
+    let sum = |of: fn(&Renewal) -> f64| renewals.iter().map(of).sum::<f64>() * weight;
+
+    let measured = workload.measured.writes() as f64;
+    let more_taken = growth.more_taken() * weight;
+    let flushes = sum(|r| r.flushes) - more_taken / (tree.batch + 1) as f64;
+    let flushes = flushes.clamp(0.0, measured);
+    let overfull = sum(|r| r.splits);
+    let splits = growth.splits.iter().sum::<f64>() * weight + overfull;
+
+    let logged_share = match tree.logged {
+        Logged::Nothing => 0.0,
+        Logged::Naive => 1.0,
+        Logged::WriteConservative => 1.0 - flushes / measured.max(1.0),
+    };
+    let appended = measured * logged_share;
+    let log = clean(workload, tree, &growth, overfull, logged_share);
+
+    let cleaned_entries = match tree.cleaning {
+        LogCleaning::LocalityAware => log.cleaned,
+        LogCleaning::Naive => 0.0,
+    };
+    let entries = appended + cleaned_entries;
+    // Flushes by cleaning are to leaves that are far apart.
+    let cleaning_flushes = log.cleaned - cleaned_entries;
+    let rates: Vec<f64> = renewals.iter().map(|r| r.flushes).collect();
+    let reach = buffer::media_share(xp_buffer, &rates, weight, splits, entries * ENTRY / XPLINE);
+    let leaf_xplines = flushes * reach + cleaning_flushes + splits;
+    let log_xplines = entries * ENTRY / XPLINE * log_writes(xp_buffer, tree, entries, leaf_xplines);
+
+    let per_flush = growth.data_lines_per_flush(tree.batch + 1) + 1.0;
+    let leaf_lines = (flushes + cleaning_flushes) * per_flush + splits * (XPLINE / LINE + 1.0);
+    let leaves = growth.leaves.len() as f64 * weight + overfull;
+    PmPrediction {
+        flushes,
+        splits,
+        appended,
+        cleanings: log.cleanings,
+        cleaned: log.cleaned,
+        leaf_xplines,
+        log_xplines,
+        leaf_bytes: leaf_lines * LINE,
+        log_bytes: entries * LINES_PER_ENTRY * LINE,
+        leaves,
+        buffered: growth.buffered() * weight,
+        leaf_bytes_per_record: leaves * XPLINE / workload.records().max(1.0),
+    }
+}
+
+/// Updates that take a slot of a buffer, for each new key of the measured part; none if there are no new keys, or no updates.
+fn updates_of_a_new_key(
+    workload: &Workload,
+    tree: &PmTree,
+    growth: &Growth,
+    renewals: &[Renewal],
+) -> Option<f64> {
+    let new = |k: &&crate::predict::workload::KeyStats| {
+        k.writes > 0 && growth::is_from(k.first_put, growth.measured_from)
+    };
+    let inserts = workload.keys.iter().filter(new).count() as f64;
+    let writes: f64 = renewals.iter().map(|r| r.writes).sum();
+    let flushes: f64 = renewals.iter().map(|r| r.flushes).sum();
+    let distinct = flushes * (tree.batch + 1) as f64;
+    let updates = (distinct - inserts).min(writes - inserts);
+    (inserts > 0.0 && updates > 0.01 * inserts).then(|| updates / inserts)
+}
+
+/// Equation (1) for each leaf.
+fn renewals(workload: &Workload, tree: &PmTree, growth: &Growth) -> Vec<Renewal> {
+    let each = |leaf: usize| renewal(workload, tree, growth, leaf);
+    (0..growth.leaves.len()).map(each).collect()
+}
+
+/// Equation (1), and what becomes of a leaf that a flush finds with fewer free slots than it wants, though no key may be new: it is split by the
+/// first flush, or by the second if what the load has left in the buffer is among what fills it; its halves begin with empty buffers, and have
+/// fewer keys each.
+fn renewal(workload: &Workload, tree: &PmTree, growth: &Growth, leaf: usize) -> Renewal {
+    let keys = growth.keys_of(leaf);
+    let stats = |k: &u32| &workload.keys[*k as usize];
+    let counts = |keys: &[u32]| -> Vec<f64> {
+        let writes = keys.iter().map(|k| f64::from(stats(k).writes));
+        writes.filter(|w| *w > 0.0).collect()
+    };
+    let all = counts(keys);
+    let writes: f64 = all.iter().sum();
+    let whole = cycle(&all, tree.batch);
+    let unsplit = Renewal {
+        writes,
+        flushes: writes / whole,
+        splits: 0.0,
+    };
+    // A leaf that grows has been played with its updates.
+    let grows = (keys.iter().map(stats))
+        .any(|k| k.writes > 0 && growth::is_from(k.first_put, growth.measured_from));
+    if grows {
+        return unsplit;
+    }
+    let wanted = tree.batch + 1;
+    let at = &growth.leaves[leaf];
+    let first = if at.flushed as usize + wanted > SLOTS {
+        1.0
+    } else if (at.flushed + at.buffered) as usize + wanted > SLOTS {
+        2.0
+    } else {
+        return unsplit;
+    };
+    let rewrites: f64 = keys.iter().map(|k| f64::from(stats(k).warmup_writes)).sum();
+    let before = rewrites / whole;
+    let splits = reached(first, before + unsplit.flushes) - reached(first, before);
+    let split_from = ((first - before) * whole).clamp(0.0, writes);
+    if split_from >= writes {
+        return Renewal { splits, ..unsplit };
+    }
+    let middle = keys.len() / 2;
+    let halves: f64 = [&keys[..middle], &keys[middle..]]
+        .iter()
+        .map(|half| {
+            if half.len() <= tree.batch {
+                // Its buffer takes them all.
+                return 0.0;
+            }
+            let own = counts(half);
+            let share = own.iter().sum::<f64>() / writes;
+            let cycle = cycle(&own, tree.batch);
+            // An empty buffer takes a whole cycle to be flushed, and not what is left of one.
+            let lost = 0.5 * (cycle - 1.0) / cycle;
+            (share * (writes - split_from) / cycle - lost).max(0.0)
+        })
+        .sum();
+    Renewal {
+        writes,
+        flushes: split_from / whole + halves,
+        splits,
+    }
+}
+
+/// Chance that so many flushes have come when that many are expected.
+fn reached(first: f64, expected: f64) -> f64 {
+    let none = (-expected).exp();
+    if first <= 1.0 {
+        1.0 - none
+    } else {
+        1.0 - none * (1.0 + expected)
+    }
+}
+
+/// Equation (1): writes of a leaf from one flush to the next, by the counts of its keys.
+fn cycle(counts: &[f64], batch: usize) -> f64 {
+    let writes: f64 = counts.iter().sum();
+    let distinct = (batch + 1) as f64;
+    if counts.iter().all(|w| *w <= 1.0) {
+        return distinct;
+    }
+    if counts.len() <= batch {
+        // Not in so many writes: others come as often as keys did that came once (Good and Turing).
+        let once = counts.iter().filter(|w| **w <= 1.0).count() as f64;
+        let missing = distinct - counts.len() as f64;
+        return writes * (1.0 + missing / once.max(0.5));
+    }
+    // P(D <= batch) is 1 for a while, so the steps grow with u.
+    let mut u = 0.25 * distinct / writes.max(distinct);
+    let (mut integral, mut before) = (
+        0.5 * u * (1.0 + few(counts, batch, u)),
+        few(counts, batch, u),
+    );
+    while u < 1.0 && before > 1e-6 {
+        let next = (u * STEP).min(1.0);
+        let at = few(counts, batch, next);
+        let between = few(counts, batch, 0.5 * (u + next));
+        integral += (next - u) / 6.0 * (before + 4.0 * between + at);
+        (u, before) = (next, at);
+    }
+    ((writes + 1.0) * integral).max(distinct)
+}
+
+/// From one point of the integral to the next.
+const STEP: f64 = 1.3;
+
+/// `P(D(u) <= batch)`.
+fn few(counts: &[f64], batch: usize, u: f64) -> f64 {
+    // Chances of 0, 1, ... different keys.
+    let mut by_keys = [0.0; growth::SLOTS + 1];
+    by_keys[0] = 1.0;
+    for w in counts {
+        let none = (1.0 - u).powf(*w);
+        for d in (1..=batch).rev() {
+            by_keys[d] = by_keys[d] * none + by_keys[d - 1] * (1.0 - none);
+        }
+        by_keys[0] *= none;
+    }
+    by_keys[..=batch].iter().sum()
+}
+
+/// What cleaning does in the measured part.
+struct Cleaned {
+    cleanings: f64,
+    cleaned: f64,
+}
+
+/// The saw-tooth of the log's length, from the beginning of the trace on.
+fn clean(
+    workload: &Workload,
+    tree: &PmTree,
+    growth: &Growth,
+    overfull: f64,
+    logged_share: f64,
+) -> Cleaned {
+    let mut sum = Cleaned {
+        cleanings: 0.0,
+        cleaned: 0.0,
+    };
+    if tree.logged == Logged::Nothing {
+        return sum;
+    }
+    let weight = workload.sample_weight();
+    let steps = growth.steps(overfull / weight);
+    let logged = |writes: u64| writes as f64 * logged_share / weight;
+    let (mut leaves, mut live) = (1.0, 0.0);
+    for step in &steps {
+        leaves += step.splits;
+        let of = if step.measured {
+            &workload.measured
+        } else {
+            &workload.warmup
+        };
+        live += logged(of.writes()) * step.share;
+        let buffered = leaves * growth.taken_per_leaf(tree.batch);
+        let long = leaves * XPLINE * tree.log_share / ENTRY;
+        let due = long.max(buffered / (1.0 - tree.garbage_share).max(0.01));
+        if live <= due {
+            continue;
+        }
+        let kept = match tree.cleaning {
+            LogCleaning::LocalityAware => buffered.min(live),
+            LogCleaning::Naive => 0.0,
+        };
+        // Several cycles may fit a step.
+        let cycles = ((live - kept) / (due - kept).max(1.0)).floor().max(1.0);
+        live -= cycles * (due - kept).max(1.0);
+        if step.measured {
+            sum.cleanings += cycles;
+            sum.cleaned += weight
+                * cycles
+                * match tree.cleaning {
+                    LogCleaning::LocalityAware => buffered,
+                    // A flush a leaf that has something buffered.
+                    LogCleaning::Naive => leaves * growth.busy_share(tree.batch),
+                };
+        }
+    }
+    sum
+}
+
+/// How often an XPLine of a log is written: when it is full, and once more if that is at once, for the entries that end in its last line come one by one; and
+/// when it has to leave before it is full, because others come between.
+fn log_writes(buffer: &XpBuffer, tree: &PmTree, entries: f64, leaf_xplines: f64) -> f64 {
+    if entries <= 0.0 {
+        return 1.0;
+    }
+    let ends = match buffer.full_lines {
+        FullLines::AtOnce => 2.0,
+        FullLines::OnEviction => 1.0,
+    };
+    // XPLines that come to the buffer while one of a log is filled.
+    let others = tree.logs * (leaf_xplines / entries * XPLINE / ENTRY + 1.0);
+    ends + buffer.evictions_while(others, XPLINE / ENTRY)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,658 @@
+//! A replay on simulated persistent memory.
+//!
+//! ```text
+//! client free ──▶ its next operation runs on the real engine, as one call ──▶ pm.submit(client, now)
+//!      ▲                                                                          │ lines of all clients interleave
+//!      └───────────────────────── pm.next_done(): who is done first ◀────────────┘
+//!                                  store.due()? one step of cleaning, on a client of its own
+//! ```
+//!
+//! As on drives, clients are in closed loop, and operations run one after the other on the engine; what they ask of the device is served in virtual
+//! time. All virtual clients are one thread to the engine, so they share a log. A write is durable when it returns: `--durability` has nothing to say.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use treering_engine::{
+    Cleaning, Kv, Logging, Nanos, PmOptions, PmStats, PmStore, PmTreeKind, Stats,
+};
+use treering_traces::{Op, OpKind, OpSource, Reader};
+
+use super::measure::{Latencies, Series};
+use super::outcome::Phase;
+use super::plan::{Looked, look_through};
+use super::values::Values;
+use super::{Progress, ReplayError};
+use crate::pm::{PmCounters, PmProfile, Replacement, SimPm};
+use crate::predict::pm::buffer::XpBuffer;
+use crate::predict::pm::growth::Growth;
+use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
+use crate::report::{
+    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, PmReport,
+    ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
+};
+use crate::ssd::{Served, TimingMode};
+
+/// Bytes of a leaf, its slots, bytes of a log entry (CCL-BTree §3.3, §4.1).
+const LEAF_BYTES: f64 = 256.0;
+const LEAF_SLOTS: f64 = 14.0;
+const ENTRY_BYTES: f64 = 24.0;
+
+/// Chunks beyond what leaves, logs and records are expected to take.
+const SPARE_CHUNKS: f64 = 8.0;
+
+/// Most clients.
+const MAX_CLIENTS: u32 = 1 << 20;
+
+/// A replay on persistent memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PmReplayConfig {
+    /// Trace file.
+    pub trace: PathBuf,
+    /// The device.
+    pub profile: PmProfile,
+    /// Its name in the report.
+    pub name: String,
+    /// The tree.
+    pub tree: PmTreeKind,
+    /// Bytes of the device; `None` sizes it to the store.
+    pub capacity_bytes: Option<u64>,
+    /// Virtual clients, at most 2^20.
+    pub clients: u32,
+    /// Share of the operations that is warm-up; `None`: what the trace marks.
+    pub warmup: Option<f64>,
+    /// At most so many operations.
+    pub limit: Option<u64>,
+    /// Whether queues are modelled.
+    pub timing: bool,
+    /// Whether the predictors run.
+    pub predict: bool,
+    /// Decides everything random.
+    pub seed: u64,
+}
+
+impl PmReplayConfig {
+    /// The defaults of `treering replay` for a trace, a device and a tree.
+    #[must_use]
+    pub fn new(trace: PathBuf, profile: PmProfile, name: String, tree: PmTreeKind) -> Self {
+        PmReplayConfig {
+            trace,
+            profile,
+            name,
+            tree,
+            capacity_bytes: None,
+            clients: 1,
+            warmup: None,
+            limit: None,
+            timing: false,
+            predict: true,
+            seed: 0,
+        }
+    }
+
+    fn options(&self) -> PmOptions {
+        PmOptions {
+            tree: self.tree,
+            ..PmOptions::default()
+        }
+    }
+
+    fn batch(&self) -> usize {
+        match self.tree {
+            PmTreeKind::PmTree => 0,
+            PmTreeKind::Ccl(ccl) => ccl.batch,
+        }
+    }
+
+    /// The tree as the predictor needs it.
+    fn predicted_tree(&self) -> PmTree {
+        let nothing = PmTree {
+            batch: 0,
+            logged: Logged::Nothing,
+            cleaning: LogCleaning::LocalityAware,
+            log_share: f64::INFINITY,
+            garbage_share: 0.0,
+            logs: 1.0,
+        };
+        let PmTreeKind::Ccl(ccl) = self.tree else {
+            return nothing;
+        };
+        PmTree {
+            batch: ccl.batch,
+            logged: match ccl.logging {
+                Logging::WriteConservative => Logged::WriteConservative,
+                Logging::EveryWrite => Logged::Naive,
+            },
+            cleaning: match ccl.cleaning {
+                Cleaning::LocalityAware => LogCleaning::LocalityAware,
+                Cleaning::Naive => LogCleaning::Naive,
+            },
+            log_share: f64::from(ccl.log_percent) / 100.0,
+            garbage_share: f64::from(ccl.garbage_percent) / 100.0,
+            ..nothing
+        }
+    }
+}
+
+/// Replays a trace on persistent memory. `progress` is called every few ten thousand operations.
+///
+/// # Errors
+/// [`ReplayError`].
+pub fn run_pm(
+    config: &PmReplayConfig,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ReplayReport, ReplayError> {
+    if !(1..=MAX_CLIENTS).contains(&config.clients) {
+        let why = format!("{}; expected 1 to {MAX_CLIENTS}", config.clients);
+        return Err(ReplayError::Setting {
+            flag: "clients",
+            why,
+        });
+    }
+    let looked = look_through(&config.trace, (config.limit, config.warmup), progress)?;
+    let bytes = config
+        .capacity_bytes
+        .unwrap_or_else(|| device_bytes(config, &looked));
+    let mode = if config.timing {
+        TimingMode::Queued
+    } else {
+        TimingMode::Counting
+    };
+    let pm = Arc::new(SimPm::new(&config.profile, bytes, mode, config.seed)?);
+    let engine = |source| ReplayError::Engine {
+        device: config.name.clone(),
+        source,
+    };
+    let store = PmStore::open(pm.clone(), &config.options()).map_err(engine)?;
+    // Making the store is over before the first client comes.
+    pm.serve(Nanos(0));
+    let simulation = Simulation {
+        config,
+        looked: &looked,
+        pm,
+        store,
+        reader: treering_traces::open(&config.trace)?,
+        op: Op::default(),
+        under_way: vec![None; config.clients as usize],
+        cleaning: false,
+        parked: Vec::new(),
+        values: Values::new(config.seed, looked.header.zeros),
+        buffer: Vec::new(),
+        number: 0,
+        phase: Phase::default(),
+        latencies: Latencies::default(),
+        series: None,
+        start: None,
+    };
+    let outcome = simulation.replay(progress).map_err(|e| match e {
+        Failure::Replay(e) => e,
+        Failure::Engine(source) => engine(source),
+    })?;
+    let predicted = config.predict.then(|| {
+        let buffer = &config.profile.buffer;
+        let xp_buffer = XpBuffer {
+            lines: f64::from(buffer.lines * config.profile.dimms),
+            replacement: Replacement::parse(&buffer.replacement).unwrap_or(Replacement::Random),
+            full_lines: crate::pm::FullLines::parse(&buffer.full_lines)
+                .unwrap_or(crate::pm::FullLines::AtOnce),
+        };
+        predict::predict(&looked.workload, &config.predicted_tree(), &xp_buffer)
+    });
+    Ok(report(config, &looked, outcome, predicted))
+}
+
+/// Room for twice the leaves that keys coming in this order make, for the longest log between two cleanings, and for records that fit no leaf.
+fn device_bytes(config: &PmReplayConfig, looked: &Looked) -> u64 {
+    let workload = &looked.workload;
+    let batch = config.batch();
+    let grown = Growth::play(workload, batch, 0.0).leaves.len() as f64;
+    let leaves = 2.0 * grown * workload.sample_weight() * LEAF_BYTES;
+    let chunk = config.options().chunk_bytes as f64;
+    let tree = config.predicted_tree();
+    let longest = leaves / LEAF_BYTES
+        * (LEAF_BYTES * tree.log_share.min(2.0)).max(4.0 * ENTRY_BYTES * batch as f64);
+    let log = if batch == 0 {
+        0.0
+    } else {
+        2.0 * longest + 4.0 * chunk
+    };
+    // A record in bytes has a head and is rounded up, and its successor is written before it is given up.
+    let records = 4.0 * workload.data_bytes() + 64.0 * workload.records();
+    (leaves + log + records + SPARE_CHUNKS * chunk) as u64
+}
+
+/// Keeps the engine's errors apart until the device's name can be added.
+enum Failure {
+    Replay(ReplayError),
+    Engine(treering_engine::Error),
+}
+
+impl From<treering_engine::Error> for Failure {
+    fn from(e: treering_engine::Error) -> Self {
+        Failure::Engine(e)
+    }
+}
+
+impl From<treering_traces::TraceError> for Failure {
+    fn from(e: treering_traces::TraceError) -> Self {
+        Failure::Replay(e.into())
+    }
+}
+
+/// A run on its way.
+struct Simulation<'a> {
+    config: &'a PmReplayConfig,
+    looked: &'a Looked,
+    pm: Arc<SimPm>,
+    store: PmStore,
+    reader: Reader,
+    op: Op,
+    /// What each client is at, and since when.
+    under_way: Vec<Option<(OpKind, Nanos)>>,
+    /// Whether the background client is at work.
+    cleaning: bool,
+    /// Clients that wait for it, if it stops everybody.
+    parked: Vec<u32>,
+    values: Values,
+    buffer: Vec<u8>,
+    number: u64,
+    phase: Phase,
+    latencies: Latencies,
+    series: Option<Series>,
+    start: Option<Snapshot>,
+}
+
+/// Counters at a moment.
+struct Snapshot {
+    at: Nanos,
+    stats: Stats,
+    device: PmCounters,
+}
+
+/// A finished run.
+struct Outcome {
+    phase: Phase,
+    before: Snapshot,
+    after: Snapshot,
+    latencies: Latencies,
+    series: Vec<report::SeriesPoint>,
+}
+
+impl Simulation<'_> {
+    fn replay(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Failure> {
+        let mut last = Nanos(0);
+        for client in 0..self.config.clients {
+            self.next(client, Nanos(0), progress)?;
+        }
+        while let Some((client, served)) = self.pm.next_done() {
+            last = last.max(served.done);
+            self.done(client, &served, progress)?;
+        }
+        self.pm.settle();
+        let after = self.snapshot(last);
+        Ok(Outcome {
+            phase: self.phase,
+            before: self.start.expect("something is left to measure"),
+            after,
+            latencies: self.latencies,
+            series: self.series.map(|s| s.points).unwrap_or_default(),
+        })
+    }
+
+    fn background(&self) -> u32 {
+        self.config.clients
+    }
+
+    /// Whether cleaning stops everybody (CCL-BTree §3.4, naive).
+    fn stops_everybody(&self) -> bool {
+        matches!(self.config.tree, PmTreeKind::Ccl(ccl) if ccl.cleaning == Cleaning::Naive)
+    }
+
+    /// A client is done, and goes on.
+    fn done(
+        &mut self,
+        client: u32,
+        served: &Served,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Failure> {
+        let now = served.done;
+        if client == self.background() {
+            self.cleaning = false;
+            self.clean(now)?;
+            if !self.cleaning {
+                for parked in std::mem::take(&mut self.parked) {
+                    self.next(parked, now, progress)?;
+                }
+            }
+            return Ok(());
+        }
+        if let Some((kind, began)) = self.under_way[client as usize].take()
+            && self.config.timing
+            && self.start.is_some()
+        {
+            let total = now.0 - began.0;
+            self.latencies.note(kind, total, served.queue_ns.min(total));
+        }
+        if self.cleaning && self.stops_everybody() {
+            self.parked.push(client);
+            return Ok(());
+        }
+        self.next(client, now, progress)
+    }
+
+    /// The client's next operation, if there is one; and cleaning, if that is due.
+    fn next(
+        &mut self,
+        client: u32,
+        now: Nanos,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Failure> {
+        if self.number == self.looked.ops || !self.reader.next_op(&mut self.op)? {
+            return Ok(());
+        }
+        if self.number == self.looked.warmup_ops {
+            self.begin_measuring(now);
+        }
+        self.number += 1;
+        if self.number & 0x3fff == 0 {
+            progress(Progress::Replay(self.number, self.looked.ops));
+        }
+        let kind = self.op.kind;
+        let user_bytes = self.operate()?;
+        self.phase.count(kind, user_bytes);
+        self.under_way[client as usize] = Some((kind, now));
+        self.pm.submit(client, now);
+        self.sample();
+        if !self.cleaning {
+            self.clean(now)?;
+        }
+        Ok(())
+    }
+
+    /// One step of cleaning, if it is due.
+    fn clean(&mut self, now: Nanos) -> Result<(), Failure> {
+        if let Some(task) = self.store.due() {
+            self.store.pump(task)?;
+            self.pm.submit(self.background(), now);
+            self.cleaning = true;
+        }
+        Ok(())
+    }
+
+    /// Bytes that the user wrote.
+    fn operate(&mut self) -> Result<u64, Failure> {
+        let op = &self.op;
+        match op.kind {
+            OpKind::Get => drop(self.store.get(&op.key, &mut self.buffer)?),
+            OpKind::Put => {
+                let len = op.value_len as usize;
+                let value = match op.zeros {
+                    None => self.values.make(self.number, len),
+                    Some(zeros) => {
+                        let share = f64::from(zeros) / 255.0;
+                        self.values.make_with(self.number, len, share)
+                    }
+                };
+                self.store.put(&op.key, value)?;
+            }
+            OpKind::Delete => drop(self.store.delete(&op.key)?),
+            OpKind::Scan => {
+                let mut left = op.scan_len;
+                self.store.scan(&op.key, &mut |_, _| {
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                })?;
+            }
+        }
+        Ok(op.user_bytes())
+    }
+
+    fn snapshot(&self, at: Nanos) -> Snapshot {
+        Snapshot {
+            at,
+            stats: self.store.stats(),
+            device: self.pm.counters(),
+        }
+    }
+
+    fn begin_measuring(&mut self, at: Nanos) {
+        let start = self.snapshot(at);
+        let measured = self.looked.ops - self.looked.warmup_ops;
+        self.series = Some(Series::new(measured, media_bytes(&start.device), 0));
+        self.phase = Phase::default();
+        self.start = Some(start);
+    }
+
+    fn sample(&mut self) {
+        if let Some(series) = &mut self.series
+            && series.due(self.phase.ops())
+        {
+            let written = media_bytes(&self.pm.counters());
+            series.note(self.phase.ops(), self.phase.user_bytes, written, 0);
+        }
+    }
+}
+
+fn media_bytes(device: &PmCounters) -> treering_engine::ClassBytes {
+    let [log, page, extra] = device.media_write_bytes();
+    treering_engine::ClassBytes { log, page, extra }
+}
+
+fn report(
+    config: &PmReplayConfig,
+    looked: &Looked,
+    outcome: Outcome,
+    predicted: Option<PmPrediction>,
+) -> ReplayReport {
+    let user_bytes = outcome.phase.user_bytes;
+    let (before, after) = (&outcome.before, &outcome.after);
+    let device = after.device.since(&before.device);
+    let over = |bytes: u64| bytes as f64 / user_bytes.max(1) as f64;
+    let by_class = |bytes: [u64; 3]| HostWa {
+        log: over(bytes[0]),
+        page: over(bytes[1]),
+        extra: over(bytes[2]),
+        total: over(bytes.iter().sum()),
+    };
+    let host = by_class(device.written_bytes());
+    let media = by_class(device.media_write_bytes());
+    let elapsed_ns = after.at.0 - before.at.0;
+    let stats = |s: &Snapshot| s.stats.pm.unwrap_or_default();
+    let pm_stats = stats(after).since(&stats(before));
+    let leaves = after.stats.leaf_pages;
+    let records = looked.workload.records();
+    let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
+    let mut warnings = Vec::new();
+    if user_bytes == 0 {
+        warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
+    }
+    if config.clients > 1 && matches!(config.tree, PmTreeKind::Ccl(_)) {
+        warnings.push("All clients share a log: to the engine they are one thread.".into());
+    }
+    ReplayReport {
+        schema: report::SCHEMA,
+        complete: true,
+        trace: TraceInfo {
+            name: looked.header.name.clone(),
+            source: looked.header.source.clone(),
+            ops: looked.ops,
+            warmup_ops: looked.warmup_ops,
+            records: records.round() as u64,
+        },
+        tree: config.tree.name().into(),
+        device: DeviceReport {
+            kind: "pm".into(),
+            profile: config.name.clone(),
+            logical_blocks: outcome.after.stats.leaf_pages * 256 / 4096,
+            ..DeviceReport::default()
+        },
+        options: options(config),
+        ops: outcome.phase.by_op(),
+        user_bytes,
+        wa: WaReport {
+            host,
+            device: Some(DeviceWa {
+                total: media.total,
+                gc: 0.0,
+                nand_over_host: media.total / host.total.max(1e-300),
+            }),
+            predicted: None,
+            error: None,
+            csd: None,
+        },
+        io_bytes: IoBytes {
+            log: device.written_bytes()[0],
+            page: device.written_bytes()[1],
+            extra: device.written_bytes()[2],
+            read: device.media_read_bytes().iter().sum(),
+            trimmed: 0,
+        },
+        latency_ns: config.timing.then(|| outcome.latencies.report()),
+        time: TimeReport {
+            elapsed_ns,
+            ops_per_second: outcome.phase.ops() as f64 * 1e9 / (elapsed_ns as f64).max(1.0),
+            queued: config.timing,
+        },
+        space: SpaceReport {
+            logical_bytes: pm_stats.leaf_bytes,
+            physical_bytes: pm_stats.leaf_bytes + pm_stats.log_chunk_bytes + pm_stats.record_bytes,
+            leaves,
+            records: records.round() as u64,
+            records_per_leaf: records / leaves.max(1) as f64,
+            fill: records / (leaves.max(1) as f64 * LEAF_SLOTS),
+            index_bytes: after.stats.index_bytes,
+        },
+        store: StoreReport {
+            kind: "persistent memory".into(),
+            splits: after.stats.splits - before.stats.splits,
+            merges: after.stats.merges - before.stats.merges,
+            log_appended_bytes: pm_stats.log_appends * ENTRY_BYTES as u64,
+            flushes: device.fences,
+            ..StoreReport::default()
+        },
+        cache: CacheReport {
+            hit_ratio: pm_stats.buffer_hits as f64 / reads.max(1) as f64,
+            hits: pm_stats.buffer_hits,
+            misses: pm_stats.buffer_misses,
+            bytes: pm_stats.node_bytes,
+            ..CacheReport::default()
+        },
+        pm: Some(pm_report(
+            &device,
+            &pm_stats,
+            (host, media),
+            user_bytes,
+            predicted,
+        )),
+        lifetime: None,
+        kernel: None,
+        prediction: None,
+        series: outcome.series,
+        page_fill: Vec::new(),
+        warnings,
+    }
+}
+
+fn pm_report(
+    device: &PmCounters,
+    stats: &PmStats,
+    (host, media): (HostWa<f64>, HostWa<f64>),
+    user_bytes: u64,
+    predicted: Option<PmPrediction>,
+) -> PmReport {
+    let measured = Amplification {
+        cli: host.total,
+        xbi: media.total,
+        xbi_leaf: media.page,
+        xbi_log: media.log,
+        xbi_extra: media.extra,
+    };
+    let predicted = predicted.map(|p| {
+        let (leaf, log) = p.xbi(user_bytes as f64);
+        Amplification {
+            cli: p.cli(user_bytes as f64),
+            xbi: leaf + log,
+            xbi_leaf: leaf,
+            xbi_log: log,
+            xbi_extra: 0.0,
+        }
+    });
+    let error = predicted.map(|p| {
+        let of = |measured: f64, predicted| report::error(measured, predicted, media.total);
+        Amplification {
+            cli: report::error(measured.cli, p.cli, measured.cli),
+            xbi: of(measured.xbi, p.xbi),
+            xbi_leaf: of(measured.xbi_leaf, p.xbi_leaf),
+            xbi_log: of(measured.xbi_log, p.xbi_log),
+            xbi_extra: of(measured.xbi_extra, p.xbi_extra),
+        }
+    });
+    PmReport {
+        measured,
+        predicted,
+        error,
+        media_read_bytes: device.media_read_bytes().iter().sum(),
+        media_write_bytes: device.media_write_bytes().iter().sum(),
+        buffer_hit_ratio: device.buffer_hit_ratio(),
+        read_modify_writes: device.merges,
+        fences: device.fences,
+        leaf_flushes: stats.leaf_flushes(),
+        trigger_writes: stats.trigger_writes,
+        log_appends: stats.log_appends,
+        cleanings: stats.cleanings,
+        cleaning_copies: stats.cleaning_copies,
+        cleaning_flushes: stats.cleaning_flushes,
+        buffered: stats.buffered,
+        leaf_bytes: stats.leaf_bytes,
+        log_bytes: stats.log_bytes,
+        log_peak_bytes: stats.log_peak_bytes,
+        node_bytes: stats.node_bytes,
+    }
+}
+
+/// The options in force, by flag name.
+fn options(config: &PmReplayConfig) -> std::collections::BTreeMap<String, serde_json::Value> {
+    use serde_json::json;
+    let (profile, ccl) = (
+        &config.profile,
+        match config.tree {
+            PmTreeKind::PmTree => None,
+            PmTreeKind::Ccl(ccl) => Some(ccl),
+        },
+    );
+    let pairs = [
+        ("nbatch", json!(config.batch())),
+        (
+            "logging",
+            json!(ccl.map(|c| match c.logging {
+                Logging::WriteConservative => "write-conservative",
+                Logging::EveryWrite => "every-write",
+            })),
+        ),
+        (
+            "cleaning",
+            json!(ccl.map(|c| match c.cleaning {
+                Cleaning::LocalityAware => "locality-aware",
+                Cleaning::Naive => "naive",
+            })),
+        ),
+        (
+            "log-share",
+            json!(ccl.map(|c| f64::from(c.log_percent) / 100.0)),
+        ),
+        ("dimms", json!(profile.dimms)),
+        ("eadr", json!(profile.eadr)),
+        ("clients", json!(config.clients)),
+        ("limit", json!(config.limit)),
+        ("warmup", json!(config.warmup)),
+        ("timing", json!(config.timing)),
+        ("seed", json!(config.seed)),
+    ];
+    let named = |(name, value): (&str, serde_json::Value)| (name.to_string(), value);
+    pairs.into_iter().map(named).collect()
+}

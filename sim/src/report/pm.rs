@@ -1,0 +1,146 @@
+//! Persistent memory in the report: amplification as CCL-BTree §2.1 defines it, and what tree and device did.
+
+use serde::Serialize;
+
+use super::Row;
+use super::text::{bytes, grouped};
+
+/// CLI-amplification, bytes that reach the XPBuffer over user bytes; XBI-amplification, bytes that reach the medium over user bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Amplification<T> {
+    /// CLI-amplification.
+    pub cli: T,
+    /// XBI-amplification.
+    pub xbi: T,
+    /// Of it, by leaves and records.
+    pub xbi_leaf: T,
+    /// Of it, by logs.
+    pub xbi_log: T,
+    /// Of it, by the rest.
+    pub xbi_extra: T,
+}
+
+impl<T: Copy> Amplification<T> {
+    fn rows(&self) -> [(&'static str, T); 5] {
+        [
+            ("to the XPBuffer (CLI)", self.cli),
+            ("to the medium (XBI)", self.xbi),
+            ("  of it, leaves", self.xbi_leaf),
+            ("  of it, logs", self.xbi_log),
+            ("  of it, the rest", self.xbi_extra),
+        ]
+    }
+}
+
+/// The measured part on persistent memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PmReport {
+    /// Measured.
+    #[serde(flatten)]
+    pub measured: Amplification<f64>,
+    /// Predicted; `null` where nothing was.
+    pub predicted: Option<Amplification<f64>>,
+    /// Measured over predicted, minus one; `null` where the component is under 3 % of the total.
+    pub error: Option<Amplification<Option<f64>>>,
+    /// Bytes read from the medium, those of read-modify-writes included.
+    pub media_read_bytes: u64,
+    /// Bytes written to the medium.
+    pub media_write_bytes: u64,
+    /// Share of the lines written whose XPLine was in the XPBuffer.
+    pub buffer_hit_ratio: f64,
+    /// Media writes that needed a read first.
+    pub read_modify_writes: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Flushes of a buffer node, or of one record where there is none, to a leaf.
+    pub leaf_flushes: u64,
+    /// Writes that found their buffer node full.
+    pub trigger_writes: u64,
+    /// Log entries, copies of cleaning included.
+    pub log_appends: u64,
+    /// Cleanings of the logs.
+    pub cleanings: u64,
+    /// Log entries that these copied.
+    pub cleaning_copies: u64,
+    /// Leaves that these flushed.
+    pub cleaning_flushes: u64,
+    /// Records that are in a buffer node only, at the end.
+    pub buffered: u64,
+    /// Bytes of leaves, at the end.
+    pub leaf_bytes: u64,
+    /// Bytes of live log entries, at the end.
+    pub log_bytes: u64,
+    /// The most of them since the store was made.
+    pub log_peak_bytes: u64,
+    /// Bytes of DRAM for buffer nodes, at the end.
+    pub node_bytes: u64,
+}
+
+impl PmReport {
+    /// Amplification, measured beside predicted.
+    pub(super) fn compared(&self) -> Vec<Row> {
+        let predicted = self.predicted.as_ref().map(Amplification::rows);
+        let error = self.error.as_ref().map(Amplification::rows);
+        let row = |(i, (name, measured)): (usize, (&'static str, f64))| Row {
+            name,
+            measured,
+            predicted: predicted.map(|rows| rows[i].1),
+            error: error.and_then(|rows| rows[i].1),
+        };
+        self.measured
+            .rows()
+            .into_iter()
+            .enumerate()
+            .map(row)
+            .collect()
+    }
+
+    /// Names and values of the rest.
+    pub(super) fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![
+            (
+                "medium",
+                format!(
+                    "{} written, {} read; {:.1} % of lines found their XPLine in the XPBuffer, {} read-modify-writes, {} fences",
+                    bytes(self.media_write_bytes as f64),
+                    bytes(self.media_read_bytes as f64),
+                    100.0 * self.buffer_hit_ratio,
+                    grouped(self.read_modify_writes),
+                    grouped(self.fences)
+                ),
+            ),
+            (
+                "leaves",
+                format!(
+                    "{}, {} flushes, {} of them by trigger writes",
+                    bytes(self.leaf_bytes as f64),
+                    grouped(self.leaf_flushes),
+                    grouped(self.trigger_writes)
+                ),
+            ),
+        ];
+        if self.log_appends > 0 {
+            rows.push((
+                "log",
+                format!(
+                    "{} entries, {} at the end ({} at most), {} cleanings, which copied {} entries and flushed {} leaves",
+                    grouped(self.log_appends),
+                    bytes(self.log_bytes as f64),
+                    bytes(self.log_peak_bytes as f64),
+                    grouped(self.cleanings),
+                    grouped(self.cleaning_copies),
+                    grouped(self.cleaning_flushes)
+                ),
+            ));
+            rows.push((
+                "buffer nodes",
+                format!(
+                    "{} of DRAM, {} records in them only",
+                    bytes(self.node_bytes as f64),
+                    grouped(self.buffered)
+                ),
+            ));
+        }
+        rows
+    }
+}
