@@ -114,6 +114,7 @@ impl PmReplayConfig {
             log_share: f64::INFINITY,
             garbage_share: 0.0,
             logs: 1.0,
+            clients: f64::from(self.clients),
         };
         let PmTreeKind::Ccl(ccl) = self.tree else {
             return nothing;

@@ -112,6 +112,13 @@ impl Growth {
         each.sum()
     }
 
+    /// Keys of the sample that came first in the measured part.
+    pub(super) fn measured_inserts(&self, workload: &Workload) -> f64 {
+        let keys = workload.keys.iter();
+        let new = keys.filter(|k| k.writes > 0 && is_from(k.first_put, self.measured_from));
+        new.count() as f64
+    }
+
     /// Slots of buffers that were taken during the measured part, beyond those that were freed.
     pub(super) fn more_taken(&self) -> f64 {
         let now: f64 = self.leaves.iter().map(|leaf| leaf.taken).sum();

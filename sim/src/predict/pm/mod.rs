@@ -77,7 +77,13 @@ pub struct PmTree {
     pub garbage_share: f64,
     /// Logs that are written by turns.
     pub logs: f64,
+    /// Clients, who go on while a log is cleaned.
+    pub clients: f64,
 }
+
+/// Writes that a client does in the time that an entry takes to be copied: less than one, for some of them flush a leaf. Taken from the times of
+/// `sim/profiles/pm.toml`.
+const WRITES_PER_COPY: f64 = 0.7;
 
 /// Counts over the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -132,6 +138,17 @@ struct Renewal {
     flushes: f64,
     /// Splits for want of a free slot.
     splits: f64,
+    /// Mean number of slots of its buffer that are taken, at any time.
+    taken: f64,
+}
+
+/// What equation (1) says of a buffer.
+#[derive(Clone, Copy)]
+struct Cycle {
+    /// Writes from one flush to the next.
+    writes: f64,
+    /// Mean number of taken slots.
+    taken: f64,
 }
 
 /// Predicts the measured part.
@@ -159,7 +176,7 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
         Logged::WriteConservative => 1.0 - flushes / measured.max(1.0),
     };
     let appended = measured * logged_share;
-    let log = clean(workload, tree, &growth, overfull, logged_share);
+    let log = clean(workload, tree, &growth, &renewals, logged_share);
 
     let cleaned_entries = match tree.cleaning {
         LogCleaning::LocalityAware => log.cleaned,
@@ -199,10 +216,7 @@ fn updates_of_a_new_key(
     growth: &Growth,
     renewals: &[Renewal],
 ) -> Option<f64> {
-    let new = |k: &&crate::predict::workload::KeyStats| {
-        k.writes > 0 && growth::is_from(k.first_put, growth.measured_from)
-    };
-    let inserts = workload.keys.iter().filter(new).count() as f64;
+    let inserts = growth.measured_inserts(workload);
     let writes: f64 = renewals.iter().map(|r| r.writes).sum();
     let flushes: f64 = renewals.iter().map(|r| r.flushes).sum();
     let distinct = flushes * (tree.batch + 1) as f64;
@@ -231,8 +245,9 @@ fn renewal(workload: &Workload, tree: &PmTree, growth: &Growth, leaf: usize) -> 
     let whole = cycle(&all, tree.batch);
     let unsplit = Renewal {
         writes,
-        flushes: writes / whole,
+        flushes: writes / whole.writes,
         splits: 0.0,
+        taken: whole.taken,
     };
     // A leaf that grows has been played with its updates.
     let grows = (keys.iter().map(stats))
@@ -250,32 +265,37 @@ fn renewal(workload: &Workload, tree: &PmTree, growth: &Growth, leaf: usize) -> 
         return unsplit;
     };
     let rewrites: f64 = keys.iter().map(|k| f64::from(stats(k).warmup_writes)).sum();
-    let before = rewrites / whole;
+    let before = rewrites / whole.writes;
     let splits = reached(first, before + unsplit.flushes) - reached(first, before);
-    let split_from = ((first - before) * whole).clamp(0.0, writes);
+    let split_from = ((first - before) * whole.writes).clamp(0.0, writes);
     if split_from >= writes {
         return Renewal { splits, ..unsplit };
     }
     let middle = keys.len() / 2;
+    let mut taken = 0.0;
     let halves: f64 = [&keys[..middle], &keys[middle..]]
         .iter()
         .map(|half| {
+            let own = counts(half);
             if half.len() <= tree.batch {
                 // Its buffer takes them all.
+                taken += own.len() as f64;
                 return 0.0;
             }
-            let own = counts(half);
             let share = own.iter().sum::<f64>() / writes;
             let cycle = cycle(&own, tree.batch);
+            taken += cycle.taken;
             // An empty buffer takes a whole cycle to be flushed, and not what is left of one.
-            let lost = 0.5 * (cycle - 1.0) / cycle;
-            (share * (writes - split_from) / cycle - lost).max(0.0)
+            let lost = 0.5 * (cycle.writes - 1.0) / cycle.writes;
+            (share * (writes - split_from) / cycle.writes - lost).max(0.0)
         })
         .sum();
     Renewal {
         writes,
-        flushes: split_from / whole + halves,
+        flushes: split_from / whole.writes + halves,
         splits,
+        // Of two leaves by the end.
+        taken,
     }
 }
 
@@ -289,40 +309,50 @@ fn reached(first: f64, expected: f64) -> f64 {
     }
 }
 
-/// Equation (1): writes of a leaf from one flush to the next, by the counts of its keys.
-fn cycle(counts: &[f64], batch: usize) -> f64 {
+/// Equation (1): writes of a leaf from one flush to the next, by the counts of its keys; and what its buffer holds meanwhile.
+fn cycle(counts: &[f64], batch: usize) -> Cycle {
     let writes: f64 = counts.iter().sum();
     let distinct = (batch + 1) as f64;
+    let slots = batch as f64;
     if counts.iter().all(|w| *w <= 1.0) {
-        return distinct;
+        return Cycle {
+            writes: distinct,
+            taken: slots / 2.0,
+        };
     }
     if counts.len() <= batch {
         // Not in so many writes: others come as often as keys did that came once (Good and Turing).
         let once = counts.iter().filter(|w| **w <= 1.0).count() as f64;
         let missing = distinct - counts.len() as f64;
-        return writes * (1.0 + missing / once.max(0.5));
+        return Cycle {
+            writes: writes * (1.0 + missing / once.max(0.5)),
+            taken: counts.len() as f64,
+        };
     }
-    // P(D <= batch) is 1 for a while, so the steps grow with u.
+    // The buffer is not full for a while, so the steps grow with u.
     let mut u = 0.25 * distinct / writes.max(distinct);
-    let (mut integral, mut before) = (
-        0.5 * u * (1.0 + few(counts, batch, u)),
-        few(counts, batch, u),
-    );
-    while u < 1.0 && before > 1e-6 {
+    let mut before = few(counts, batch, u);
+    let mut sums = [0.5 * u * (1.0 + before[0]), 0.5 * u * before[1]];
+    while u < 1.0 && before[0] > 1e-6 {
         let next = (u * STEP).min(1.0);
         let at = few(counts, batch, next);
         let between = few(counts, batch, 0.5 * (u + next));
-        integral += (next - u) / 6.0 * (before + 4.0 * between + at);
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum += (next - u) / 6.0 * (before[i] + 4.0 * between[i] + at[i]);
+        }
         (u, before) = (next, at);
     }
-    ((writes + 1.0) * integral).max(distinct)
+    Cycle {
+        writes: ((writes + 1.0) * sums[0]).max(distinct),
+        taken: (sums[1] / sums[0]).min(slots),
+    }
 }
 
 /// From one point of the integral to the next.
 const STEP: f64 = 1.3;
 
-/// `P(D(u) <= batch)`.
-fn few(counts: &[f64], batch: usize, u: f64) -> f64 {
+/// `P(D(u) <= batch)`, and the mean of `D(u)` as far as it is that.
+fn few(counts: &[f64], batch: usize, u: f64) -> [f64; 2] {
     // Chances of 0, 1, ... different keys.
     let mut by_keys = [0.0; growth::SLOTS + 1];
     by_keys[0] = 1.0;
@@ -333,7 +363,9 @@ fn few(counts: &[f64], batch: usize, u: f64) -> f64 {
         }
         by_keys[0] *= none;
     }
-    by_keys[..=batch].iter().sum()
+    let held = (0u8..).zip(&by_keys[..=batch]);
+    let mean = held.map(|(d, p)| f64::from(d) * p).sum();
+    [by_keys[..=batch].iter().sum(), mean]
 }
 
 /// What cleaning does in the measured part.
@@ -342,12 +374,17 @@ struct Cleaned {
     cleaned: f64,
 }
 
-/// The saw-tooth of the log's length, from the beginning of the trace on.
+/// The saw-tooth of the log's length, from the beginning of the trace on. While a log is cleaned, clients go on: of what was buffered when that began, some is
+/// flushed or written anew before its turn has come. With `a` entries a write, `s` of the buffered entries copied, and `c` writes for a copy,
+///
+/// ```text
+/// s = (1 - exp(-y)) / y        y = a c s                                                                             (2)
+/// ```
 fn clean(
     workload: &Workload,
     tree: &PmTree,
     growth: &Growth,
-    overfull: f64,
+    renewals: &[Renewal],
     logged_share: f64,
 ) -> Cleaned {
     let mut sum = Cleaned {
@@ -358,25 +395,40 @@ fn clean(
         return sum;
     }
     let weight = workload.sample_weight();
-    let steps = growth.steps(overfull / weight);
+    let overfull: f64 = renewals.iter().map(|r| r.splits).sum();
+    let settled: f64 = renewals.iter().map(|r| r.taken).sum();
+    let settled = settled / (growth.leaves.len() as f64 + overfull);
+    let flushes: f64 = renewals.iter().map(|r| r.flushes).sum();
+    // From what the load has left in buffers to what updates keep in them: as long as a flush a leaf takes.
+    let turns = flushes / (growth.leaves.len() as f64 + overfull);
+    let grown = growth.taken_per_leaf(tree.batch);
+    let updates = 1.0
+        - growth.measured_inserts(workload) / (workload.measured.writes() as f64 / weight).max(1.0);
+    let copied = match tree.cleaning {
+        LogCleaning::LocalityAware => still_there(logged_share * WRITES_PER_COPY * tree.clients),
+        LogCleaning::Naive => 1.0,
+    };
     let logged = |writes: u64| writes as f64 * logged_share / weight;
-    let (mut leaves, mut live) = (1.0, 0.0);
-    for step in &steps {
+    let (mut leaves, mut live, mut measured) = (1.0, 0.0, 0.0);
+    for step in &growth.steps(overfull) {
         leaves += step.splits;
         let of = if step.measured {
+            measured += step.share;
             &workload.measured
         } else {
             &workload.warmup
         };
         live += logged(of.writes()) * step.share;
-        let buffered = leaves * growth.taken_per_leaf(tree.batch);
+        let moved = updates.max(0.0) * (1.0 - f64::exp(-measured * turns));
+        let buffered = leaves * (grown + moved * (settled - grown));
         let long = leaves * XPLINE * tree.log_share / ENTRY;
         let due = long.max(buffered / (1.0 - tree.garbage_share).max(0.01));
         if live <= due {
             continue;
         }
+        let copies = copied * buffered;
         let kept = match tree.cleaning {
-            LogCleaning::LocalityAware => buffered.min(live),
+            LogCleaning::LocalityAware => copies.min(live),
             LogCleaning::Naive => 0.0,
         };
         // Several cycles may fit a step.
@@ -387,13 +439,25 @@ fn clean(
             sum.cleaned += weight
                 * cycles
                 * match tree.cleaning {
-                    LogCleaning::LocalityAware => buffered,
+                    LogCleaning::LocalityAware => copies,
                     // A flush a leaf that has something buffered.
                     LogCleaning::Naive => leaves * growth.busy_share(tree.batch),
                 };
         }
     }
     sum
+}
+
+/// Equation (2), by `a c`.
+fn still_there(pace: f64) -> f64 {
+    (0..60).fold(1.0, |s, _| {
+        let y: f64 = pace * s;
+        if y < 1e-9 {
+            1.0
+        } else {
+            0.5 * (s + (1.0 - (-y).exp()) / y)
+        }
+    })
 }
 
 /// How often an XPLine of a log is written: when it is full, and once more if that is at once, for the entries that end in its last line come one by one; and

@@ -45,6 +45,7 @@ fn tree(batch: usize) -> PmTree {
         log_share: 0.2,
         garbage_share: 0.25,
         logs: 1.0,
+        clients: 1.0,
     }
 }
 
