@@ -184,6 +184,10 @@ fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
                     config.timing = timing;
                 };
                 let report = replay(path.clone(), tree, set);
+                if let Some(latency) = &report.latency_ns {
+                    let puts = latency.put.as_ref().map_or(0, |l| l.count);
+                    assert_eq!(puts, report.ops.put);
+                }
                 serde_json::to_string(&report).expect("JSON")
             };
             let once = run();

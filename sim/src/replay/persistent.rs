@@ -252,8 +252,8 @@ struct Simulation<'a> {
     store: PmStore,
     reader: Reader,
     op: Op,
-    /// What each client is at, and since when.
-    under_way: Vec<Option<(OpKind, Nanos)>>,
+    /// What each client is at, since when, and whether that is measured.
+    under_way: Vec<Option<(OpKind, Nanos, bool)>>,
     /// Whether the background client is at work.
     cleaning: bool,
     /// Clients that wait for it, if it stops everybody.
@@ -335,9 +335,8 @@ impl Simulation<'_> {
             }
             return Ok(());
         }
-        if let Some((kind, began)) = self.under_way[client as usize].take()
+        if let Some((kind, began, true)) = self.under_way[client as usize].take()
             && self.config.timing
-            && self.start.is_some()
         {
             let total = now.0 - began.0;
             self.latencies.note(kind, total, served.queue_ns.min(total));
@@ -369,7 +368,7 @@ impl Simulation<'_> {
         let kind = self.op.kind;
         let user_bytes = self.operate()?;
         self.phase.count(kind, user_bytes);
-        self.under_way[client as usize] = Some((kind, now));
+        self.under_way[client as usize] = Some((kind, now, self.start.is_some()));
         self.pm.submit(client, now);
         self.sample();
         if !self.cleaning {
