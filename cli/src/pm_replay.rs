@@ -1,6 +1,6 @@
 //! `treering replay` of the trees in persistent memory: flags become a [`PmReplayConfig`].
 
-use treering_engine::{CclOptions, Cleaning, Logging, PmTreeKind};
+use treering_engine::{CclOptions, Cleaning, GlobalOptions, Logging, PmTreeKind};
 use treering_sim::replay::PmReplayConfig;
 
 use crate::args::{CleaningArg, LoggingArg, ReplayArgs};
@@ -12,6 +12,7 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     let tree = match args.tree.as_str() {
         "ccl" => PmTreeKind::Ccl(ccl(args)?),
         "pmtree" => PmTreeKind::PmTree,
+        "pmtree-global" => PmTreeKind::Global(GlobalOptions::default()),
         tree => {
             return match args.pm.given() {
                 Some(flag) => Err(Failure::usage(format!(
@@ -21,9 +22,11 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
             };
         }
     };
-    if let (PmTreeKind::PmTree, Some(flag)) = (tree, args.pm.of_ccl()) {
+    if !matches!(tree, PmTreeKind::Ccl(_))
+        && let Some(flag) = args.pm.of_ccl()
+    {
         return Err(Failure::usage(format!(
-            "{flag}: only --tree ccl has buffers and logs"
+            "{flag}: only --tree ccl has buffer nodes, and logs to choose"
         )));
     }
     if let Some(flag) = of_block_devices(args) {

@@ -41,8 +41,8 @@ pub use layout::required_blocks;
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{
-    BfOptions, CclOptions, Cleaning, Durability, LogPacking, Logging, ModLog, Options,
-    PageStoreKind, PmOptions, PmTreeKind, ResetRule, TablePersist, TreeKind,
+    BfOptions, CclOptions, Cleaning, Durability, GlobalOptions, LogPacking, Logging, ModLog,
+    Options, PageStoreKind, PmOptions, PmTreeKind, ResetRule, TablePersist, TreeKind,
 };
 pub use pager::Progress;
 pub use pages::delta_block;

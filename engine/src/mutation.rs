@@ -183,7 +183,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("ccl-trigger-acked-early", "pm_crash"),
     ("ccl-log-not-fenced", "pm_crash"),
     // An entry of old and new words counts.
-    ("ccl-torn-entry-believed", "pm_log"),
+    ("ccl-torn-entry-believed", "pm_crash"),
     // The log is given up before what only it has is copied.
     ("ccl-reclaim-before-copy", "pm_crash"),
     // A copy keeps the bit of the old epoch, as published, and the cleaning after the next one passes it over.
@@ -194,6 +194,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("ccl-replay-unordered", "pm_crash"),
     // Fingerprints that a crash has torn off hide their keys.
     ("ccl-fingerprints-believed", "pm_crash"),
+    // A write to a key that is in the buffer goes past the log, and past the entry that the log has of it.
+    ("ccl-unlogged-overwrite", "pm_crash"),
     // An older copy outlives the newer one in the buffer.
     ("ccl-stale-copy-cached", "pm_store"),
 ];

@@ -293,6 +293,8 @@ pub enum PmTreeKind {
     PmTree,
     /// Leaf-node-centric buffering over a write-ahead log (CCL-BTree).
     Ccl(CclOptions),
+    /// A buffer for all leaves together over a write-ahead log, in the manner of DPTree.
+    Global(GlobalOptions),
 }
 
 impl PmTreeKind {
@@ -302,13 +304,14 @@ impl PmTreeKind {
         match self {
             PmTreeKind::PmTree => "pmtree",
             PmTreeKind::Ccl(_) => "ccl",
+            PmTreeKind::Global(_) => "pmtree-global",
         }
     }
 
     /// N_batch; 0 if nothing is buffered.
     pub(crate) fn batch(self) -> usize {
         match self {
-            PmTreeKind::PmTree => 0,
+            PmTreeKind::PmTree | PmTreeKind::Global(_) => 0,
             PmTreeKind::Ccl(ccl) => ccl.batch,
         }
     }
@@ -343,8 +346,8 @@ pub struct CclOptions {
     pub cleaning: Cleaning,
     /// TH_log: the log is cleaned when its entries take more than this share of the leaves' bytes, in percent. Default: 20 (§3.4).
     pub log_percent: u8,
-    /// And more than this share of the entries, in percent, is garbage: else a large N_batch would be cleaned for without end. Default: 25; the
-    /// paper has no such rule, and its code one of 50 (CLAIMS CC-11).
+    /// And more than this share of the entries, in percent, is garbage: else a large N_batch would be cleaned for without end. Default: 50, as in the
+    /// published code (CLAIMS CC-32); the paper has no such rule.
     pub garbage_percent: u8,
     /// Logs, which threads share if there are more of them. Default: 8; the paper has one a thread.
     pub logs: usize,
@@ -357,7 +360,25 @@ impl Default for CclOptions {
             logging: Logging::WriteConservative,
             cleaning: Cleaning::LocalityAware,
             log_percent: 20,
-            garbage_percent: 25,
+            garbage_percent: 50,
+            logs: 8,
+        }
+    }
+}
+
+/// What a global buffer can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GlobalOptions {
+    /// Changes of sixteen bytes that make the buffer full, as a share of the leaves' bytes, in percent. Default: 10.
+    pub buffer_percent: u8,
+    /// Logs, which threads share. Default: 8.
+    pub logs: usize,
+}
+
+impl Default for GlobalOptions {
+    fn default() -> Self {
+        GlobalOptions {
+            buffer_percent: 10,
             logs: 8,
         }
     }
@@ -404,6 +425,19 @@ impl PmOptions {
             let why = format!("{}; expected 1 to 64", self.recovery_threads);
             return bad("recovery-threads", why);
         }
+        let logs = match self.tree {
+            PmTreeKind::PmTree => 1,
+            PmTreeKind::Ccl(ccl) => ccl.logs,
+            PmTreeKind::Global(global) => global.logs,
+        };
+        if !(1..=256).contains(&logs) {
+            return bad("logs", format!("{logs}; expected 1 to 256"));
+        }
+        if let PmTreeKind::Global(global) = self.tree
+            && global.buffer_percent == 0
+        {
+            return bad("buffer-share", "0 %; expected 1 to 255".into());
+        }
         let PmTreeKind::Ccl(ccl) = self.tree else {
             return Ok(());
         };
@@ -419,9 +453,6 @@ impl PmOptions {
         if ccl.garbage_percent > 90 {
             let why = format!("{} %; expected 0 to 90", ccl.garbage_percent);
             return bad("garbage-share", why);
-        }
-        if !(1..=256).contains(&ccl.logs) {
-            return bad("logs", format!("{}; expected 1 to 256", ccl.logs));
         }
         Ok(())
     }

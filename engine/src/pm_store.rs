@@ -18,7 +18,7 @@ use crate::stats::{PmStats, Stats};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::trees::pm::recover::{PmRecoveryReport, recover};
-use crate::trees::pm::{Ccl, PmTree};
+use crate::trees::pm::{Ccl, Global, PmTree};
 use crate::types::{Lba, Lsn};
 
 /// A kind of background work.
@@ -56,15 +56,17 @@ impl PmStore {
             None => return Err(Error::NotAStore { lba: Lba(0) }),
         };
         let batch = options.tree.batch();
-        let logged = matches!(options.tree, PmTreeKind::Ccl(_));
+        let stamped = matches!(options.tree, PmTreeKind::Ccl(_));
+        let logged = options.tree != PmTreeKind::PmTree;
         let threads = options.recovery_threads;
-        let (leaves, recovery) = recover(&medium, geometry, batch, logged, threads)?;
+        let (leaves, recovery) = recover(&medium, geometry, batch, stamped, logged, threads)?;
+        let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
+        let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
         let tree = match options.tree {
             PmTreeKind::PmTree => PmTree::Plain(leaves),
-            PmTreeKind::Ccl(ccl) => {
-                let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
-                let logs = Logs::new(medium, space, clock, ccl.logs, recovery.log_kept);
-                PmTree::Ccl(Ccl::new(leaves, logs, ccl))
+            PmTreeKind::Ccl(ccl) => PmTree::Ccl(Ccl::new(leaves, logs(ccl.logs), ccl)),
+            PmTreeKind::Global(global) => {
+                PmTree::Global(Global::new(leaves, logs(global.logs), global))
             }
         };
         Ok(PmStore {
@@ -88,10 +90,7 @@ impl PmStore {
 
     /// The task that wants doing now. A few loads.
     pub fn due(&self) -> Option<PmTask> {
-        match &self.tree {
-            PmTree::Ccl(tree) => tree.cleaning_due().then_some(PmTask::CleanLog),
-            PmTree::Plain(_) => None,
-        }
+        self.tree.cleaning_due().then_some(PmTask::CleanLog)
     }
 
     /// Does one bounded step of `task`; all of it if cleaning is naive.
@@ -100,9 +99,8 @@ impl PmStore {
     /// [`Error::PmFull`] if what must be flushed has no room; a device failure, after which the store refuses writes.
     pub fn pump(&self, task: PmTask) -> Result<Progress> {
         self.check()?;
-        match (task, &self.tree) {
-            (PmTask::CleanLog, PmTree::Ccl(tree)) => self.note(tree.clean()),
-            (PmTask::CleanLog, PmTree::Plain(_)) => Ok(Progress::Idle),
+        match task {
+            PmTask::CleanLog => self.note(self.tree.clean()),
         }
     }
 
@@ -137,14 +135,21 @@ impl PmStore {
     fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         self.check()?;
         let leaves = self.tree.leaves();
-        let slot = leaves.records.encode(key, value)?;
+        let mut encoded = leaves.records.encode(key, value);
+        if matches!(encoded, Err(Error::PmFull { .. })) {
+            // Records wait for the log to be cleaned.
+            self.note(self.tree.clean_all())?;
+            encoded = leaves.records.encode(key, value);
+        }
+        let slot = encoded?;
         let change = Change {
             slot,
             delete: value.is_none(),
         };
         let done = self.note(self.tree.change(key, change));
         if matches!(done, Err(Error::PmFull { .. })) {
-            self.note(leaves.records.free(slot))?;
+            // Where every write is logged, it may be in the log already.
+            self.note(leaves.retire(slot))?;
         }
         done.map(|()| self.now())
     }
@@ -173,18 +178,30 @@ impl PmStore {
             flush_time_bytes,
             ..PmStats::default()
         };
+        let base = match self.tree.logs() {
+            None => base,
+            Some(logs) => PmStats {
+                log_appends: logs.appended(),
+                log_bytes: logs.live() * ENTRY_BYTES,
+                log_peak_bytes: logs.peak() * ENTRY_BYTES,
+                log_chunk_bytes: leaves.space.live_log_bytes(),
+                ..base
+            },
+        };
         match &self.tree {
             PmTree::Plain(_) => base,
             PmTree::Ccl(tree) => PmStats {
                 buffer_overwrites: load(&tree.counters.overwrites),
                 trigger_writes: load(&tree.counters.triggers),
-                log_appends: tree.logs.appended(),
                 cleanings: load(&tree.counters.cleanings),
                 cleaning_copies: load(&tree.counters.copied),
                 cleaning_flushes: load(&tree.counters.cleaning_flushes),
-                log_bytes: tree.logs.live() * ENTRY_BYTES,
-                log_peak_bytes: tree.logs.peak() * ENTRY_BYTES,
-                log_chunk_bytes: leaves.space.live_log_bytes(),
+                ..base
+            },
+            PmTree::Global(tree) => PmStats {
+                buffer_overwrites: load(&tree.overwrites),
+                cleanings: load(&tree.merges),
+                buffered: tree.buffered(),
                 ..base
             },
         }
@@ -193,7 +210,7 @@ impl PmStore {
 
 impl Kv for PmStore {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        self.tree.leaves().get(key, value)
+        self.tree.get(key, value)
     }
 
     /// # Errors
@@ -214,11 +231,11 @@ impl Kv for PmStore {
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        self.tree.leaves().scan(from, visit)
+        self.tree.scan(from, visit)
     }
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.tree.leaves().scan_back(before, visit)
+        self.tree.scan_back(before, visit)
     }
 
     /// Returns at once: what has an LSN is durable.
@@ -229,9 +246,7 @@ impl Kv for PmStore {
     /// Flushes what is buffered to the leaves and gives up the log.
     fn checkpoint(&self) -> Result<Lsn> {
         self.check()?;
-        if let PmTree::Ccl(tree) = &self.tree {
-            self.note(tree.flush_and_give_up())?;
-        }
+        self.note(self.tree.flush_all())?;
         Ok(self.now())
     }
 

@@ -1,7 +1,7 @@
 //! Engines by name: ours, and those that this build was asked to have.
 
 use treering_model::oracle::Engine;
-use treering_model::oracle::engines::{BTree, Geometry};
+use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 
 use crate::failure::Failure;
 
@@ -23,6 +23,9 @@ pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
     if let Some(ours) = BTree::named(name, Geometry::Tiny) {
         return Ok(Box::new(ours));
     }
+    if let Some(ours) = PmTree::named(name, Geometry::Tiny) {
+        return Ok(Box::new(ours));
+    }
     if let Some(theirs) = foreign(name) {
         return Ok(theirs);
     }
@@ -31,7 +34,8 @@ pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
             "engine {name} is not in this build: `cargo run --release --features {name} -- oracle …` builds it in"
         )));
     }
-    let known: Vec<&str> = BTree::names().chain(FOREIGN).collect();
+    let ours = BTree::names().chain(PmTree::names());
+    let known: Vec<&str> = ours.chain(FOREIGN).collect();
     Err(Failure::usage(format!(
         "--engine {name}: expected one of {}",
         known.join(", ")
@@ -45,12 +49,14 @@ pub(super) fn selected(
 ) -> Result<Vec<Box<dyn Engine>>, Failure> {
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
-        (None, None) => BTree::names().map(named).collect(),
+        (None, None) => BTree::names().chain(PmTree::names()).map(named).collect(),
         (Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
         (Some("bf"), None) => BTree::BF_NAMES.into_iter().map(named).collect(),
         (Some("bminus"), None) => BTree::BMINUS_NAMES.into_iter().map(named).collect(),
+        (Some("ccl"), None) => PmTree::CCL_NAMES.into_iter().map(named).collect(),
+        (Some("pmtree"), None) => PmTree::PMTREE_NAMES.into_iter().map(named).collect(),
         (Some(other), None) => Err(Failure::usage(format!(
-            "--tree {other}: expected btree, bf or bminus"
+            "--tree {other}: expected btree, bf, bminus, ccl or pmtree"
         ))),
     }
 }

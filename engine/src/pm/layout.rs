@@ -201,21 +201,20 @@ impl Geometry {
             MAGIC => {}
             _ => return Err(Error::NotAStore { lba: Lba(0) }),
         }
-        let geometry = Geometry {
-            device_bytes: word(16)?,
-            chunk_bytes: word(24)?,
-            chunks: word(32)? as u32,
-        };
-        let (found, expected) = (word(8)?, geometry.version_and_crc());
-        let planned = Geometry::plan(geometry.device_bytes, geometry.chunk_bytes.max(MIN_CHUNK));
-        if found != expected || planned.ok() != Some(geometry) {
+        let words = [word(16)?, word(24)?, word(32)?];
+        let found = word(8)?;
+        let planned = Geometry::plan(words[0], words[1].max(MIN_CHUNK));
+        let Some(geometry) = planned
+            .ok()
+            .filter(|planned| planned.words() == words && planned.version_and_crc() == found)
+        else {
             return Err(damaged(
                 "the superblock",
                 8,
                 format!("version {VERSION} and the checksum of a geometry"),
-                format!("{found:#018x} over {geometry:?}"),
+                format!("{found:#018x} over {words:?}"),
             ));
-        }
+        };
         if geometry.device_bytes > medium.len() {
             return Err(damaged(
                 "the superblock",

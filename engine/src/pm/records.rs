@@ -34,6 +34,15 @@ enum BytesOf {
     Record(Vec<u8>),
 }
 
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Bytes {
+        Bytes(match bytes.try_into() {
+            Ok(word) => BytesOf::Word(word),
+            Err(_) => BytesOf::Record(bytes.to_vec()),
+        })
+    }
+}
+
 impl Ord for Bytes {
     fn cmp(&self, other: &Bytes) -> std::cmp::Ordering {
         (**self).cmp(&**other)

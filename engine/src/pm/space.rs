@@ -294,7 +294,7 @@ impl Space {
     /// No leaf and no buffer names this record any more; the log may, up to entries of `time`.
     pub(super) fn retire_record(&self, offset: u64, size: u64, time: Time) {
         let mut state = self.state.lock();
-        if mutation::on("pm-record-reused-at-once") {
+        if mutation::on("pm-record-reused-at-once") && state.record_bytes >= size {
             return give_back(&mut state, offset, size);
         }
         // Times come from several threads, in nearly this order; what is late waits a little longer.

@@ -15,6 +15,8 @@ mod mini_page_room;
 mod mini_page_tests;
 pub mod page_shadowing;
 mod page_shadowing_room;
+pub mod surrogate_buffer;
+mod surrogate_buffer_room;
 pub mod wal_recovery;
 mod wal_recovery_room;
 pub mod wide;

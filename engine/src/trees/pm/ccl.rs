@@ -166,8 +166,14 @@ impl Ccl {
     /// Without the log: as a trigger write, with whatever is buffered.
     fn write_through(&self, key: &[u8], change: Change) -> Result<Attempt> {
         let _gate = self.enter();
-        let (leaf, mut held) = self.leaves.lock(key);
-        let Some(at) = self.unflushed_slot(&held, key)? else {
+        loop {
+            let (leaf, mut held) = self.leaves.lock(key);
+            if self.unflushed_slot(&held, key)?.is_some() && !mutation::on("ccl-unlogged-overwrite")
+            {
+                // What is not logged must find the leaf's timestamp above the key's last entry, so that goes to the leaf by a flush of its own.
+                self.leaves.flush(&mut held, leaf, None)?;
+                continue;
+            }
             // A cached copy of the key would be older than the leaf.
             let unflushed = held.fields.unflushed();
             held.fields.set_filled(unflushed);
@@ -177,20 +183,6 @@ impl Ccl {
                 }
                 made => made,
             };
-        };
-        let (logged, epoch) = (held.change(at), held.fields.epoch(at));
-        held.set(at, change, epoch);
-        match self.flush(&mut held, leaf, None) {
-            Ok(made) => {
-                self.leaves.retire(logged.slot)?;
-                Ok(made)
-            }
-            Err(e) => {
-                if matches!(e, Error::PmFull { .. }) {
-                    held.set(at, logged, epoch);
-                }
-                Err(e)
-            }
         }
     }
 
@@ -199,7 +191,7 @@ impl Ccl {
     fn delete_alone(&self, held: &Held<'_>, leaf: LeafId, change: Change) -> Result<Attempt> {
         let stamps = Stamps {
             late: held.flushed_at(),
-            new: self.leaves.clock.tick(),
+            new: None,
         };
         self.leaves.write(leaf, &[change], stamps)?;
         Ok(Attempt::Sparse(leaf))

@@ -53,6 +53,33 @@ pub(crate) struct Leaves {
     pub(crate) counters: Counters,
     /// Whether a log may still name what leaves and buffers name no longer.
     pub(crate) logged: bool,
+    /// Whether timestamps say what of a log is in the leaves.
+    pub(crate) stamped: bool,
+}
+
+/// What is buffered above leaves and their nodes.
+pub(crate) trait Above {
+    /// Tells of each change to a key from `from` on and below `below`, newer ones of a key later, what the key's value is.
+    fn overlay(
+        &self,
+        from: &[u8],
+        below: Option<&[u8]>,
+        visit: &mut dyn FnMut(&Bytes, Option<Bytes>),
+    ) -> Result<()>;
+}
+
+/// Nothing is.
+pub(crate) struct NothingAbove;
+
+impl Above for NothingAbove {
+    fn overlay(
+        &self,
+        _: &[u8],
+        _: Option<&[u8]>,
+        _: &mut dyn FnMut(&Bytes, Option<Bytes>),
+    ) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The times of a leaf write.
@@ -60,8 +87,8 @@ pub(crate) struct Leaves {
 pub(crate) struct Stamps {
     /// Of the leaf's previous flush: what its timestamp becomes.
     pub(crate) late: Time,
-    /// Of this one: a new leaf's timestamp.
-    pub(crate) new: Time,
+    /// Of this one: a new leaf's timestamp. `None` if the leaf must not be split, as its buffer has more than is written.
+    pub(crate) new: Option<Time>,
 }
 
 /// What a leaf write came to.
@@ -180,8 +207,18 @@ impl Leaves {
         Ok(LeafImage(bytes))
     }
 
-    /// What leaf and node hold together: what is buffered is newer.
-    fn rows(&self, leaf: LeafId, node: Node<'_>, header: u64) -> Result<BTreeMap<Bytes, Bytes>> {
+    /// What leaf and node hold together, and what is above them, of the keys from `from` on and below `below`: what is buffered is newer.
+    fn rows(
+        &self,
+        above: &dyn Above,
+        (from, below): (&[u8], Option<&[u8]>),
+        (leaf, node, header): (LeafId, Node<'_>, u64),
+    ) -> Result<BTreeMap<Bytes, Bytes>> {
+        // What is above goes down to the leaf, so it is looked at first, lest it be missed on its way.
+        let mut newest: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
+        above.overlay(from, below, &mut |key, value| {
+            newest.insert(key.clone(), value);
+        })?;
         let mut rows = BTreeMap::new();
         let image = self.load(leaf)?;
         for slot in image.used().map(|at| image.slot(at)) {
@@ -200,11 +237,22 @@ impl Leaves {
                 rows.insert(key, self.records.value(slot)?);
             }
         }
+        for (key, value) in newest {
+            match value {
+                Some(value) => drop(rows.insert(key, value)),
+                None => drop(rows.remove(&key)),
+            }
+        }
         Ok(rows)
     }
 
     /// Visits records from `from` on, leaf by leaf.
-    pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+    pub(crate) fn scan(
+        &self,
+        above: &dyn Above,
+        from: &[u8],
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
         rows::scan(from, visit, |at, copied| {
             let (rows, fence) = self.read(
                 || {
@@ -213,8 +261,10 @@ impl Leaves {
                 },
                 |located| self.index.is_current(at, located),
                 |leaf, node, header, _| {
-                    let rows = self.rows(leaf, node, header)?;
-                    Ok((rows, self.index.fence_after(at)))
+                    let fence = self.index.fence_after(at);
+                    let keys = (at, fence.as_deref());
+                    let rows = self.rows(above, keys, (leaf, node, header))?;
+                    Ok((rows, fence))
                 },
             )?;
             for (key, value) in &rows {
@@ -227,7 +277,12 @@ impl Leaves {
     }
 
     /// Visits records below `before`, or all, downwards.
-    pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+    pub(crate) fn scan_back(
+        &self,
+        above: &dyn Above,
+        before: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
         rows::scan_back(before, visit, |before, copied| {
             let (rows, lower) = self.read(
                 || {
@@ -236,7 +291,8 @@ impl Leaves {
                 },
                 |located| self.index.before(before) == *located,
                 |leaf, node, header, (lower, _)| {
-                    Ok((self.rows(leaf, node, header)?, lower.clone()))
+                    let rows = self.rows(above, (lower, before), (leaf, node, header))?;
+                    Ok((rows, lower.clone()))
                 },
             )?;
             for (key, value) in &rows {
@@ -261,7 +317,7 @@ impl Leaves {
         let now = self.clock.tick();
         let mut stamps = Stamps {
             late: held.flushed_at(),
-            new: now,
+            new: Some(now),
         };
         if mutation::on("ccl-early-timestamp") {
             stamps.late = now;

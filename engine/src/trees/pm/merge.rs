@@ -104,7 +104,7 @@ impl Leaves {
     ) -> Result<()> {
         let mut into = self.load(left)?;
         let now = self.clock.tick();
-        if !mutation::on("ccl-merge-keeps-timestamp") {
+        if self.stamped && !mutation::on("ccl-merge-keeps-timestamp") {
             into.set_timestamp(now);
         }
         let taken = into.header().bitmap();

@@ -2,16 +2,21 @@
 
 mod ccl;
 mod clean;
+mod global;
 pub(crate) mod leaves;
 mod merge;
 pub(crate) mod recover;
 mod write;
 
 pub(crate) use ccl::Ccl;
+pub(crate) use global::Global;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::kv::Visitor;
+use crate::pager::Progress;
+use crate::pm::logs::Logs;
 use crate::pm::nodes::Change;
-use leaves::Leaves;
+use leaves::{Above, Leaves, NothingAbove};
 
 /// A tree in persistent memory.
 pub(crate) enum PmTree {
@@ -19,6 +24,8 @@ pub(crate) enum PmTree {
     Plain(Leaves),
     /// Leaf-node-centric buffering (CCL-BTree).
     Ccl(Ccl),
+    /// One buffer for all leaves.
+    Global(Global),
 }
 
 impl PmTree {
@@ -27,6 +34,23 @@ impl PmTree {
         match self {
             PmTree::Plain(leaves) => leaves,
             PmTree::Ccl(tree) => &tree.leaves,
+            PmTree::Global(tree) => &tree.leaves,
+        }
+    }
+
+    /// The logs, if there are any.
+    pub(crate) fn logs(&self) -> Option<&Logs> {
+        match self {
+            PmTree::Plain(_) => None,
+            PmTree::Ccl(tree) => Some(&tree.logs),
+            PmTree::Global(tree) => Some(&tree.logs),
+        }
+    }
+
+    fn above(&self) -> &dyn Above {
+        match self {
+            PmTree::Plain(_) | PmTree::Ccl(_) => &NothingAbove,
+            PmTree::Global(tree) => tree,
         }
     }
 
@@ -43,6 +67,62 @@ impl PmTree {
                 Ok(())
             }
             PmTree::Ccl(tree) => tree.change(key, change),
+            PmTree::Global(tree) => tree.change(key, change),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        match self {
+            PmTree::Plain(_) | PmTree::Ccl(_) => self.leaves().get(key, value),
+            PmTree::Global(tree) => tree.get(key, value),
+        }
+    }
+
+    pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        self.leaves().scan(self.above(), from, visit)
+    }
+
+    pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.leaves().scan_back(self.above(), before, visit)
+    }
+
+    /// Whether the log wants cleaning, or is being cleaned.
+    pub(crate) fn cleaning_due(&self) -> bool {
+        match self {
+            PmTree::Plain(_) => false,
+            PmTree::Ccl(tree) => tree.cleaning_due(),
+            PmTree::Global(tree) => tree.merge_due(),
+        }
+    }
+
+    /// One bounded step of that.
+    pub(crate) fn clean(&self) -> Result<Progress> {
+        match self {
+            PmTree::Plain(_) => Ok(Progress::Idle),
+            PmTree::Ccl(tree) => tree.clean(),
+            PmTree::Global(tree) => tree.merge(),
+        }
+    }
+
+    /// All of it, so that records which wait for it are free.
+    pub(crate) fn clean_all(&self) -> Result<()> {
+        match self {
+            PmTree::Plain(_) => Ok(()),
+            PmTree::Ccl(tree) => tree.clean_all(),
+            PmTree::Global(tree) => match tree.merge_all() {
+                // What is buffered stays so.
+                Err(Error::PmFull { .. }) => Ok(()),
+                done => done,
+            },
+        }
+    }
+
+    /// Writes what is buffered to the leaves and gives up the log.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        match self {
+            PmTree::Plain(_) => Ok(()),
+            PmTree::Ccl(tree) => tree.flush_and_give_up(),
+            PmTree::Global(tree) => tree.merge_all(),
         }
     }
 }

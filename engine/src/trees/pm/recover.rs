@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
-use crate::pm::layout::{self, Geometry, LeafId, Time, damaged, set_floor};
+use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::logs::{ENTRY_BYTES, LogicalClock, read_chunk};
 use crate::pm::medium::Medium;
@@ -59,11 +59,12 @@ struct LeafFacts {
     repaired: Option<LeafImage>,
 }
 
-/// Brings a store to the state of its leaves and logs; `logged` says whether the tree to be has a log.
+/// Brings a store to the state of its leaves and logs; `logged` says whether the tree to be has a log, `stamped` whether its leaves have timestamps.
 pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
     batch: usize,
+    stamped: bool,
     logged: bool,
     threads: usize,
 ) -> Result<(Leaves, PmRecoveryReport)> {
@@ -77,9 +78,7 @@ pub(crate) fn recover(
     let reachable: BTreeSet<LeafId> = chain.iter().copied().collect();
     space.recovered_leaves(&reachable, floor);
 
-    let facts = share_out(&chain, threads, |leaf| {
-        read_leaf(medium, &records, &space, leaf)
-    })?;
+    let facts = share_out(&chain, threads, |leaf| read_leaf(medium, &records, leaf))?;
     let mut last = floor;
     let mut entries: Vec<(Vec<u8>, crate::PageId)> = Vec::with_capacity(facts.len());
     let mut largest: Option<&Bytes> = None;
@@ -138,6 +137,7 @@ pub(crate) fn recover(
         counters: Default::default(),
         // What replay replaces the log still names.
         logged: true,
+        stamped,
     };
     let (replayed, without_room) = replay(&leaves, found.newest)?;
     report.replayed = replayed;
@@ -185,7 +185,7 @@ fn walk(medium: &Medium, space: &Space) -> Result<Vec<LeafId>> {
     Ok(chain)
 }
 
-fn read_leaf(medium: &Medium, records: &Records, space: &Space, leaf: LeafId) -> Result<LeafFacts> {
+fn read_leaf(medium: &Medium, records: &Records, leaf: LeafId) -> Result<LeafFacts> {
     let mut bytes = [0; LEAF_BYTES];
     medium.load(leaf.offset(), &mut bytes, IoClass::Page)?;
     let mut image = LeafImage(bytes);
@@ -202,19 +202,20 @@ fn read_leaf(medium: &Medium, records: &Records, space: &Space, leaf: LeafId) ->
         keys.push(key);
     }
     keys.sort_unstable();
-    let anchored = leaf == space.geometry().first_leaf() || !keys.is_empty();
-    if keys.windows(2).any(|pair| pair[0] == pair[1]) || !anchored {
+    let twice = keys.windows(2).any(|pair| pair[0] == pair[1]);
+    let timestamp = image.timestamp();
+    if twice || timestamp.0 >> TIME_BITS != 0 {
         return Err(damaged(
             "a leaf",
             leaf.offset(),
-            "different keys".into(),
-            "one twice".into(),
+            format!("different keys, and a timestamp of {TIME_BITS} bits"),
+            format!("a key twice: {twice}, timestamp {:#x}", timestamp.0),
         ));
     }
     let (smallest, largest) = (keys.first().cloned(), keys.last().cloned());
     Ok(LeafFacts {
         leaf,
-        timestamp: image.timestamp(),
+        timestamp,
         keys: smallest.zip(largest),
         repaired: (wrong && !mutation::on("ccl-fingerprints-believed")).then_some(image),
     })
@@ -316,7 +317,7 @@ fn replay_leaf(
 ) -> Result<()> {
     let stamps = Stamps {
         late: timestamp,
-        new: timestamp,
+        new: Some(timestamp),
     };
     while let Some((key, _)) = entries.first() {
         let page = leaves.index.find(key);
@@ -337,9 +338,26 @@ fn replay_leaf(
 fn restore(leaves: &Leaves, leaf: LeafId, mut entries: Vec<(Time, Change)>) -> Result<Vec<Slot>> {
     entries.sort_unstable_by_key(|(time, _)| *time);
     let image = leaves.load(leaf)?;
-    let slots: Vec<Slot> = image.used().map(|at| image.slot(at)).collect();
-    let lacks = |(_, change): &(Time, Change)| change.delete || !slots.contains(&change.slot);
-    let first = entries.iter().position(lacks).unwrap_or(entries.len());
+    let slots = image.used().map(|at| image.slot(at));
+    let slots: Vec<Slot> = slots.filter(|slot| !slot.is_absent()).collect();
+    let lacks = |change: &Change| -> Result<bool> {
+        if !change.delete {
+            return Ok(!slots.contains(&change.slot));
+        }
+        let key = leaves.records.key(change.slot)?;
+        for slot in &slots {
+            if leaves.records.is_key(*slot, &key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let mut first = entries.len();
+    for (at, (_, change)) in entries.iter().enumerate().rev() {
+        if lacks(change)? {
+            first = at;
+        }
+    }
     let lacking = entries.split_off(first);
     if lacking.len() > leaves.nodes.batch() {
         return Err(Error::PmFull {

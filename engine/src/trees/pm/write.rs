@@ -13,7 +13,7 @@
 //!
 //! `specs/leaf_buffering` checks these orders.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
@@ -219,6 +219,12 @@ impl Leaves {
         rest: &[Change],
         stamps: Stamps,
     ) -> Result<Written> {
+        let Some(new_time) = stamps.new else {
+            return Err(Error::PmFull {
+                what: "a delete in a full leaf",
+                bytes: self.space.geometry().device_bytes,
+            });
+        };
         let right = self.space.allocate_leaf()?;
         let mut all = Vec::with_capacity(SLOTS);
         for at in edit.image.used() {
@@ -242,7 +248,7 @@ impl Leaves {
         }
         let next = edit.image.header().next();
         new.image.set_header(new.image.header().with_next(next));
-        new.image.set_timestamp(stamps.new);
+        new.image.set_timestamp(new_time);
         edit.image
             .set_header(edit.image.header().with_next(Some(right)));
         edit.image.set_timestamp(stamps.late);
@@ -259,7 +265,7 @@ impl Leaves {
 
         let mut node = self.nodes.node(right).lock();
         node.fields = Default::default();
-        node.set_flushed_at(stamps.new);
+        node.set_flushed_at(new_time);
         self.index.insert(&fence, Self::page(right));
         drop(node);
         self.counters.splits.fetch_add(1, Relaxed);

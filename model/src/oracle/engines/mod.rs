@@ -1,5 +1,7 @@
 //! The engines that come with Treering, as the oracle sees them.
 
 mod btree;
+mod pm;
 
 pub use btree::{BTree, Geometry};
+pub use pm::PmTree;

@@ -1,0 +1,430 @@
+//! Power fails at any request to a persistent memory, with any legal subset of its words in doubt; also while recovering from the last failure, and soon after. What
+//! comes back is what was acknowledged, with or without the one write that was under way.
+//!
+//! A program runs on a store with chunks of four leaves over a device that records. Then the story is told again up to each of its requests, and ended there in
+//! several ways: nothing that is in doubt survives, or all of it, or a part. Writes are durable when they return, so there is no more
+//! freedom than that.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::device::{MemPm, PmDevice, PmImage, PmRequest};
+use treering_engine::{
+    CclOptions, Cleaning, Error, GlobalOptions, Kv, Logging, PmOptions, PmStore, PmTask,
+    PmTreeKind, Progress,
+};
+
+const BYTES: u64 = 64 << 10;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    /// A step of cleaning, due or not.
+    Clean,
+    Checkpoint,
+}
+
+fn ccl(batch: usize) -> CclOptions {
+    CclOptions {
+        batch,
+        logs: 2,
+        ..CclOptions::default()
+    }
+}
+
+fn options(tree: PmTreeKind) -> PmOptions {
+    PmOptions {
+        tree,
+        chunk_bytes: 1024,
+        ..PmOptions::default()
+    }
+}
+
+fn of_ccl(ccl: CclOptions) -> PmOptions {
+    options(PmTreeKind::Ccl(ccl))
+}
+
+/// The baselines, three sizes of buffers, and the switches.
+fn all() -> Vec<PmOptions> {
+    vec![
+        options(PmTreeKind::PmTree),
+        options(PmTreeKind::Global(GlobalOptions {
+            logs: 2,
+            ..GlobalOptions::default()
+        })),
+        of_ccl(ccl(1)),
+        of_ccl(ccl(2)),
+        of_ccl(ccl(5)),
+        of_ccl(CclOptions {
+            logging: Logging::EveryWrite,
+            ..ccl(2)
+        }),
+        of_ccl(CclOptions {
+            cleaning: Cleaning::Naive,
+            ..ccl(3)
+        }),
+    ]
+}
+
+fn open(device: &Arc<MemPm>, options: &PmOptions) -> treering_engine::Result<PmStore> {
+    let device: Arc<dyn PmDevice> = device.clone();
+    PmStore::open(device, options)
+}
+
+fn apply(map: &mut Map, step: &Step) {
+    match step {
+        Step::Put(k, v) => drop(map.insert(k.clone(), v.clone())),
+        Step::Delete(k) => drop(map.remove(k)),
+        Step::Clean | Step::Checkpoint => {}
+    }
+}
+
+fn contents(store: &PmStore) -> Map {
+    let mut map = Map::new();
+    store
+        .scan(b"", &mut |k, v| {
+            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
+            ControlFlow::Continue(())
+        })
+        .expect("what was recovered can be read");
+    // A get goes by fingerprints, a scan does not.
+    let mut got = Vec::new();
+    for (key, value) in &map {
+        let found = store.get(key, &mut got).expect("gets");
+        assert!(found && got == *value, "a scan has {key:?}, a get has not");
+    }
+    map
+}
+
+/// Few keys, so that each has a history; most of eight bytes.
+fn key(rng: &mut StdRng, keys: u64) -> Vec<u8> {
+    let number = rng.random_range(0..keys);
+    match number % 8 {
+        0 => format!("key {number}").into_bytes(),
+        1 => (number | 1 << 63).to_be_bytes().to_vec(),
+        _ => number.to_be_bytes().to_vec(),
+    }
+}
+
+fn step(rng: &mut StdRng, i: usize, keys: u64) -> Step {
+    let growing = (i / (3 * keys as usize)).is_multiple_of(2);
+    match rng.random_range(0..100) {
+        0..=5 => Step::Clean,
+        6 => Step::Checkpoint,
+        n if (n < 75) == growing => {
+            let mut value = (i as u64).to_be_bytes().to_vec();
+            value.resize(if rng.random_bool(0.15) { 20 } else { 8 }, b'v');
+            Step::Put(key(rng, keys), value)
+        }
+        _ => Step::Delete(key(rng, keys)),
+    }
+}
+
+/// Takes a step; `false` if the store is full, and then nothing has changed.
+fn take(store: &PmStore, step: &Step) -> bool {
+    let clean = || store.pump(PmTask::CleanLog).map(drop);
+    let done = match step {
+        Step::Put(k, v) => store.put(k, v).map(drop),
+        Step::Delete(k) => store.delete(k).map(drop),
+        Step::Clean => clean(),
+        Step::Checkpoint => store.checkpoint().map(drop),
+    };
+    match done {
+        Ok(()) => true,
+        Err(Error::PmFull { .. }) => false,
+        Err(e) => panic!("{:?}, {step:?}: {e}", store.options().tree),
+    }
+}
+
+/// A story that was told once.
+struct Story {
+    name: String,
+    options: PmOptions,
+    before: PmImage,
+    requests: Vec<PmRequest>,
+    /// The map after each step, and the number of requests until then; the first entry is of before the first step.
+    states: Vec<(usize, Map)>,
+}
+
+impl Story {
+    /// Tells a story on `image`, of which the store holds `map`. Opening is part of it.
+    fn tell(name: String, options: PmOptions, image: PmImage, map: Map, steps: &[Step]) -> Story {
+        let device = Arc::new(MemPm::from_image(image.clone()));
+        device.record();
+        let store = open(&device, &options).expect("opens");
+        assert_eq!(contents(&store), map, "{name}");
+        let mut story = Story {
+            name,
+            options,
+            before: image,
+            requests: Vec::new(),
+            states: vec![(device.requests() as usize, map.clone())],
+        };
+        let mut map = map;
+        for step in steps {
+            if take(&store, step) {
+                apply(&mut map, step);
+            }
+            story.states.push((device.requests() as usize, map.clone()));
+        }
+        story.requests = device.take_recording();
+        story
+    }
+
+    /// What may be there after a crash behind the first `at` requests.
+    fn allowed(&self, at: usize) -> &[(usize, Map)] {
+        let done = self.states.partition_point(|(end, _)| *end <= at);
+        &self.states[done.saturating_sub(1)..(done + 1).min(self.states.len())]
+    }
+
+    fn check(&self, at: usize, how: &str, found: &Map) {
+        let allowed = self.allowed(at);
+        if allowed.iter().any(|(_, map)| map == found) {
+            return;
+        }
+        let number =
+            |v: Option<&Vec<u8>>| v.map(|v| u64::from_be_bytes(v[..8].try_into().unwrap()));
+        let expected = &allowed[0].1;
+        let keys: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+        let differ = keys
+            .into_iter()
+            .filter(|k| expected.get(*k) != found.get(*k));
+        let differ: Vec<String> = differ
+            .take(6)
+            .map(|k| {
+                format!(
+                    "{k:?}: expected {:?}, found {:?}",
+                    number(expected.get(k)),
+                    number(found.get(k))
+                )
+            })
+            .collect();
+        panic!(
+            "{}, crash at request {at}, {how}: {}",
+            self.name,
+            differ.join("; ")
+        );
+    }
+
+    /// Ends the story behind each of its requests, in several ways each.
+    fn crash_everywhere(&self, every: usize, ways: u64) {
+        let device = MemPm::from_image(self.before.clone());
+        let mut last = 0;
+        for at in 0..=self.requests.len() {
+            if at > 0 {
+                device.apply(&self.requests[at - 1]);
+            }
+            if at % every != 0 || device.in_doubt().is_empty() && at != last + 1 {
+                continue;
+            }
+            last = at;
+            let mut images = vec![
+                ("nothing in doubt survives", device.crash(&mut |_| 0)),
+                ("all in doubt survives", device.crash(&mut |n| n - 1)),
+            ];
+            let outcomes: usize = device.outcomes().iter().product();
+            if outcomes <= ways as usize {
+                images.extend((1..outcomes).map(|nth| ("one of all ways", nth_way(&device, nth))));
+            } else {
+                let some = (0..ways).map(|seed| device.crash_seeded(seed ^ at as u64));
+                images.extend(some.map(|image| ("a part survives", image)));
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            for (how, image) in images {
+                if seen.insert(image.fingerprint()) {
+                    self.recover(at, how, image);
+                }
+            }
+        }
+    }
+
+    /// Opens what is left, and again after a crash while that went on, and after one when it was done.
+    fn recover(&self, at: usize, how: &str, image: PmImage) {
+        let device = Arc::new(MemPm::from_image(image.clone()));
+        device.record();
+        let opened = open(&device, &self.options);
+        let store = opened.unwrap_or_else(|e| panic!("{}, at {at}, {how}: {e}", self.name));
+        let found = contents(&store);
+        self.check(at, how, &found);
+        drop(store);
+        let after = device.crash_seeded(at as u64);
+        let reopened =
+            open(&Arc::new(MemPm::from_image(after)), &self.options).expect("opens again");
+        assert_eq!(
+            contents(&reopened),
+            found,
+            "{}, {how}, then a crash",
+            self.name
+        );
+        let requests = device.take_recording();
+        // One moment of the recovery, another one each time.
+        let until = (at * 31) % (requests.len() + 1);
+        let again = MemPm::from_image(image);
+        requests[..until]
+            .iter()
+            .for_each(|request| again.apply(request));
+        for (second, seed) in [
+            ("then again", at as u64),
+            ("then once more", at as u64 + 77),
+        ] {
+            let image = again.crash_seeded(seed);
+            let opened = open(&Arc::new(MemPm::from_image(image)), &self.options);
+            let store = opened.unwrap_or_else(|e| panic!("{}, {how}, {second}: {e}", self.name));
+            let how = format!("{how}, {second} at request {until} of {}", requests.len());
+            self.check(at, &how, &contents(&store));
+        }
+    }
+}
+
+fn nth_way(device: &MemPm, mut number: usize) -> PmImage {
+    device.crash(&mut |n| {
+        let pick = number % n;
+        number /= n;
+        pick
+    })
+}
+
+fn steps(rng: &mut StdRng, count: usize, keys: u64) -> Vec<Step> {
+    (0..count).map(|i| step(rng, i, keys)).collect()
+}
+
+fn seeds() -> u64 {
+    let asked = std::env::var("TREERING_CRASH_SEEDS");
+    asked.ok().and_then(|n| n.parse().ok()).unwrap_or(2)
+}
+
+#[test]
+fn every_request_of_short_stories() {
+    for options in all() {
+        for seed in 0..seeds() {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let steps = steps(&mut rng, 240, 40);
+            let name = format!("{:?}, seed {seed}", options.tree);
+            let blank = PmImage::zeroed(BYTES);
+            Story::tell(name, options, blank, Map::new(), &steps).crash_everywhere(1, 4);
+        }
+    }
+}
+
+/// A full device refuses what would split a leaf, also while it recovers; then what leaves lack goes back to the buffers, and the log lives on.
+#[test]
+fn power_fails_on_a_full_device() {
+    let mut restored = 0;
+    for options in [options(PmTreeKind::PmTree), of_ccl(ccl(2)), of_ccl(ccl(5))] {
+        for seed in 0..seeds() {
+            let mut rng = StdRng::seed_from_u64(seed);
+            // Seven chunks of four leaves, or of log or records, are full long before 600 keys are in.
+            let blank = PmImage::zeroed(8 << 10);
+            let filling = (0..900).map(|i| match rng.random_range(0..20) {
+                0 => Step::Clean,
+                1..=3 => Step::Delete(key(&mut rng, 600)),
+                _ => Step::Put(key(&mut rng, 600), (i as u64).to_be_bytes().to_vec()),
+            });
+            let steps: Vec<Step> = filling.collect();
+            let name = format!("{:?}, full, seed {seed}", options.tree);
+            let story = Story::tell(name, options, blank, Map::new(), &steps);
+            let refused = story
+                .states
+                .windows(2)
+                .filter(|pair| pair[0].1 == pair[1].1);
+            assert!(refused.count() > 100, "{}: never full", story.name);
+            story.crash_everywhere(11, 1);
+            let device = Arc::new(MemPm::from_image(story.before.clone()));
+            story
+                .requests
+                .iter()
+                .for_each(|request| device.apply(request));
+            restored += open(&device, &options).expect("opens").recovery().restored;
+        }
+    }
+    assert!(restored > 0, "no buffer was needed again");
+}
+
+/// Power fails again and again on one device, so that chunks, blocks and records are used anew and times go on.
+#[test]
+fn power_fails_again_and_again() {
+    for options in all() {
+        for seed in 0..4 * seeds() {
+            again_and_again(&[options], seed, 25);
+        }
+    }
+}
+
+#[test]
+fn power_fails_and_another_tree_opens_the_store() {
+    for seed in 0..4 * seeds() {
+        again_and_again(&all(), seed, 25);
+    }
+}
+
+fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut image = PmImage::zeroed(BYTES);
+    let mut map = Map::new();
+    for round in 0..rounds {
+        let options = options[round % options.len()];
+        let name = format!("{:?}, seed {seed}, round {round}", options.tree);
+        let steps: Vec<Step> = (0..rng.random_range(5..150))
+            .map(|i| step(&mut rng, round * 100 + i, 60))
+            .collect();
+        let story = Story::tell(name, options, image.clone(), map.clone(), &steps);
+        let at = rng.random_range(0..=story.requests.len());
+        let device = Arc::new(MemPm::from_image(image));
+        story.requests[..at]
+            .iter()
+            .for_each(|request| device.apply(request));
+        // The power goes; or the process alone, and what is in doubt stays in the CPU's caches until the power goes after all.
+        let killed = rng.random_bool(0.3);
+        let device = if killed {
+            device
+        } else {
+            Arc::new(MemPm::from_image(device.crash_seeded(rng.random())))
+        };
+        let store = open(&device, &options).expect("opens");
+        let found = contents(&store);
+        let how = if killed { "killed" } else { "power lost" };
+        story.check(at, how, &found);
+        drop(store);
+        image = match rng.random_range(0..3) {
+            0 => device.crash(&mut |_| 0),
+            1 => device.crash(&mut |n| n - 1),
+            _ => device.crash_seeded(rng.random()),
+        };
+        map = found;
+    }
+}
+
+#[test]
+fn a_program_goes_through_everything_that_may_be_cut() {
+    for options in all() {
+        let mut rng = StdRng::seed_from_u64(0);
+        let device = Arc::new(MemPm::new(BYTES));
+        let store = open(&device, &options).expect("formats");
+        for step in steps(&mut rng, 240, 40) {
+            assert!(take(&store, &step), "not full");
+        }
+        let stats = store.stats();
+        let pm = stats.pm.unwrap();
+        assert!(
+            stats.splits > 2 && stats.merges > 1,
+            "{:?}: {stats:?}",
+            options.tree
+        );
+        if let PmTreeKind::Ccl(ccl) = options.tree {
+            let flushed = ccl.batch == 5 || pm.trigger_writes > 10;
+            let copied = ccl.cleaning == Cleaning::Naive || pm.cleaning_copies > 5;
+            assert!(
+                flushed && copied && pm.cleanings > 4,
+                "{:?}: {pm:?}",
+                options.tree
+            );
+        }
+        assert_ne!(store.pump(PmTask::CleanLog).unwrap(), Progress::More);
+    }
+}

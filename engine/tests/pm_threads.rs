@@ -1,0 +1,206 @@
+//! Many threads on one store in persistent memory, of which one cleans the log, and then the power fails.
+//!
+//! Each thread has keys of its own among everybody's, so it knows what they must hold; neighbours in a leaf belong to different threads, so buffers, splits,
+//! merges and cleaning are everybody's.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::device::{MemPm, PmDevice};
+use treering_engine::{CclOptions, Cleaning, GlobalOptions, Kv, PmOptions, PmStore, PmTreeKind};
+
+const THREADS: u64 = 4;
+const KEYS: u64 = 150;
+
+fn trees() -> [PmTreeKind; 5] {
+    let ccl = |batch, cleaning| {
+        PmTreeKind::Ccl(CclOptions {
+            batch,
+            cleaning,
+            logs: 3,
+            ..CclOptions::default()
+        })
+    };
+    [
+        PmTreeKind::PmTree,
+        PmTreeKind::Global(GlobalOptions::default()),
+        ccl(1, Cleaning::LocalityAware),
+        ccl(3, Cleaning::LocalityAware),
+        ccl(2, Cleaning::Naive),
+    ]
+}
+
+fn open(device: &Arc<MemPm>, tree: PmTreeKind) -> PmStore {
+    let device: Arc<dyn PmDevice> = device.clone();
+    let options = PmOptions {
+        tree,
+        chunk_bytes: 2048,
+        recovery_threads: 3,
+        ..PmOptions::default()
+    };
+    PmStore::open(device, &options).expect("opens")
+}
+
+fn key(thread: u64, number: u64) -> Vec<u8> {
+    let key = (number * THREADS + thread).to_be_bytes().to_vec();
+    match number % 7 {
+        0 => [key, b" and more".to_vec()].concat(),
+        _ => key,
+    }
+}
+
+type Value = Option<Vec<u8>>;
+
+/// What a thread knows of its keys: what was acknowledged last, and what was tried since.
+type Known = BTreeMap<Vec<u8>, (Value, Value)>;
+
+/// Writes to its own keys and looks at them, until the power goes or enough is done.
+fn client(store: &PmStore, device: &MemPm, thread: u64, seed: u64, steps: u64) -> Known {
+    let mut rng = StdRng::seed_from_u64(seed * 100 + thread);
+    let mut known = Known::new();
+    let mut got = Vec::new();
+    for i in 0..steps {
+        let key = key(thread, rng.random_range(0..KEYS));
+        let growing = (i / 400).is_multiple_of(2);
+        let put = rng.random_bool(if growing { 0.8 } else { 0.2 });
+        let new = put.then(|| {
+            let mut value = i.to_be_bytes().to_vec();
+            value.resize(if rng.random_bool(0.2) { 21 } else { 8 }, thread as u8);
+            value
+        });
+        let old = known
+            .get(&key)
+            .and_then(|(acknowledged, _)| acknowledged.clone());
+        known.insert(key.clone(), (old, new.clone()));
+        match &new {
+            Some(value) => drop(store.put(&key, value).expect("puts")),
+            None => drop(store.delete(&key).expect("deletes")),
+        }
+        if device.power_is_cut() {
+            return known;
+        }
+        known.insert(key, (new.clone(), new));
+        if i.is_multiple_of(3) {
+            let (key, (expected, _)) = known.iter().nth(i as usize % known.len()).unwrap();
+            let found = store.get(key, &mut got).expect("gets");
+            assert_eq!(
+                found.then_some(&got),
+                expected.as_ref(),
+                "thread {thread}, {key:?}"
+            );
+        }
+        if i.is_multiple_of(50) {
+            look_at_all(store, thread, &known);
+        }
+    }
+    known
+}
+
+/// A scan in order, up or down, sees all of a thread's own keys as they are.
+fn look_at_all(store: &PmStore, thread: u64, known: &Known) {
+    let mut up = Vec::new();
+    store
+        .scan(b"", &mut |k, v| {
+            up.push((k.to_vec(), v.to_vec()));
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    assert!(up.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
+    let mut down = Vec::new();
+    store
+        .scan_back(None, &mut |k, _| {
+            down.push(k.to_vec());
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    assert!(down.windows(2).all(|pair| pair[0] > pair[1]), "in order");
+    let mine = |key: &[u8]| u64::from_be_bytes(key[..8].try_into().unwrap()) % THREADS == thread;
+    up.retain(|(key, _)| mine(key));
+    down.retain(|key| mine(key));
+    let expected = known
+        .iter()
+        .filter_map(|(k, (v, _))| Some((k.clone(), v.clone()?)));
+    let expected: Vec<_> = expected.collect();
+    assert_eq!(up, expected, "thread {thread}");
+    let expected: Vec<_> = expected.into_iter().rev().map(|(k, _)| k).collect();
+    assert_eq!(down, expected, "thread {thread}, downwards");
+}
+
+/// Everybody at once; returns what they know.
+fn run(store: &PmStore, device: &MemPm, seed: u64, steps: u64) -> Vec<Known> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                match store.due() {
+                    Some(task) => drop(store.pump(task).expect("pumps")),
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        let clients: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || client(store, device, thread, seed, steps)))
+            .collect();
+        let done: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
+        stop.store(true, Ordering::Release);
+        done.into_iter()
+            .map(|done| done.expect("a client ends"))
+            .collect()
+    })
+}
+
+#[test]
+fn threads_see_their_own_writes_whatever_the_others_do() {
+    for tree in trees() {
+        for seed in 0..2 {
+            let device = Arc::new(MemPm::new(1 << 20));
+            let store = open(&device, tree);
+            let known = run(&store, &device, seed, 1_600);
+            let stats = store.stats();
+            assert!(stats.splits > 10 && stats.merges > 5, "{tree:?}: {stats:?}");
+            drop(store);
+            let store = open(&device, tree);
+            for (thread, known) in (0..).zip(&known) {
+                look_at_all(&store, thread, known);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_to_any_thread_survives_the_power() {
+    for tree in trees() {
+        for seed in 0..12 {
+            let device = Arc::new(MemPm::new(1 << 20));
+            let store = open(&device, tree);
+            device.cut_power_in(3_000 + 977 * seed);
+            let known = run(&store, &device, seed, 900);
+            drop(store);
+            let after = Arc::new(MemPm::from_image(device.crash_seeded(seed)));
+            let store = open(&after, tree);
+            let mut got = Vec::new();
+            for (key, (acknowledged, tried)) in known.iter().flatten() {
+                let found = store.get(key, &mut got).expect("gets");
+                let found = found.then(|| got.clone());
+                assert!(
+                    found == *acknowledged || found == *tried,
+                    "{tree:?}, seed {seed}, {key:?}: {found:?} found, {acknowledged:?} acknowledged, {tried:?} tried"
+                );
+            }
+            // And no key that nobody wrote.
+            let mut seen = 0;
+            store
+                .scan(b"", &mut |key, _| {
+                    seen += 1;
+                    assert!(known.iter().any(|known| known.contains_key(key)), "{key:?}");
+                    ControlFlow::Continue(())
+                })
+                .expect("scans");
+            assert!(seen > 20, "{seen}");
+        }
+    }
+}
