@@ -164,6 +164,19 @@ fn naive_cleaning_writes_many_times_as_much() {
 }
 
 #[test]
+fn records_outside_leaves_are_replayed_and_not_predicted() {
+    let folder = TempDir::new().expect("a folder");
+    let long = (0..3000u64).map(|i| Op {
+        value_len: 100,
+        ..op(OpKind::Put, key(i % 500))
+    });
+    let report = replay(trace(&folder, 500, long), ccl(2), |_| {});
+    let pm = pm_of(&report);
+    assert!(pm.measured.cli > 1.0 && pm.predicted.is_none());
+    assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
+}
+
+#[test]
 fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
     let folder = TempDir::new().expect("a folder");
     let mixed = (0..20_000u64).map(|i| {

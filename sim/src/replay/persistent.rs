@@ -198,7 +198,8 @@ pub fn run_pm(
         replacement: Replacement::parse(&buffer.replacement).unwrap_or(Replacement::Random),
         full_lines: FullLines::parse(&buffer.full_lines).unwrap_or(FullLines::AtOnce),
     };
-    let tree = config.predicted_tree().filter(|_| config.predict);
+    let fits = predict::fits_leaves(&looked.workload);
+    let tree = (config.predicted_tree()).filter(|_| config.predict && fits);
     let predicted = tree.map(|tree| predict::predict(&looked.workload, &tree, &xp_buffer));
     Ok(report(config, &looked, outcome, predicted))
 }
@@ -475,6 +476,11 @@ fn report(
     let records = looked.workload.records();
     let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
     let mut warnings = Vec::new();
+    if config.predict && !predict::fits_leaves(&looked.workload) {
+        warnings.push(
+            "Nothing is predicted: keys or values are not of eight bytes, so records lie outside the leaves.".into(),
+        );
+    }
     if user_bytes == 0 {
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
     }

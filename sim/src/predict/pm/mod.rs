@@ -30,7 +30,7 @@ pub mod growth;
 
 use self::buffer::XpBuffer;
 use self::growth::{Growth, SLOTS};
-use super::workload::Workload;
+use super::workload::{NEVER, Workload};
 use crate::pm::FullLines;
 
 /// Bytes of an XPLine, and of a leaf (CCL-BTree §2.1, §4.1).
@@ -149,6 +149,13 @@ struct Cycle {
     writes: f64,
     /// Mean number of taken slots.
     taken: f64,
+}
+
+/// Whether all records are of eight-byte keys and values, which lie in leaves: of others nothing can be predicted.
+#[must_use]
+pub fn fits_leaves(workload: &Workload) -> bool {
+    let mut keys = workload.keys.iter();
+    keys.all(|k| k.key_len == 8 && (k.value_len == 8 || k.first_put == NEVER || k.deleted))
 }
 
 /// Predicts the measured part.
