@@ -1,6 +1,6 @@
 //! `treering replay` of the trees in persistent memory: flags become a [`PmReplayConfig`].
 
-use treering_engine::{CclOptions, Cleaning, Logging, PmTreeKind};
+use treering_engine::{CclOptions, Cleaning, GlobalOptions, Logging, PmTreeKind};
 use treering_sim::replay::PmReplayConfig;
 
 use crate::args::{CleaningArg, LoggingArg, ReplayArgs};
@@ -12,18 +12,19 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     let tree = match args.tree.as_str() {
         "ccl" => PmTreeKind::Ccl(ccl(args)?),
         "pmtree" => PmTreeKind::PmTree,
+        "pmtree-global" => PmTreeKind::Global(GlobalOptions::default()),
         tree => {
             return match args.pm.given() {
                 Some(flag) => Err(Failure::usage(format!(
-                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl or pmtree"
+                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl, pmtree or pmtree-global"
                 ))),
                 None => Ok(None),
             };
         }
     };
-    if let (PmTreeKind::PmTree, Some(flag)) = (tree, args.pm.of_ccl()) {
+    if let (PmTreeKind::PmTree | PmTreeKind::Global(_), Some(flag)) = (tree, args.pm.of_ccl()) {
         return Err(Failure::usage(format!(
-            "{flag}: only --tree ccl has buffers and logs"
+            "{flag}: only --tree ccl has buffer nodes, and a log that can be told anything"
         )));
     }
     if let Some(flag) = of_block_devices(args) {
@@ -47,7 +48,8 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     config.warmup = args.warmup;
     config.limit = args.limit;
     config.timing = args.timing;
-    config.predict = !args.no_predict;
+    // What a buffer for all leaves writes nobody predicts.
+    config.predict = !args.no_predict && !matches!(tree, PmTreeKind::Global(_));
     config.seed = args.seed;
     Ok(Some(config))
 }

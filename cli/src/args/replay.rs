@@ -252,7 +252,7 @@ fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
 fn tree(text: &str) -> Result<String, String> {
     choose(
         text,
-        &["btree", "bf", "bminus", "ccl", "pmtree"],
+        &["btree", "bf", "bminus", "ccl", "pmtree", "pmtree-global"],
         &["lodge"],
     )
 }

@@ -100,7 +100,7 @@ impl PmReplayConfig {
 
     fn batch(&self) -> usize {
         match self.tree {
-            PmTreeKind::PmTree => 0,
+            PmTreeKind::PmTree | PmTreeKind::Global(_) => 0,
             PmTreeKind::Ccl(ccl) => ccl.batch,
         }
     }
@@ -622,7 +622,7 @@ fn options(config: &PmReplayConfig) -> std::collections::BTreeMap<String, serde_
     let (profile, ccl) = (
         &config.profile,
         match config.tree {
-            PmTreeKind::PmTree => None,
+            PmTreeKind::PmTree | PmTreeKind::Global(_) => None,
             PmTreeKind::Ccl(ccl) => Some(ccl),
         },
     );
