@@ -16,15 +16,17 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
         tree => {
             return match args.pm.given() {
                 Some(flag) => Err(Failure::usage(format!(
-                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl, pmtree or pmtree-global"
+                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl or pmtree"
                 ))),
                 None => Ok(None),
             };
         }
     };
-    if let (PmTreeKind::PmTree | PmTreeKind::Global(_), Some(flag)) = (tree, args.pm.of_ccl()) {
+    if !matches!(tree, PmTreeKind::Ccl(_))
+        && let Some(flag) = args.pm.of_ccl()
+    {
         return Err(Failure::usage(format!(
-            "{flag}: only --tree ccl has buffer nodes, and a log that can be told anything"
+            "{flag}: only --tree ccl has buffer nodes, and logs to choose"
         )));
     }
     if let Some(flag) = of_block_devices(args) {
@@ -48,8 +50,7 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     config.warmup = args.warmup;
     config.limit = args.limit;
     config.timing = args.timing;
-    // What a buffer for all leaves writes nobody predicts.
-    config.predict = !args.no_predict && !matches!(tree, PmTreeKind::Global(_));
+    config.predict = !args.no_predict;
     config.seed = args.seed;
     Ok(Some(config))
 }

@@ -346,8 +346,8 @@ pub struct CclOptions {
     pub cleaning: Cleaning,
     /// TH_log: the log is cleaned when its entries take more than this share of the leaves' bytes, in percent. Default: 20 (§3.4).
     pub log_percent: u8,
-    /// And more than this share of the entries, in percent, is garbage: else a large N_batch would be cleaned for without end. Default: 25; the
-    /// paper has no such rule, and its code one of 50 (CLAIMS CC-11).
+    /// And more than this share of the entries, in percent, is garbage: else a large N_batch would be cleaned for without end. Default: 50, as in the
+    /// published code (CLAIMS CC-32); the paper has no such rule.
     pub garbage_percent: u8,
     /// Logs, which threads share if there are more of them. Default: 8; the paper has one a thread.
     pub logs: usize,
@@ -360,7 +360,7 @@ impl Default for CclOptions {
             logging: Logging::WriteConservative,
             cleaning: Cleaning::LocalityAware,
             log_percent: 20,
-            garbage_percent: 25,
+            garbage_percent: 50,
             logs: 8,
         }
     }

@@ -16,6 +16,7 @@ pub mod clock;
 pub mod csd;
 pub mod pm;
 pub mod predict;
+mod profiles;
 pub mod queue;
 pub mod replay;
 pub mod report;

@@ -23,8 +23,8 @@ pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
     /// Tree: btree, bf (Bf-Tree: mini-pages in a ring above the same leaves), or bminus (B⁻-tree: btree with --store shadow --threshold
-    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise); in persistent memory ccl (CCL-BTree), or pmtree (its leaves without
-    /// buffers)
+    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise); in persistent memory ccl (CCL-BTree), pmtree (its leaves without
+    /// buffers), or pmtree-global (one buffer for all leaves, in the manner of DPTree)
     #[arg(long, default_value = "btree", value_parser = tree)]
     pub(crate) tree: String,
     /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)

@@ -10,18 +10,22 @@ use super::{cpu, explorer};
 use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
+use crate::mirror::leaf_buffering::LeafBuffering;
 use crate::mirror::mini_page::MiniPage;
 use crate::mirror::page_shadowing::PageShadowing;
+use crate::mirror::surrogate_buffer::SurrogateBuffer;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 5] = [
+pub const SPECS: [&str; 7] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
     WalRecovery::SPEC,
     PageShadowing::SPEC,
+    LeafBuffering::SPEC,
+    SurrogateBuffer::SPEC,
 ];
 
 /// What a mirror's run found.
@@ -124,6 +128,8 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         PageShadowing::SPEC => typed::<PageShadowing>(config),
+        LeafBuffering::SPEC => typed::<LeafBuffering>(config),
+        SurrogateBuffer::SPEC => typed::<SurrogateBuffer>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
     }
 }

@@ -6,6 +6,8 @@
 pub mod circular_buffer;
 mod circular_buffer_room;
 pub mod durable_map;
+pub mod leaf_buffering;
+mod leaf_buffering_room;
 pub mod mini_page;
 mod mini_page_room;
 #[cfg(test)]
@@ -13,12 +15,15 @@ mod mini_page_room;
 mod mini_page_tests;
 pub mod page_shadowing;
 mod page_shadowing_room;
+pub mod surrogate_buffer;
+mod surrogate_buffer_room;
 pub mod wal_recovery;
 mod wal_recovery_room;
 pub mod wide;
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::ops::{BitOr, Shl};
 
 use stateright::Model;
 
@@ -80,4 +85,33 @@ pub fn named<T: Copy>(
     found
         .map(|(_, meaning)| *meaning)
         .ok_or_else(|| config.wrong(constant, format!("the mirror does not know \"{wanted}\"")))
+}
+
+/// A constant that is `{1, 2, ...}`: how many; for [`Mirror::from_config`].
+///
+/// # Errors
+/// It is not given, something else, or has more than `most` members.
+pub fn count(config: &Config, constant: &str, most: usize) -> Result<usize, ConfigError> {
+    let members = config.members(constant, most)?;
+    let without_gap = (1i64..).map(Value::Int).zip(&members);
+    if without_gap.into_iter().all(|(n, member)| n == *member) {
+        return Ok(members.len());
+    }
+    Err(config.wrong(constant, "expected 1, 2, ... without a gap"))
+}
+
+/// A constant that is a subset of `of`, as a bit set; for [`Mirror::from_config`].
+///
+/// # Errors
+/// It is not given, or no subset.
+pub fn subset<S>(config: &Config, constant: &str, of: &[Value]) -> Result<S, ConfigError>
+where
+    S: From<u8> + BitOr<Output = S> + Shl<usize, Output = S>,
+{
+    let members = config.members(constant, of.len())?;
+    members.iter().try_fold(S::from(0), |set, member| {
+        let place = of.iter().position(|known| known == member);
+        let place = place.ok_or_else(|| config.wrong(constant, format!("{member} is unknown")))?;
+        Ok(set | S::from(1) << place)
+    })
 }

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use treering_engine::BLOCK_SIZE;
 
 use super::codec::Codec;
-use crate::ssd::{ProfileError, SsdProfile};
+use crate::profiles::{ProfileError, expect_kind, is_of_kind, read, within};
+use crate::ssd::SsdProfile;
 
 /// Built-in profiles: name and TOML text.
 const BUILTIN: [(&str, &str); 2] = [
@@ -59,8 +60,7 @@ pub fn builtin(name: &str) -> Option<(&'static str, CsdProfile)> {
 impl CsdProfile {
     /// Whether a profile's text says that it is of a compressing drive.
     pub fn is_one(text: &str) -> bool {
-        text.parse::<toml::Table>()
-            .is_ok_and(|table| table.get("kind").and_then(|kind| kind.as_str()) == Some(KIND))
+        is_of_kind(text, KIND)
     }
 
     /// Parses and checks TOML text; `file` names it in errors.
@@ -68,14 +68,12 @@ impl CsdProfile {
     /// # Errors
     /// [`ProfileError`] naming the key and what is expected of it.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
-        let fail = |why: String| ProfileError {
-            file: file.into(),
-            why,
-        };
-        let p: CsdProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
-        if p.kind != KIND {
-            return Err(fail(format!("kind = {:?}, expected \"{KIND}\"", p.kind)));
-        }
+        read(file, text, CsdProfile::check)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let p = self;
+        expect_kind(&p.kind, KIND)?;
         let ranges = [
             ("compress_us", p.compress_us, 0.0, 1e6),
             ("decompress_us", p.decompress_us, 0.0, 1e6),
@@ -100,22 +98,16 @@ impl CsdProfile {
             ),
             ("buffer_pages", f64::from(p.buffer_pages), 1.0, 1e6),
         ];
-        for (key, found, least, most) in ranges {
-            if !(least..=most).contains(&found) {
-                return Err(fail(format!("{key} = {found}, expected {least} to {most}")));
-            }
-        }
-        Codec::parse(&p.codec, p.level).map_err(&fail)?;
-        p.flash
-            .check()
-            .map_err(|why| fail(format!("flash.{why}")))?;
+        within(&ranges)?;
+        Codec::parse(&p.codec, p.level)?;
+        p.flash.check().map_err(|why| format!("flash.{why}"))?;
         if p.flash.pages_per_block < 4 {
             let found = p.flash.pages_per_block;
-            return Err(fail(format!(
+            return Err(format!(
                 "flash.pages_per_block = {found}, expected 4 to 32768: an extent must leave room in its erase block"
-            )));
+            ));
         }
-        Ok(p)
+        Ok(())
     }
 
     /// Flash bytes of an extent with `payload` bytes.

@@ -81,7 +81,7 @@ pub struct SimPm {
     state: Mutex<State>,
 }
 
-/// The client that [`SimPm::serve`] serves.
+/// The client that [`SimPm::serve`] serves, as the queues number them; those that submit come after it.
 const SERVED: u32 = 0;
 
 impl SimPm {
@@ -147,8 +147,11 @@ impl SimPm {
         }
     }
 
-    /// What was asked of the device since the last call is an operation of this client's, which begins at `at`. A client has one operation at a
-    /// time; clients are numbered from 0 without large gaps.
+    /// What was asked of the device since the last call is an operation of this client's, which begins at `at`. Clients are numbered from 0 without
+    /// large gaps.
+    ///
+    /// # Panics
+    /// If an operation of this client's is under way, with queues.
     pub fn submit(&self, client: u32, at: Nanos) {
         let mut state = self.state.lock();
         state.end_operation();
@@ -157,7 +160,7 @@ impl SimPm {
                 let served = nominal(alone, at);
                 done.push(VirtualNanos(served.done.0), (client, served));
             }
-            Time::Queued { steps, timing } => timing.submit(client, steps, at.0),
+            Time::Queued { steps, timing } => timing.submit(client + 1, steps, at.0),
         }
     }
 
@@ -166,7 +169,10 @@ impl SimPm {
         let Lines { dimms, time } = &mut self.state.lock().lines;
         match time {
             Time::Counting { done, .. } => done.pop().map(|(_, done)| done),
-            Time::Queued { timing, .. } => timing.next_done(dimms),
+            Time::Queued { timing, .. } => {
+                let (client, served) = timing.next_done(dimms)?;
+                Some((client - 1, served))
+            }
         }
     }
 

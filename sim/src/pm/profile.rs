@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::XPLINE_SIZE;
 use super::buffer::{BufferConfig, FullLines, MAX_SLOTS, Replacement};
-use crate::ssd::ProfileError;
+use crate::profiles::{ProfileError, expect_kind, is_of_kind, read, within};
 
 /// Built-in profiles: name and TOML text.
 const BUILTIN: [(&str, &str); 2] = [
@@ -111,8 +111,7 @@ pub fn builtin(name: &str) -> Option<(&'static str, PmProfile)> {
 impl PmProfile {
     /// Whether a profile's text says that it is of a persistent memory.
     pub fn is_one(text: &str) -> bool {
-        text.parse::<toml::Table>()
-            .is_ok_and(|table| table.get("kind").and_then(|kind| kind.as_str()) == Some(KIND))
+        is_of_kind(text, KIND)
     }
 
     /// Parses and checks TOML text; `file` names it in errors.
@@ -120,20 +119,12 @@ impl PmProfile {
     /// # Errors
     /// [`ProfileError`] naming the key and what is expected of it.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
-        let fail = |why: String| ProfileError {
-            file: file.into(),
-            why,
-        };
-        let p: PmProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
-        p.check().map_err(fail)?;
-        Ok(p)
+        read(file, text, PmProfile::check)
     }
 
     /// Checks every number; says which key is wrong, what was found and what is expected.
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.kind != KIND {
-            return Err(format!("kind = {:?}, expected \"{KIND}\"", self.kind));
-        }
+        expect_kind(&self.kind, KIND)?;
         let (cpu, buffer, times) = (&self.cpu, &self.buffer, &self.times);
         let ways = f64::from(cpu.cache_ways);
         let ranges = [
@@ -201,11 +192,7 @@ impl PmProfile {
             ("times.bus_gb_per_s", times.bus_gb_per_s, 0.001, 1000.0),
             ("times.wear_stall_us", times.wear_stall_us, 0.0, 1e6),
         ];
-        for (key, found, least, most) in ranges {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{key} = {found}, expected {least} to {most}"));
-            }
-        }
+        within(&ranges)?;
         let stripe = self.interleave_bytes;
         let size = XPLINE_SIZE as u32;
         if stripe == 0 || stripe > 1 << 30 || !stripe.is_multiple_of(size) {

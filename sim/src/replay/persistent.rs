@@ -24,7 +24,7 @@ use super::outcome::Phase;
 use super::plan::{Looked, look_through};
 use super::values::Values;
 use super::{Progress, ReplayError};
-use crate::pm::{PmCounters, PmProfile, Replacement, SimPm};
+use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
 use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
 use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
@@ -105,8 +105,8 @@ impl PmReplayConfig {
         }
     }
 
-    /// The tree as the predictor needs it.
-    fn predicted_tree(&self) -> PmTree {
+    /// The tree as the predictor needs it; none for a buffer of all leaves together.
+    fn predicted_tree(&self) -> Option<PmTree> {
         let nothing = PmTree {
             batch: 0,
             logged: Logged::Nothing,
@@ -116,10 +116,12 @@ impl PmReplayConfig {
             logs: 1.0,
             clients: f64::from(self.clients),
         };
-        let PmTreeKind::Ccl(ccl) = self.tree else {
-            return nothing;
+        let ccl = match self.tree {
+            PmTreeKind::PmTree => return Some(nothing),
+            PmTreeKind::Global(_) => return None,
+            PmTreeKind::Ccl(ccl) => ccl,
         };
-        PmTree {
+        Some(PmTree {
             batch: ccl.batch,
             logged: match ccl.logging {
                 Logging::WriteConservative => Logged::WriteConservative,
@@ -132,7 +134,7 @@ impl PmReplayConfig {
             log_share: f64::from(ccl.log_percent) / 100.0,
             garbage_share: f64::from(ccl.garbage_percent) / 100.0,
             ..nothing
-        }
+        })
     }
 }
 
@@ -190,16 +192,14 @@ pub fn run_pm(
         Failure::Replay(e) => e,
         Failure::Engine(source) => engine(source),
     })?;
-    let predicted = config.predict.then(|| {
-        let buffer = &config.profile.buffer;
-        let xp_buffer = XpBuffer {
-            lines: f64::from(buffer.lines * config.profile.dimms),
-            replacement: Replacement::parse(&buffer.replacement).unwrap_or(Replacement::Random),
-            full_lines: crate::pm::FullLines::parse(&buffer.full_lines)
-                .unwrap_or(crate::pm::FullLines::AtOnce),
-        };
-        predict::predict(&looked.workload, &config.predicted_tree(), &xp_buffer)
-    });
+    let buffer = &config.profile.buffer;
+    let xp_buffer = XpBuffer {
+        lines: f64::from(buffer.lines * config.profile.dimms),
+        replacement: Replacement::parse(&buffer.replacement).unwrap_or(Replacement::Random),
+        full_lines: FullLines::parse(&buffer.full_lines).unwrap_or(FullLines::AtOnce),
+    };
+    let tree = config.predicted_tree().filter(|_| config.predict);
+    let predicted = tree.map(|tree| predict::predict(&looked.workload, &tree, &xp_buffer));
     Ok(report(config, &looked, outcome, predicted))
 }
 
@@ -210,14 +210,17 @@ fn device_bytes(config: &PmReplayConfig, looked: &Looked) -> u64 {
     let grown = Growth::play(workload, batch, 0.0).leaves.len() as f64;
     let leaves = 2.0 * grown * workload.sample_weight() * LEAF_BYTES;
     let chunk = config.options().chunk_bytes as f64;
-    let tree = config.predicted_tree();
-    let longest = leaves / LEAF_BYTES
-        * (LEAF_BYTES * tree.log_share.min(2.0)).max(4.0 * ENTRY_BYTES * batch as f64);
-    let log = if batch == 0 {
-        0.0
-    } else {
-        2.0 * longest + 4.0 * chunk
+    // Of the log, for each byte of leaves.
+    let longest = match config.tree {
+        PmTreeKind::PmTree => 0.0,
+        PmTreeKind::Ccl(ccl) => {
+            let buffered = 4.0 * ENTRY_BYTES * ccl.batch as f64 / LEAF_BYTES;
+            buffered.max(2.0 * f64::from(ccl.log_percent) / 100.0)
+        }
+        // An entry for each change of sixteen bytes.
+        PmTreeKind::Global(global) => 2.0 * 1.5 * f64::from(global.buffer_percent) / 100.0,
     };
+    let log = leaves * longest + 4.0 * chunk;
     // A record in bytes has a head and is rounded up, and its successor is written before it is given up.
     let records = 4.0 * workload.data_bytes() + 64.0 * workload.records();
     (leaves + log + records + SPARE_CHUNKS * chunk) as u64
@@ -249,8 +252,8 @@ struct Simulation<'a> {
     store: PmStore,
     reader: Reader,
     op: Op,
-    /// What each client is at, and since when.
-    under_way: Vec<Option<(OpKind, Nanos)>>,
+    /// What each client is at, since when, and whether that is measured.
+    under_way: Vec<Option<(OpKind, Nanos, bool)>>,
     /// Whether the background client is at work.
     cleaning: bool,
     /// Clients that wait for it, if it stops everybody.
@@ -305,9 +308,13 @@ impl Simulation<'_> {
         self.config.clients
     }
 
-    /// Whether cleaning stops everybody (CCL-BTree §3.4, naive).
+    /// Whether cleaning stops everybody (CCL-BTree §3.4, naive; §3.2, of a global buffer: "foreground threads can be stalled").
     fn stops_everybody(&self) -> bool {
-        matches!(self.config.tree, PmTreeKind::Ccl(ccl) if ccl.cleaning == Cleaning::Naive)
+        match self.config.tree {
+            PmTreeKind::PmTree => false,
+            PmTreeKind::Ccl(ccl) => ccl.cleaning == Cleaning::Naive,
+            PmTreeKind::Global(_) => true,
+        }
     }
 
     /// A client is done, and goes on.
@@ -328,9 +335,8 @@ impl Simulation<'_> {
             }
             return Ok(());
         }
-        if let Some((kind, began)) = self.under_way[client as usize].take()
+        if let Some((kind, began, true)) = self.under_way[client as usize].take()
             && self.config.timing
-            && self.start.is_some()
         {
             let total = now.0 - began.0;
             self.latencies.note(kind, total, served.queue_ns.min(total));
@@ -362,7 +368,7 @@ impl Simulation<'_> {
         let kind = self.op.kind;
         let user_bytes = self.operate()?;
         self.phase.count(kind, user_bytes);
-        self.under_way[client as usize] = Some((kind, now));
+        self.under_way[client as usize] = Some((kind, now, self.start.is_some()));
         self.pm.submit(client, now);
         self.sample();
         if !self.cleaning {
@@ -472,7 +478,7 @@ fn report(
     if user_bytes == 0 {
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
     }
-    if config.clients > 1 && matches!(config.tree, PmTreeKind::Ccl(_)) {
+    if config.clients > 1 && config.tree != PmTreeKind::PmTree {
         warnings.push("All clients share a log: to the engine they are one thread.".into());
     }
     ReplayReport {

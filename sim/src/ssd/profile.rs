@@ -2,7 +2,10 @@
 
 use serde::Deserialize;
 
+use crate::profiles::{read, within};
 use crate::ssd::gc::GcPolicy;
+
+pub use crate::profiles::ProfileError;
 
 /// Built-in profiles: name and TOML text.
 const BUILTIN: [(&str, &str); 3] = [
@@ -14,16 +17,6 @@ const BUILTIN: [(&str, &str); 3] = [
 /// Names of the built-in profiles; the first is the default.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
-}
-
-/// A profile that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}: {why}")]
-pub struct ProfileError {
-    /// The file, or the name of a built-in profile.
-    pub file: String,
-    /// Which key, what was found, what is expected.
-    pub why: String,
 }
 
 /// A drive. The mapping unit and the flash page are one 4 KiB block.
@@ -68,13 +61,7 @@ impl SsdProfile {
     /// # Errors
     /// [`ProfileError`] naming the key and what is expected of it.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
-        let fail = |why: String| ProfileError {
-            file: file.into(),
-            why,
-        };
-        let p: SsdProfile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
-        p.check().map_err(fail)?;
-        Ok(p)
+        read(file, text, SsdProfile::check)
     }
 
     /// Checks every number; says which key is wrong.
@@ -106,11 +93,7 @@ impl SsdProfile {
             ("channel_mb_per_s", self.channel_mb_per_s, 0.001, 1e6),
             ("pe_limit", f64::from(self.pe_limit), 1.0, 1e9),
         ];
-        for (key, found, least, most) in ranges {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{key} = {found}, expected {least} to {most}"));
-            }
-        }
+        within(&ranges)?;
         if GcPolicy::parse(&self.gc).is_none() {
             return Err(format!(
                 "gc = {:?}, expected greedy, fifo, random, d-choices:D, cost-benefit or windowed-greedy:W",

@@ -25,7 +25,7 @@ use super::page_shadowing_room as room;
 use self::invariants::INVARIANTS;
 pub use self::state::{Block, Call, Image, Is, Known, Page, Record, State};
 use self::state::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
-use super::{Mirror, listed, named};
+use super::{Mirror, count, listed, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Keys, LSNs and the numbers of choices are as in [`State`].
@@ -192,26 +192,6 @@ impl Model for PageShadowing {
             .map(|(name, condition)| Property::always(name, *condition))
             .collect()
     }
-}
-
-/// A constant that is `{1, 2, ...}`: how many.
-fn count(config: &Config, constant: &str, most: usize) -> Result<usize, ConfigError> {
-    let members = config.members(constant, most)?;
-    let without_gap = (1i64..).map(Value::Int).zip(&members);
-    if without_gap.into_iter().all(|(n, member)| n == *member) {
-        return Ok(members.len());
-    }
-    Err(config.wrong(constant, "expected 1, 2, ... without a gap"))
-}
-
-/// A constant that is a subset of `of`, as a bit set.
-fn subset(config: &Config, constant: &str, of: &[Value]) -> Result<Set, ConfigError> {
-    let members = config.members(constant, of.len())?;
-    members.iter().try_fold(0, |set, member| {
-        let place = of.iter().position(|known| known == member);
-        let place = place.ok_or_else(|| config.wrong(constant, format!("{member} is unknown")))?;
-        Ok(set | 1 << place)
-    })
 }
 
 impl Mirror for PageShadowing {

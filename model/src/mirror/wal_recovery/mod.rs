@@ -24,7 +24,7 @@ pub use self::state::{
     Versions,
 };
 use super::wal_recovery_room as room;
-use super::{Mirror, listed};
+use super::{Mirror, listed, subset};
 use crate::{Config, ConfigError, Value};
 use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 
@@ -262,16 +262,6 @@ fn named<T: Copy>(config: &Config, constant: &str, known: &[(&str, T)]) -> Resul
         || Err(config.wrong(constant, format!("the mirror knows no {name}"))),
         |(_, value)| Ok(*value),
     )
-}
-
-/// A constant that is a subset of `of`, as a bit set.
-fn subset(config: &Config, constant: &str, of: &[Value]) -> Result<Set, ConfigError> {
-    let members = config.members(constant, of.len())?;
-    members.iter().try_fold(0, |set, member| {
-        let place = of.iter().position(|known| known == member);
-        let place = place.ok_or_else(|| config.wrong(constant, format!("{member} is unknown")))?;
-        Ok(set | 1 << place)
-    })
 }
 
 impl Mirror for WalRecovery {

@@ -1,0 +1,306 @@
+//! `specs/leaf_buffering/LeafBuffering.tla`: buffer nodes above leaves in persistent memory, logs that trigger writes skip, logless split
+//! and merge, log cleaning by epochs, recovery (CCL-BTree §3, §4).
+//!
+//! ```text
+//! memory.rs      the words, and what recovery makes of them (LeafMemory.tla)
+//! state.rs       the variables (LeafState.tla)
+//! content.rs     buffer nodes, what a batch makes of a leaf (LeafState.tla)
+//! steps.rs       the actions (LeafBuffering.tla)
+//! invariants.rs  what must hold in every state
+//! values.rs      a state as TLA+ values
+//! ```
+
+mod content;
+mod invariants;
+mod memory;
+mod state;
+mod steps;
+mod values;
+
+use stateright::{Model, Property};
+
+use super::leaf_buffering_room as room;
+
+use self::invariants::INVARIANTS;
+pub use self::memory::{Child, Inner};
+pub use self::room::{Kv, Time, Word};
+pub use self::state::State;
+pub use self::state::{
+    At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase, Slot, WriteAt,
+};
+use self::state::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
+use super::{Mirror, count, listed, named, subset};
+use crate::{Config, ConfigError, Value};
+
+/// A step. Clients are numbered from 0, recovery comes behind them; keys and leaves from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A client asks for a key.
+    CallGet(u8, u8),
+    /// A client asks to write one.
+    CallWrite(u8, u8),
+    /// A get looks in buffer and leaf.
+    ReadKey(u8),
+    /// It has its answer.
+    AnswerGet(u8),
+    /// A write takes the latch of its leaf.
+    Latch(u8),
+    /// It is done, and its client is told.
+    Finish(u8),
+    /// It is stored at the end of its log.
+    AppendLog(u8),
+    /// It is durable there, and inserted into the buffer.
+    FenceLog(u8),
+    /// A batch is stored in free slots.
+    StoreRecords(u8),
+    /// They are durable, and the bitmap says so.
+    StoreHeader(u8),
+    /// That is durable, and the timestamp stored.
+    FenceHeader(u8),
+    /// Half of a leaf is stored in a new one.
+    StoreNewLeaf(u8),
+    /// That is durable, and linked.
+    StoreLink(u8),
+    /// The link is durable.
+    FenceLink(u8),
+    /// A merge takes the left leaf's latch.
+    LatchLeft(u8),
+    /// It stores the records there.
+    MoveRecords(u8),
+    /// They are durable, and the leaf that they were in is unlinked.
+    StoreMerged(u8),
+    /// That is durable.
+    FenceMerged(u8),
+    /// Log cleaning begins.
+    FlipEpoch,
+    /// A buffer node is scanned, one entry copied.
+    ScanBuffer(u8),
+    /// Older logs do not count any more.
+    Reclaim,
+    /// Their chunks are free.
+    FreeLogs,
+    /// The power goes.
+    Crash,
+    /// The next word is left with the n-th of its versions.
+    Settle(u8),
+    /// The store is started.
+    Restart,
+    /// An entry is replayed.
+    Replay,
+    /// The logs do not count any more.
+    DropLogs,
+    /// The store is up.
+    Open,
+}
+
+/// The seeded bugs; see the configurations of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Bug {
+    None,
+    TimestampWithBitmap,
+    AppendsDuplicates,
+    CopyKeepsBit,
+    LogByLog,
+    StampsWhileReplaying,
+    ResetsTimestamps,
+    ClearsSmallest,
+    MergeKeepsTimestamp,
+    MergeWithoutFlush,
+    SplitStampsOldLeaf,
+    BelievesOldEntries,
+    BelievesTornEntries,
+    AcksBeforeFence,
+    HeaderBeforeRecords,
+    ReadsEpochTwice,
+    CopiesUnlatched,
+    ReclaimsBeforeFence,
+    SkipsTombstones,
+    LinksBeforeFence,
+    NewLeafUnstamped,
+    RecoveryStampsNewLeaf,
+    ReusesEarly,
+    KeepsCache,
+    MergesUnderOneFence,
+    EpochTooLow,
+    StampsAhead,
+    SeparatorBetween,
+    FlushesLoggedKey,
+}
+
+const BUGS: [(&str, Bug); 29] = [
+    ("none", Bug::None),
+    ("timestamp-with-bitmap", Bug::TimestampWithBitmap),
+    ("appends-duplicates", Bug::AppendsDuplicates),
+    ("copy-keeps-bit", Bug::CopyKeepsBit),
+    ("log-by-log", Bug::LogByLog),
+    ("stamps-while-replaying", Bug::StampsWhileReplaying),
+    ("resets-timestamps", Bug::ResetsTimestamps),
+    ("clears-smallest", Bug::ClearsSmallest),
+    ("merge-keeps-timestamp", Bug::MergeKeepsTimestamp),
+    ("merge-without-flush", Bug::MergeWithoutFlush),
+    ("split-stamps-old-leaf", Bug::SplitStampsOldLeaf),
+    ("believes-old-entries", Bug::BelievesOldEntries),
+    ("believes-torn-entries", Bug::BelievesTornEntries),
+    ("acks-before-fence", Bug::AcksBeforeFence),
+    ("header-before-records", Bug::HeaderBeforeRecords),
+    ("reads-epoch-twice", Bug::ReadsEpochTwice),
+    ("copies-unlatched", Bug::CopiesUnlatched),
+    ("reclaims-before-fence", Bug::ReclaimsBeforeFence),
+    ("skips-tombstones", Bug::SkipsTombstones),
+    ("links-before-fence", Bug::LinksBeforeFence),
+    ("new-leaf-unstamped", Bug::NewLeafUnstamped),
+    ("recovery-stamps-new-leaf", Bug::RecoveryStampsNewLeaf),
+    ("reuses-early", Bug::ReusesEarly),
+    ("keeps-cache", Bug::KeepsCache),
+    ("merges-under-one-fence", Bug::MergesUnderOneFence),
+    ("epoch-too-low", Bug::EpochTooLow),
+    ("stamps-ahead", Bug::StampsAhead),
+    ("separator-between", Bug::SeparatorBetween),
+    ("flushes-logged-key", Bug::FlushesLoggedKey),
+];
+
+/// The module with its constants. Sets of clients, epochs and writes are bit sets.
+#[derive(Clone, Debug)]
+pub struct LeafBuffering {
+    clients: Vec<Value>,
+    keys: usize,
+    values: N,
+    leaves: usize,
+    slots: usize,
+    chunks: usize,
+    entries: usize,
+    batch: usize,
+    absent: Value,
+    pending: Value,
+    bug: Bug,
+    deletes: Set,
+    /// Of each write the keys that it may go to; none: any.
+    plan: [Set; room::WRITES],
+    readers: Set,
+    flips: Set,
+    max_crashes: N,
+    invariants: Vec<&'static str>,
+}
+
+impl Model for LeafBuffering {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::initial()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.enabled(state, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = *state;
+        self.take(&mut next, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let known = INVARIANTS.iter();
+        known
+            .filter(|(name, _)| self.invariants.contains(name))
+            .map(|(name, condition)| Property::always(name, *condition))
+            .collect()
+    }
+}
+
+/// `Plan`, a set of `10 n + k`: of each write the keys.
+fn plan(config: &Config, keys: usize) -> Result<[Set; room::WRITES], ConfigError> {
+    let mut plan = [0; room::WRITES];
+    for member in config.members("Plan", room::WRITES * KEYS)? {
+        let known = match member {
+            Value::Int(n) => usize::try_from(n).ok().map(|n| (n / 10, n % 10)),
+            _ => None,
+        };
+        let known =
+            known.filter(|(n, key)| (1..=room::WRITES).contains(n) && (1..=keys).contains(key));
+        let (n, key) = known.ok_or_else(|| {
+            config.wrong(
+                "Plan",
+                format!("expected 10 n + k of a write and a key, found {member}"),
+            )
+        })?;
+        plan[n - 1] |= 1 << key;
+    }
+    Ok(plan)
+}
+
+impl Mirror for LeafBuffering {
+    const SPEC: &'static str = "LeafBuffering";
+
+    fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        for name in ["MayGet", "MayWrite", "MayClean", "MayCrash"] {
+            if config.overrides.get(name) != Some(&format!("MC{name}")) {
+                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
+            }
+        }
+        let clients = config.members("Clients", CLIENTS)?;
+        let keys = count(config, "Keys", KEYS)?;
+        let values = count(config, "Values", room::WRITES)?;
+        let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
+        let epochs: Vec<Value> = (0..Set::BITS.into()).map(Value::Int).collect();
+        let invariants = listed(config, &INVARIANTS)?;
+        Ok(Self {
+            keys,
+            values: values as N,
+            leaves: count(config, "Leaves", LEAVES)?,
+            slots: count(config, "Slots", room::SLOTS)?,
+            chunks: count(config, "Chunks", room::CHUNKS)?,
+            entries: count(config, "Entries", room::ENTRIES)?,
+            batch: usize::from(config.int("Batch", BATCH as u8)?),
+            absent: config.constant_value("Absent")?.clone(),
+            pending: config.constant_value("Pending")?.clone(),
+            bug: named(config, "Bug", &BUGS)?,
+            deletes: subset(config, "Deletes", &writes)?,
+            plan: plan(config, keys)?,
+            readers: subset(config, "Readers", &clients)?,
+            flips: subset(config, "Flips", &epochs)?,
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            clients,
+        })
+    }
+
+    fn label(action: &Action) -> &'static str {
+        match action {
+            Action::CallGet(..) => "CallGet",
+            Action::CallWrite(..) => "CallWrite",
+            Action::ReadKey(..) => "ReadKey",
+            Action::AnswerGet(..) => "AnswerGet",
+            Action::Latch(..) => "Latch",
+            Action::Finish(..) => "Finish",
+            Action::AppendLog(..) => "AppendLog",
+            Action::FenceLog(..) => "FenceLog",
+            Action::StoreRecords(..) => "StoreRecords",
+            Action::StoreHeader(..) => "StoreHeader",
+            Action::FenceHeader(..) => "FenceHeader",
+            Action::StoreNewLeaf(..) => "StoreNewLeaf",
+            Action::StoreLink(..) => "StoreLink",
+            Action::FenceLink(..) => "FenceLink",
+            Action::LatchLeft(..) => "LatchLeft",
+            Action::MoveRecords(..) => "MoveRecords",
+            Action::StoreMerged(..) => "StoreMerged",
+            Action::FenceMerged(..) => "FenceMerged",
+            Action::FlipEpoch => "FlipEpoch",
+            Action::ScanBuffer(..) => "ScanBuffer",
+            Action::Reclaim => "Reclaim",
+            Action::FreeLogs => "FreeLogs",
+            Action::Crash => "Crash",
+            Action::Settle(..) => "Settle",
+            Action::Restart => "Restart",
+            Action::Replay => "Replay",
+            Action::DropLogs => "DropLogs",
+            Action::Open => "Open",
+        }
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        self.values_of(state)
+    }
+}

@@ -1,0 +1,565 @@
+//! The actions of `LeafBuffering.tla`, in their order.
+//!
+//! [`LeafBuffering::enabled`] holds the guards, [`LeafBuffering::take`] the effects; an action is only taken where it is enabled.
+
+use super::content::{placed, slots_for, unflushed};
+use super::memory::{ABSENT, Child, FIRST, Inner, Words};
+use super::memory::{chunk_of, header_of, kv_of, members, one, slot_of, stamp_of, time_of};
+use super::room::{Kv, Time, Word};
+use super::state::{At, Batch, Buffer, CLEANER, Call, Cleaning, CleaningAt, Job, LogEnd, N};
+use super::state::{PENDING, Phase, RECOVERER, Set, Slot, State, WriteAt};
+use super::{Action, Bug, LeafBuffering};
+
+impl LeafBuffering {
+    fn clients(&self) -> impl Iterator<Item = usize> + use<> {
+        0..self.clients.len()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = u8> + use<> {
+        1..=self.keys as u8
+    }
+
+    pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
+        if s.phase == Phase::Failing {
+            match s.first_dirty() {
+                Some(word) => actions.extend((0..s.pm[word].all().len() as u8).map(Action::Settle)),
+                None => actions.push(Action::Restart),
+            }
+            return;
+        }
+        if s.crashes < self.max_crashes {
+            actions.push(Action::Crash);
+        }
+        let m = s.visible();
+        for c in self.clients() {
+            if s.phase == Phase::Up {
+                self.client_steps(s, c, actions);
+            }
+            self.job_steps(s, &m, c, actions);
+        }
+        self.job_steps(s, &m, RECOVERER, actions);
+        match s.phase {
+            Phase::Recovery if s.job[RECOVERER].at == At::None => {
+                actions.push(match self.missing(s, &m) {
+                    Some(_) => Action::Replay,
+                    None => Action::DropLogs,
+                });
+            }
+            Phase::Up => self.cleaning_steps(s, &m, actions),
+            _ => {}
+        }
+    }
+
+    fn client_steps(&self, s: &State, c: usize, actions: &mut Vec<Action>) {
+        let client = c as u8;
+        match s.call[c] {
+            Call::Idle => {
+                if self.readers >> c & 1 == 1 && self.keys >= 2 {
+                    actions.push(Action::CallGet(client, 2));
+                }
+                if s.asked < self.values {
+                    let planned = self.plan[usize::from(s.asked)];
+                    let keys = self.keys();
+                    let keys = keys.filter(|key| planned == 0 || planned >> key & 1 == 1);
+                    actions.extend(keys.map(|key| Action::CallWrite(client, key)));
+                }
+            }
+            Call::Get { key, got: PENDING } => {
+                if !s.is_latched(s.inner.route(key)) {
+                    actions.push(Action::ReadKey(client));
+                }
+            }
+            Call::Get { .. } => actions.push(Action::AnswerGet(client)),
+            Call::Write { key, at, .. } => {
+                if at == WriteAt::Called && !s.is_latched(s.inner.route(key)) {
+                    actions.push(Action::Latch(client));
+                }
+            }
+        }
+    }
+
+    fn job_steps(&self, s: &State, m: &Words, w: usize, actions: &mut Vec<Action>) {
+        let job = &s.job[w];
+        let writer = w as u8;
+        match job.at {
+            At::None => {}
+            At::Log => {
+                if self.end_of(s, m, w, job.epoch).is_some() {
+                    actions.push(Action::AppendLog(writer));
+                }
+            }
+            At::Logged => actions.push(Action::FenceLog(writer)),
+            At::Batch if self.fits(s, m, job.leaf, &job.batch) => {
+                actions.push(Action::StoreRecords(writer));
+            }
+            At::Batch => {
+                if self.free_leaf(s).is_some() {
+                    actions.push(Action::StoreNewLeaf(writer));
+                }
+            }
+            At::Records => actions.push(Action::StoreHeader(writer)),
+            At::Header => actions.push(Action::FenceHeader(writer)),
+            At::New => actions.push(Action::StoreLink(writer)),
+            At::Link => actions.push(Action::FenceLink(writer)),
+            At::Flushed if !self.should_merge(s, m, job) => actions.push(Action::Finish(writer)),
+            At::Flushed => {
+                if !s.is_latched(self.left_of(s, job.leaf)) {
+                    actions.push(Action::LatchLeft(writer));
+                }
+            }
+            At::Move => actions.push(Action::MoveRecords(writer)),
+            At::Moved => actions.push(Action::StoreMerged(writer)),
+            At::Merged => actions.push(Action::FenceMerged(writer)),
+            At::Done if w == RECOVERER => actions.push(Action::Open),
+            At::Done => actions.push(Action::Finish(writer)),
+        }
+    }
+
+    fn cleaning_steps(&self, s: &State, m: &Words, actions: &mut Vec<Action>) {
+        match s.cleaning.at {
+            CleaningAt::Idle => {
+                if self.flips >> s.epoch & 1 == 1 {
+                    actions.push(Action::FlipEpoch);
+                }
+            }
+            CleaningAt::Scan if s.cleaning.todo == 0 => actions.push(Action::Reclaim),
+            CleaningAt::Scan => {
+                for leaf in members(s.cleaning.todo).map(|leaf| leaf as u8) {
+                    let latched = s.is_latched(leaf) && self.bug != Bug::CopiesUnlatched;
+                    let copies = !old_slots(s, leaf).is_empty();
+                    if !latched && (!copies || self.end_of(s, m, CLEANER, s.epoch).is_some()) {
+                        actions.push(Action::ScanBuffer(leaf));
+                    }
+                }
+            }
+            CleaningAt::Reclaim => actions.push(Action::FreeLogs),
+        }
+    }
+
+    /// The first of `Missing`.
+    fn missing(&self, s: &State, m: &Words) -> Option<u8> {
+        self.keys().find(|key| {
+            let leaf = s.inner.route(*key);
+            self.recovered_key(m, &s.inner, *key) != self.in_leaf(m, leaf, *key)
+        })
+    }
+
+    /// `EndOf`.
+    fn end_of(&self, s: &State, m: &Words, logger: usize, epoch: N) -> Option<LogEnd> {
+        let end = s.log[logger];
+        if end.epoch == epoch && usize::from(end.used) < self.entries {
+            return Some(end);
+        }
+        self.free_chunk(s, m).map(|chunk| LogEnd {
+            chunk,
+            used: 0,
+            epoch,
+        })
+    }
+
+    /// Takes an enabled action.
+    pub(super) fn take(&self, s: &mut State, action: Action) {
+        match action {
+            Action::CallGet(c, key) => s.call[usize::from(c)] = Call::Get { key, got: PENDING },
+            Action::CallWrite(c, key) => {
+                s.asked += 1;
+                let delete = self.deletes >> (s.asked - 1) & 1 == 1;
+                s.call[usize::from(c)] = Call::Write {
+                    key,
+                    value: if delete { ABSENT } else { s.asked },
+                    at: WriteAt::Called,
+                };
+            }
+            Action::ReadKey(c) => {
+                if let Call::Get { key, .. } = s.call[usize::from(c)] {
+                    let got = self.lookup(s, &s.visible(), key);
+                    s.call[usize::from(c)] = Call::Get { key, got };
+                }
+            }
+            Action::AnswerGet(c) => s.call[usize::from(c)] = Call::Idle,
+            Action::Latch(c) => self.latch(s, c.into()),
+            Action::Finish(c) => {
+                let c = usize::from(c);
+                (s.call[c], s.job[c]) = (Call::Idle, Job::default());
+            }
+            Action::AppendLog(c) => self.append_log(s, c.into()),
+            Action::FenceLog(c) => self.fence_log(s, c.into()),
+            Action::StoreRecords(w) => self.store_records(s, w.into()),
+            Action::StoreHeader(w) => self.store_header(s, w.into()),
+            Action::FenceHeader(w) => self.fence_header(s, w.into()),
+            Action::StoreNewLeaf(w) => self.store_new_leaf(s, w.into()),
+            Action::StoreLink(w) => self.store_link(s, w.into()),
+            Action::FenceLink(w) => self.fence_link(s, w.into()),
+            Action::LatchLeft(c) => self.latch_left(s, c.into()),
+            Action::MoveRecords(c) => self.move_records(s, c.into()),
+            Action::StoreMerged(c) => self.store_merged(s, c.into()),
+            Action::FenceMerged(c) => self.fence_merged(s, c.into()),
+            Action::FlipEpoch => {
+                s.epoch += 1;
+                s.cleaning = Cleaning {
+                    at: CleaningAt::Scan,
+                    todo: s.inner.leaves(),
+                    chunks: 0,
+                };
+            }
+            Action::ScanBuffer(leaf) => self.scan_buffer(s, leaf),
+            Action::Reclaim => self.reclaim(s),
+            Action::FreeLogs => {
+                s.fence([FIRST]);
+                s.cleaning = Cleaning::default();
+            }
+            Action::Crash => crash(s),
+            Action::Settle(version) => {
+                if let Some(place) = s.first_dirty().map(|word| &mut s.pm[word]) {
+                    *place = super::memory::Place::durably(place.all()[usize::from(version)]);
+                }
+            }
+            Action::Restart => {
+                let m = s.medium();
+                s.phase = Phase::Recovery;
+                s.inner = self.list(&m);
+                s.call = [Call::Idle; super::state::CLIENTS];
+                s.written = self.recovered(&m);
+            }
+            Action::Replay => self.replay(s),
+            Action::DropLogs => self.drop_logs(s),
+            Action::Open => {
+                s.fence((1..=self.leaves as u8).map(stamp_of).chain([FIRST]));
+                s.job[RECOVERER] = Job::default();
+                s.phase = Phase::Up;
+                s.epoch = s.visible()[FIRST].as_number();
+            }
+        }
+    }
+
+    fn latch(&self, s: &mut State, c: usize) {
+        let Call::Write { key, value, at } = &mut s.call[c] else {
+            return;
+        };
+        *at = WriteAt::Begun;
+        let (key, value) = (*key, *value);
+        let leaf = s.inner.route(key);
+        let mut job = Job {
+            at: At::Log,
+            leaf,
+            epoch: s.epoch,
+            ..Job::default()
+        };
+        let waiting = unflushed(s.buffer(leaf));
+        let again = self.bug == Bug::FlushesLoggedKey && waiting.keys >> key & 1 == 1;
+        if self.is_trigger(s.buffer(leaf), key) || again {
+            job.at = At::Batch;
+            job.batch = waiting;
+            job.batch.put(key, value);
+            job.deletes = job.batch.has_tombstone();
+        }
+        s.job[c] = job;
+    }
+
+    /// `AppendTo`.
+    fn append_to(&self, s: &mut State, logger: usize, epoch: N, kv: Kv) -> LogEnd {
+        let m = s.visible();
+        let mut end = self.end_of(s, &m, logger, epoch).unwrap_or_default();
+        let place = usize::from(end.used);
+        s.tick += 1;
+        let time = Time {
+            epoch,
+            tick: s.tick,
+        };
+        s.store(chunk_of(end.chunk), Word::number(epoch));
+        s.store(kv_of(end.chunk, place), Word::kv(kv));
+        s.store(time_of(end.chunk, place), Word::stamped(time, kv));
+        end.used += 1;
+        s.log[logger] = end;
+        end
+    }
+
+    fn append_log(&self, s: &mut State, c: usize) {
+        if let Call::Write { key, value, .. } = s.call[c] {
+            self.append_to(s, c, s.job[c].epoch, Kv { key, value });
+        }
+        s.job[c].at = At::Logged;
+    }
+
+    fn fence_log(&self, s: &mut State, c: usize) {
+        let (end, job) = (s.log[c], s.job[c]);
+        let place = usize::from(end.used) - 1;
+        if self.bug != Bug::AcksBeforeFence {
+            let (kv, time) = (kv_of(end.chunk, place), time_of(end.chunk, place));
+            s.fence([chunk_of(end.chunk), kv, time]);
+        }
+        let twice = self.bug == Bug::ReadsEpochTwice;
+        let bit = if twice { s.epoch } else { job.epoch } % 2;
+        if let Call::Write { key, value, .. } = s.call[c] {
+            self.insert(s.buffer_mut(job.leaf), Slot { key, value, bit });
+        }
+        takes_effect(s, c);
+        s.job[c].at = At::Done;
+    }
+
+    fn store_records(&self, s: &mut State, w: usize) {
+        let m = s.visible();
+        let Job { leaf, batch, .. } = s.job[w];
+        let kept = self.kept(s, leaf, &batch);
+        store_placed(s, leaf, &kept, self.free(&m, leaf));
+        s.job[w].at = At::Records;
+    }
+
+    fn store_header(&self, s: &mut State, w: usize) {
+        let m = s.visible();
+        let Job { leaf, batch, .. } = s.job[w];
+        if self.bug != Bug::HeaderBeforeRecords {
+            let kept = self.kept(s, leaf, &batch).keys;
+            fence_slots(s, leaf, slots_for(self.free(&m, leaf), kept));
+        }
+        let live = self.live_after(s, &m, leaf, &batch);
+        s.store(header_of(leaf), Word::header(live, Self::next_of(&m, leaf)));
+        if self.bug == Bug::TimestampWithBitmap && w != RECOVERER {
+            let now = self.now(s, w);
+            s.store(stamp_of(leaf), Word::time(now));
+        }
+        s.job[w].at = At::Header;
+    }
+
+    fn fence_header(&self, s: &mut State, w: usize) {
+        let leaf = s.job[w].leaf;
+        fence_line(s, leaf);
+        if w == RECOVERER {
+            s.job[w] = Job::default();
+            return;
+        }
+        let now = self.now(s, w);
+        s.store(stamp_of(leaf), Word::time(now));
+        s.buffer_mut(leaf).count = 0;
+        takes_effect(s, w);
+        let job = &mut s.job[w];
+        job.at = if job.from == 0 { At::Flushed } else { At::Move };
+        job.batch = Batch::default();
+    }
+
+    fn store_new_leaf(&self, s: &mut State, w: usize) {
+        let m = s.visible();
+        let Job { leaf, batch, .. } = s.job[w];
+        let Some(new) = self.free_leaf(s) else { return };
+        let (content, rest) = self.split(&m, leaf, &batch);
+        let slots = one(self.slots) - 1;
+        store_placed(s, new, &content, slots);
+        let live = slots_for(slots, content.keys);
+        s.store(header_of(new), Word::header(live, Self::next_of(&m, leaf)));
+        let stamp = if self.bug == Bug::NewLeafUnstamped {
+            Time::default()
+        } else if w != RECOVERER {
+            self.now(s, w)
+        } else if self.bug == Bug::RecoveryStampsNewLeaf {
+            Time {
+                epoch: self.next_epoch(&m),
+                tick: 0,
+            }
+        } else {
+            m[stamp_of(leaf)].as_time()
+        };
+        s.store(stamp_of(new), Word::time(stamp));
+        let job = &mut s.job[w];
+        (job.at, job.new, job.batch) = (At::New, new, rest);
+    }
+
+    fn store_link(&self, s: &mut State, w: usize) {
+        let m = s.visible();
+        let Job { leaf, new, .. } = s.job[w];
+        if self.bug != Bug::LinksBeforeFence {
+            fence_line(s, new);
+            fence_slots(s, new, one(self.slots) - 1);
+        }
+        let low = self.low_of(&m, new);
+        let stay = self.records_in(&m, leaf).filter(|(_, kv)| kv.key < low);
+        let stay = stay.fold(0, |set, (slot, _)| set | one(slot));
+        s.store(header_of(leaf), Word::header(stay, new));
+        if self.bug == Bug::SplitStampsOldLeaf {
+            let now = self.now(s, w);
+            s.store(stamp_of(leaf), Word::time(now));
+        }
+        s.job[w].at = At::Link;
+    }
+
+    fn fence_link(&self, s: &mut State, w: usize) {
+        let Job { leaf, new, .. } = s.job[w];
+        let m = s.visible();
+        let low = match self.bug {
+            Bug::SeparatorBetween => (Set::BITS - self.keys_in(&m, leaf).leading_zeros()) as u8,
+            _ => self.low_of(&m, new),
+        };
+        fence_line(s, leaf);
+        let at = s.inner.position(leaf) + 1;
+        s.inner.insert(at, Child { leaf: new, low });
+        *s.buffer_mut(new) = Buffer::default();
+        if let Some(Call::Write { key, .. }) = s.call.get(w)
+            && s.job[w].batch.keys >> key & 1 == 0
+        {
+            takes_effect(s, w);
+        }
+        let job = &mut s.job[w];
+        job.new = 0;
+        job.at = if job.batch.keys == 0 {
+            At::Header
+        } else {
+            At::Batch
+        };
+    }
+
+    fn latch_left(&self, s: &mut State, c: usize) {
+        let from = s.job[c].leaf;
+        let left = self.left_of(s, from);
+        let mut batch = unflushed(s.buffer(left));
+        if self.bug == Bug::MergeWithoutFlush {
+            batch = Batch::default();
+        }
+        let epoch = s.epoch;
+        let job = &mut s.job[c];
+        job.at = if batch.keys == 0 { At::Move } else { At::Batch };
+        (job.leaf, job.from) = (left, from);
+        (job.epoch, job.batch) = (epoch, batch);
+    }
+
+    fn move_records(&self, s: &mut State, c: usize) {
+        let m = s.visible();
+        let Job { leaf, from, .. } = s.job[c];
+        store_placed(s, leaf, &self.records(&m, from), self.free(&m, leaf));
+        if self.bug != Bug::MergeKeepsTimestamp {
+            let now = self.now(s, c);
+            s.store(stamp_of(leaf), Word::time(now));
+        }
+        s.job[c].at = At::Moved;
+    }
+
+    fn store_merged(&self, s: &mut State, c: usize) {
+        let m = s.visible();
+        let Job { leaf, from, .. } = s.job[c];
+        let slots = slots_for(self.free(&m, leaf), self.records(&m, from).keys);
+        if self.bug != Bug::MergesUnderOneFence {
+            fence_line(s, leaf);
+            fence_slots(s, leaf, slots);
+        }
+        let live = m[header_of(leaf)].live() | slots;
+        s.store(header_of(leaf), Word::header(live, Self::next_of(&m, from)));
+        s.job[c].at = At::Merged;
+    }
+
+    fn fence_merged(&self, s: &mut State, c: usize) {
+        let Job { leaf, from, .. } = s.job[c];
+        fence_line(s, leaf);
+        let at = s.inner.position(from);
+        s.inner.remove(at);
+        if self.bug != Bug::KeepsCache {
+            let buffer = s.buffer_mut(leaf);
+            buffer.slots[usize::from(buffer.count)..].fill(Slot::default());
+        }
+        *s.buffer_mut(from) = Buffer::default();
+        s.cleaning.todo &= !one(from.into());
+        let job = &mut s.job[c];
+        (job.at, job.from) = (At::Done, 0);
+    }
+
+    fn scan_buffer(&self, s: &mut State, leaf: u8) {
+        let old = old_slots(s, leaf);
+        if old.len() < 2 {
+            s.cleaning.todo &= !one(leaf.into());
+        }
+        let Some(&i) = old.first() else { return };
+        let (epoch, Slot { key, value, .. }) = (s.epoch, s.buffer(leaf).slots[i]);
+        let end = self.append_to(s, CLEANER, epoch, Kv { key, value });
+        if self.bug != Bug::CopyKeepsBit {
+            s.buffer_mut(leaf).slots[i].bit = epoch % 2;
+        }
+        s.cleaning.chunks |= one(end.chunk.into());
+    }
+
+    fn reclaim(&self, s: &mut State) {
+        if self.bug != Bug::ReclaimsBeforeFence {
+            for chunk in members(s.cleaning.chunks).map(|chunk| chunk as u8) {
+                let places = (0..self.entries)
+                    .flat_map(|place| [kv_of(chunk, place), time_of(chunk, place)]);
+                s.fence(places.chain([chunk_of(chunk)]));
+            }
+        }
+        s.store(FIRST, Word::number(s.epoch));
+        s.cleaning = Cleaning {
+            at: CleaningAt::Reclaim,
+            ..Cleaning::default()
+        };
+    }
+
+    fn replay(&self, s: &mut State) {
+        let m = s.visible();
+        let Some(key) = self.missing(s, &m) else {
+            return;
+        };
+        let mut batch = Batch::default();
+        batch.put(key, self.recovered_key(&m, &s.inner, key));
+        s.job[RECOVERER] = Job {
+            at: At::Batch,
+            leaf: s.inner.route(key),
+            batch,
+            ..Job::default()
+        };
+    }
+
+    /// `NextEpoch`.
+    fn next_epoch(&self, m: &Words) -> N {
+        let low = self.bug == Bug::EpochTooLow;
+        m[FIRST].as_number() + if low { 1 } else { 2 }
+    }
+
+    fn drop_logs(&self, s: &mut State) {
+        let next = self.next_epoch(&s.visible());
+        s.store(FIRST, Word::number(next));
+        if self.bug == Bug::ResetsTimestamps {
+            for leaf in 1..=self.leaves as u8 {
+                s.store(stamp_of(leaf), Word::time(Time::default()));
+            }
+        }
+        s.job[RECOVERER].at = At::Done;
+    }
+}
+
+/// `TakesEffect`: the write of client `c` is durable.
+fn takes_effect(s: &mut State, c: usize) {
+    if let Call::Write { key, value, at } = &mut s.call[c]
+        && *at == WriteAt::Begun
+    {
+        *at = WriteAt::Done;
+        s.written[usize::from(*key) - 1] = *value;
+    }
+}
+
+/// The unflushed slots of a leaf that are of the epoch before.
+fn old_slots(s: &State, leaf: u8) -> Vec<usize> {
+    let slots = s.buffer(leaf).waiting().iter().enumerate();
+    let old = slots.filter(|(_, slot)| slot.bit != s.epoch % 2);
+    old.map(|(i, _)| i).collect()
+}
+
+fn store_placed(s: &mut State, leaf: u8, content: &Batch, slots: Set) {
+    for (slot, kv) in placed(content, slots) {
+        s.store(slot_of(leaf, slot), Word::kv(kv));
+    }
+}
+
+fn fence_slots(s: &mut State, leaf: u8, slots: Set) {
+    s.fence(members(slots).map(|slot| slot_of(leaf, slot)));
+}
+
+fn fence_line(s: &mut State, leaf: u8) {
+    s.fence([header_of(leaf), stamp_of(leaf)]);
+}
+
+/// Memory is forgotten.
+fn crash(s: &mut State) {
+    s.phase = Phase::Failing;
+    s.crashes += 1;
+    s.inner = Inner::default();
+    s.buffer = Default::default();
+    s.job = Default::default();
+    s.log = Default::default();
+    (s.epoch, s.tick) = (0, 0);
+    s.cleaning = Cleaning::default();
+}

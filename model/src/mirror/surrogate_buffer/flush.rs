@@ -1,0 +1,348 @@
+//! The actions of `LeafCountFlush.tla`: the leaf count-based flush, the log-less split of a leaf, the split of an inner node.
+//!
+//! All are taken under the lock of their node; [`SurrogateBuffer::node_steps`] holds the guards.
+
+use super::row::Row;
+use super::state::{At, Buffered, Call, Lock, Node, State, Step};
+use super::words::{ABSENT, Fence, Header, LEAVES, Leaf, LeafWords, N, Pair, Set};
+use super::words::{at, members, place};
+use super::{Action, Bug, SurrogateBuffer};
+
+/// `KeysOf`.
+fn keys_of(pairs: &[Buffered]) -> Set {
+    pairs.iter().fold(0, |set, pair| set | 1 << pair.key)
+}
+
+/// `Puts`, in the order of their keys.
+fn puts(pairs: &[Buffered]) -> Vec<Pair> {
+    let puts = pairs.iter().filter(|pair| pair.value != ABSENT);
+    let mut puts: Vec<Pair> = puts
+        .map(|p| Pair {
+            key: p.key,
+            value: p.value,
+        })
+        .collect();
+    puts.sort_unstable_by_key(|pair| pair.key);
+    puts
+}
+
+/// `Stamp`.
+fn stamp(pairs: &[Buffered]) -> N {
+    pairs.iter().map(|pair| pair.number).max().unwrap_or(0)
+}
+
+/// The keys from `low` on.
+fn from(low: u8) -> Set {
+    Set::MAX << low
+}
+
+/// `NextLeaf`.
+fn next_leaf(node: &mut Node) {
+    node.todo = node.todo.iter().skip(1).copied().collect();
+    if node.todo.is_empty() {
+        node.lock = Lock::Free;
+    }
+}
+
+/// `Without`.
+fn without(node: &mut Node, pairs: &[Buffered]) {
+    node.buffer.retain(|pair| !pairs.contains(pair));
+    node.at = At::Idle;
+}
+
+impl SurrogateBuffer {
+    pub(super) fn node_steps(&self, s: &State, n: usize, actions: &mut Vec<Action>) {
+        let (node, number) = (&s.nodes[n], n as u8);
+        if node.lock == Lock::Free {
+            if self.must_split(node) {
+                actions.push(Action::SplitNode(number));
+            } else if !node.buffer.is_empty() && (self.is_full(node) || self.is_squeezed(s)) {
+                actions.push(Action::StartFlush(number));
+            }
+        }
+        let Some(&l) = node.todo.first() else { return };
+        match node.at {
+            At::Idle if self.splits(s, node, l) => {
+                if self.free_leaf(s).is_some() {
+                    actions.push(Action::PrepareLeaf(number));
+                }
+            }
+            At::Idle if !self.has_room(s, node, l) => actions.push(Action::ClearSlots(number)),
+            At::Idle => actions.push(Action::WritePairs(number)),
+            At::Cleared => {
+                if self.has_room(s, node, l) {
+                    actions.push(Action::WritePairs(number));
+                }
+            }
+            At::Written => actions.push(Action::SetBitmap(number)),
+            At::Marked => actions.push(Action::FinishMerge(number)),
+            At::Prepared => actions.push(Action::LinkLeaf(number)),
+            At::Linked => actions.push(Action::SwitchSibling(number)),
+            At::Switched => actions.push(Action::FinishSplit(number)),
+        }
+    }
+
+    /// `IsSqueezed`.
+    fn is_squeezed(&self, s: &State) -> bool {
+        let wants = |c: u8| {
+            let called = matches!(
+                s.call[usize::from(c)],
+                Call::Write {
+                    step: Step::Called,
+                    ..
+                }
+            );
+            called && self.current(s, c).is_none()
+        };
+        self.free_spaces(s).is_empty() && self.clients().any(wants)
+    }
+
+    /// `GroupOf`, in the order of the buffer.
+    pub(super) fn group_of(&self, node: &Node, l: u8) -> Vec<Buffered> {
+        let ends = self.bug == Bug::FlushesHalfALeaf && !node.todo.is_empty();
+        let is_other = |pair: &Buffered| !node.todo.contains(&node.leaf_of(pair.key));
+        let pairs = node
+            .buffer
+            .iter()
+            .take_while(|pair| !(ends && is_other(pair)));
+        let wanted = pairs.filter(|pair| node.leaf_of(pair.key) == l);
+        wanted.copied().collect()
+    }
+
+    /// `KeysAfter`.
+    fn keys_after(&self, s: &State, node: &Node, l: u8) -> Set {
+        let group = self.group_of(node, l);
+        let put = puts(&group).iter().fold(0, |set, pair| set | 1 << pair.key);
+        s.leaf_now(l).keys() & !keys_of(&group) | put
+    }
+
+    /// `Splits`.
+    pub(super) fn splits(&self, s: &State, node: &Node, l: u8) -> bool {
+        if self.bug == Bug::CountsLeafAlone {
+            return s.leaf_now(l).keys().count_ones() >= self.t_split;
+        }
+        self.keys_after(s, node, l).count_ones() > self.t_split
+    }
+
+    /// `RoomInv` of a node.
+    pub(super) fn fits(&self, s: &State, node: &Node) -> bool {
+        let Some(&l) = node.todo.first() else {
+            return true;
+        };
+        let merges = node.at == At::Idle && !self.splits(s, node, l);
+        !merges || self.keys_after(s, node, l).count_ones() as usize <= self.leaf_slots
+    }
+
+    /// `Targets`.
+    fn targets(&self, s: &State, node: &Node) -> Row<u8, LEAVES> {
+        let mut wanted: Row<u8, LEAVES> = Row::default();
+        for l in node.buffer.iter().map(|pair| node.leaf_of(pair.key)) {
+            if !wanted.contains(&l) {
+                wanted.push(l);
+            }
+        }
+        let wanted = wanted.iter().copied();
+        let splits = |l: &u8| self.splits(s, node, *l);
+        if self.bug == Bug::SplitsAmongOthers {
+            return wanted.take(self.t_node).collect();
+        }
+        let before = wanted.clone().take(self.t_node);
+        let before: Row<u8, LEAVES> = before.take_while(|l| !splits(l)).collect();
+        if before.is_empty() {
+            return wanted.take(1).collect();
+        }
+        before
+    }
+
+    pub(super) fn start_flush(&self, s: &mut State, n: usize) {
+        let todo = self.targets(s, &s.nodes[n]);
+        let node = &mut s.nodes[n];
+        (node.lock, node.todo) = (Lock::Flushing, todo);
+    }
+
+    /// `FreeIn`, in order.
+    fn free_in(&self, header: Header) -> impl Iterator<Item = usize> + use<> {
+        (0..self.leaf_slots).filter(move |i| header.bits >> i & 1 == 0)
+    }
+
+    /// `HasRoom`, for what is flushed to leaf `l`.
+    fn has_room(&self, s: &State, node: &Node, l: u8) -> bool {
+        let free = self.free_in(s.leaf_now(l).header).count();
+        puts(&self.group_of(node, l)).len() <= free
+    }
+
+    /// What a step of a flush is about: the first leaf that it goes to, as it is, and the pairs.
+    fn under_way(&self, s: &State, n: usize) -> (u8, Leaf, Vec<Buffered>) {
+        let node = &s.nodes[n];
+        // The guards of all steps that ask for it: a flush is under way.
+        let l = node.todo[0];
+        (l, s.leaf_now(l), self.group_of(node, l))
+    }
+
+    pub(super) fn clear_slots(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        s.leaf[place(l)].header.push(Header {
+            bits: words.header.bits & !words.slots_of(keys_of(&group)),
+            ..words.header
+        });
+        s.nodes[n].at = At::Cleared;
+    }
+
+    pub(super) fn write_pairs(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        let leaf = &mut s.leaf[place(l)];
+        if s.nodes[n].at == At::Cleared {
+            leaf.fence();
+        }
+        for (i, pair) in self.free_in(words.header).zip(puts(&group)) {
+            leaf.slots[i].push(pair);
+        }
+        s.nodes[n].at = At::Written;
+    }
+
+    pub(super) fn set_bitmap(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        let free = self.free_in(words.header);
+        let filled = free.zip(puts(&group)).fold(0, |set, (i, _)| set | 1 << i);
+        let gone = if self.bug == Bug::OnlySetsBits {
+            0
+        } else {
+            words.slots_of(keys_of(&group))
+        };
+        let leaf = &mut s.leaf[place(l)];
+        if self.bug != Bug::BitmapBeforePairs {
+            leaf.fence();
+        }
+        leaf.header.push(Header {
+            bits: words.header.bits & !gone | filled,
+            use_n: words.header.use_n,
+            stamp: stamp(&group),
+        });
+        s.nodes[n].at = At::Marked;
+    }
+
+    pub(super) fn finish_merge(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        s.leaf[place(l)] = LeafWords::durably(&words.tidied());
+        without(&mut s.nodes[n], &group);
+        next_leaf(&mut s.nodes[n]);
+        s.uncount(group);
+    }
+
+    /// `Least(FreeLeaves)`.
+    fn free_leaf(&self, s: &State) -> Option<u8> {
+        let is_used = |l: u8| {
+            let in_node =
+                |node: &Node| node.fresh == l || node.index.iter().any(|fence| fence.leaf == l);
+            s.nodes.iter().any(in_node)
+        };
+        (1..=self.leaves as u8).find(|l| !is_used(*l))
+    }
+
+    pub(super) fn prepare_leaf(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        let Some(new) = self.free_leaf(s) else { return };
+        let keys = self.keys_after(s, &s.nodes[n], l);
+        let half = keys.count_ones() as usize / 2;
+        // There are two keys or more: the leaf would have more than t_split.
+        let low = members(keys).nth(half).unwrap_or(0) as u8;
+        let upper = from(low);
+        let moves = upper & !keys_of(&group);
+        let moved = words.pairs().filter(|pair| moves >> pair.key & 1 == 1);
+        let put = puts(&group).into_iter();
+        let mut pairs: Vec<Pair> = moved
+            .chain(put.filter(|pair| upper >> pair.key & 1 == 1))
+            .collect();
+        pairs.sort_unstable_by_key(|pair| pair.key);
+        let mut image = Leaf {
+            low,
+            next: [words.next[usize::from(words.header.use_n)], 0],
+            ..Leaf::default()
+        };
+        for (i, pair) in pairs.into_iter().enumerate() {
+            image.slots[i] = pair;
+            image.header.bits |= 1 << i;
+        }
+        if self.bug != Bug::NewLeafWithoutStamp {
+            image.header.stamp = stamp(&group);
+        }
+        s.leaf[place(new)].store(&image, self.leaf_slots);
+        (s.nodes[n].at, s.nodes[n].fresh) = (At::Prepared, new);
+    }
+
+    pub(super) fn link_leaf(&self, s: &mut State, n: usize) {
+        let (l, words, _) = self.under_way(s, n);
+        let fresh = s.nodes[n].fresh;
+        if self.bug != Bug::LinksBeforeFence {
+            s.leaf[place(fresh)].fence();
+        }
+        let spare = 1 - usize::from(words.header.use_n);
+        s.leaf[place(l)].next[spare].push(fresh);
+        s.nodes[n].at = At::Linked;
+    }
+
+    pub(super) fn switch_sibling(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        let word = words.header;
+        let low = s.leaf_now(s.nodes[n].fresh).low;
+        let stays = word.bits & !words.slots_of(from(low));
+        let use_n = 1 - word.use_n;
+        let leaf = &mut s.leaf[place(l)];
+        if self.bug != Bug::SwitchesBeforeFence {
+            leaf.fence();
+        }
+        if self.bug == Bug::TwoWords {
+            leaf.header.push(Header {
+                bits: stays,
+                ..word
+            });
+            leaf.header.push(Header { use_n, ..word });
+        }
+        leaf.header.push(Header {
+            bits: stays,
+            use_n,
+            stamp: if self.bug == Bug::StampsAtSwitch {
+                stamp(&group)
+            } else {
+                word.stamp
+            },
+        });
+        s.nodes[n].at = At::Switched;
+    }
+
+    pub(super) fn finish_split(&self, s: &mut State, n: usize) {
+        let (l, words, group) = self.under_way(s, n);
+        let fresh = s.nodes[n].fresh;
+        let low = s.leaf_now(fresh).low;
+        let upper = group.iter().filter(|pair| pair.key >= low);
+        let flushed: Vec<Buffered> = upper.copied().collect();
+        s.leaf[place(l)] = LeafWords::durably(&words.tidied());
+        let node = &mut s.nodes[n];
+        without(node, &flushed);
+        if self.bug != Bug::ForgetsNewLeaf {
+            let after = at(&node.index, low);
+            node.index.insert(after, Fence { low, leaf: fresh });
+        }
+        node.fresh = 0;
+        if flushed.len() == group.len() {
+            next_leaf(node);
+        }
+        s.uncount(flushed);
+    }
+
+    pub(super) fn split_node(&self, s: &mut State, n: usize) {
+        let node = s.nodes[n];
+        let half = node.index.len() / 2;
+        let low = node.index[half].low;
+        let (left, right) = node.index.split_at(half);
+        let (lower, upper): (Vec<_>, Vec<_>) = node.buffer.iter().partition(|pair| pair.key < low);
+        let forgets = self.bug == Bug::SplitForgetsVersion;
+        let moved = upper.into_iter().map(|pair: Buffered| Buffered {
+            version: if forgets { 0 } else { pair.version },
+            ..pair
+        });
+        s.nodes[n] = Node::new(left.iter().copied(), lower);
+        s.nodes
+            .insert(n + 1, Node::new(right.iter().copied(), moved));
+    }
+}

@@ -1,0 +1,303 @@
+//! `specs/surrogate_buffer/SurrogateBuffer.tla`: LodgeTree's buffer in the free slots of inner nodes, its log, its leaves (§III).
+//!
+//! ```text
+//! words.rs       leaves and log in persistent memory, and what a crash leaves of them (LodgeWords.tla)
+//! state.rs       the variables (LodgeState.tla)
+//! steps.rs       the actions (SurrogateBuffer.tla): clients and the log
+//! flush.rs       flushes and splits (LeafCountFlush.tla)
+//! recovery.rs    crash, recovery, and what recovery would yield
+//! invariants.rs  what must hold in every state
+//! values.rs      a state as TLA+ values
+//! row.rs         short sequences
+//! ```
+
+mod flush;
+mod invariants;
+mod recovery;
+mod row;
+mod state;
+mod steps;
+mod values;
+mod words;
+
+use stateright::{Model, Property};
+
+use super::surrogate_buffer_room as room;
+
+use self::invariants::INVARIANTS;
+pub use self::row::Row;
+use self::state::CLIENTS;
+pub use self::state::{At, Buffered, Call, Lock, Node, State, Step, Version};
+use self::words::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
+pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
+use super::{Mirror, count, listed, named, subset};
+use crate::{Config, ConfigError, Value};
+
+/// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A client asks for a key.
+    CallGet(u8, u8),
+    /// A client asks to write one.
+    CallWrite(u8, u8),
+    /// A get looks into buffer or leaf.
+    ReadKey(u8),
+    /// It has its answer.
+    AnswerGet(u8),
+    /// A client's partition goes on in another log.
+    OpenLog(u8, u8),
+    /// A write is logged.
+    AppendEntry(u8),
+    /// Its entry is persistent before its fence.
+    WriteBackEntry(u8),
+    /// Its entry is fenced, its pair buffered.
+    BufferPair(u8),
+    /// Its client is told.
+    Acknowledge(u8),
+    /// A node's buffer is to be flushed.
+    StartFlush(u8),
+    /// Bits are cleared, for there are not enough empty slots.
+    ClearSlots(u8),
+    /// Pairs are written to empty slots.
+    WritePairs(u8),
+    /// They are fenced, and their bits set.
+    SetBitmap(u8),
+    /// That is fenced; they leave the buffer.
+    FinishMerge(u8),
+    /// A new leaf is made.
+    PrepareLeaf(u8),
+    /// It is fenced, and linked.
+    LinkLeaf(u8),
+    /// That is fenced, and the sibling pointer switched.
+    SwitchSibling(u8),
+    /// That is fenced; the new leaf comes into its node.
+    FinishSplit(u8),
+    /// An inner node is split.
+    SplitNode(u8),
+    /// The power goes; of leaves and logs this is left, by the numbers of the outcomes.
+    Crash(u32, u32),
+    /// The process is started again.
+    Restart,
+    /// An entry, by its log and its place there, is buffered again.
+    ReplayEntry(u8, u8),
+    /// The store is up.
+    FinishReplay,
+}
+
+/// The seeded bugs; see the configurations of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Bug {
+    None,
+    BuffersBeforeFence,
+    BitmapBeforePairs,
+    LinksBeforeFence,
+    SwitchesBeforeFence,
+    NewLeafWithoutStamp,
+    StampsAtSwitch,
+    RestartsNumbers,
+    TrustsWhatItReads,
+    LeavesTornEntries,
+    ReusesLiveLog,
+    BelievesTornEntry,
+    SplitForgetsVersion,
+    ReplaysLogByLog,
+    FlushesHalfALeaf,
+    NoDesignatedSlot,
+    ForgetsNewLeaf,
+    SplitsAmongOthers,
+    ReplaysFlushed,
+    ReplaysValidLogs,
+    OrdersByVersion,
+    BelievesStaleEntry,
+    LogsBeforeLock,
+    ReplaysInParallel,
+    SeparatorsFromKeys,
+    TwoWords,
+    OnlySetsBits,
+    CountsFlushesOnly,
+    CountsLeafAlone,
+}
+
+const BUGS: [(&str, Bug); 29] = [
+    ("none", Bug::None),
+    ("buffers-before-fence", Bug::BuffersBeforeFence),
+    ("bitmap-before-pairs", Bug::BitmapBeforePairs),
+    ("links-before-fence", Bug::LinksBeforeFence),
+    ("switches-before-fence", Bug::SwitchesBeforeFence),
+    ("new-leaf-without-stamp", Bug::NewLeafWithoutStamp),
+    ("stamps-at-switch", Bug::StampsAtSwitch),
+    ("restarts-numbers", Bug::RestartsNumbers),
+    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
+    ("leaves-torn-entries", Bug::LeavesTornEntries),
+    ("reuses-live-log", Bug::ReusesLiveLog),
+    ("believes-torn-entry", Bug::BelievesTornEntry),
+    ("split-forgets-version", Bug::SplitForgetsVersion),
+    ("replays-log-by-log", Bug::ReplaysLogByLog),
+    ("flushes-half-a-leaf", Bug::FlushesHalfALeaf),
+    ("no-designated-slot", Bug::NoDesignatedSlot),
+    ("forgets-new-leaf", Bug::ForgetsNewLeaf),
+    ("splits-among-others", Bug::SplitsAmongOthers),
+    ("replays-flushed", Bug::ReplaysFlushed),
+    ("replays-valid-logs", Bug::ReplaysValidLogs),
+    ("orders-by-version", Bug::OrdersByVersion),
+    ("believes-stale-entry", Bug::BelievesStaleEntry),
+    ("logs-before-lock", Bug::LogsBeforeLock),
+    ("replays-in-parallel", Bug::ReplaysInParallel),
+    ("separators-from-keys", Bug::SeparatorsFromKeys),
+    ("two-words", Bug::TwoWords),
+    ("only-sets-bits", Bug::OnlySetsBits),
+    ("counts-flushes-only", Bug::CountsFlushesOnly),
+    ("counts-leaf-alone", Bug::CountsLeafAlone),
+];
+
+/// The module with its constants. Sets of clients and writes are bit sets.
+#[derive(Clone, Debug)]
+pub struct SurrogateBuffer {
+    clients: Vec<Value>,
+    keys: u8,
+    leaves: usize,
+    leaf_slots: usize,
+    spaces: usize,
+    log_size: usize,
+    values: N,
+    absent: Value,
+    pending: Value,
+    slots: usize,
+    fanout: usize,
+    t_node: usize,
+    t_split: u32,
+    lows: Vec<u8>,
+    bug: Bug,
+    /// For each key the writes that may go to it.
+    to: [Set; 3],
+    deletes: Set,
+    readers: Set,
+    any_space: bool,
+    max_crashes: N,
+    max_restarts: N,
+    invariants: Vec<&'static str>,
+}
+
+impl Model for SurrogateBuffer {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![self.initial()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.enabled(state, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = *state;
+        self.take(&mut next, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let known = INVARIANTS.iter();
+        known
+            .filter(|(name, _)| self.invariants.contains(name))
+            .map(|(name, condition)| Property::always(name, *condition))
+            .collect()
+    }
+}
+
+/// Where the first leaves begin.
+fn lows(config: &Config, keys: u8) -> Result<Vec<u8>, ConfigError> {
+    let members = config.members("Lows", LEAVES)?;
+    let low = |value: &Value| match value {
+        Value::Int(n) if (0..=i64::from(keys)).contains(n) => Ok(*n as u8),
+        other => Err(config.wrong("Lows", format!("expected 0 or a key, found {other}"))),
+    };
+    let lows = members.iter().map(low).collect::<Result<Vec<u8>, _>>()?;
+    match lows.first() {
+        Some(0) => Ok(lows),
+        _ => Err(config.wrong("Lows", "expected 0 among them")),
+    }
+}
+
+impl Mirror for SurrogateBuffer {
+    const SPEC: &'static str = "SurrogateBuffer";
+
+    fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        for name in ["MayGet", "MayWrite", "MayOpen", "MayCrash", "MayRestart"] {
+            if config.overrides.get(name) != Some(&format!("MC{name}")) {
+                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
+            }
+        }
+        let clients = config.members("Clients", CLIENTS)?;
+        let values = count(config, "Values", Set::BITS as usize)?;
+        let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
+        let keys = count(config, "Keys", KEYS)? as u8;
+        let to = |name| subset::<Set>(config, name, &writes);
+        let number = |name, most: usize| Ok(usize::from(config.int(name, most as u8)?));
+        let invariants = listed(config, &INVARIANTS)?;
+        let leaf_slots = number("LeafSlots", SLOTS)?;
+        let slots = number("Slots", LEAVES + KEYS + 1)?;
+        let t_split = number("TSplit", leaf_slots)?;
+        // ASSUME of the spec: what is divided in two by a split has room.
+        if t_split + slots > 2 * leaf_slots + 2 && usize::from(keys) > 2 * leaf_slots {
+            return Err(config.wrong("LeafSlots", "one split would not make room"));
+        }
+        Ok(Self {
+            leaves: count(config, "Leaves", LEAVES)?,
+            leaf_slots,
+            spaces: count(config, "Spaces", SPACES)?,
+            log_size: number("LogSize", ENTRIES)?,
+            values: values as N,
+            absent: config.constant_value("Absent")?.clone(),
+            pending: config.constant_value("Pending")?.clone(),
+            slots,
+            fanout: number("Fanout", LEAVES)?,
+            t_node: number("TNode", LEAVES)?,
+            t_split: t_split as u32,
+            lows: lows(config, keys)?,
+            bug: named(config, "Bug", &BUGS)?,
+            to: [to("To1")?, to("To2")?, to("To3")?],
+            deletes: to("Deletes")?,
+            readers: subset(config, "Readers", &clients)?,
+            any_space: config.bool("AnySpace")?,
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
+            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            clients,
+            keys,
+        })
+    }
+
+    fn label(action: &Action) -> &'static str {
+        match action {
+            Action::CallGet(..) => "CallGet",
+            Action::CallWrite(..) => "CallWrite",
+            Action::ReadKey(..) => "ReadKey",
+            Action::AnswerGet(..) => "AnswerGet",
+            Action::OpenLog(..) => "OpenLog",
+            Action::AppendEntry(..) => "AppendEntry",
+            Action::WriteBackEntry(..) => "WriteBackEntry",
+            Action::BufferPair(..) => "BufferPair",
+            Action::Acknowledge(..) => "Acknowledge",
+            Action::StartFlush(..) => "StartFlush",
+            Action::ClearSlots(..) => "ClearSlots",
+            Action::WritePairs(..) => "WritePairs",
+            Action::SetBitmap(..) => "SetBitmap",
+            Action::FinishMerge(..) => "FinishMerge",
+            Action::PrepareLeaf(..) => "PrepareLeaf",
+            Action::LinkLeaf(..) => "LinkLeaf",
+            Action::SwitchSibling(..) => "SwitchSibling",
+            Action::FinishSplit(..) => "FinishSplit",
+            Action::SplitNode(..) => "SplitNode",
+            Action::Crash(..) => "Crash",
+            Action::Restart => "Restart",
+            Action::ReplayEntry(..) => "ReplayEntry",
+            Action::FinishReplay => "FinishReplay",
+        }
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        self.values_of(state)
+    }
+}

@@ -1,0 +1,290 @@
+//! The variables: `LodgeState.tla`.
+//!
+//! Small numbers in short rows: a state is copied and hashed at every step. What is not in use is zero, so that equal states are equal
+//! bytes. Keys and leaves are numbered from 1, as in the spec; clients, nodes, logs and their entries from 0.
+
+pub(super) use super::room::CLIENTS;
+use super::row::Row;
+use super::words::{ABSENT, Content, ENTRIES, Entry, EntryWords, Fence, Index, KEYS, LEAVES, Leaf};
+use super::words::{LeafWords, Leaves, N, NO_LEAF, SPACES, Set, leaf_at, place};
+use super::{Bug, SurrogateBuffer};
+
+pub(super) const PENDING: Content = N::MAX;
+
+/// How far a write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// It has been asked for.
+    Called,
+    /// Its entry is stored.
+    Appended,
+    /// And persistent, before its fence.
+    Durable,
+    /// Its entry is fenced, its pair is buffered.
+    Done,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// Nothing.
+    Idle,
+    /// A value.
+    Get {
+        /// Which key.
+        key: u8,
+        /// What was read.
+        got: Content,
+    },
+    /// A put or delete.
+    Write {
+        /// Which key.
+        key: u8,
+        /// What to write there.
+        value: Content,
+        /// How far it is.
+        step: Step,
+        /// The log that its entry went to, from 1; 0: none yet.
+        space: u8,
+    },
+}
+
+/// A pair in a buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Buffered {
+    pub(super) key: u8,
+    pub(super) value: Content,
+    pub(super) number: N,
+    pub(super) version: N,
+}
+
+/// Who has a node to itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lock {
+    /// Nobody.
+    #[default]
+    Free,
+    /// A flush.
+    Flushing,
+    /// A client.
+    Client(u8),
+}
+
+/// How far a flush is with its first leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum At {
+    /// It has not begun with it.
+    #[default]
+    Idle,
+    /// Bits are cleared, so that there are empty slots.
+    Cleared,
+    /// The pairs are in empty slots.
+    Written,
+    /// Their bits are set.
+    Marked,
+    /// The new leaf is made.
+    Prepared,
+    /// It is linked.
+    Linked,
+    /// It is the next one.
+    Switched,
+}
+
+/// An inner node of the last level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Node {
+    pub(super) index: Index,
+    pub(super) buffer: Row<Buffered, KEYS>,
+    pub(super) lock: Lock,
+    pub(super) todo: Row<u8, LEAVES>,
+    pub(super) at: At,
+    pub(super) fresh: u8,
+}
+
+impl Node {
+    /// `NewNode`.
+    pub(super) fn new(
+        index: impl IntoIterator<Item = Fence>,
+        buffer: impl IntoIterator<Item = Buffered>,
+    ) -> Self {
+        Self {
+            index: index.into_iter().collect(),
+            buffer: buffer.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// `LeafOf`.
+    pub(super) fn leaf_of(&self, key: u8) -> u8 {
+        leaf_at(&self.index, key)
+    }
+
+    /// `InBuffer`.
+    pub(super) fn in_buffer(&self, key: u8) -> Option<&Buffered> {
+        self.buffer.iter().find(|pair| pair.key == key)
+    }
+
+    /// `Absorbed`: a pair comes into the buffer; what gives way for it.
+    pub(super) fn absorb(&mut self, pair: Buffered) -> Option<Buffered> {
+        let mut there = self.buffer.iter_mut();
+        let old = there.find(|old| old.key == pair.key);
+        let Some(old) = old else {
+            self.buffer.push(pair);
+            return None;
+        };
+        Some(std::mem::replace(old, pair))
+    }
+}
+
+/// What is known of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Version {
+    pub(super) version: N,
+    /// The partition that it belongs to.
+    pub(super) owner: Option<u8>,
+    pub(super) used: u8,
+    pub(super) valid: u8,
+}
+
+/// The variables of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub(super) call: [Call; CLIENTS],
+    pub(super) nodes: Row<Node, LEAVES>,
+    pub(super) versions: [Version; SPACES],
+    pub(super) version: N,
+    pub(super) clock: N,
+    pub(super) leaf: [LeafWords; LEAVES],
+    pub(super) log: [[EntryWords; ENTRIES]; SPACES],
+    pub(super) up: bool,
+    pub(super) replayed: Set,
+    pub(super) crashes: N,
+    pub(super) kept: [Content; KEYS],
+}
+
+impl State {
+    pub(super) fn leaf_now(&self, leaf: u8) -> Leaf {
+        self.leaf[place(leaf)].now()
+    }
+
+    /// `LeavesNow`.
+    pub(super) fn leaves_now(&self) -> Leaves {
+        self.leaf.map(|leaf| leaf.now())
+    }
+
+    pub(super) fn entry_at(&self, (s, i): (usize, usize)) -> Entry {
+        self.log[s][i].now()
+    }
+
+    /// `NodeOf`.
+    pub(super) fn node_of(&self, key: u8) -> usize {
+        let begins = |node: &Node| node.index.first().is_some_and(|fence| fence.low <= key);
+        // The first node begins at 0.
+        self.nodes.iter().rposition(begins).unwrap_or(0)
+    }
+
+    /// `Lookup`.
+    pub(super) fn lookup(&self, key: u8) -> Content {
+        let node = &self.nodes[self.node_of(key)];
+        let buffered = node.in_buffer(key).map(|pair| pair.value);
+        buffered.unwrap_or_else(|| self.leaf_now(node.leaf_of(key)).value_of(key))
+    }
+
+    /// `Uncounted`.
+    pub(super) fn uncount(&mut self, pairs: impl IntoIterator<Item = Buffered>) {
+        for pair in pairs {
+            let mut versions = self.versions.iter_mut();
+            if let Some(version) = versions.find(|known| known.version == pair.version) {
+                version.valid -= 1;
+            }
+        }
+    }
+
+    /// `Waiting`.
+    pub(super) fn is_waiting(&self, c: usize) -> bool {
+        matches!(
+            self.call[c],
+            Call::Write {
+                step: Step::Called,
+                ..
+            }
+        )
+    }
+}
+
+impl SurrogateBuffer {
+    /// `Init`.
+    pub(super) fn initial(&self) -> State {
+        let lows = &self.lows;
+        let mut leaves = Leaves::default();
+        for (l, low) in lows.iter().enumerate() {
+            leaves[l].low = *low;
+            leaves[l].next[0] = if l + 1 < lows.len() {
+                l as u8 + 2
+            } else {
+                NO_LEAF
+            };
+        }
+        let index = lows.iter().zip(1..).map(|(&low, leaf)| Fence { low, leaf });
+        let mut nodes = Row::default();
+        nodes.push(Node::new(index, []));
+        State {
+            call: [Call::Idle; CLIENTS],
+            nodes,
+            versions: self.old_versions(),
+            version: self.spaces as N,
+            clock: 1,
+            leaf: leaves.map(|leaf| LeafWords::durably(&leaf)),
+            log: [[EntryWords::durably(&Entry::default()); ENTRIES]; SPACES],
+            up: true,
+            replayed: 0,
+            crashes: 0,
+            kept: [ABSENT; KEYS],
+        }
+    }
+
+    /// `OldVersions`.
+    pub(super) fn old_versions(&self) -> [Version; SPACES] {
+        let mut versions = [Version::default(); SPACES];
+        for (version, number) in versions.iter_mut().zip(1..).take(self.spaces) {
+            version.version = number;
+            version.used = self.log_size as u8;
+        }
+        versions
+    }
+
+    /// `Current`: the log that a client's partition appends to.
+    pub(super) fn current(&self, s: &State, c: u8) -> Option<usize> {
+        let has_room = |version: &Version| {
+            version.owner == Some(c) && usize::from(version.used) < self.log_size
+        };
+        s.versions.iter().position(has_room)
+    }
+
+    /// `FreeSpaces`.
+    pub(super) fn free_spaces(&self, s: &State) -> Vec<usize> {
+        let is_free = |version: &Version| {
+            let full = usize::from(version.used) == self.log_size;
+            version.valid == 0 || self.bug == Bug::ReusesLiveLog && full
+        };
+        (0..self.spaces)
+            .filter(|space| is_free(&s.versions[*space]))
+            .collect()
+    }
+
+    /// `IsFull`.
+    pub(super) fn is_full(&self, node: &Node) -> bool {
+        let kept_back = usize::from(self.bug != Bug::NoDesignatedSlot);
+        node.index.len() + node.buffer.len() + kept_back >= self.slots
+    }
+
+    /// `MustSplit`.
+    pub(super) fn must_split(&self, node: &Node) -> bool {
+        node.index.len() >= self.fanout
+    }
+
+    /// Whether a pair may be put into a node's buffer by somebody who has no lock.
+    pub(super) fn is_open(&self, node: &Node) -> bool {
+        node.lock == Lock::Free && !self.is_full(node) && !self.must_split(node)
+    }
+}

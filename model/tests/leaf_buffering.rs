@@ -1,0 +1,89 @@
+//! The mirror of LeafBuffering against its configurations: the bugs it must find, and by which name.
+
+use std::path::PathBuf;
+
+use treering_model::check::mirrors;
+use treering_model::{Config, ConfigError};
+
+fn config(name: &str) -> Result<Config, ConfigError> {
+    let specs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/leaf_buffering");
+    Config::read(&specs.join(format!("MCLeafBuffering_{name}.cfg")))
+}
+
+/// Every seeded bug, the invariant that it violates, and the states on the way there.
+const BUGS: [(&str, &str, usize); 28] = [
+    ("acks-before-fence", "KeptInv", 5),
+    ("copies-unlatched", "BitInv", 9),
+    ("epoch-too-low", "KeptInv", 18),
+    ("flushes-logged-key", "KeptInv", 11),
+    ("header-before-records", "KeptInv", 11),
+    ("keeps-cache", "LookupInv", 44),
+    ("links-before-fence", "KeptInv", 22),
+    ("merges-under-one-fence", "KeptInv", 38),
+    ("new-leaf-unstamped", "KeptInv", 37),
+    ("published_appends-duplicates", "LookupInv", 11),
+    ("published_believes-old-entries", "KeptInv", 27),
+    ("published_believes-torn-entries", "KeptInv", 22),
+    ("published_clears-smallest", "KeptInv", 34),
+    ("published_copy-keeps-bit", "KeptInv", 14),
+    ("published_log-by-log", "KeptInv", 15),
+    ("published_merge-keeps-timestamp", "KeptInv", 49),
+    ("published_merge-without-flush", "KeptInv", 42),
+    ("published_resets-timestamps", "KeptInv", 31),
+    ("published_split-stamps-old-leaf", "KeptInv", 22),
+    ("published_stamps-while-replaying", "KeptInv", 15),
+    ("published_timestamp-with-bitmap", "KeptInv", 13),
+    ("reads-epoch-twice", "BitInv", 7),
+    ("reclaims-before-fence", "KeptInv", 10),
+    ("recovery-stamps-new-leaf", "KeptInv", 49),
+    ("reuses-early", "KeptInv", 28),
+    ("separator-between", "ListInv", 22),
+    ("skips-tombstones", "KeptInv", 10),
+    ("stamps-ahead", "StampInv", 16),
+];
+
+#[test]
+fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+    for (bug, invariant, states) in BUGS {
+        let config = config(bug).unwrap();
+        assert_eq!(config.must_violate(), Some(invariant), "{bug}");
+        let mirror = mirrors::open("LeafBuffering", &config).unwrap();
+        let found = mirror.counterexample().expect(bug);
+        assert_eq!(found.property, invariant, "{bug}");
+        assert_eq!(found.steps.len(), states, "{bug}");
+    }
+}
+
+#[test]
+fn without_a_bug_nothing_is_violated() {
+    let holding = [
+        ("smoke", 48_244),
+        ("recovery", 43_671),
+        ("recovery-split", 1_536),
+        ("reuse", 13_348),
+        ("two-clients", 79_115),
+        ("two-clients-split", 7_035),
+        ("mutation", 25_769),
+    ];
+    for (model, states) in holding {
+        let run = mirrors::open("LeafBuffering", &config(model).unwrap())
+            .unwrap()
+            .run();
+        assert!(!run.violated, "{model}");
+        assert_eq!(run.distinct, states, "{model}");
+    }
+}
+
+#[test]
+fn a_configuration_without_bounds_or_with_an_impossible_plan_is_refused() {
+    let mut unbounded = config("mutation").unwrap();
+    unbounded.overrides.remove("MayCrash");
+    let refused = mirrors::open("LeafBuffering", &unbounded).err().unwrap();
+    assert!(refused.to_string().contains("MayCrash <- MCMayCrash"));
+
+    let mut unplanned = config("mutation").unwrap();
+    let plan = treering_model::Value::set([treering_model::Value::Int(19)]);
+    unplanned.constants.insert("Plan".into(), plan);
+    let refused = mirrors::open("LeafBuffering", &unplanned).err().unwrap();
+    assert!(refused.to_string().contains("10 n + k"), "{refused}");
+}

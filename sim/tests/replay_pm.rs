@@ -1,0 +1,198 @@
+//! Replays on persistent memory: against CCL-BTree's figures (CLAIMS CC-18, CC-20 to CC-23), against the predictions, twice the same.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use treering_engine::{CclOptions, Cleaning, Logging, PmTreeKind};
+use treering_sim::pm::{self, PmProfile};
+use treering_sim::replay::{PmReplayConfig, run_pm};
+use treering_sim::report::{PmReport, ReplayReport};
+use treering_traces::{Header, Op, OpKind, Writer};
+
+const KEYS: u64 = 200_000;
+
+fn key(i: u64) -> Vec<u8> {
+    // Odd multiples are different from one another, and in no order.
+    i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
+}
+
+fn op(kind: OpKind, key: Vec<u8>) -> Op {
+    Op {
+        kind,
+        key,
+        value_len: if kind == OpKind::Put { 8 } else { 0 },
+        scan_len: if kind == OpKind::Scan { 20 } else { 0 },
+        ..Op::default()
+    }
+}
+
+/// A trace of so many new keys as warm-up, and what follows.
+fn trace(folder: &TempDir, loaded: u64, then: impl Iterator<Item = Op>) -> PathBuf {
+    let path = folder.path().join("trace.trz");
+    let ops: Vec<Op> = (0..loaded)
+        .map(|i| op(OpKind::Put, key(i)))
+        .chain(then)
+        .collect();
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: "pm".into(),
+        source: "made for a test".into(),
+        ops: ops.len() as u64,
+        warmup_ops: loaded,
+        records: None,
+        zeros: 0.5,
+        seed: None,
+    };
+    let mut writer = Writer::create(&path, header).expect("a file");
+    for op in &ops {
+        writer.write(op).expect("a file");
+    }
+    writer.finish().expect("a file");
+    path
+}
+
+fn profile(name: &str) -> PmProfile {
+    pm::builtin(name).expect("it is built in").1
+}
+
+fn replay(trace: PathBuf, tree: PmTreeKind, set: impl FnOnce(&mut PmReplayConfig)) -> ReplayReport {
+    let mut config = PmReplayConfig::new(trace, profile("pm"), "pm".into(), tree);
+    set(&mut config);
+    run_pm(&config, &mut |_| {}).expect("it runs")
+}
+
+fn ccl(batch: usize) -> PmTreeKind {
+    PmTreeKind::Ccl(CclOptions {
+        batch,
+        ..CclOptions::default()
+    })
+}
+
+fn pm_of(report: &ReplayReport) -> &PmReport {
+    report.pm.as_ref().expect("it ran on persistent memory")
+}
+
+#[test]
+fn inserts_amplify_as_in_table_1_and_as_predicted() {
+    let folder = TempDir::new().expect("a folder");
+    let path = trace(
+        &folder,
+        KEYS,
+        (KEYS..2 * KEYS).map(|i| op(OpKind::Put, key(i))),
+    );
+    let table = [12.58, 10.09, 8.90, 8.28, 7.89];
+    let mut before = f64::INFINITY;
+    for (batch, paper) in (1..).zip(table) {
+        let report = replay(path.clone(), ccl(batch), |_| {});
+        let pm = pm_of(&report);
+        let xbi = pm.measured.xbi;
+        assert!(
+            (xbi / paper - 1.0).abs() < 0.12,
+            "{batch}: {xbi}, not {paper}"
+        );
+        assert!(xbi < before, "{batch}: {xbi} after {before}");
+        before = xbi;
+        let error = pm.error.expect("it was predicted");
+        // Of a log that is cleaned a few times, one cleaning more or less counts.
+        let parts = [
+            ("leaf", error.xbi_leaf, 0.11),
+            ("log", error.xbi_log, 0.15),
+            ("all", error.xbi, 0.06),
+        ];
+        for (what, error, most) in parts {
+            let error = error.expect("no small part");
+            assert!(error.abs() < most, "{batch}, {what}: {error}");
+        }
+    }
+}
+
+#[test]
+fn each_technique_saves_what_the_paper_says() {
+    let folder = TempDir::new().expect("a folder");
+    let path = trace(
+        &folder,
+        KEYS,
+        (KEYS..2 * KEYS).map(|i| op(OpKind::Put, key(i))),
+    );
+    let run = |tree| replay(path.clone(), tree, |_| {});
+    let base = run(PmTreeKind::PmTree);
+    let naive_log = run(PmTreeKind::Ccl(CclOptions {
+        logging: Logging::EveryWrite,
+        ..CclOptions::default()
+    }));
+    let all = run(ccl(2));
+    let [base, naive_log, all] = [&base, &naive_log, &all].map(|r| pm_of(r).measured);
+    let less = |new: f64, old: f64| 100.0 * (1.0 - new / old);
+    // CC-20: leaves; CC-21: all with a naive log; CC-22: the log; CC-23: all.
+    let rows = [
+        ("leaves", less(all.xbi_leaf, base.xbi_leaf), 62.9..64.9),
+        ("all, naive log", less(naive_log.xbi, base.xbi), 33.0..44.0),
+        ("the log", less(all.xbi_log, naive_log.xbi_log), 20.0..34.5),
+        ("all", less(all.xbi, base.xbi), 41.1..47.5),
+    ];
+    for (what, found, expected) in rows {
+        assert!(expected.contains(&found), "{what}: {found:.1} % less");
+    }
+    assert!(all.cli > base.cli, "CC-28: more lines, fewer XPLines");
+}
+
+#[test]
+fn naive_cleaning_writes_many_times_as_much() {
+    let folder = TempDir::new().expect("a folder");
+    let path = trace(
+        &folder,
+        KEYS,
+        (KEYS..2 * KEYS).map(|i| op(OpKind::Put, key(i))),
+    );
+    let run = |cleaning| {
+        let tree = PmTreeKind::Ccl(CclOptions {
+            cleaning,
+            ..CclOptions::default()
+        });
+        replay(path.clone(), tree, |_| {})
+    };
+    let (aware, naive) = (run(Cleaning::LocalityAware), run(Cleaning::Naive));
+    let (aware, naive) = (pm_of(&aware), pm_of(&naive));
+    assert!(aware.cleanings > 0 && naive.cleanings > 0);
+    // CC-12: an XPLine a leaf, and two for eleven entries.
+    let aware = 2.0 * aware.cleaning_copies as f64 * 24.0 / 256.0 / aware.cleanings as f64;
+    let naive = naive.cleaning_flushes as f64 / naive.cleanings as f64;
+    assert!(
+        naive > 3.0 * aware,
+        "{naive} XPLines a cleaning, and {aware}"
+    );
+}
+
+#[test]
+fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
+    let folder = TempDir::new().expect("a folder");
+    let mixed = (0..20_000u64).map(|i| {
+        let kind = match i % 10 {
+            0..=3 => OpKind::Get,
+            4..=7 => OpKind::Put,
+            8 => OpKind::Delete,
+            _ => OpKind::Scan,
+        };
+        op(kind, key(i.wrapping_mul(7919) % 9000))
+    });
+    let path = trace(&folder, 8000, mixed);
+    for tree in [PmTreeKind::PmTree, ccl(2)] {
+        for timing in [false, true] {
+            let run = || {
+                let set = |config: &mut PmReplayConfig| {
+                    config.clients = 4;
+                    config.timing = timing;
+                };
+                let report = replay(path.clone(), tree, set);
+                if let Some(latency) = &report.latency_ns {
+                    let puts = latency.put.as_ref().map_or(0, |l| l.count);
+                    assert_eq!(puts, report.ops.put);
+                }
+                serde_json::to_string(&report).expect("JSON")
+            };
+            let once = run();
+            assert_eq!(once, run(), "{tree:?}, {timing}");
+            assert!(once.contains("\"xbi_leaf\""));
+        }
+    }
+}

@@ -1,0 +1,25 @@
+-------------------------- MODULE MCLeafBuffering ---------------------------
+(* Bounds for model checking.  The number of writes is that of Values.     *)
+EXTENDS LeafBuffering
+
+CONSTANTS
+    Deletes,        \* which writes (of 1, 2, ...) are deletes
+    Plan,           \* 10 n + k: write n goes to key k, or another key of the plan; else to any
+    Readers,        \* who gets, and gets key 2
+    Flips,          \* the epochs from which log cleaning may begin
+    MaxCrashes
+
+MCMayGet(c, k) == c \in Readers /\ k = 2
+
+MCMayWrite(c, k, v) ==
+    LET n == asked + 1
+    IN /\ n \in Values
+       /\ (v = Absent) <=> (n \in Deletes)
+       /\ (\E o \in Keys : 10 * n + o \in Plan) => 10 * n + k \in Plan
+
+MCMayClean(e) == e \in Flips
+
+MCMayCrash(n) == n < MaxCrashes
+
+ContractProp == Contract!Spec
+=============================================================================

@@ -1,0 +1,175 @@
+----------------------------- MODULE LodgeState -----------------------------
+(***************************************************************************)
+(* LodgeTree's last level (§III-A): the inner nodes with their surrogate   *)
+(* buffers in DRAM, over the words of LodgeWords.  The steps are in        *)
+(* LeafCountFlush and SurrogateBuffer.                                     *)
+(*                                                                         *)
+(* Upper levels are not seen: nodes are a row, and a thread that wants a   *)
+(* key's node gets it, with its lock, in one step.                         *)
+(***************************************************************************)
+EXTENDS LodgeWords
+
+CONSTANTS
+    Clients,    \* who calls; each has a partition of the log
+    Values,     \* 1, 2, ...: the n-th write puts n
+    Pending,    \* the result of a read that has not happened yet
+    Slots,      \* slots of an inner node, index part and buffer part together
+    Fanout,     \* with so many leaves an inner node is split
+    TNode,      \* t_node: the most leaves that one flush goes to
+    TSplit,     \* t_split: the most pairs that a leaf may hold
+    Lows        \* where the leaves begin that are there at first: 0, and perhaps others
+
+(* One split makes room for all pairs of a leaf and of a buffer, that has  *)
+(* a key once and leaves two slots to the index.                           *)
+ASSUME
+    /\ TSplit \in 1..LeafSlots /\ Slots >= 2 /\ Fanout >= 2 /\ 0 \in Lows
+    /\ \/ TSplit + Slots - 2 <= 2 * LeafSlots
+       \/ Cardinality(Keys) <= 2 * LeafSlots
+
+VARIABLES
+    call,       \* what each client is waiting for, and how far it is
+    \* In DRAM
+    nodes,      \* the last-level inner nodes, from left to right
+    versions,   \* what is known of each log: its version, and how much of it is needed
+    version,    \* the global version: that of the newest log
+    clock,      \* the number that the next entry gets
+    \* Persistent
+    leaf,       \* the words of each leaf
+    log,        \* the words of each entry of each log
+    \* Recovery
+    phase,      \* "up", or "replay" between a crash and the end of recovery
+    replayed,   \* in "replay": the entries that are done
+    crashes,    \* number of crashes and restarts so far
+    \* For the observer
+    kept        \* the map as no crash can undo it: all writes whose entries are persistent
+
+dramVars     == <<nodes, versions, version, clock>>
+recoveryVars == <<phase, replayed, crashes>>
+
+vars == <<call, dramVars, leaf, log, recoveryVars, kept>>
+
+Contents == Values \cup {Absent}
+
+Idle == [op |-> "none"]
+
+(* A write is "called", "appended" to the log, there perhaps "durable"     *)
+(* before its fence, and "done" when it is fenced and buffered.  `space`   *)
+(* is the log that it went to; its entry is the last one there.            *)
+Calls ==
+    {Idle}
+    \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
+    \cup [op : {"write"}, key : Keys, value : Contents,
+          at : {"called", "appended", "durable", "done"}, space : Spaces \cup {0}]
+
+(* A pair in a buffer, with its number, and its version (the paper's       *)
+(* buf_ver).                                                               *)
+Buffered == [key : Keys, value : Contents, number : Nat, version : Nat]
+
+Free     == "free"
+Flushing == "flush"
+
+(* An inner node.  `lock` is the reader-writer lock held for writing;      *)
+(* readers are done in one step and do not show.  A flush has yet to go to *)
+(* the leaves `todo`, is `at` some point with the first of them, and in a  *)
+(* split of that one makes the leaf `fresh`.                               *)
+(*                                                                         *)
+(* leaf_count is not here: its counts are those of the bitmaps, and where  *)
+(* a pair belongs follows from its key.                                    *)
+Node ==
+    [index  : Seq([low : Nat, leaf : Leaves]),
+     buffer : Seq(Buffered),
+     lock   : {Free, Flushing} \cup Clients,
+     todo   : Seq(Leaves),
+     at     : {"idle", "cleared", "written", "marked", "prepared", "linked", "switched"},
+     fresh  : Leaves \cup {NoLeaf}]
+
+NewNode(index, buffer) ==
+    [index |-> index, buffer |-> buffer, lock |-> Free, todo |-> <<>>, at |-> "idle", fresh |-> NoLeaf]
+
+(* A log of the partition of `owner`: `used` entries of it are written,    *)
+(* and `valid` ones are needed or still to be written.  With 0 its room is *)
+(* free.                                                                   *)
+Nobody == "nobody"
+
+Version == [version : Nat, owner : Clients \cup {Nobody}, used : 0..LogSize, valid : 0..LogSize]
+
+TypeInv ==
+    /\ call \in [Clients -> Calls]
+    /\ \A n \in 1..Len(nodes) : nodes[n] \in Node
+    /\ versions \in [Spaces -> Version]
+    /\ version \in Nat /\ clock \in Nat
+    /\ \A l \in Leaves, spot \in Spots : leaf[l][spot] # <<>>
+    /\ \A at \in Entries : DOMAIN log[at[1]][at[2]] = {"pair", "meta"}
+    /\ phase \in {"up", "replay"}
+    /\ replayed \subseteq Entries
+    /\ crashes \in Nat
+    /\ kept \in [Keys -> Contents]
+
+-----------------------------------------------------------------------------
+(* The first leaves are empty; nothing was ever logged.                    *)
+FirstLeaf(l) ==
+    LET lows == Ascending(Lows)
+    IN IF l <= Len(lows) THEN Blank(lows[l], IF l < Len(lows) THEN l + 1 ELSE NoLeaf)
+       ELSE Blank(0, NoLeaf)
+
+FirstIndex ==
+    LET lows == Ascending(Lows) IN [i \in 1..Len(lows) |-> [low |-> lows[i], leaf |-> i]]
+
+(* Logs of which nothing is needed, and their versions.                    *)
+OldVersions == [s \in Spaces |-> [version |-> s, owner |-> Nobody, used |-> LogSize, valid |-> 0]]
+
+Init ==
+    /\ call = [c \in Clients |-> Idle]
+    /\ leaf = [l \in Leaves |-> AllDurably(FirstLeaf(l))]
+    /\ log = [s \in Spaces |-> [i \in 1..LogSize |-> AllDurably(NoEntry)]]
+    /\ nodes = <<NewNode(FirstIndex, <<>>)>>
+    /\ versions = OldVersions /\ version = Cardinality(Spaces)
+    /\ clock = 1
+    /\ phase = "up" /\ replayed = {} /\ crashes = 0
+    /\ kept = [k \in Keys |-> Absent]
+
+-----------------------------------------------------------------------------
+(* Looking around.                                                         *)
+
+LeafNow(l) == NewestOf(leaf[l])
+LeavesNow  == [l \in Leaves |-> LeafNow(l)]
+
+(* The node that a key belongs to.                                         *)
+NodeOf(k) == Greatest({n \in 1..Len(nodes) : nodes[n].index[1].low <= k})
+
+LeafOf(node, k) == LeafAt(node.index, k)
+
+InBuffer(node, k) == {i \in 1..Len(node.buffer) : node.buffer[i].key = k}
+
+(* "LodgeTree can directly hit the key-value pairs buffered in last-level  *)
+(* internal nodes" (§IV-B); else it looks into the leaf.                   *)
+Lookup(k) ==
+    LET node == nodes[NodeOf(k)]
+        hits == InBuffer(node, k)
+    IN IF hits # {} THEN node.buffer[CHOOSE i \in hits : TRUE].value
+       ELSE ValueIn(LeafNow(LeafOf(node, k)), k)
+
+(* The log that a client's partition appends to, if that has room.         *)
+Current(c)  == {s \in Spaces : versions[s].owner = c /\ versions[s].used < LogSize}
+CurrentOf(c) == CHOOSE s \in Current(c) : TRUE
+
+IsFree(s) ==
+    \/ versions[s].valid = 0
+    \/ Bug = "reuses-live-log" /\ versions[s].used = LogSize
+
+FreeSpaces == {s \in Spaces : IsFree(s)}
+
+(* The versions, some pairs' entries being needed no more.                 *)
+Uncounted(pairs) ==
+    [s \in Spaces |->
+        [versions[s] EXCEPT !.valid = @ - Cardinality({p \in pairs : p.version = versions[s].version})]]
+
+Waiting(c) == call[c].op = "write" /\ call[c].at = "called"
+
+(* One slot is "designated ... for pairs generated during leaf node        *)
+(* splits" (§III-A).                                                       *)
+IsFull(node) ==
+    Len(node.index) + Len(node.buffer) >= (IF Bug = "no-designated-slot" THEN Slots ELSE Slots - 1)
+
+MustSplit(node) == Len(node.index) >= Fanout
+=============================================================================

@@ -1,0 +1,436 @@
+-------------------------- MODULE SurrogateBuffer ---------------------------
+(***************************************************************************)
+(* LodgeTree's surrogate buffer (§III): writes are logged in the           *)
+(* partitioned version log, buffered in the free slots of last-level inner *)
+(* nodes, and flushed to few leaves at a time, which are split without a   *)
+(* log.                                                                    *)
+(*                                                                         *)
+(* The paper says what is written where.  It does not say what recovery    *)
+(* does with an entry whose pair has been flushed, which of several        *)
+(* entries of a key wins, what tells an entry from what the room held      *)
+(* before, how the inner nodes are found again, or that a key may be       *)
+(* written twice, or deleted.  FINDINGS.md has the counterexamples.  The   *)
+(* rules kept here:                                                        *)
+(*                                                                         *)
+(*  - an entry has a number, drawn under the lock of its key's node, and a *)
+(*    checksum (AppendEntry);                                              *)
+(*  - a leaf says up to which number it has everything, in the word that   *)
+(*    makes a flush valid: its stamp (SetBitmap);                          *)
+(*  - recovery replays what is beyond its leaf's stamp, each node's in the *)
+(*    order of the numbers, whatever logs it finds (ReplayEntry);          *)
+(*  - a leaf knows where its range begins, and a split moves range, pairs  *)
+(*    and sibling pointer in one word (SwitchSibling).                     *)
+(*                                                                         *)
+(* Here are clients, log, crash and recovery; the way from the buffer to   *)
+(* the leaves is in LeafCountFlush.                                        *)
+(*                                                                         *)
+(* Left out: how many nodes a node is split into and when (§III-C: no      *)
+(* crash sees it); merging leaves (the paper has none); scans; allocation  *)
+(* of leaves and of room for logs (whatever nobody points to is free).     *)
+(***************************************************************************)
+EXTENDS LeafCountFlush
+
+(* Bounds, for the wrapper.                                                *)
+MayGet(c, k)      == TRUE
+MayWrite(c, k, v) == TRUE
+MayOpen(s)        == TRUE
+MayCrash(n)       == TRUE
+MayRestart(n)     == TRUE
+
+-----------------------------------------------------------------------------
+(* Clients.                                                                *)
+
+CallGet(c) ==
+    /\ phase = "up"
+    /\ call[c] = Idle
+    /\ \E k \in Keys :
+          /\ MayGet(c, k)
+          /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+(* What it puts is the number that its entry has if those who wait are     *)
+(* first.                                                                  *)
+NextValue == clock + Cardinality({c \in Clients : Waiting(c)})
+
+CallWrite(c) ==
+    /\ phase = "up"
+    /\ call[c] = Idle
+    /\ \E k \in Keys, v \in {NextValue, Absent} \cap Contents :
+          /\ MayWrite(c, k, v)
+          /\ call' = [call EXCEPT ![c] =
+                 [op |-> "write", key |-> k, value |-> v, at |-> "called", space |-> 0]]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+(* Under the node's lock, for reading.                                     *)
+ReadKey(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got = Pending
+    /\ LET k == call[c].key
+       IN /\ nodes[NodeOf(k)].lock = Free
+          /\ call' = [call EXCEPT ![c].got = Lookup(k)]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+AnswerGet(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got # Pending
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* The log (§III-D).                                                       *)
+
+(* "If the current log is full, PVL creates new logs with an incremented   *)
+(* version number ...  Subsequently, PVL updates the global version and    *)
+(* the count of valid entries."  Nothing persistent says so: an entry is   *)
+(* known by itself.  The count starts at L, so that a log is not free      *)
+(* before it is full.                                                      *)
+OpenLog(c) ==
+    /\ phase = "up"
+    /\ Waiting(c)
+    /\ Current(c) = {}
+    /\ \E s \in FreeSpaces :
+          /\ MayOpen(s)
+          /\ versions' = [versions EXCEPT ![s] =
+                 [version |-> version + 1, owner |-> c, used |-> 0, valid |-> LogSize]]
+    /\ version' = version + 1
+    /\ UNCHANGED <<call, nodes, clock, leaf, log, recoveryVars, kept>>
+
+(* Under the lock of the key's node, for writing, and held until the pair  *)
+(* is buffered: so entries of one key are numbered in the order in which   *)
+(* they take effect, and what a flush of the node finds in the buffer is   *)
+(* all that has been numbered.                                             *)
+LogsFirst == Bug = "logs-before-lock"
+
+(* What the entry is ordered by.  In the paper it has its log's version,   *)
+(* and its place there.                                                    *)
+NumberIn(s) ==
+    IF Bug \in {"orders-by-version", "believes-stale-entry"}
+    THEN versions[s].version * LogSize + versions[s].used + 1
+    ELSE clock
+
+PairOf(c) == [key |-> call[c].key, value |-> call[c].value]
+
+AppendEntry(c) ==
+    /\ phase = "up"
+    /\ Waiting(c)
+    /\ Current(c) # {}
+    /\ LET n     == NodeOf(call[c].key)
+           s     == CurrentOf(c)
+           i     == versions[s].used + 1
+           entry == EntryOf(PairOf(c), NumberIn(s))
+       IN /\ nodes[n].lock = Free /\ ~IsFull(nodes[n]) /\ ~MustSplit(nodes[n])
+          /\ nodes' = [nodes EXCEPT ![n].lock = IF LogsFirst THEN Free ELSE c]
+          /\ versions' = [versions EXCEPT ![s].used = i]
+          /\ log' = [log EXCEPT ![s][i] = [word \in DOMAIN @ |-> Store(@[word], entry[word])]]
+          /\ call' = [call EXCEPT ![c].at = "appended", ![c].space = s]
+    /\ clock' = clock + 1
+    /\ UNCHANGED <<version, leaf, recoveryVars, kept>>
+
+EntryFenced(c) ==
+    LET s == call[c].space
+    IN [log EXCEPT ![s][versions[s].used] = Fenced(@)]
+
+KeptWith(c) == [kept EXCEPT ![call[c].key] = call[c].value]
+
+(* The line is written back before anybody asks for it: the write cannot   *)
+(* be lost any more.  (Without the lock the order of two write-backs says  *)
+(* nothing: there the fences count.)                                       *)
+WriteBackEntry(c) ==
+    /\ ~LogsFirst
+    /\ call[c].op = "write"
+    /\ call[c].at = "appended"
+    /\ log' = EntryFenced(c)
+    /\ call' = [call EXCEPT ![c].at = "durable"]
+    /\ kept' = KeptWith(c)
+    /\ UNCHANGED <<dramVars, leaf, recoveryVars>>
+
+(* A pair comes into a buffer; one of its key that is there gives way, for *)
+(* the buffer "can absorb these repeated updates" (§IV-B), and its entry   *)
+(* is needed no more.                                                      *)
+Absorbed(node, pair) ==
+    IF InBuffer(node, pair.key) = {}
+    THEN [node EXCEPT !.buffer = Append(@, pair)]
+    ELSE [node EXCEPT !.buffer = [i \in DOMAIN @ |-> IF @[i].key = pair.key THEN pair ELSE @[i]]]
+
+GivingWay(node, pair) ==
+    IF Bug = "counts-flushes-only" THEN {}
+    ELSE {node.buffer[i] : i \in InBuffer(node, pair.key)}
+
+(* "After a key-value pair is inserted into PVL, its version number is     *)
+(* recorded with buf_ver": behind a fence.                                 *)
+BufferPair(c) ==
+    /\ call[c].op = "write"
+    /\ call[c].at \in {"appended", "durable"}
+    /\ LET s    == call[c].space
+           n    == NodeOf(call[c].key)
+           pair == [key |-> call[c].key, value |-> call[c].value,
+                    number |-> Newest(log[s][versions[s].used].meta).number,
+                    version |-> versions[s].version]
+       IN /\ LogsFirst => nodes[n].lock = Free /\ ~IsFull(nodes[n]) /\ ~MustSplit(nodes[n])
+          /\ nodes' = [nodes EXCEPT ![n] = [Absorbed(@, pair) EXCEPT !.lock = Free]]
+          /\ versions' = Uncounted(GivingWay(nodes[n], pair))
+          /\ IF Bug = "buffers-before-fence"
+             THEN UNCHANGED <<log, kept>>
+             ELSE /\ log' = EntryFenced(c)
+                  /\ kept' = IF call[c].at = "durable" THEN kept ELSE KeptWith(c)
+    /\ call' = [call EXCEPT ![c].at = "done"]
+    /\ UNCHANGED <<version, clock, leaf, recoveryVars>>
+
+Acknowledge(c) ==
+    /\ call[c].op = "write"
+    /\ call[c].at = "done"
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
+
+-----------------------------------------------------------------------------
+(* Crash and recovery (§IV-E, in one sentence: "reinsertion of key-value   *)
+(* pairs in the log to last-level internal nodes").                        *)
+
+(* What is torn is made empty, before anything else is logged there: else  *)
+(* the same pair, logged again, may complete it, with its old number.      *)
+Mended(entries) ==
+    [s \in Spaces |-> [i \in 1..LogSize |->
+        IF IsWhole(entries[s][i]) \/ Bug = "leaves-torn-entries" THEN entries[s][i] ELSE NoEntry]]
+
+(* The clock goes on behind all numbers that anybody may ever meet: those  *)
+(* of entries, and those of leaves, for their entries may be gone.         *)
+ClockAfter(leaves, entries) ==
+    LET logged  == {entries[at[1]][at[2]].meta.number : at \in Entries}
+        stamped == {leaves[l][Header].stamp : l \in Leaves}
+    IN 1 + Greatest(logged \cup IF Bug = "restarts-numbers" THEN {} ELSE stamped)
+
+(* Recovery begins in the same step, for before the first pair is replayed *)
+(* it writes nothing that it would not write again: entries are mended,    *)
+(* inner nodes made anew from the leaves; all logs are old, and none is    *)
+(* needed so far.                                                          *)
+StartOver(leaves, entries) ==
+    /\ log' = [s \in Spaces |-> [i \in 1..LogSize |-> AllDurably(entries[s][i])]]
+    /\ nodes' = <<NewNode(IndexOf(leaves), <<>>)>>
+    /\ clock' = ClockAfter(leaves, entries)
+    /\ versions' = OldVersions /\ version' = Cardinality(Spaces)
+    /\ call' = [c \in Clients |-> Idle]
+    /\ phase' = "replay" /\ replayed' = {}
+    /\ crashes' = crashes + 1
+    /\ UNCHANGED kept
+
+(* The power goes, at any time, also during recovery.                      *)
+Crash ==
+    /\ MayCrash(crashes)
+    /\ \E left \in LeavesLeft(leaf), torn \in LogLeft(log) :
+          LET leaves == Found(left)
+          IN /\ leaf' = [l \in Leaves |-> AllDurably(leaves[l])]
+             /\ StartOver(leaves, Mended(torn))
+
+(* The process is started again, the power did not go.  What recovery      *)
+(* reads is not therefore persistent: it writes all of it back, leaves and *)
+(* entries, and fences, before it builds on it.  (An entry that is not     *)
+(* fenced yet is written back before: WriteBackEntry.)                     *)
+Restart ==
+    /\ MayRestart(crashes)
+    /\ \A c \in Clients : call[c].op = "write" => call[c].at # "appended"
+    /\ LET leaves == Found(LeavesNow)
+       IN /\ leaf' = IF Bug = "trusts-what-it-reads" THEN leaf ELSE [l \in Leaves |-> AllDurably(leaves[l])]
+          /\ StartOver(leaves, Mended(LogNow(log)))
+
+EntryAt(at)  == NewestOf(log[at[1]][at[2]])
+NumberAt(at) == EntryAt(at).meta.number
+PairAt(at)   == EntryAt(at).pair
+StampFor(k)  == LeafNow(LeafOf(nodes[NodeOf(k)], k))[Header].stamp
+
+(* The entries that are to be replayed: those that their leaf does not     *)
+(* have yet.                                                               *)
+ToReplay ==
+    {at \in Entries :
+        /\ IsWhole(EntryAt(at))
+        /\ at \notin replayed
+        /\ NumberAt(at) > StampFor(PairAt(at).key) \/ Bug = "replays-flushed"}
+
+IsNext(at) ==
+    CASE Bug = "replays-in-parallel" -> TRUE
+      [] Bug = "replays-log-by-log"  ->
+             \A other \in ToReplay : at[1] < other[1] \/ (at[1] = other[1] /\ at[2] <= other[2])
+      [] OTHER ->
+             \A other \in ToReplay :
+                 NodeOf(PairAt(other).key) = NodeOf(PairAt(at).key) => NumberAt(at) <= NumberAt(other)
+
+(* An entry comes back into the buffer: of each node in the order of the   *)
+(* numbers, for if the buffer has to be flushed on the way, its leaves'    *)
+(* stamps must not cover what is still to come.  So threads may replay     *)
+(* nodes side by side, but not logs.                                       *)
+ReplayEntry ==
+    /\ phase = "replay"
+    /\ \E at \in ToReplay :
+          /\ IsNext(at)
+          /\ LET n     == NodeOf(PairAt(at).key)
+                 pair  == [key |-> PairAt(at).key, value |-> PairAt(at).value,
+                           number |-> NumberAt(at), version |-> versions[at[1]].version]
+                 older == /\ Bug = "replays-log-by-log"
+                          /\ \E i \in InBuffer(nodes[n], pair.key) : nodes[n].buffer[i].number > pair.number
+             IN /\ nodes[n].lock = Free /\ ~IsFull(nodes[n]) /\ ~MustSplit(nodes[n])
+                /\ nodes' = IF older THEN nodes ELSE [nodes EXCEPT ![n] = Absorbed(@, pair)]
+                /\ versions' = IF older THEN versions
+                               ELSE [Uncounted(GivingWay(nodes[n], pair)) EXCEPT ![at[1]].valid = @ + 1]
+          /\ replayed' = replayed \cup {at}
+    /\ UNCHANGED <<call, version, clock, leaf, log, phase, crashes, kept>>
+
+FinishReplay ==
+    /\ phase = "replay"
+    /\ ToReplay = {}
+    /\ phase' = "up" /\ replayed' = {}
+    /\ UNCHANGED <<call, dramVars, leaf, log, crashes, kept>>
+
+-----------------------------------------------------------------------------
+Next ==
+    \/ \E c \in Clients :
+          \/ CallGet(c) \/ ReadKey(c) \/ AnswerGet(c)
+          \/ CallWrite(c) \/ OpenLog(c) \/ AppendEntry(c) \/ WriteBackEntry(c) \/ BufferPair(c)
+          \/ Acknowledge(c)
+    \/ \E n \in Leaves : NodeStep(n)
+    \/ Crash \/ Restart \/ ReplayEntry \/ FinishReplay
+
+Spec == Init /\ [][Next]_vars
+
+(* What must go on, for clients to be answered and recovery to end: every  *)
+(* step but those that nobody is obliged to.                               *)
+ClientFairness ==
+    \A c \in Clients :
+        WF_vars(ReadKey(c) \/ AnswerGet(c) \/ OpenLog(c) \/ AppendEntry(c) \/ BufferPair(c) \/ Acknowledge(c))
+
+FlushFairness == \A n \in Leaves : WF_vars(NodeStep(n))
+
+RecoveryFairness == WF_vars(ReplayEntry \/ FinishReplay)
+
+FairSpec == Spec /\ ClientFairness /\ FlushFairness /\ RecoveryFairness
+
+-----------------------------------------------------------------------------
+(* Safety.                                                                 *)
+
+(* What recovery would make of leaves and entries.                         *)
+Believes(entries, at) ==
+    LET entry == entries[at[1]][at[2]]
+    IN CASE Bug = "believes-stale-entry" -> entry.pair.key # 0 /\ versions[at[1]].valid > 0
+         [] Bug = "replays-valid-logs"   -> IsWhole(entry) /\ versions[at[1]].valid > 0
+         [] OTHER                        -> IsWhole(entry)
+
+OrderOf(entries, at) ==
+    IF Bug = "believes-stale-entry" THEN versions[at[1]].version * LogSize + at[2]
+    ELSE entries[at[1]][at[2]].meta.number
+
+Recovered(leaves, entries) ==
+    LET index    == IndexOf(leaves)
+        believed == {at \in Entries : Believes(entries, at)}
+        order(at) == OrderOf(entries, at)
+    IN [k \in Keys |->
+           LET words == leaves[LeafAt(index, k)]
+               newer == {at \in believed :
+                            /\ entries[at[1]][at[2]].pair.key = k
+                            /\ \/ order(at) > words[Header].stamp
+                               \/ Bug \in {"replays-flushed", "replays-valid-logs"}}
+           IN IF newer = {} THEN ValueIn(words, k)
+              ELSE LET last == CHOOSE at \in newer : \A other \in newer : order(other) <= order(at)
+                   IN entries[last[1]][last[2]].pair.value]
+
+(* Whatever a crash leaves now, recovery makes of it what no crash can     *)
+(* undo: no more, no less.                                                 *)
+RecoverableInv ==
+    \A left \in LeavesLeft(leaf), entries \in LogLeft(log) :
+        Recovered(Found(left), entries) = kept
+
+(* And that is what clients see.                                           *)
+UnderWay(k) ==
+    \E c \in Clients :
+        call[c].op = "write" /\ call[c].key = k /\ call[c].at \in {"appended", "durable"}
+
+VisibleInv ==
+    phase = "up" =>
+        \A k \in Keys : nodes[NodeOf(k)].lock = Free /\ ~UnderWay(k) => Lookup(k) = kept[k]
+
+BufferedPairs == UNION {{nodes[n].buffer[i] : i \in DOMAIN nodes[n].buffer} : n \in DOMAIN nodes}
+
+(* Every buffered pair is in the log, persistent, where its version says.  *)
+LogInv ==
+    \A pair \in BufferedPairs :
+        \E at \in Entries :
+            /\ versions[at[1]].version = pair.version
+            /\ Unflushed(log[at[1]][at[2]]) = {}
+            /\ EntryAt(at) = EntryOf([key |-> pair.key, value |-> pair.value], pair.number)
+
+(* The count of a version is that of the pairs that need it.               *)
+CountInv ==
+    \A s \in Spaces :
+        versions[s].valid =
+            (LogSize - versions[s].used)
+            + Cardinality({pair \in BufferedPairs : pair.version = versions[s].version})
+            + Cardinality({c \in Clients : call[c].op = "write" /\ call[c].space = s
+                                              /\ call[c].at \in {"appended", "durable"}})
+
+(* What is buffered is beyond its leaf's stamp, unless it is just being    *)
+(* flushed.                                                                *)
+StampInv ==
+    \A n \in DOMAIN nodes : \A i \in DOMAIN nodes[n].buffer :
+        LET pair == nodes[n].buffer[i]
+            l    == LeafOf(nodes[n], pair.key)
+        IN \/ pair.number > LeafNow(l)[Header].stamp
+           \/ IsAt(n, {"marked"}) /\ pair \in GroupOf(nodes[n], Head(nodes[n].todo))
+
+(* The next number is a new one.                                           *)
+NumberInv ==
+    /\ \A at \in Entries : NumberAt(at) < clock
+    /\ \A n \in DOMAIN nodes : \A i \in DOMAIN nodes[n].index :
+           LeafNow(nodes[n].index[i].leaf)[Header].stamp < clock
+
+(* A leaf has a key once, and only keys of its range.                      *)
+LeafInv ==
+    LET index == IndexOf(LeavesNow)
+    IN \A i \in DOMAIN index :
+           LET words == LeafNow(index[i].leaf)
+           IN /\ Cardinality(KeysIn(words)) = Cardinality(words[Header].bits)
+              /\ \A k \in KeysIn(words) : At(index, k) = i
+
+RECURSIVE IndexUpTo(_)
+IndexUpTo(n) == IF n = 0 THEN <<>> ELSE IndexUpTo(n - 1) \o nodes[n].index
+
+(* The inner nodes say what the leaves say.                                *)
+IndexInv ==
+    (\A n \in DOMAIN nodes : nodes[n].at # "switched") => IndexUpTo(Len(nodes)) = IndexOf(LeavesNow)
+
+(* No room but that of free slots; no key twice in it.                     *)
+SpaceInv ==
+    \A n \in DOMAIN nodes :
+        /\ Len(nodes[n].index) + Len(nodes[n].buffer) <= Slots
+        /\ \A i \in DOMAIN nodes[n].buffer :
+               NodeOf(nodes[n].buffer[i].key) = n /\ InBuffer(nodes[n], nodes[n].buffer[i].key) = {i}
+
+(* A flush goes to t_node leaves at most, and splits one only if that is   *)
+(* the only one.                                                           *)
+FlushInv ==
+    \A n \in DOMAIN nodes :
+        /\ Len(nodes[n].todo) <= TNode
+        /\ nodes[n].at \in {"prepared", "linked", "switched"} => Len(nodes[n].todo) = 1
+
+(* A leaf that is not split has room for what comes.                       *)
+RoomInv == \A n \in Leaves : Merges(n) => Cardinality(KeysAfter(nodes[n], Head(nodes[n].todo))) <= LeafSlots
+
+(* Liveness: every call is answered, unless a crash comes between.         *)
+AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+
+RecoveredProp == phase # "up" ~> phase = "up"
+
+-----------------------------------------------------------------------------
+(* The contract.  A write takes effect when its entry is persistent, and   *)
+(* then cannot be undone: nothing waits in the tail.                       *)
+
+AbstractCall ==
+    [c \in Clients |->
+        IF call[c].op = "write"
+        THEN [op |-> "write", key |-> call[c].key, value |-> call[c].value,
+              done |-> call[c].at \in {"durable", "done"}]
+        ELSE call[c]]
+
+Contract == INSTANCE DurableMap WITH
+    base <- kept, tail <- <<>>, call <- AbstractCall, up <- (phase = "up")
+
+THEOREM Spec => Contract!Spec
+=============================================================================
