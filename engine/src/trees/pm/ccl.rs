@@ -72,17 +72,11 @@ impl Ccl {
 
     /// Makes a change, durable when this returns.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
-        let mut made = self.try_change(key, change);
-        // Chunks of the log may be all that leaves lack. (Where every write is logged, this one is already, and must not be twice.)
-        let again = match made {
-            Ok(Attempt::NoRoom) => true,
-            Err(Error::PmFull { .. }) => self.options.logging == Logging::WriteConservative,
-            _ => false,
-        };
-        if again {
-            made = self.make_room_and_change(key, change);
+        let mut made = self.try_change(key, change)?;
+        if matches!(made, Attempt::NoRoom) {
+            made = self.make_room_and_change(key, change)?;
         }
-        if let Attempt::Sparse(leaf) = made? {
+        if let Attempt::Sparse(leaf) = made {
             let _gate = self.enter();
             self.leaves.merge_around(leaf)?;
         }
