@@ -55,7 +55,7 @@ fn options(tree: PmTreeKind) -> PmOptions {
 
 fn open(device: &Arc<MemPm>, options: &PmOptions) -> PmStore {
     let device: Arc<dyn PmDevice> = device.clone();
-    PmStore::open(device, options).expect("opens")
+    PmStore::open(device, options).unwrap_or_else(|e| panic!("{:?}: {e}", options.tree))
 }
 
 fn contents(store: &PmStore) -> Map {
@@ -271,7 +271,13 @@ fn structure_changes_flushes_and_cleanings_really_happen() {
 #[test]
 fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
     // A global buffer has no place to go back to when the leaves are full: such a store opens when it has room.
-    for tree in trees().into_iter().filter(|tree| *tree != GLOBAL) {
+    // Nor has one more write than a buffer holds, which is logged before the full leaf refuses it, where every write is logged.
+    let opens = |tree: &PmTreeKind| match tree {
+        PmTreeKind::Global(_) => false,
+        PmTreeKind::Ccl(ccl) => ccl.logging == Logging::WriteConservative,
+        PmTreeKind::PmTree => true,
+    };
+    for tree in trees().into_iter().filter(opens) {
         let device = Arc::new(MemPm::new(96 << 10));
         let mut store = open(&device, &options(tree));
         let mut map = Map::new();

@@ -203,9 +203,10 @@ impl Geometry {
         }
         let words = [word(16)?, word(24)?, word(32)?];
         let found = word(8)?;
-        let planned = Geometry::plan(words[0], words[1].max(MIN_CHUNK));
+        let sized = (MIN_CHUNK..=MAX_CHUNK).contains(&words[1]) && words[1].is_multiple_of(BLOCK);
+        let planned = sized.then(|| Geometry::plan(words[0], words[1]).ok());
         let Some(geometry) = planned
-            .ok()
+            .flatten()
             .filter(|planned| planned.words() == words && planned.version_and_crc() == found)
         else {
             return Err(damaged(

@@ -54,6 +54,10 @@ impl Leaves {
         let Some(fence) = keys.collect::<Result<Vec<Bytes>>>()?.into_iter().min() else {
             return Ok(false);
         };
+        // A leaf that was merged away may be allocated anew by whoever holds the lock that is waited for below; one that the index names stays while it is locked.
+        if self.index.find(&fence) != Self::page(leaf) {
+            return Ok(false);
+        }
         let Some((lower, page)) = self.index.find_before(&fence) else {
             return Ok(false);
         };
