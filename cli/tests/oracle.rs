@@ -156,7 +156,7 @@ fn bad_programs_and_names_are_refused_in_a_sentence() {
     refused(
         folder.path(),
         &["--tree", "nonesuch"],
-        "expected btree, bf or bminus",
+        "expected btree, bf, bminus, ccl or pmtree",
     );
     refused(folder.path(), &["--budget", "soon"], "soon");
     refused(

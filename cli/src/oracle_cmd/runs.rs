@@ -6,6 +6,7 @@ use treering_engine::{PageStoreKind, TablePersist};
 use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
+use treering_model::oracle::engines::{Geometry, PmTree};
 use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
 
@@ -225,6 +226,9 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
 
 /// Threads on one store; more clients than processors, so that they meet.
 fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
+    // Threads write faster than logs in persistent memory are cleaned: a tiny one is soon full of log.
+    let roomy = PmTree::named(&engine.name(), Geometry::Small);
+    let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
     let plan = concurrent::Plan {
         seed: plan.seed,
         clients: (plan.threads as u32).max(4),

@@ -62,7 +62,7 @@ impl PmTree {
         // Chunks of four leaves, or of 42 log entries.
         let (chunk_bytes, bytes) = match geometry {
             Geometry::Tiny => (1 << 10, 384 << 10),
-            Geometry::Small => (16 << 10, 8 << 20),
+            Geometry::Small => (16 << 10, 32 << 20),
         };
         let options = PmOptions {
             tree,
