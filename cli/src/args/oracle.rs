@@ -34,7 +34,7 @@ pub(crate) struct OracleArgs {
     /// Operations of a program [default: 1,000; crash 200]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) ops: Option<u32>,
-    /// Programs for each mode and engine [default: 500; crash 60; without end if there is a budget]
+    /// Programs for each mode and engine [default: 500; crash 60, 12 in persistent memory; without end if there is a budget]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) runs: Option<u64>,
     /// Threads [default: as many as there are processors]

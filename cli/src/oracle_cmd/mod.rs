@@ -63,7 +63,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     }
     let mut report = Report::default();
     for (engine, mode) in &jobs {
-        let plan = plan(args, *mode, jobs.len());
+        let plan = plan(args, &**engine, *mode, jobs.len());
         let row = runs::run(*engine, *mode, &plan);
         say(row.line().as_bytes())?;
         if let Some((seed, found)) = &row.failure {
@@ -87,10 +87,10 @@ fn say_skipped(engine: &dyn Engine, mode: runs::Mode, why: &str) -> Result<(), F
     say(format!("{} {}: not judged, as {why}\n", engine.name(), mode.name()).as_bytes())
 }
 
-fn plan(args: &OracleArgs, mode: runs::Mode, jobs: usize) -> Plan {
+fn plan(args: &OracleArgs, engine: &dyn Engine, mode: runs::Mode, jobs: usize) -> Plan {
     let budget = (args.budget).map(|ns| Duration::from_nanos(ns / jobs.max(1) as u64));
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let (runs, operations) = mode.defaults();
+    let (runs, operations) = mode.defaults(engine);
     Plan {
         seed: args.seed,
         runs: args

@@ -40,9 +40,11 @@ impl Mode {
     }
 
     /// Programs, and operations of each.
-    pub(super) fn defaults(self) -> (u64, usize) {
+    pub(super) fn defaults(self, engine: &dyn Engine) -> (u64, usize) {
         match self {
             Mode::Differential => (500, 1_000),
+            // There are crash points at each line of persistent memory, ten times as many.
+            Mode::Crash if matches!(engine.disk(), DiskKind::Pm(_)) => (12, 200),
             Mode::Crash => (60, 200),
             Mode::Concurrent => (4, 40_000),
             // Episodes have their own length.
