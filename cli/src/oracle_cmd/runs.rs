@@ -189,6 +189,9 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
         began: std::time::Instant::now(),
         progress: Mutex::new(Progress::new()),
     };
+    // Logs outgrow a tiny persistent memory in long programs, and full is not wrong.
+    let roomy = PmTree::named(&engine.name(), Geometry::Small).filter(|_| mode != Mode::Crash);
+    let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
     let mut row = Row::new(engine.name(), mode);
     match mode {
         Mode::Differential => {
@@ -228,9 +231,6 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
 
 /// Threads on one store; more clients than processors, so that they meet.
 fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
-    // Threads write faster than logs in persistent memory are cleaned: a tiny one is soon full of log.
-    let roomy = PmTree::named(&engine.name(), Geometry::Small);
-    let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
     let plan = concurrent::Plan {
         seed: plan.seed,
         clients: (plan.threads as u32).max(4),
