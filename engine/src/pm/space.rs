@@ -26,7 +26,7 @@ struct State {
     free_chunks: Vec<ChunkId>,
     /// Leaves to reuse, the next one last.
     free_leaves: Vec<LeafId>,
-    /// The rest of the newest chunk of leaves.
+    /// The rest of the newest chunk of leaves, in blocks.
     fresh_leaves: Range<u64>,
     /// Leaves in use, by chunk, and of all chunks.
     leaves_in: Vec<u32>,
@@ -38,6 +38,7 @@ struct State {
     record_bytes: u64,
     /// Offset, size and time of records that the log may still name; in order of time.
     retired: VecDeque<(Time, u64, u64)>,
+    retired_bytes: u64,
 }
 
 /// See the module's story.
@@ -64,6 +65,7 @@ impl Space {
             free_records: BTreeMap::new(),
             record_bytes: 0,
             retired: VecDeque::new(),
+            retired_bytes: 0,
         };
         Space {
             medium,
@@ -85,7 +87,11 @@ impl Space {
     pub(crate) fn holds_leaves(&self, leaf: LeafId) -> bool {
         let offset = leaf.0.checked_mul(BLOCK);
         let chunk = offset.and_then(|offset| self.geometry.chunk_of(offset));
-        chunk.is_some_and(|chunk| self.use_of(chunk) == Use::Leaves)
+        chunk.is_some_and(|chunk| {
+            let block = leaf.0 - self.geometry.offset(chunk) / BLOCK;
+            block.is_multiple_of(self.geometry.blocks_of_leaf())
+                && self.use_of(chunk) == Use::Leaves
+        })
     }
 
     /// The log chunks, by number.
@@ -111,7 +117,9 @@ impl Space {
                 Use::Log(_) | Use::Records => {}
                 Use::Leaves => {
                     let start = self.geometry.offset(chunk) / BLOCK;
-                    let all = (start..start + self.geometry.leaves_in_chunk()).map(LeafId);
+                    let blocks = self.geometry.blocks_of_leaf();
+                    let all = (0..self.geometry.leaves_in_chunk())
+                        .map(|leaf| LeafId(start + leaf * blocks));
                     let free: Vec<LeafId> = all.filter(|leaf| !reachable.contains(leaf)).collect();
                     let used = self.geometry.leaves_in_chunk() - free.len() as u64;
                     state.leaves_in[chunk.0 as usize] = used as u32;
@@ -134,6 +142,7 @@ impl Space {
     pub(crate) fn recovered_records(&self, records: &[Range<u64>]) {
         let mut state = self.state.lock();
         state.retired.clear();
+        state.retired_bytes = 0;
         state.free_records.clear();
         state.fresh_records.clear();
         state.record_bytes = records.iter().map(|used| used.end - used.start).sum();
@@ -160,7 +169,8 @@ impl Space {
         state.fresh_records.retain(|range| !range.is_empty());
     }
 
-    fn full(&self, what: &'static str) -> Error {
+    /// The error that says so.
+    pub(crate) fn full(&self, what: &'static str) -> Error {
         Error::PmFull {
             what,
             bytes: self.geometry.device_bytes,
@@ -186,11 +196,13 @@ impl Space {
             let taken = self.take_chunk(&mut state, Use::Leaves)?;
             let (chunk, _) = taken.ok_or_else(|| self.full("another leaf"))?;
             let start = self.geometry.offset(chunk) / BLOCK;
-            state.fresh_leaves = start..start + self.geometry.leaves_in_chunk();
+            let blocks = self.geometry.leaves_in_chunk() * self.geometry.blocks_of_leaf();
+            state.fresh_leaves = start..start + blocks;
         }
         let leaf = state.free_leaves.pop().unwrap_or_else(|| {
-            state.fresh_leaves.start += 1;
-            LeafId(state.fresh_leaves.start - 1)
+            let leaf = LeafId(state.fresh_leaves.start);
+            state.fresh_leaves.start += self.geometry.blocks_of_leaf();
+            leaf
         });
         state.leaves += 1;
         let chunk = self.chunk_of(leaf);
@@ -228,6 +240,35 @@ impl Space {
         self.take_chunk(&mut self.state.lock(), Use::Log(time))
     }
 
+    /// A chunk for a log whose entries are known by themselves: there is no time to write down, but bytes that were never a log's must not pass for
+    /// entries, so they are zeros before the directory says that it is one. `None` if no chunk is free; and whether it is all zeros.
+    pub(crate) fn allocate_version_log(&self) -> Result<Option<(ChunkId, bool)>> {
+        let mut state = self.state.lock();
+        let Some(chunk) = state.free_chunks.last().copied() else {
+            return Ok(None);
+        };
+        let was = state.uses[chunk.0 as usize];
+        if matches!(was, Use::Log(_)) {
+            state.free_chunks.pop();
+            return Ok(Some((chunk, false)));
+        }
+        if was != Use::Blank && !mutation::on("lodge-log-over-leaves") {
+            let start = self.geometry.offset(chunk);
+            let zeros = vec![0; self.geometry.chunk_bytes as usize];
+            self.medium.store(start, &zeros)?;
+            self.medium
+                .write_back(start..start + self.geometry.chunk_bytes, IoClass::Log)?;
+            self.medium.fence();
+        }
+        self.take_chunk(&mut state, Use::Log(Time(0)))?;
+        Ok(Some((chunk, true)))
+    }
+
+    /// Nothing that is in a chunk of such a log is needed. It stays one to the directory until it is used for something else.
+    pub(crate) fn free_version_log(&self, chunk: ChunkId) {
+        self.state.lock().free_chunks.push(chunk);
+    }
+
     /// The log floor has been raised to `floor`: log chunks from before are free, and so is what was retired before.
     pub(crate) fn floor_raised(&self, floor: Time) {
         let mut state = self.state.lock();
@@ -244,13 +285,12 @@ impl Space {
         // The lowest first, and before those that are blank: what was used once is used again.
         dead.reverse();
         state.free_chunks.extend(dead);
-        while let Some((time, offset, size)) = state.retired.front().copied() {
-            if time >= floor {
-                break;
-            }
-            state.retired.pop_front();
-            give_back(&mut state, offset, size);
-        }
+        give_up_retired(&mut state, floor);
+    }
+
+    /// As far as records go: nothing that is older than `floor` names any.
+    pub(crate) fn records_unnamed(&self, floor: Time) {
+        give_up_retired(&mut self.state.lock(), floor);
     }
 
     /// Room for a record of `size` bytes, a multiple of [`GRAIN`].
@@ -302,6 +342,7 @@ impl Space {
             .retired
             .back()
             .map_or(time, |(last, ..)| time.max(*last));
+        state.retired_bytes += size;
         state.retired.push_back((time, offset, size));
     }
 
@@ -319,9 +360,26 @@ impl Space {
         (logs.count() - dead.count()) as u64 * self.geometry.chunk_bytes
     }
 
+    /// Bytes of records that wait until the log names them no longer.
+    pub(crate) fn retired_bytes(&self) -> u64 {
+        self.state.lock().retired_bytes
+    }
+
     /// Bytes of records in use, retired ones included.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.state.lock().record_bytes
+    }
+}
+
+/// What was retired before `floor` is free.
+fn give_up_retired(state: &mut State, floor: Time) {
+    while let Some((time, offset, size)) = state.retired.front().copied() {
+        if time >= floor {
+            break;
+        }
+        state.retired.pop_front();
+        state.retired_bytes -= size;
+        give_back(state, offset, size);
     }
 }
 
