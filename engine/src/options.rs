@@ -449,7 +449,10 @@ impl LodgeOptions {
             return bad("slots", why);
         }
         if !(1..=MAX_SLOTS).contains(&self.t_node) {
-            return bad("t-node", format!("{}; expected 1 to {MAX_SLOTS}", self.t_node));
+            return bad(
+                "t-node",
+                format!("{}; expected 1 to {MAX_SLOTS}", self.t_node),
+            );
         }
         if !(2..=LEAF_SLOTS).contains(&self.t_split) {
             let why = format!("{}; expected 2 to {LEAF_SLOTS}", self.t_split);
@@ -459,7 +462,10 @@ impl LodgeOptions {
             return bad("burst-factor", "0; expected 1 to 255".into());
         }
         if self.log_entries < 2 {
-            return bad("log-entries", format!("{}; expected 2 or more", self.log_entries));
+            return bad(
+                "log-entries",
+                format!("{}; expected 2 or more", self.log_entries),
+            );
         }
         if self.log_percent == 0 {
             return bad("log-share", "0 %; expected 1 to 255".into());
@@ -526,7 +532,10 @@ impl PmOptions {
         if let PmTreeKind::Lodge(lodge) = self.tree {
             let leaf_bytes = Format::Lodge.leaf_bytes();
             if !self.chunk_bytes.is_multiple_of(leaf_bytes) {
-                let why = format!("{} bytes; expected a multiple of {leaf_bytes}", self.chunk_bytes);
+                let why = format!(
+                    "{} bytes; expected a multiple of {leaf_bytes}",
+                    self.chunk_bytes
+                );
                 return bad("chunk", why);
             }
             return lodge.check();

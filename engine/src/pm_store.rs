@@ -46,7 +46,7 @@ fn open_tree(
     let threads = options.recovery_threads;
     if let PmTreeKind::Lodge(lodge) = options.tree {
         let (tree, recovery) = lodge::recover::recover(&medium, geometry, lodge, threads)?;
-        return Ok((PmTree::Lodge(tree), recovery));
+        return Ok((PmTree::Lodge(Box::new(tree)), recovery));
     }
     let batch = options.tree.batch();
     let stamped = matches!(options.tree, PmTreeKind::Ccl(_));

@@ -34,7 +34,7 @@ pub(crate) enum PmTree {
     /// One buffer for all leaves.
     Global(Global),
     /// A surrogate buffer in last-level inner nodes (LodgeTree).
-    Lodge(Lodge),
+    Lodge(Box<Lodge>),
 }
 
 /// What all trees have.
@@ -103,7 +103,6 @@ impl PmTree {
             PmTree::Global(tree) => Some(&tree.logs),
         }
     }
-
 
     /// Makes a change to `key`, durable when this returns. If it fails for lack of space, nothing has changed.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {

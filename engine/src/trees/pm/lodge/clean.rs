@@ -66,12 +66,14 @@ impl Lodge {
         let mut cleaning = self.cleaning.lock();
         let run = cleaning.get_or_insert_with(|| {
             let in_vain = self.in_vain.swap(0, Relaxed) == 1;
-            let floor = if in_vain || self.records_wait() {
-                self.clock.tick()
+            let median = self.logs.median_opened();
+            let older_half =
+                !in_vain && !self.records_wait() && median.0 > self.floor.load(Relaxed);
+            Run::new(if older_half {
+                median
             } else {
-                self.logs.median_opened()
-            };
-            Run::new(floor)
+                self.clock.tick()
+            })
         });
         let progress = self.step(run)?;
         if progress == Progress::Idle {
@@ -96,6 +98,8 @@ impl Lodge {
 
     fn finish(&self, run: &Run) -> Result<Progress> {
         if run.whole {
+            let before = self.floor.swap(run.floor.0, Relaxed);
+            debug_assert!(before <= run.floor.0, "the floor never falls");
             set_floor(&self.medium, run.floor)?;
             self.space.records_unnamed(run.floor);
         } else {

@@ -105,7 +105,10 @@ impl Lodge {
 
     fn visit(&self, body: &Body, at: usize) -> Result<Visit> {
         let image = self.load(body.leaf(at))?;
-        let group = body.group(at);
+        let mut group = body.group(at);
+        if mutation::on("lodge-flushes-half-a-leaf") {
+            group.drain(..group.len() / 2);
+        }
         let mut old = 0;
         for slot in members(image.header().bits()) {
             let there = image.slot(slot);
@@ -204,7 +207,11 @@ impl Lodge {
             filled |= 1 << at;
         }
         let gone = visit.old & !mutation_bits("lodge-only-sets-bits");
-        let header = Header::new(taken & !gone | filled, image.header().use_n(), visit.stamp());
+        let header = Header::new(
+            taken & !gone | filled,
+            image.header().use_n(),
+            visit.stamp(),
+        );
         if mutation::on("lodge-bitmap-before-pairs") {
             self.store_header(leaf, header)?;
         }
@@ -270,8 +277,8 @@ impl Lodge {
         visit: &Visit,
         flushed: impl Fn(&Pair) -> bool,
     ) -> Result<()> {
-        let gone = |pair: &Pair, leaf: usize| leaf == visit.at && flushed(pair);
-        body.retain(|pair, leaf| !gone(&pair, leaf));
+        let gone = |pair: &Pair| flushed(pair) && visit.group.contains(pair);
+        body.retain(|pair, _| !gone(&pair));
         for pair in visit.group.iter().filter(|pair| flushed(pair)) {
             self.logs.release(pair.log);
             self.counters.buffered.fetch_sub(1, Relaxed);
@@ -302,7 +309,14 @@ fn mutation_bits(name: &str) -> Bits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::recover::recover;
     use super::*;
+    use crate::device::MemPm;
+    use crate::options::LodgeOptions;
+    use crate::pm::layout::{Format, Geometry};
+    use crate::pm::medium::Medium;
+    use crate::pm::nodes::Change;
+    use crate::sync::Arc;
 
     #[test]
     fn three_leaves_are_wanted_and_two_are_flushed_to() {
@@ -327,5 +341,80 @@ mod tests {
         let later = [(12, 0), (25, 1), (27, 1), (35, 2)];
         let chosen = choose(later.iter().map(|(_, leaf)| *leaf), 2, splits);
         assert_eq!(chosen.unwrap(), Choice::Merge(vec![0]));
+    }
+
+    fn lodge(t_split: usize) -> Lodge {
+        let medium = Arc::new(Medium::new(Arc::new(MemPm::new(1 << 20))));
+        let geometry = Geometry::plan(medium.len(), 4096, Format::Lodge).unwrap();
+        geometry.format(&medium).unwrap();
+        let options = LodgeOptions {
+            t_split,
+            ..LodgeOptions::default()
+        };
+        recover(&medium, geometry, options, 1).unwrap().0
+    }
+
+    fn put(lodge: &Lodge, key: u64) {
+        let slot = Slot {
+            key,
+            value: key,
+            indirect: false,
+        };
+        let change = Change {
+            slot,
+            delete: false,
+        };
+        lodge.change(&key.to_be_bytes(), change).unwrap();
+    }
+
+    /// Separators, keys of leaves, keys that are buffered.
+    fn state(body: &Body) -> (Vec<Vec<u8>>, Vec<usize>, Vec<u64>) {
+        let leaves = 0..body.leaves();
+        (
+            leaves.clone().map(|at| body.low(at)).collect(),
+            leaves.map(|at| body.count(at)).collect(),
+            body.pairs()
+                .map(|at| body.pair(at).change.slot.key)
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn figure_6_on_leaves() {
+        let lodge = lodge(27);
+        let low = |key: u64| key.to_be_bytes().to_vec();
+        // A split of 54 keys at 270, one of 40 keys at 470, and seven keys more: three leaves.
+        let keys = |keys: std::ops::Range<u64>, step| keys.step_by(step);
+        for keys in [
+            keys(0..270, 10),
+            keys(270..540, 10),
+            keys(540..670, 10),
+            keys(271..278, 1),
+        ] {
+            keys.for_each(|key| put(&lodge, key));
+            lodge.flush_all().unwrap();
+        }
+        let mut lows = vec![vec![], low(270), low(470)];
+        let found = state(&lodge.read(b""));
+        assert_eq!(found, (lows.clone(), vec![27, 27, 20], vec![]));
+        // (2): the first pair is for the second leaf, which has t_split keys.
+        [291, 12, 281, 13]
+            .into_iter()
+            .for_each(|key| put(&lodge, key));
+        lodge.flush(&mut lodge.write(b""), |_| true).unwrap();
+        // 320 is the fifteenth of 29 keys.
+        lows.insert(2, low(320));
+        let found = state(&lodge.read(b""));
+        assert_eq!(found, (lows, vec![27, 14, 15, 20], vec![12, 13]));
+        lodge.flush(&mut lodge.write(b""), |_| true).unwrap();
+        let (_, keys, buffered) = state(&lodge.read(b""));
+        assert_eq!((keys, buffered), (vec![14, 15, 14, 15, 20], vec![]));
+        // (1): pairs for three leaves that have room; the third waits.
+        [11, 325, 14, 282]
+            .into_iter()
+            .for_each(|key| put(&lodge, key));
+        lodge.flush(&mut lodge.write(b""), |_| true).unwrap();
+        let (_, keys, buffered) = state(&lodge.read(b""));
+        assert_eq!((keys, buffered), (vec![16, 15, 14, 16, 20], vec![282]));
     }
 }

@@ -10,7 +10,6 @@
 //! - Nothing bounds M. A part of less than two leaves would have hardly anything but buffer, so N is at most half the leaves, and at least 2.
 //! - The upper levels are the engine's index with nodes of 29 entries, the paper's.
 
-use crate::mutation;
 use crate::options::NodeSplit;
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -73,9 +72,6 @@ impl Lodge {
             let number = self.nodes.allocate();
             let mut new = body.like();
             body.copy_to(&mut new, bound(part)..bound(part + 1));
-            if mutation::on("lodge-split-forgets-buffer") {
-                new.retain(|_, _| false);
-            }
             let low = new.low(0);
             *self.nodes.node(number).write() = new;
             self.index.insert(&low, PageId(number));

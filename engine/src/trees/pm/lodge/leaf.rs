@@ -192,7 +192,10 @@ mod tests {
         leaf.set_low(indirect);
         assert_eq!((leaf.slot(26), leaf.slot(0)), (slot, indirect));
         let header = leaf.header();
-        assert_eq!((header.use_n(), header.stamp(), header.count()), (1, most, 2));
+        assert_eq!(
+            (header.use_n(), header.stamp(), header.count()),
+            (1, most, 2)
+        );
         assert_eq!(leaf.next(), Some(LeafId(9)));
         assert_eq!(header.with_bits(2).stamp(), most);
         assert_eq!(members(header.bits()).collect::<Vec<_>>(), [0, 26]);

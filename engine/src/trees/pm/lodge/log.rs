@@ -28,7 +28,7 @@ use crate::pm::logs::{ENTRY_BYTES, LogicalClock, thread_number};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::space::Space;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex};
 use crate::types::IoClass;
 
@@ -80,7 +80,13 @@ enum Mix {
 fn mixes(old: Words, new: Words) -> Mix {
     let mut found = Mix::None;
     for some in 1..7u32 {
-        let words = [0, 1, 2].map(|at| if some >> at & 1 == 1 { new[at] } else { old[at] });
+        let words = [0, 1, 2].map(|at| {
+            if some >> at & 1 == 1 {
+                new[at]
+            } else {
+                old[at]
+            }
+        });
         if words == old || words == new || decode(words).is_none() {
             continue;
         }
@@ -133,8 +139,10 @@ pub(crate) struct VersionLogs {
     per_chunk: u32,
     partitions: Box<[Mutex<Option<Open>>]>,
     logs: Box<[OnceLock<Box<[Log]>>]>,
-    /// Free logs of chunks that are not given back; and chunks without one, to know when all of a chunk's are free.
+    /// Free logs, by chunk; a chunk of which all are is given back.
     free: Mutex<BTreeMap<u32, BTreeSet<u32>>>,
+    /// Which logs are free is not known yet.
+    recovering: AtomicBool,
     in_use: AtomicU64,
     peak: AtomicU64,
     opened: AtomicU64,
@@ -163,6 +171,7 @@ impl VersionLogs {
             partitions: (0..partitions).map(|_| Mutex::default()).collect(),
             logs: (0..geometry.chunks).map(|_| OnceLock::new()).collect(),
             free: Mutex::default(),
+            recovering: AtomicBool::new(true),
             in_use: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             opened: AtomicU64::new(0),
@@ -179,7 +188,10 @@ impl VersionLogs {
     /// Room for one entry in the calling thread's partition; `None` if there is none, and then what pins logs has to be flushed. No node is locked.
     pub(crate) fn reserve(&self) -> Result<Option<Reserved>> {
         let mut partition = self.partitions[thread_number() % self.partitions.len()].lock();
-        if partition.as_ref().is_none_or(|open| open.used == self.entries) {
+        if partition
+            .as_ref()
+            .is_none_or(|open| open.used == self.entries)
+        {
             *partition = self.open()?;
         }
         let Some(open) = partition.as_mut() else {
@@ -239,7 +251,9 @@ impl VersionLogs {
             self.medium.load(offset, bytes, IoClass::Log)?;
             *from = group;
         }
-        Ok(words_of(&ahead[(open.used % AHEAD * ENTRY_BYTES) as usize..]))
+        Ok(words_of(
+            &ahead[(open.used % AHEAD * ENTRY_BYTES) as usize..],
+        ))
     }
 
     /// Logs a change whose node is locked; durable when this returns. Says its number.
@@ -280,10 +294,17 @@ impl VersionLogs {
 
     /// An entry of a log is needed no more, or will never be written.
     pub(crate) fn release(&self, log: u32) {
-        let before = self.log(log).valid.fetch_sub(1, crate::sync::atomic::Ordering::AcqRel);
+        let before = self
+            .log(log)
+            .valid
+            .fetch_sub(1, crate::sync::atomic::Ordering::AcqRel);
         debug_assert!(before > 0, "CountInv");
-        let last = if mutation::on("lodge-live-log-reused") { 2 } else { 1 };
-        if before == last {
+        let last = if mutation::on("lodge-live-log-reused") {
+            2
+        } else {
+            1
+        };
+        if before == last && !self.recovering.load(Relaxed) {
             self.free(log);
         }
     }
@@ -311,13 +332,9 @@ impl VersionLogs {
         self.log(log).valid.fetch_add(1, Relaxed);
     }
 
-    /// Recovery needs it no more; whether that frees the log is told by [`VersionLogs::recovered`].
-    pub(crate) fn need_no_more(&self, log: u32) {
-        self.log(log).valid.fetch_sub(1, Relaxed);
-    }
-
     /// Recovery is done with these chunks: logs of which nothing is needed are free.
     pub(crate) fn recovered(&self, chunks: &[ChunkId]) {
+        self.recovering.store(false, Relaxed);
         let mut free = self.free.lock();
         for chunk in chunks {
             let first = chunk.0 * self.per_chunk;
@@ -334,7 +351,7 @@ impl VersionLogs {
         self.peak.store(self.in_use.load(Relaxed), Relaxed);
     }
 
-    /// The moment before which the older half of the logs in use were opened.
+    /// The moment before which the older half of the logs in use were opened; 0 if that was before this opening of the store.
     pub(crate) fn median_opened(&self) -> Time {
         let made = self.logs.iter().filter_map(OnceLock::get).flatten();
         let used = made.filter(|log| log.valid.load(Relaxed) > 0);

@@ -95,6 +95,8 @@ pub(crate) struct Lodge {
     index: IndexOf<FANOUT>,
     nodes: Nodes,
     logs: VersionLogs,
+    /// The log floor: recovery does not look at entries with smaller numbers. It never falls, as what those name may be gone.
+    floor: AtomicU64,
     cleaning: Mutex<Option<clean::Run>>,
     /// No cleaning is due before the clock says so.
     stuck_until: AtomicU64,

@@ -310,7 +310,12 @@ impl Body {
         to.long.clear();
         (to.index, to.buffered) = (0, 0);
         for at in range.clone() {
-            to.set_entry(at - range.start, &self.low(at), self.leaf(at), self.count(at));
+            to.set_entry(
+                at - range.start,
+                &self.low(at),
+                self.leaf(at),
+                self.count(at),
+            );
             to.index += 1;
         }
         for at in self.pairs() {
@@ -335,7 +340,10 @@ impl Body {
 
     /// DRAM for separators that are not of eight bytes.
     fn long_bytes(&self) -> u64 {
-        let long = self.long.iter().map(|low| low.len() + size_of::<Box<[u8]>>());
+        let long = self
+            .long
+            .iter()
+            .map(|low| low.len() + size_of::<Box<[u8]>>());
         long.sum::<usize>() as u64
     }
 }
@@ -456,13 +464,33 @@ mod tests {
             body.push(pair(n as u64, n == 1), leaf);
         }
         assert_eq!((body.leaves(), body.buffered(), body.free()), (3, 3, 2));
-        assert_eq!(body.pairs().map(|at| body.leaf_of_pair(at)).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(
+            body.pairs()
+                .map(|at| body.leaf_of_pair(at))
+                .collect::<Vec<_>>(),
+            [1, 0, 1]
+        );
         body.insert_leaf(1, &key(25), LeafId(4), 7);
         // The caller has flushed what is for the new one; here it stays.
-        assert_eq!(body.pairs().map(|at| body.leaf_of_pair(at)).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(
+            body.pairs()
+                .map(|at| body.leaf_of_pair(at))
+                .collect::<Vec<_>>(),
+            [1, 0, 1]
+        );
         assert_eq!(body.pair(5), pair(1, true));
         assert_eq!(
-            [b"".as_slice(), &key(19), &key(20), &key(24), &key(25), b"zy", b"zz", b"zzz"].map(|k| find(&body, k)),
+            [
+                b"".as_slice(),
+                &key(19),
+                &key(20),
+                &key(24),
+                &key(25),
+                b"zy",
+                b"zz",
+                b"zzz"
+            ]
+            .map(|k| find(&body, k)),
             [0, 0, 1, 1, 2, 2, 3, 3]
         );
         assert_eq!([0, 1, 2, 3].map(|at| body.count(at)), [9, 13, 7, 2]);
@@ -474,9 +502,18 @@ mod tests {
         body.copy_to(&mut upper, 1..4);
         assert_eq!((upper.leaves(), upper.buffered()), (3, 2));
         assert_eq!(upper.low(2), b"zz");
-        assert_eq!(upper.pairs().map(|at| upper.leaf_of_pair(at)).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(
+            upper
+                .pairs()
+                .map(|at| upper.leaf_of_pair(at))
+                .collect::<Vec<_>>(),
+            [0, 0]
+        );
         body.retain(|_, leaf| leaf == 0);
-        assert_eq!(body.pairs().map(|at| body.pair(at)).collect::<Vec<_>>(), [pair(1, true)]);
+        assert_eq!(
+            body.pairs().map(|at| body.pair(at)).collect::<Vec<_>>(),
+            [pair(1, true)]
+        );
     }
 
     #[test]

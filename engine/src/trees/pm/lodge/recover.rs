@@ -30,7 +30,7 @@ use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::pm::space::Space;
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::trees::pm::recover::{PmRecoveryReport, share_out};
 use crate::types::{IoClass, PageId};
 
@@ -89,9 +89,15 @@ pub(crate) fn recover(
     }
     layout::rewrite(medium, &geometry)?;
 
-    let chunks: Vec<ChunkId> = space.log_chunks().into_iter().map(|(chunk, _)| chunk).collect();
+    let chunks: Vec<ChunkId> = space
+        .log_chunks()
+        .into_iter()
+        .map(|(chunk, _)| chunk)
+        .collect();
     report.log_chunks = chunks.len() as u64;
-    let found = share_out(&chunks, threads, |chunk| read_chunk(medium, &geometry, chunk))?;
+    let found = share_out(&chunks, threads, |chunk| {
+        read_chunk(medium, &geometry, chunk)
+    })?;
     medium.fence();
 
     let numbers = found.iter().flat_map(|found| &found.entries);
@@ -99,7 +105,9 @@ pub(crate) fn recover(
     let stamped = facts.iter().map(|fact| fact.stamp).max();
     let stamped = stamped.filter(|_| !mutation::on("lodge-restarts-numbers"));
     let last = [logged, stamped, Some(floor)];
-    let clock = Arc::new(LogicalClock::after(last.into_iter().flatten().fold(Time(0), Time::max)));
+    let clock = Arc::new(LogicalClock::after(
+        last.into_iter().flatten().fold(Time(0), Time::max),
+    ));
 
     let logs = VersionLogs::new(
         Arc::clone(medium),
@@ -143,6 +151,7 @@ pub(crate) fn recover(
         index,
         nodes,
         logs,
+        floor: AtomicU64::new(floor.0),
         cleaning: Default::default(),
         stuck_until: Default::default(),
         in_vain: Default::default(),
@@ -189,12 +198,7 @@ fn walk(medium: &Medium, space: &Space) -> Result<Vec<LeafId>> {
     Ok(chain)
 }
 
-fn read_leaf(
-    medium: &Medium,
-    records: &Records,
-    first: LeafId,
-    leaf: LeafId,
-) -> Result<LeafFacts> {
+fn read_leaf(medium: &Medium, records: &Records, first: LeafId, leaf: LeafId) -> Result<LeafFacts> {
     let mut image = Image::empty();
     medium.load(leaf.offset(), &mut image.0, IoClass::Page)?;
     let mut indirect = Vec::new();
@@ -242,7 +246,10 @@ fn check_ranges(facts: &[LeafFacts]) -> Result<()> {
             **least >= *fact.low && next.is_none_or(|next| **most < **next)
         });
         if !ascends || !inside {
-            let bounds = fact.bounds.as_ref().map(|(least, most)| (least.to_vec(), most.to_vec()));
+            let bounds = fact
+                .bounds
+                .as_ref()
+                .map(|(least, most)| (least.to_vec(), most.to_vec()));
             return Err(damaged(
                 "a leaf",
                 fact.leaf.offset(),
@@ -338,7 +345,7 @@ impl Lodge {
             if let Some(at) = body.find(&self.records, sought)? {
                 let old = body.pair(at);
                 body.replace(at, pair);
-                self.logs.need_no_more(old.log);
+                self.logs.release(old.log);
                 return Ok(());
             }
             if !body.is_full() {

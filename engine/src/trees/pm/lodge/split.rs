@@ -75,12 +75,17 @@ impl Lodge {
         self.medium.store(offset, &image.0[..len])?;
         self.medium
             .write_back(offset..offset + len as u64, IoClass::Page)?;
-        if !mutation::on("lodge-links-before-fence") {
+        let unfenced = mutation::on("lodge-switches-before-fence");
+        if !unfenced {
             self.medium.fence();
         }
 
         let spare = old + next_at(1 - header.use_n());
-        self.medium.put_word(spare, fresh.0, IoClass::Page)?;
+        self.medium.store_word(spare, fresh.0)?;
+        self.medium.write_back(spare..spare + 8, IoClass::Page)?;
+        if !unfenced {
+            self.medium.fence();
+        }
         let stays = header.bits() & !parted.leaving;
         let stamp = if mutation::on("lodge-stamps-at-switch") {
             visit.stamp()
@@ -114,7 +119,11 @@ impl Lodge {
         }
         let mut lower = Visit {
             old: visit.old & !parted.leaving,
-            group: visit.group.into_iter().filter(|pair| !is_moved(pair)).collect(),
+            group: visit
+                .group
+                .into_iter()
+                .filter(|pair| !is_moved(pair))
+                .collect(),
             ..visit
         };
         lower.image.set_word(0, switched.0);
