@@ -10,7 +10,6 @@
 //! As on drives, clients are in closed loop, and operations run one after the other on the engine; what they ask of the device is served in virtual
 //! time. All virtual clients are one thread to the engine, so they share a log. A write is durable when it returns: `--durability` has nothing to say.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use super::measure::{Latencies, Series};
 use super::outcome::Phase;
 use super::plan::{Looked, look_through};
 use super::values::Values;
-use super::{Progress, ReplayError};
+use super::{Failure, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
 use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
@@ -163,11 +162,8 @@ pub fn run_pm(
         TimingMode::Counting
     };
     let pm = Arc::new(SimPm::new(&config.profile, bytes, mode, config.seed)?);
-    let engine = |source| ReplayError::Engine {
-        device: config.name.clone(),
-        source,
-    };
-    let store = PmStore::open(pm.clone(), &config.options()).map_err(engine)?;
+    let store = PmStore::open(pm.clone(), &config.options())
+        .map_err(|e| Failure::from(e).on(&config.name))?;
     // Making the store is over before the first client comes.
     pm.serve(Nanos(0));
     let simulation = Simulation {
@@ -188,10 +184,9 @@ pub fn run_pm(
         series: None,
         start: None,
     };
-    let outcome = simulation.replay(progress).map_err(|e| match e {
-        Failure::Replay(e) => e,
-        Failure::Engine(source) => engine(source),
-    })?;
+    let outcome = simulation
+        .replay(progress)
+        .map_err(|e| e.on(&config.name))?;
     let buffer = &config.profile.buffer;
     let xp_buffer = XpBuffer {
         lines: f64::from(buffer.lines * config.profile.dimms),
@@ -225,24 +220,6 @@ fn device_bytes(config: &PmReplayConfig, looked: &Looked) -> u64 {
     // A record in bytes has a head and is rounded up, and its successor is written before it is given up.
     let records = 4.0 * workload.data_bytes() + 64.0 * workload.records();
     (leaves + log + records + SPARE_CHUNKS * chunk) as u64
-}
-
-/// Keeps the engine's errors apart until the device's name can be added.
-enum Failure {
-    Replay(ReplayError),
-    Engine(treering_engine::Error),
-}
-
-impl From<treering_engine::Error> for Failure {
-    fn from(e: treering_engine::Error) -> Self {
-        Failure::Engine(e)
-    }
-}
-
-impl From<treering_traces::TraceError> for Failure {
-    fn from(e: treering_traces::TraceError) -> Self {
-        Failure::Replay(e.into())
-    }
 }
 
 /// A run on its way.
@@ -405,17 +382,7 @@ impl Simulation<'_> {
                 self.store.put(&op.key, value)?;
             }
             OpKind::Delete => drop(self.store.delete(&op.key)?),
-            OpKind::Scan => {
-                let mut left = op.scan_len;
-                self.store.scan(&op.key, &mut |_, _| {
-                    left = left.saturating_sub(1);
-                    if left == 0 {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                })?;
-            }
+            OpKind::Scan => super::scan(&self.store, op)?,
         }
         Ok(op.user_bytes())
     }

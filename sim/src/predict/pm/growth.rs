@@ -8,6 +8,7 @@
 //! As [`crate::predict::leaf`] does it for pages, by recursion on key ranges: no tree, no search, `O(K log K)` moves of a rank. Rules of the split: CCL-BTree §4.2.
 //! Updates are played as so many unknown ones for each new key: they fill buffers and want free slots, but bring no record.
 
+use crate::predict::leaf::{insertion_order, part};
 use crate::predict::workload::{NEVER, Workload};
 
 /// Slots of a leaf (CCL-BTree §4.1).
@@ -87,15 +88,17 @@ impl Growth {
             data_lines: (0, 0),
             order: workload.key_order(),
         };
+        let mut inserted = insertion_order(workload, &growth.order);
         let mut play = Play {
-            times: Vec::new(),
+            times: (growth.order.iter())
+                .map(|key| workload.keys[*key as usize].first_put)
+                .collect(),
             batch,
             updates,
             end: ticks(all).max(1),
             scratch: Vec::new(),
             growth: &mut growth,
         };
-        let mut inserted = play.insertion_order(workload);
         play.run(&mut inserted);
         growth
     }
@@ -197,19 +200,6 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    /// The ranks of the keys that were ever put, by time of the first put.
-    fn insertion_order(&mut self, workload: &Workload) -> Vec<u32> {
-        let order = &self.growth.order;
-        self.times = (order.iter())
-            .map(|key| workload.keys[*key as usize].first_put)
-            .collect();
-        let mut ranks: Vec<u32> = (0..order.len() as u32)
-            .filter(|rank| self.times[*rank as usize] != NEVER)
-            .collect();
-        ranks.sort_by_key(|rank| self.times[*rank as usize]);
-        ranks
-    }
-
     fn run(&mut self, inserted: &mut [u32]) {
         let mut ranges = vec![Range {
             start: 0,
@@ -298,7 +288,12 @@ impl Play<'_> {
                 upper.push(rank);
             }
         }
-        let middle = next + self.part(&mut inserted[next..range.future.end], fence);
+        let middle = next
+            + part(
+                &mut inserted[next..range.future.end],
+                fence,
+                &mut self.scratch,
+            );
         let left = Range {
             start: range.start,
             born: time,
@@ -312,22 +307,6 @@ impl Play<'_> {
             future: middle..range.future.end,
         };
         (left, right)
-    }
-
-    /// Puts ranks below the fence first, in their order; how many these are.
-    fn part(&mut self, ranks: &mut [u32], fence: u32) -> usize {
-        self.scratch.clear();
-        let mut below = 0;
-        for i in 0..ranks.len() {
-            if ranks[i] < fence {
-                ranks[below] = ranks[i];
-                below += 1;
-            } else {
-                self.scratch.push(ranks[i]);
-            }
-        }
-        ranks[below..].copy_from_slice(&self.scratch);
-        below
     }
 
     fn note_split(&mut self, time: u32) {
