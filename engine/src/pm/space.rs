@@ -360,9 +360,10 @@ impl Space {
         (logs.count() - dead.count()) as u64 * self.geometry.chunk_bytes
     }
 
-    /// Bytes of records that wait until the log names them no longer.
-    pub(crate) fn retired_bytes(&self) -> u64 {
-        self.state.lock().retired_bytes
+    /// Bytes of records that wait until the log names them no longer, and of all records, those included.
+    pub(crate) fn retired_bytes(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.retired_bytes, state.record_bytes)
     }
 
     /// Bytes of records in use, retired ones included.

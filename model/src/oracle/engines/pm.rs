@@ -157,6 +157,11 @@ impl Engine for PmTree {
         vec![Point::NtStore]
     }
 
+    fn merges_leaves(&self) -> bool {
+        // LodgeTree has no merges.
+        !matches!(self.options.tree, PmTreeKind::Lodge(_))
+    }
+
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
         let Disk::Pm(device) = disk else {
             unreachable!("the oracle gives the kind of disk that was asked for");

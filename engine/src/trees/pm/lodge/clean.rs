@@ -49,16 +49,18 @@ impl Lodge {
     /// Logs have room for more entries than the option says, and twice what is buffered and what partitions are entitled to.
     fn log_is_long(&self) -> bool {
         let (room, _) = self.logs.room();
-        let leaf_bytes = self.space.leaves() * BYTES as u64;
-        let long = room * ENTRY_BYTES * 100 > leaf_bytes * u64::from(self.options.log_percent);
         let buffered = self.counters.buffered.load(Relaxed);
-        long && room > 2 * (buffered + self.logs.partition_room())
+        if room <= 2 * (buffered + self.logs.partition_room()) {
+            return false;
+        }
+        let leaf_bytes = self.space.leaves() * BYTES as u64;
+        room * ENTRY_BYTES * 100 > leaf_bytes * u64::from(self.options.log_percent)
     }
 
     /// A quarter of all records waits for the log floor.
     fn records_wait(&self) -> bool {
-        let retired = self.space.retired_bytes();
-        retired > LEAST_RETIRED && retired > self.space.record_bytes() / 4
+        let (retired, all) = self.space.retired_bytes();
+        retired > LEAST_RETIRED && retired > all / 4
     }
 
     /// One bounded step.
