@@ -309,6 +309,48 @@ fn a_leaf_whose_updates_find_no_empty_slots_clears_what_they_replace() {
     assert_eq!(contents(&store), expected.collect::<Map>());
 }
 
+/// LT-18: what an operation may cost is bounded, however many records wait.
+#[test]
+fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
+    let device = Arc::new(MemPm::new(4 << 20));
+    let store = open(&device, LodgeOptions::default());
+    let mut before = store.stats();
+    let mut most = (0, 0);
+    let mut seen = [0u32; 3];
+    for i in 0..20_000u64 {
+        let key = (i % 12_000)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .to_be_bytes();
+        store.put(&key, &i.to_be_bytes()).unwrap();
+        let after = store.stats();
+        let own = |stats: &treering_engine::Stats| stats.pm.unwrap().lodge.unwrap();
+        let flushes = own(&after).flushes - own(&before).flushes;
+        let visits = after.pm.unwrap().leaf_flushes() - before.pm.unwrap().leaf_flushes();
+        let splits = after.splits - before.splits;
+        let clears = own(&after).clears - own(&before).clears;
+        // The entry; two fences a merge; three a split, which counts as a visit to the new leaf if that got anything. The directory's word now and then.
+        let fences = after.flushes - before.flushes;
+        let merges = visits - splits;
+        let least = 1 + 2 * merges + clears;
+        assert!(
+            (least..=least + 5 * splits + 2).contains(&fences),
+            "{i}: {fences} fences"
+        );
+        if (after.written.extra, splits) == (before.written.extra, 0) {
+            assert_eq!(fences, least, "{i}");
+        }
+        let lines = (after.written.page - before.written.page) / 64;
+        most = (most.0.max(lines), most.1.max(flushes));
+        seen[flushes.min(2) as usize] += 1;
+        before = after;
+    }
+    // A flush is bounded. An operation is nearly so: a split for a single pair takes the slot that it makes free, and then the next flush follows at once.
+    assert!(seen[2] * 50 < 20_000 && most.1 <= 8, "{most:?}, {seen:?}");
+    // All lines of t_node leaves; or those of a new leaf, what links it and switches to it, and slots and header of the old one.
+    assert!(most.0 <= most.1 * 16, "{most:?}");
+    assert!(seen[0] > seen[1] && seen[1] > seen[2], "{seen:?}");
+}
+
 #[test]
 fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
     for lodge in trees() {

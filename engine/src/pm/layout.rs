@@ -240,10 +240,8 @@ impl Geometry {
         let found = word(8)?;
         let sized = (MIN_CHUNK..=MAX_CHUNK).contains(&words[1]);
         let planned = Format::ALL.into_iter().filter_map(|format| {
-            let sized = sized && words[1].is_multiple_of(format.leaf_bytes());
-            Geometry::plan(words[0], words[1], format)
-                .ok()
-                .filter(|_| sized)
+            let whole = words[1].is_multiple_of(format.leaf_bytes());
+            (sized && whole).then(|| Geometry::plan(words[0], words[1], format).ok())?
         });
         let said =
             |planned: &Geometry| planned.words() == words && planned.version_and_crc() == found;
