@@ -171,6 +171,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-anchor-dropped", "pm_crash"),
     // A record is written over that an entry of the log still names.
     ("pm-record-reused-at-once", "pm_crash"),
+    // What records held passes for entries, when their chunk is a log's.
+    ("pm-log-over-records", "pm_store"),
     // CCL-BTree's (§3.3, §3.4, §4.2). The timestamp goes with the header word, as published, and may be durable without it.
     ("ccl-early-timestamp", "pm_crash"),
     // It never goes at all, so that what unlogged writes replaced is replayed over them.

@@ -38,7 +38,7 @@ pub struct PmStore {
 }
 
 impl PmStore {
-    /// Opens the store on `device`, recovering it if need be, or formats a blank device if `options.create` says so.
+    /// Opens the store on `device`, recovering it if need be, or formats a blank device, which must be all zeros, if `options.create` says so.
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no crash leaves behind, [`Error::PmFull`] if

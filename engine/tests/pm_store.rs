@@ -329,6 +329,50 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
     }
 }
 
+/// The bytes of the chunk that a log began last.
+fn newest_log_chunk(device: &MemPm) -> Vec<u8> {
+    let bytes = device.crash(&mut |n| n - 1).to_vec();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let (chunk_bytes, chunks) = (word(24) as usize, word(32) as usize);
+    let start = (256 + 8 * chunks).next_multiple_of(256);
+    // Of equal kinds, the later one's word is the larger.
+    let newest = (0..chunks)
+        .filter(|chunk| word(256 + 8 * chunk) >> 56 == 2)
+        .max_by_key(|chunk| word(256 + 8 * chunk))
+        .expect("there is a log");
+    bytes[start + newest * chunk_bytes..][..chunk_bytes].to_vec()
+}
+
+/// A log took a chunk that had held records, and read on in them behind its last entry: words that happened to fit passed for entries, whose keys nobody had
+/// ever put, or for damage. Here a record has entries of another store's log, later ones, so that they all fit.
+#[test]
+fn what_records_held_is_no_entry_of_a_log_that_takes_their_chunk() {
+    for tree in [PmTreeKind::Ccl(CclOptions::default()), GLOBAL] {
+        let other = Arc::new(MemPm::new(1 << 20));
+        let store = open(&other, &options(tree));
+        for i in 0..4_000u64 {
+            store.put(&i.to_be_bytes(), b"phantoms").unwrap();
+        }
+        let entries = newest_log_chunk(&other);
+        let device = Arc::new(MemPm::new(1 << 20));
+        let store = open(&device, &options(tree));
+        let key = 7u64.to_be_bytes();
+        // A record begins with eight bytes of its own.
+        store.put(&key, &entries[8..]).unwrap();
+        store.delete(&key).unwrap();
+        store.close().unwrap();
+        let store = open(&device, &options(tree));
+        store.put(&key, b"by a log").unwrap();
+        assert_eq!(store.stats().pm.unwrap().log_appends, 1);
+        drop(store);
+        let map = Map::from([(key.to_vec(), b"by a log".to_vec())]);
+        let store = open(&device, &options(tree));
+        let report = store.recovery();
+        assert_eq!((report.log_chunks, report.log_entries), (1, 1), "{tree:?}");
+        assert_same(&store, &map, &format!("{tree:?}"));
+    }
+}
+
 #[test]
 fn bad_options_are_refused_by_name() {
     let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(1 << 20));

@@ -6,7 +6,8 @@
 //!
 //! **Torn entries.** The three words of an entry may become durable in any order, over what a recycled chunk held before. An entry counts if
 //! its time is later than its chunk's beginning and its check fits all three words. The time alone excludes stale stamps; and the writer, which knows what
-//! it overwrites, takes a later time if a mix of old and new words would pass with the new stamp. So fourteen bits are exact here, not probable.
+//! it overwrites, takes a later time if a mix of old and new words would pass with the new stamp. So fourteen bits are exact here, not probable: of old
+//! entries, that is, and a chunk that held leaves or records is zeroed before a log gets it ([`super::space`]).
 //!
 //! **Flip.** Cleaning begins by closing the chunks of all logs at one moment, the time that will be the log floor: all entries of before are in chunks that began
 //! before it (B-logs), all entries of after in chunks that began after it (I-logs). The epoch bit of a buffered write is that of the log at its

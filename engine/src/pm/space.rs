@@ -167,16 +167,24 @@ impl Space {
         }
     }
 
-    /// Takes a chunk for `used`; also says whether it was never used before, so that it is all zeros.
+    /// Takes a chunk for `used`; also says whether it is all zeros, as it was never used before or held no log's entries.
     fn take_chunk(&self, state: &mut State, used: Use) -> Result<Option<(ChunkId, bool)>> {
         let Some(chunk) = state.free_chunks.pop() else {
             return Ok(None);
         };
-        let blank = state.uses[chunk.0 as usize] == Use::Blank;
+        let before = state.uses[chunk.0 as usize];
+        // A log can tell old entries from new ones, but not the words of leaves and records from entries: those may say any time, and a check of fourteen
+        // bits fits one in 16,384 of them. So they go before the chunk is a log's.
+        let wiped = matches!(before, Use::Leaves | Use::Records)
+            && matches!(used, Use::Log(_))
+            && !mutation::on("pm-log-over-records");
+        if wiped {
+            self.geometry.wipe(&self.medium, chunk)?;
+        }
         self.geometry.set_use(&self.medium, chunk, used)?;
         state.uses[chunk.0 as usize] = used;
         announce(&self.medium, &self.geometry, chunk, used);
-        Ok(Some((chunk, blank)))
+        Ok(Some((chunk, before == Use::Blank || wiped)))
     }
 
     /// A leaf for the caller; free again after a crash unless it was linked.
