@@ -175,6 +175,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-log-over-records", "pm_store"),
     // A leaf that another thread has merged away is looked at for its keys, which are in others' records by now.
     ("pm-merged-leaf-read", "pm_threads"),
+    // Leaves are refused while the log is in their way, most of it garbage.
+    ("ccl-full-of-log", "pm_store"),
+    // A write is in the log, and then refused.
+    ("ccl-logs-what-it-refuses", "pm_store"),
     // CCL-BTree's (§3.3, §3.4, §4.2). The timestamp goes with the header word, as published, and may be durable without it.
     ("ccl-early-timestamp", "pm_crash"),
     // It never goes at all, so that what unlogged writes replaced is replayed over them.

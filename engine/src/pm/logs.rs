@@ -156,11 +156,24 @@ impl Logs {
 
     /// Appends to the calling thread's log; durable when this returns. `None` if there is no room.
     pub(crate) fn append(&self, change: Change) -> Result<Option<Appended>> {
+        self.append_in(change, Space::allocate_log)
+    }
+
+    /// The same for an entry that cleaning copies, which may go to the last free chunk.
+    pub(crate) fn append_copy(&self, change: Change) -> Result<Option<Appended>> {
+        self.append_in(change, Space::allocate_log_for_copies)
+    }
+
+    fn append_in(
+        &self,
+        change: Change,
+        allocate: impl Fn(&Space, Time) -> Result<Option<(ChunkId, bool)>>,
+    ) -> Result<Option<Appended>> {
         let mut log = self.logs[thread_number() % self.logs.len()].lock();
         let full = log.open.as_ref().is_none_or(|open| open.used == open.room);
         if full {
             let begun = self.clock.tick();
-            let Some((chunk, blank)) = self.space.allocate_log(begun)? else {
+            let Some((chunk, blank)) = allocate(&self.space, begun)? else {
                 return Ok(None);
             };
             log.open = Some(self.open(chunk, begun, blank));

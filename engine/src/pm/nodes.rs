@@ -235,6 +235,11 @@ impl Nodes {
         self.batch
     }
 
+    /// What leaves count as flushed at until they are flushed to: later than all that was logged before the opening.
+    pub(crate) fn born(&self) -> Time {
+        self.born
+    }
+
     /// Bytes of a node: 8 + 16 · N_batch.
     pub(crate) fn node_bytes(&self) -> u64 {
         8 + 16 * self.batch as u64
