@@ -17,7 +17,7 @@ use crate::pm::nodes::Change;
 use crate::stats::{PmStats, Stats};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::trees::pm::recover::{PmRecoveryReport, recover};
+use crate::trees::pm::recover::{PmRecoveryReport, Recovered, recover};
 use crate::trees::pm::{Ccl, Global, PmTree, lodge};
 use crate::types::{Lba, Lsn};
 
@@ -48,16 +48,17 @@ fn open_tree(
         let (tree, recovery) = lodge::recover::recover(&medium, geometry, lodge, threads)?;
         return Ok((PmTree::Lodge(Box::new(tree)), recovery));
     }
-    let batch = options.tree.batch();
-    let stamped = matches!(options.tree, PmTreeKind::Ccl(_));
-    let logged = options.tree != PmTreeKind::PmTree;
-    let (leaves, recovery) = recover(&medium, geometry, batch, stamped, logged, threads)?;
+    let Recovered {
+        leaves,
+        above,
+        report: recovery,
+    } = recover(&medium, geometry, options.tree, threads)?;
     let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
     let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
     let tree = match options.tree {
         PmTreeKind::Ccl(ccl) => PmTree::Ccl(Ccl::new(leaves, logs(ccl.logs), ccl)),
         PmTreeKind::Global(global) => {
-            PmTree::Global(Global::new(leaves, logs(global.logs), global))
+            PmTree::Global(Global::new(leaves, logs(global.logs), global, above))
         }
         PmTreeKind::PmTree | PmTreeKind::Lodge(_) => PmTree::Plain(leaves),
     };
@@ -65,11 +66,11 @@ fn open_tree(
 }
 
 impl PmStore {
-    /// Opens the store on `device`, recovering it if need be, or formats a blank device if `options.create` says so.
+    /// Opens the store on `device`, recovering it if need be, or formats a blank device, which must be all zeros, if `options.create` says so.
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no crash leaves behind, [`Error::PmFull`] if
-    /// the device has no room for what the log says, and device failures.
+    /// the store was another tree, or had larger buffers, and the device has no room for what its log says, and device failures.
     pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
         options.check()?;
         let medium = Arc::new(Medium::new(device));
@@ -163,7 +164,10 @@ impl PmStore {
         let mut encoded = records.encode(key, value);
         if matches!(encoded, Err(Error::PmFull { .. })) {
             // Records wait for the log to be cleaned.
-            self.note(self.tree.clean_all())?;
+            match self.note(self.tree.clean_all()) {
+                Ok(()) | Err(Error::PmFull { .. }) => {}
+                Err(e) => return Err(e),
+            }
             encoded = records.encode(key, value);
         }
         let slot = encoded?;
@@ -173,8 +177,7 @@ impl PmStore {
         };
         let done = self.note(self.tree.change(key, change));
         if matches!(done, Err(Error::PmFull { .. })) {
-            // Where every write is logged, it may be in the log already.
-            self.note(self.tree.retire(slot))?;
+            self.note(records.free(slot))?;
         }
         done.map(|()| self.now())
     }

@@ -180,6 +180,10 @@ struct Story {
     requests: Vec<PmRequest>,
     /// The map after each step, and the number of requests until then; the first entry is of before the first step.
     states: Vec<(usize, Map)>,
+    /// Steps that found the device full.
+    refused: u64,
+    /// The requests of steps that split a leaf.
+    splits: Vec<std::ops::Range<usize>>,
 }
 
 impl Story {
@@ -195,11 +199,20 @@ impl Story {
             before: image,
             requests: Vec::new(),
             states: vec![(device.requests() as usize, map.clone())],
+            refused: 0,
+            splits: Vec::new(),
         };
+        let splits = || store.stats().splits;
         let mut map = map;
         for step in steps {
+            let (begun, split) = (device.requests() as usize, splits());
             if take(&store, step) {
                 apply(&mut map, step);
+            } else {
+                story.refused += 1;
+            }
+            if splits() > split {
+                story.splits.push(begun..device.requests() as usize);
             }
             story.states.push((device.requests() as usize, map.clone()));
         }
@@ -244,13 +257,27 @@ impl Story {
 
     /// Ends the story behind each of its requests, in several ways each.
     fn crash_everywhere(&self, every: usize, ways: u64) {
+        self.crash_where(|at| at.is_multiple_of(every), ways);
+    }
+
+    /// The same while leaves are split.
+    fn crash_in_splits(&self, ways: u64) {
+        let mut splits = self.splits.iter().peekable();
+        let splitting = |at| {
+            while splits.next_if(|split| split.end < at).is_some() {}
+            splits.peek().is_some_and(|split| split.start <= at)
+        };
+        self.crash_where(splitting, ways);
+    }
+
+    fn crash_where(&self, mut here: impl FnMut(usize) -> bool, ways: u64) {
         let device = MemPm::from_image(self.before.clone());
         let mut last = 0;
         for at in 0..=self.requests.len() {
             if at > 0 {
                 device.apply(&self.requests[at - 1]);
             }
-            if at % every != 0 || device.in_doubt().is_empty() && at != last + 1 {
+            if !here(at) || device.in_doubt().is_empty() && at != last + 1 {
                 continue;
             }
             last = at;
@@ -354,7 +381,16 @@ fn every_request(trees: Vec<PmOptions>) {
 /// A full device refuses what would split a leaf, also while it recovers; then what leaves lack goes back to the buffers, and the log lives on.
 #[test]
 fn power_fails_on_a_full_device() {
-    let trees = [options(PmTreeKind::PmTree), of_ccl(ccl(2)), of_ccl(ccl(5))];
+    let every = of_ccl(CclOptions {
+        logging: Logging::EveryWrite,
+        ..ccl(2)
+    });
+    let trees = [
+        options(PmTreeKind::PmTree),
+        of_ccl(ccl(2)),
+        of_ccl(ccl(5)),
+        every,
+    ];
     assert!(on_a_full_device(&trees) > 0, "no buffer was needed again");
 }
 
@@ -380,12 +416,9 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
             let steps: Vec<Step> = filling.collect();
             let name = format!("{:?}, full, seed {seed}", options.tree);
             let story = Story::tell(name, options, blank, Map::new(), &steps);
-            let refused = story
-                .states
-                .windows(2)
-                .filter(|pair| pair[0].1 == pair[1].1);
-            assert!(refused.count() > 100, "{}: never full", story.name);
+            assert!(story.refused > 100, "{}: never full", story.name);
             story.crash_everywhere(11, 1);
+            story.crash_in_splits(1);
             let device = Arc::new(MemPm::from_image(story.before.clone()));
             story
                 .requests
@@ -402,8 +435,25 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
 fn power_fails_again_and_again() {
     for options in all() {
         for seed in 0..4 * seeds() {
-            again_and_again(&[options], seed, 25, 5..150);
+            again_and_again(&[options], seed, 25, ROOMY);
         }
+    }
+}
+
+/// The same where there is hardly room: what is refused is in no log, whatever it was refused for, and the store opens with what it has.
+#[test]
+fn power_fails_again_and_again_on_a_full_device() {
+    for options in all() {
+        let (mut refused, mut restored) = (0, 0);
+        for seed in 0..6 * seeds() {
+            let told = again_and_again(&[options], seed, 25, FULL);
+            refused += told.0;
+            restored += told.1;
+        }
+        assert!(refused > 500, "{:?}: {refused}", options.tree);
+        // A global buffer's changes find room where records were.
+        let buffers = matches!(options.tree, PmTreeKind::Ccl(_));
+        assert!(!buffers || restored > 10, "{:?}: {restored}", options.tree);
     }
 }
 
@@ -411,22 +461,33 @@ fn power_fails_again_and_again() {
 fn power_fails_again_and_again_in_a_lodge() {
     for options in lodges() {
         for seed in 0..8 * seeds() {
-            again_and_again(&[options], seed, 25, 5..150);
+            again_and_again(&[options], seed, 25, ROOMY);
         }
+    }
+}
+
+#[test]
+fn power_fails_again_and_again_on_a_full_device_of_a_lodge() {
+    for options in lodges() {
+        let mut refused = 0;
+        for seed in 0..6 * seeds() {
+            refused += again_and_again(&[options], seed, 25, FULL).0;
+        }
+        assert!(refused > 300, "{:?}: {refused}", options.tree);
     }
 }
 
 #[test]
 fn power_fails_and_another_lodge_opens_the_store() {
     for seed in 0..8 * seeds() {
-        again_and_again(&lodges(), seed, 25, 5..150);
+        again_and_again(&lodges(), seed, 25, ROOMY);
     }
 }
 
 #[test]
 fn power_fails_and_another_tree_opens_the_store() {
     for seed in 0..4 * seeds() {
-        again_and_again(&all(), seed, 25, 5..150);
+        again_and_again(&all(), seed, 25, ROOMY);
     }
 }
 
@@ -435,7 +496,7 @@ fn power_fails_and_another_tree_opens_the_store() {
 fn power_fails_after_few_writes_of_a_lodge() {
     for options in lodges() {
         for seed in 0..10 * seeds() {
-            again_and_again(&[options], seed, 120, 1..6);
+            again_and_again(&[options], seed, 120, HASTY);
         }
     }
 }
@@ -471,15 +532,28 @@ fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
     }
 }
 
-fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize, steps: std::ops::Range<usize>) {
+/// Bytes of a device, keys, and the most steps of a life.
+type Room = (u64, u64, usize);
+const ROOMY: Room = (BYTES, 60, 150);
+const FULL: Room = (8 << 10, 500, 150);
+const HASTY: Room = (BYTES, 60, 6);
+
+/// Says how often the device was full, and how many changes went back to buffers.
+fn again_and_again(
+    options: &[PmOptions],
+    seed: u64,
+    rounds: usize,
+    (bytes, keys, most): Room,
+) -> (u64, u64) {
+    let (mut refused, mut restored) = (0, 0);
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut image = PmImage::zeroed(BYTES);
+    let mut image = PmImage::zeroed(bytes);
     let mut map = Map::new();
     for round in 0..rounds {
         let options = options[round % options.len()];
         let name = format!("{:?}, seed {seed}, round {round}", options.tree);
-        let steps: Vec<Step> = (0..rng.random_range(steps.clone()))
-            .map(|i| step(&mut rng, round * 100 + i, 60))
+        let steps: Vec<Step> = (0..rng.random_range((most / 30).max(1)..most))
+            .map(|i| step(&mut rng, round * 100 + i, keys))
             .collect();
         let story = Story::tell(name, options, image.clone(), map.clone(), &steps);
         let at = rng.random_range(0..=story.requests.len());
@@ -495,6 +569,8 @@ fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize, steps: std::
             Arc::new(MemPm::from_image(device.crash_seeded(rng.random())))
         };
         let store = open(&device, &options).expect("opens");
+        refused += story.refused;
+        restored += store.recovery().restored;
         let found = contents(&store);
         let how = if killed { "killed" } else { "power lost" };
         story.check(at, how, &found);
@@ -506,6 +582,7 @@ fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize, steps: std::
         };
         map = found;
     }
+    (refused, restored)
 }
 
 /// Of few keys, which one leaf holds; then bits are cleared before slots are filled.

@@ -25,7 +25,8 @@ pub(crate) struct OracleArgs {
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]
     pub(crate) tree: Option<String>,
     /// One engine: btree:in-place, btree:in-place-16k, btree:in-place-logged, btree:cow, btree:cow-lazy, btree:cow-logged, btree:shadow,
-    /// btree:shadow-16k, bf with the names of btree or bf:bminus, bminus, bminus-small, ccl, lodge, lodge:small, lodge:smallest, lodge:double, lodge:full, or another that is in this build
+    /// btree:shadow-16k, bf with the names of btree or bf:bminus, bminus, bminus-small, pmtree, pmtree:global, ccl, ccl:1, ccl:6, ccl:every-write, ccl:naive, lodge, lodge:small,
+    /// lodge:smallest, lodge:double, lodge:full, or another that is in this build
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
     /// How it is judged

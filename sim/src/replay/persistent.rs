@@ -178,6 +178,7 @@ pub fn run_pm(
         op: Op::default(),
         under_way: vec![None; config.clients as usize],
         cleaning: false,
+        cleaning_bytes: 0,
         parked: Vec::new(),
         values: Values::new(config.seed, looked.header.zeros),
         buffer: Vec::new(),
@@ -247,6 +248,8 @@ struct Simulation<'a> {
     under_way: Vec<Option<(OpKind, Nanos, bool)>>,
     /// Whether the background client is at work.
     cleaning: bool,
+    /// Bytes that reached the medium while it was, if that is counted at once.
+    cleaning_bytes: u64,
     /// Clients that wait for it, if it stops everybody.
     parked: Vec<u32>,
     values: Values,
@@ -270,6 +273,8 @@ struct Outcome {
     phase: Phase,
     before: Snapshot,
     after: Snapshot,
+    /// Bytes that cleaning wrote to the medium; none if those of others come in between.
+    cleaning_bytes: Option<u64>,
     latencies: Latencies,
     series: Vec<report::SeriesPoint>,
 }
@@ -290,6 +295,7 @@ impl Simulation<'_> {
             phase: self.phase,
             before: self.start.expect("something is left to measure"),
             after,
+            cleaning_bytes: (!self.config.timing).then_some(self.cleaning_bytes),
             latencies: self.latencies,
             series: self.series.map(|s| s.points).unwrap_or_default(),
         })
@@ -361,7 +367,7 @@ impl Simulation<'_> {
         self.phase.count(kind, user_bytes);
         self.under_way[client as usize] = Some((kind, now, self.start.is_some()));
         self.pm.submit(client, now);
-        self.sample();
+        self.sample(now);
         if !self.cleaning {
             self.clean(now)?;
         }
@@ -371,7 +377,10 @@ impl Simulation<'_> {
     /// One step of cleaning, if it is due.
     fn clean(&mut self, now: Nanos) -> Result<(), Failure> {
         if let Some(task) = self.store.due() {
+            let before = self.pm.counters();
             self.store.pump(task)?;
+            let written = self.pm.counters().since(&before);
+            self.cleaning_bytes += written.media_write_bytes().iter().sum::<u64>();
             self.pm.submit(self.background(), now);
             self.cleaning = true;
         }
@@ -411,17 +420,18 @@ impl Simulation<'_> {
     fn begin_measuring(&mut self, at: Nanos) {
         let start = self.snapshot(at);
         let measured = self.looked.ops - self.looked.warmup_ops;
-        self.series = Some(Series::new(measured, media_bytes(&start.device), 0));
+        self.series = Some(Series::new(at.0, measured, media_bytes(&start.device), 0));
         self.phase = Phase::default();
+        self.cleaning_bytes = 0;
         self.start = Some(start);
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, now: Nanos) {
         if let Some(series) = &mut self.series
             && series.due(self.phase.ops())
         {
             let written = media_bytes(&self.pm.counters());
-            series.note(self.phase.ops(), self.phase.user_bytes, written, 0);
+            series.note(now.0, &self.phase, written, 0);
         }
     }
 }
@@ -544,6 +554,7 @@ fn report(
             &pm_stats,
             (host, media),
             user_bytes,
+            outcome.cleaning_bytes,
             predicted,
         )),
         lifetime: None,
@@ -560,6 +571,7 @@ fn pm_report(
     stats: &PmStats,
     (host, media): (HostWa<f64>, HostWa<f64>),
     user_bytes: u64,
+    cleaning_bytes: Option<u64>,
     predicted: Option<PmPrediction>,
 ) -> PmReport {
     let measured = Amplification {
@@ -604,6 +616,7 @@ fn pm_report(
         cleanings: stats.cleanings,
         cleaning_copies: stats.cleaning_copies,
         cleaning_flushes: stats.cleaning_flushes,
+        cleaning_media_write_bytes: cleaning_bytes,
         buffered: stats.buffered,
         leaf_bytes: stats.leaf_bytes,
         log_bytes: stats.log_bytes,

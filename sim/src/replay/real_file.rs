@@ -103,13 +103,8 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let after = self.store.stats();
         let kernel_after = kernel_write_bytes();
-        let mut series = Series::new(result.phase.ops(), before.written, 0);
-        series.note(
-            result.phase.ops(),
-            result.phase.user_bytes,
-            after.written,
-            0,
-        );
+        let mut series = Series::new(0, result.phase.ops(), before.written, 0);
+        series.note(elapsed_ns, &result.phase, after.written, 0);
         Ok(Outcome {
             phase: result.phase,
             kernel: Some(KernelReport {

@@ -141,7 +141,7 @@ impl Simulation<'_> {
             }
             let free_at = self.operate(&op, now, client, trace)?;
             self.background(free_at.unwrap_or(now))?;
-            self.sample();
+            self.sample(now);
             if let Some(free_at) = free_at {
                 last = last.max(free_at);
                 at_hand = Some((free_at, client));
@@ -278,7 +278,7 @@ impl Simulation<'_> {
         let stats = self.store.stats();
         let drive = self.drive.counters();
         let measured = self.plan.ops - self.plan.warmup_ops;
-        self.series = Some(Series::new(measured, stats.written, drive.nand_gc));
+        self.series = Some(Series::new(at.0, measured, stats.written, drive.nand_gc));
         self.phase = Phase::default();
         self.drive.restart_in_use_mean();
         self.start = Some(Snapshot {
@@ -289,18 +289,13 @@ impl Simulation<'_> {
         });
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, now: VirtualNanos) {
         let Some(series) = &mut self.series else {
             return;
         };
         if series.due(self.phase.ops()) {
             let gc = self.drive.counters().nand_gc;
-            series.note(
-                self.phase.ops(),
-                self.phase.user_bytes,
-                self.store.stats().written,
-                gc,
-            );
+            series.note(now.0, &self.phase, self.store.stats().written, gc);
         }
     }
 

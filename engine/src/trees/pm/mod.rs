@@ -13,10 +13,9 @@ pub(crate) use ccl::Ccl;
 pub(crate) use global::Global;
 pub(crate) use lodge::Lodge;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kv::Visitor;
 use crate::pager::Progress;
-use crate::pm::leaf::Slot;
 use crate::pm::logs::{LogicalClock, Logs};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
@@ -85,16 +84,6 @@ impl PmTree {
         }
     }
 
-    /// Nothing but log entries names these records any more.
-    pub(crate) fn retire(&self, slot: Slot) -> Result<()> {
-        match self {
-            PmTree::Plain(leaves) => leaves.retire(slot),
-            PmTree::Ccl(tree) => tree.leaves.retire(slot),
-            PmTree::Global(tree) => tree.leaves.retire(slot),
-            PmTree::Lodge(tree) => tree.retire(slot),
-        }
-    }
-
     /// The logs, if there are any and they are of chunks that die together.
     pub(crate) fn logs(&self) -> Option<&Logs> {
         match self {
@@ -109,9 +98,9 @@ impl PmTree {
         match self {
             PmTree::Plain(leaves) => {
                 let (leaf, mut held) = leaves.lock(key);
-                let sparse = leaves.flush_and_look(&mut held, leaf, Some(change))?;
+                let written = leaves.flush(&mut held, leaf, Some(change))?;
                 drop(held);
-                if sparse {
+                if written.is_sparse() {
                     leaves.merge_around(leaf)?;
                 }
                 Ok(())
@@ -169,16 +158,12 @@ impl PmTree {
         }
     }
 
-    /// All of it, so that records which wait for it are free.
+    /// All of it, so that records which wait for it are free. If it fails for lack of space, what is buffered stays so.
     pub(crate) fn clean_all(&self) -> Result<()> {
         match self {
             PmTree::Plain(_) => Ok(()),
             PmTree::Ccl(tree) => tree.clean_all(),
-            PmTree::Global(tree) => match tree.merge_all() {
-                // What is buffered stays so.
-                Err(Error::PmFull { .. }) => Ok(()),
-                done => done,
-            },
+            PmTree::Global(tree) => tree.merge_all(),
             PmTree::Lodge(tree) => tree.make_room(),
         }
     }

@@ -11,7 +11,7 @@
 //!   it takes another number, or empties the old entry first. So the 26 bits are exact here, not probable.
 //! - **Room first, number later.** [`VersionLogs::reserve`] finds room before the node is locked: who waits for room with a node locked keeps that node from
 //!   being flushed. The number is drawn under the lock ([`VersionLogs::write`]), so entries of one key are numbered as they take effect.
-//! - A chunk of which all logs are free goes back to whoever wants one.
+//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves, which are never merged, would keep it for ever.
 //!
 //! Invariants: `LogInv`, every buffered pair is durable in the log that it names; `CountInv`, a log's count is that of its entries that are buffered or still to be written.
 //!
@@ -139,7 +139,7 @@ pub(crate) struct VersionLogs {
     per_chunk: u32,
     partitions: Box<[Mutex<Option<Open>>]>,
     logs: Box<[OnceLock<Box<[Log]>>]>,
-    /// Free logs, by chunk; a chunk of which all are is given back.
+    /// Free logs of all chunks that are the log's.
     free: Mutex<BTreeMap<u32, BTreeSet<u32>>>,
     /// Which logs are free is not known yet.
     recovering: AtomicBool,
@@ -217,6 +217,7 @@ impl VersionLogs {
             };
             blank = zeros;
             let first = chunk.0 * self.per_chunk;
+            // Empty sets stay, so that the chunks are counted.
             free.insert(chunk.0, (first..first + self.per_chunk).collect());
         }
         let taken = free.values_mut().find_map(BTreeSet::pop_first);
@@ -315,7 +316,7 @@ impl VersionLogs {
         let chunk = log / self.per_chunk;
         let logs = free.entry(chunk).or_default();
         logs.insert(log);
-        if logs.len() == self.per_chunk as usize {
+        if logs.len() == self.per_chunk as usize && free.len() > 1 {
             free.remove(&chunk);
             self.space.free_version_log(ChunkId(chunk));
         }
@@ -336,13 +337,15 @@ impl VersionLogs {
     pub(crate) fn recovered(&self, chunks: &[ChunkId]) {
         self.recovering.store(false, Relaxed);
         let mut free = self.free.lock();
+        let last = chunks.last();
         for chunk in chunks {
             let first = chunk.0 * self.per_chunk;
             let unneeded = |log: &u32| self.log(*log).valid.load(Relaxed) == 0;
             let logs: BTreeSet<u32> = (first..first + self.per_chunk).filter(unneeded).collect();
             let used = self.per_chunk as usize - logs.len();
             self.in_use.fetch_add(used as u64, Relaxed);
-            if used == 0 {
+            let is_last = last == Some(chunk) && free.is_empty();
+            if used == 0 && !is_last {
                 self.space.free_version_log(*chunk);
             } else {
                 free.insert(chunk.0, logs);
