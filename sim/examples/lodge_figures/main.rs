@@ -17,21 +17,21 @@ mod run;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use treering_engine::device::MemPm;
 use treering_engine::{
     CclOptions, GlobalOptions, Kv, LodgeOptions, NodeSplit, PmOptions, PmStats, PmStore, PmTreeKind,
 };
-use treering_sim::pm::builtin;
+use treering_sim::pm::{SimPm, builtin};
 use treering_sim::replay::{PmReplayConfig, ReplayError, run_pm};
 use treering_sim::report::ReplayReport;
 use treering_sim::report::html::{Curve, Lines, Scale};
+use treering_sim::ssd::TimingMode;
 
 use page::{Sheet, Table, percent};
 use patterns::{Pattern, Trace};
 use run::{Figure, each};
 
 /// Keys inserted; the second half is measured.
-const KEYS: u64 = 1_000_000;
+const KEYS: u64 = 400_000;
 
 const FIGURES: [(&str, Figure); 5] = [
     ("growth", growth),
@@ -49,13 +49,15 @@ fn lodge() -> LodgeOptions {
     LodgeOptions::default()
 }
 
-/// A store on memory that only remembers: for what is counted in DRAM.
-fn open(tree: PmTreeKind) -> PmStore {
+/// A store on memory that takes no time: for what is counted in DRAM.
+fn open(tree: PmTreeKind) -> Result<PmStore, ReplayError> {
     let options = PmOptions {
         tree,
         ..PmOptions::default()
     };
-    PmStore::open(Arc::new(MemPm::new(512 << 20)), &options).expect("it fits")
+    let (_, profile) = builtin("pm").expect("built in");
+    let device = SimPm::new(&profile, 256 << 20, TimingMode::Counting, 0)?;
+    Ok(PmStore::open(Arc::new(device), &options).expect("it fits"))
 }
 
 /// Puts keys one after the other, cleaning when that is due; tells of each so many.
@@ -77,7 +79,7 @@ fn grow(store: &PmStore, pattern: Pattern, mut tell: impl FnMut(u64, &PmStats)) 
 /// §II-C: the share of the last level's slots that index no leaf, while the tree grows.
 fn growth(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let curves = each(&Pattern::INSERTS, |pattern| {
-        let store = open(PmTreeKind::Lodge(lodge()));
+        let store = open(PmTreeKind::Lodge(lodge()))?;
         let (mut free, mut buffered) = (Vec::new(), Vec::new());
         grow(&store, *pattern, |n, stats| {
             let own = stats.lodge.expect("it is one");
@@ -91,7 +93,7 @@ fn growth(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "free, from 10,000 keys on, least",
         "most",
         "mean",
-        "at 1,000,000",
+        "at the end",
         "of them buffer a record, mean",
     ]);
     for (pattern, (free, buffered)) in Pattern::INSERTS.iter().zip(&curves) {
@@ -206,7 +208,7 @@ fn logs(sheet: &mut Sheet) -> Result<(), ReplayError> {
     ]);
     for pattern in Pattern::ALL {
         let global = {
-            let store = open(PmTreeKind::Global(GlobalOptions::default()));
+            let store = open(PmTreeKind::Global(GlobalOptions::default()))?;
             let mut most = 0;
             grow(&store, pattern, |_, stats| most = stats.log_peak_bytes / 24);
             most
@@ -216,7 +218,7 @@ fn logs(sheet: &mut Sheet) -> Result<(), ReplayError> {
             let store = open(PmTreeKind::Lodge(LodgeOptions {
                 log_entries: *log_entries,
                 ..lodge()
-            }));
+            }))?;
             let (mut needed, mut bound, mut room) = (0, 0, 0);
             grow(&store, pattern, |_, stats| {
                 let own = stats.lodge.expect("it is one");
@@ -251,7 +253,7 @@ fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
         ("`pmtree`", PmTreeKind::PmTree),
     ];
     let rows = each(&trees, |(_, tree)| {
-        let store = open(*tree);
+        let store = open(*tree)?;
         let mut most = 0;
         grow(&store, Pattern::Uniform, |_, stats| {
             most = most.max(stats.buffered)
@@ -290,7 +292,7 @@ fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
 
 /// §IV-C, §IV-D: the tail of virtual latency, with splits into two and hotness-aware ones.
 fn tails(sheet: &mut Sheet) -> Result<(), ReplayError> {
-    let trace = Trace::new(Pattern::Skewed, KEYS)?;
+    let trace = Trace::new(Pattern::Burst, KEYS)?;
     let double = LodgeOptions {
         node_split: NodeSplit::Double,
         ..lodge()
