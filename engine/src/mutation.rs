@@ -174,7 +174,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // What records held passes for entries, when their chunk is a log's.
     ("pm-log-over-records", "pm_store"),
     // A leaf that another thread has merged away is looked at for its keys, which are in others' records by now.
-    ("pm-merged-leaf-read", "pm_threads"),
+    ("pm-merged-leaf-read", "lib"),
     // Leaves are refused while the log is in their way, most of it garbage.
     ("ccl-full-of-log", "pm_store"),
     // A write is in the log, and then refused.

@@ -310,3 +310,51 @@ impl Kv for PmStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::MemPm;
+    use crate::pm::layout::LeafId;
+
+    /// What a thread finds that comes to merge a leaf after another one has, while a third is writing a record where the leaf's were. (`tests/pm_threads.rs` has
+    /// the threads.)
+    #[test]
+    fn a_leaf_that_was_merged_away_is_not_read() {
+        let device = Arc::new(MemPm::new(1 << 20));
+        let shared: Arc<dyn PmDevice> = device.clone();
+        let options = PmOptions {
+            tree: PmTreeKind::PmTree,
+            chunk_bytes: 2048,
+            ..PmOptions::default()
+        };
+        let store = PmStore::open(shared, &options).expect("formats");
+        let key = |i: u8| vec![i; 20];
+        for i in 0..40 {
+            store.put(&key(i), b"").expect("puts");
+        }
+        let leaves = store.tree.leaves();
+        let mut all = Vec::new();
+        leaves.index.for_each(|_, page| all.push(LeafId(page.0)));
+        for i in 1..40 {
+            store.delete(&key(i)).expect("deletes");
+        }
+        assert!(
+            all.len() > 3 && leaves.space.leaves() == 1,
+            "all are merged"
+        );
+        let gone = &all[1..];
+        for leaf in gone {
+            let image = leaves.load(*leaf).expect("loads");
+            for record in image.used().flat_map(|at| image.slot(at).records()) {
+                device.store(record + 8, &[0xee; 20]).expect("stores");
+            }
+        }
+        for leaf in gone {
+            leaves
+                .merge_around(*leaf)
+                .expect("there is nothing to merge");
+        }
+        assert_eq!(leaves.space.leaves(), 1);
+    }
+}

@@ -248,7 +248,7 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
 /// find damage. All keys are records here, few leaves hold them, and most of the time one of two is deleted.
 #[test]
 fn leaves_of_records_are_merged_by_whoever_comes_first() {
-    for seed in 0..10 {
+    for seed in 0..4 {
         let device = Arc::new(MemPm::new(1 << 20));
         let store = open(&device, PmTreeKind::PmTree);
         std::thread::scope(|scope| {

@@ -16,7 +16,7 @@
 use crate::error::Result;
 use crate::mutation;
 use crate::pm::layout::{LeafId, Time};
-use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
+use crate::pm::leaf::{HEADER_BYTES, HeaderWord, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -43,7 +43,8 @@ struct Edit<'a> {
 /// A write to a leaf that has all the room it takes. Nothing that anything names is written yet.
 pub(crate) struct Plan<'a> {
     edit: Edit<'a>,
-    before: LeafImage,
+    /// The leaf's header word and timestamp until then.
+    before: (HeaderWord, Time),
     /// What there will be room for behind a split, and the leaf for the upper half.
     split: Option<(Vec<Change>, LeafId)>,
     changes: usize,
@@ -181,11 +182,11 @@ impl Leaves {
             changes.len() <= SLOTS / 2,
             "what is left of a split takes a half"
         );
-        let before = self.load(leaf)?;
+        let image = self.load(leaf)?;
         let anchored = leaf != self.space.geometry().first_leaf();
         let mut plan = Plan {
-            edit: Edit::new(&self.records, before, anchored),
-            before,
+            before: (image.header(), image.timestamp()),
+            edit: Edit::new(&self.records, image, anchored),
             split: None,
             changes: changes.len(),
             deletes: changes.iter().any(|change| change.delete),
@@ -235,15 +236,15 @@ impl Leaves {
     ) -> Result<Written> {
         let Plan {
             mut edit,
-            before,
+            before: (header, timestamp),
             split,
             changes,
             deletes,
         } = plan;
         // A tree without timestamps leaves those of another one as they are.
-        let late = stamps.late.max(before.timestamp());
+        let late = stamps.late.max(timestamp);
         if let Some((rest, right)) = split {
-            let new = stamps.new.max(before.timestamp());
+            let new = stamps.new.max(timestamp);
             let written = self.split(leaf, (edit, right), &rest, Stamps { late, new })?;
             return Ok(Written {
                 changes,
@@ -251,8 +252,7 @@ impl Leaves {
                 ..written
             });
         }
-        let unchanged = edit.image.header() == before.header();
-        if !unchanged || late > before.timestamp() {
+        if edit.image.header() != header || late > timestamp {
             self.commit(leaf, &mut edit, late)?;
         }
         for slot in edit.gone {

@@ -607,13 +607,6 @@ pub const TABLE: &[Mutation] = &[
         CCL,
     ),
     mutation(
-        "ccl-torn-entry-believed",
-        "LeafBuffering 9, D2 redb#1290",
-        Check::Crash,
-        Mode::Crash,
-        CCL_6,
-    ),
-    mutation(
         "ccl-reclaim-before-copy",
         "D8 mini-lsm#124",
         Check::Crash,
@@ -632,20 +625,6 @@ pub const TABLE: &[Mutation] = &[
         "LeafBuffering 5",
         Check::Crash,
         Mode::Differential,
-        CCL,
-    ),
-    mutation(
-        "ccl-replay-unordered",
-        "LeafBuffering 4",
-        Check::Crash,
-        Mode::Differential,
-        CCL_6,
-    ),
-    mutation(
-        "ccl-fingerprints-believed",
-        "torn header",
-        Check::Crash,
-        Mode::Crash,
         CCL,
     ),
     mutation(
