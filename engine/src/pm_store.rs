@@ -333,7 +333,9 @@ mod tests {
         for i in 0..40 {
             store.put(&key(i), b"").expect("puts");
         }
-        let leaves = store.tree.leaves();
+        let PmTree::Plain(leaves) = &store.tree else {
+            panic!("it is the baseline");
+        };
         let mut all = Vec::new();
         leaves.index.for_each(|_, page| all.push(LeafId(page.0)));
         for i in 1..40 {
