@@ -495,7 +495,7 @@ fn power_fails_and_another_tree_opens_the_store() {
 #[test]
 fn power_fails_after_few_writes_of_a_lodge() {
     for options in lodges() {
-        for seed in 0..10 * seeds() {
+        for seed in 0..40 * seeds() {
             again_and_again(&[options], seed, 120, HASTY);
         }
     }
