@@ -144,6 +144,35 @@ fn nodes_in_a_burst_are_split_into_more() {
     assert!(more(&aware) > 2, "{aware:?}");
 }
 
+/// New keys anywhere; the second half of the writes goes to any of them.
+fn updated(i: u64) -> u64 {
+    let half = KEYS / 2;
+    scattered(if i < half { i } else { scattered(i) % half })
+}
+
+#[test]
+fn the_prediction_is_near_what_is_measured() {
+    let mut errors = Vec::new();
+    for (name, key) in [
+        ("uniform inserts", scattered as fn(u64) -> u64),
+        ("skewed inserts", skewed),
+        ("sequential inserts", |i| i << 20),
+        ("uniform updates", updated),
+    ] {
+        let (pm, _) = inserted(key, LodgeOptions::default());
+        let predicted = pm.predicted.expect("records lie in leaves");
+        println!("{name}: {:?} {predicted:?}", pm.measured);
+        let error = |measured: f64, predicted: f64| (predicted / measured - 1.0).abs();
+        errors.push(error(pm.measured.xbi, predicted.xbi));
+        errors.push(error(pm.measured.cli, predicted.cli));
+        for e in &errors[errors.len() - 2..] {
+            assert!(*e < 0.10, "{name}: {:?}, {predicted:?}", pm.measured);
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[errors.len() / 2] < 0.05, "{errors:?}");
+}
+
 #[test]
 fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
     let folder = TempDir::new().expect("a folder");

@@ -26,7 +26,9 @@ use super::{Failure, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
 use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
+use crate::predict::pm::lodge::LodgeShape;
 use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
+use crate::predict::workload::Workload;
 use crate::report::{
     self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgeReport,
     PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
@@ -107,7 +109,26 @@ impl PmReplayConfig {
         }
     }
 
-    /// The tree as the predictor needs it; none for a buffer of all leaves together, or in inner nodes.
+    /// What is predicted; nothing for a buffer of all leaves together.
+    fn predict(&self, workload: &Workload, xp_buffer: &XpBuffer) -> Option<PmPrediction> {
+        if let PmTreeKind::Lodge(lodge) = self.tree {
+            let shape = LodgeShape {
+                slots: lodge.slots,
+                t_node: lodge.t_node,
+                t_split: lodge.t_split,
+                burst_factor: match lodge.node_split {
+                    NodeSplit::Double => None,
+                    NodeSplit::HotnessAware => Some(f64::from(lodge.burst_factor)),
+                },
+                log_entries: f64::from(lodge.log_entries),
+            };
+            return Some(predict::lodge::predict(workload, &shape, xp_buffer).pm);
+        }
+        let tree = self.predicted_tree()?;
+        Some(predict::predict(workload, &tree, xp_buffer))
+    }
+
+    /// CCL-BTree, or a tree without buffers, as the predictor needs it.
     fn predicted_tree(&self) -> Option<PmTree> {
         let nothing = PmTree {
             batch: 0,
@@ -198,8 +219,9 @@ pub fn run_pm(
         full_lines: FullLines::parse(&buffer.full_lines).unwrap_or(FullLines::AtOnce),
     };
     let fits = predict::fits_leaves(&looked.workload);
-    let tree = (config.predicted_tree()).filter(|_| config.predict && fits);
-    let predicted = tree.map(|tree| predict::predict(&looked.workload, &tree, &xp_buffer));
+    let predicted = (config.predict && fits)
+        .then(|| config.predict(&looked.workload, &xp_buffer))
+        .flatten();
     Ok(report(config, &looked, outcome, predicted))
 }
 
