@@ -144,33 +144,125 @@ fn nodes_in_a_burst_are_split_into_more() {
     assert!(more(&aware) > 2, "{aware:?}");
 }
 
-/// New keys anywhere; the second half of the writes goes to any of them.
+/// A first half of new keys; then any of them.
 fn updated(i: u64) -> u64 {
     let half = KEYS / 2;
-    scattered(if i < half { i } else { scattered(i) % half })
+    // Twice, for multiples of one number come too evenly to be random.
+    let any = scattered(scattered(i) >> 7 ^ i) >> 20;
+    scattered(if i < half { i } else { any % half })
+}
+
+fn off(measured: f64, predicted: f64) -> f64 {
+    (measured / predicted - 1.0).abs()
+}
+
+const ORDERS: [(&str, fn(u64) -> u64); 4] = [
+    ("uniform inserts", scattered),
+    ("skewed inserts", skewed),
+    ("sequential inserts", |i| i << 20),
+    ("uniform updates", updated),
+];
+
+#[test]
+fn amplification_is_as_predicted() {
+    let mut errors = Vec::new();
+    for (name, key) in ORDERS {
+        let (pm, _) = inserted(key, LodgeOptions::default());
+        let (m, p) = (pm.measured, pm.predicted.expect("records lie in leaves"));
+        let own = [
+            off(m.xbi, p.xbi),
+            off(m.xbi_leaf, p.xbi_leaf),
+            off(m.xbi_log, p.xbi_log),
+            off(m.cli, p.cli),
+        ];
+        println!("{name}: {own:.4?}");
+        assert!(
+            own.iter().all(|e| *e < 0.05),
+            "{name}: {own:?}, {m:?}, {p:?}"
+        );
+        errors.extend(own);
+        let error = pm.error.expect("there is a prediction");
+        assert!(error.xbi.is_some_and(|e| (e.abs() - own[0]).abs() < 1e-9));
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
+}
+
+/// Occupancy and grouping, whatever the options.
+#[test]
+fn buffers_and_flushes_are_as_predicted() {
+    let default = LodgeOptions::default();
+    let sets = [
+        default,
+        LodgeOptions {
+            t_node: 1,
+            ..default
+        },
+        LodgeOptions {
+            t_node: 8,
+            ..default
+        },
+        LodgeOptions {
+            slots: 12,
+            node_split: NodeSplit::Double,
+            ..default
+        },
+        LodgeOptions {
+            t_split: 14,
+            ..default
+        },
+    ];
+    for (n, options) in sets.into_iter().enumerate() {
+        for (name, key) in ORDERS {
+            let (pm, own) = inserted(key, options);
+            let p = own.predicted.expect("records lie in leaves");
+            let amplified = pm.predicted.expect("the same");
+            let errors = [
+                off(own.flushes as f64, p.flushes),
+                off(own.pairs_per_flush, p.pairs_per_flush),
+                off(own.pairs_per_leaf, p.pairs_per_leaf),
+                off(own.nodes as f64, p.nodes),
+                off(own.free_share, p.free_share),
+                (own.buffered_share - p.buffered_share).abs(),
+                off(pm.measured.xbi, amplified.xbi),
+                off(pm.measured.cli, amplified.cli),
+            ];
+            println!("{n}, {name}: {errors:.4?}");
+            assert!(
+                errors.iter().all(|e| *e < 0.05),
+                "{n}, {name}: {errors:?}, {own:?}"
+            );
+        }
+    }
 }
 
 #[test]
-fn the_prediction_is_near_what_is_measured() {
-    let mut errors = Vec::new();
-    for (name, key) in [
-        ("uniform inserts", scattered as fn(u64) -> u64),
-        ("skewed inserts", skewed),
-        ("sequential inserts", |i| i << 20),
-        ("uniform updates", updated),
+fn other_xp_buffers_are_predicted_too() {
+    for (replacement, full_lines, lines) in [
+        ("lru", "at-once", 64),
+        ("random", "on-eviction", 64),
+        ("random", "at-once", 1024),
     ] {
-        let (pm, _) = inserted(key, LodgeOptions::default());
-        let predicted = pm.predicted.expect("records lie in leaves");
-        println!("{name}: {:?} {predicted:?}", pm.measured);
-        let error = |measured: f64, predicted: f64| (predicted / measured - 1.0).abs();
-        errors.push(error(pm.measured.xbi, predicted.xbi));
-        errors.push(error(pm.measured.cli, predicted.cli));
-        for e in &errors[errors.len() - 2..] {
-            assert!(*e < 0.10, "{name}: {:?}, {predicted:?}", pm.measured);
+        for (name, key) in ORDERS {
+            let folder = TempDir::new().expect("a folder");
+            let path = trace(&folder, (0..KEYS).map(|i| op(OpKind::Put, key(i))));
+            let report = replay(path, LodgeOptions::default(), |config| {
+                config.profile.buffer.replacement = replacement.into();
+                config.profile.buffer.full_lines = full_lines.into();
+                config.profile.buffer.lines = lines;
+            });
+            let pm = report.pm.expect("it ran on persistent memory");
+            let error = off(pm.measured.xbi, pm.predicted.expect("the same").xbi);
+            println!(
+                "{replacement} {full_lines} {lines}, {name}: {error:.4} {:?} {:?}",
+                pm.measured, pm.predicted
+            );
+            assert!(
+                error < 0.10,
+                "{replacement} {full_lines} {lines}, {name}: {error}"
+            );
         }
     }
-    errors.sort_by(f64::total_cmp);
-    assert!(errors[errors.len() / 2] < 0.05, "{errors:?}");
 }
 
 #[test]

@@ -30,8 +30,8 @@ use crate::predict::pm::lodge::LodgeShape;
 use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
 use crate::predict::workload::Workload;
 use crate::report::{
-    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgeReport,
-    PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
+    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgePredicted,
+    LodgeReport, PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
 };
 use crate::ssd::{Served, TimingMode};
 
@@ -110,7 +110,7 @@ impl PmReplayConfig {
     }
 
     /// What is predicted; nothing for a buffer of all leaves together.
-    fn predict(&self, workload: &Workload, xp_buffer: &XpBuffer) -> Option<PmPrediction> {
+    fn predict(&self, workload: &Workload, xp_buffer: &XpBuffer) -> Option<Predicted> {
         if let PmTreeKind::Lodge(lodge) = self.tree {
             let shape = LodgeShape {
                 slots: lodge.slots,
@@ -122,10 +122,24 @@ impl PmReplayConfig {
                 },
                 log_entries: f64::from(lodge.log_entries),
             };
-            return Some(predict::lodge::predict(workload, &shape, xp_buffer).pm);
+            let p = predict::lodge::predict(workload, &shape, xp_buffer);
+            return Some(Predicted {
+                pm: p.pm,
+                lodge: Some(LodgePredicted {
+                    flushes: p.node_flushes,
+                    pairs_per_flush: p.pairs_per_flush,
+                    pairs_per_leaf: p.pairs_per_leaf,
+                    nodes: p.nodes,
+                    free_share: p.free_share,
+                    buffered_share: p.buffered_share,
+                }),
+            });
         }
         let tree = self.predicted_tree()?;
-        Some(predict::predict(workload, &tree, xp_buffer))
+        Some(Predicted {
+            pm: predict::predict(workload, &tree, xp_buffer),
+            lodge: None,
+        })
     }
 
     /// CCL-BTree, or a tree without buffers, as the predictor needs it.
@@ -159,6 +173,13 @@ impl PmReplayConfig {
             ..nothing
         })
     }
+}
+
+/// What the predictors say.
+#[derive(Clone, Copy)]
+struct Predicted {
+    pm: PmPrediction,
+    lodge: Option<LodgePredicted>,
 }
 
 /// Replays a trace on persistent memory. `progress` is called every few ten thousand operations.
@@ -467,7 +488,7 @@ fn report(
     config: &PmReplayConfig,
     looked: &Looked,
     outcome: Outcome,
-    predicted: Option<PmPrediction>,
+    predicted: Option<Predicted>,
 ) -> ReplayReport {
     let user_bytes = outcome.phase.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
@@ -594,7 +615,7 @@ fn pm_report(
     (host, media): (HostWa<f64>, HostWa<f64>),
     user_bytes: u64,
     cleaning_bytes: Option<u64>,
-    predicted: Option<PmPrediction>,
+    predicted: Option<Predicted>,
 ) -> PmReport {
     let measured = Amplification {
         cli: host.total,
@@ -603,7 +624,8 @@ fn pm_report(
         xbi_log: media.log,
         xbi_extra: media.extra,
     };
-    let predicted = predicted.map(|p| {
+    let predicted_lodge = predicted.and_then(|p| p.lodge);
+    let predicted = predicted.map(|Predicted { pm: p, .. }| {
         let (leaf, log) = p.xbi(user_bytes as f64);
         Amplification {
             cli: p.cli(user_bytes as f64),
@@ -656,6 +678,7 @@ fn pm_report(
             buffered_share: share(lodge.buffered, lodge.slots),
             logs_opened: lodge.logs_opened,
             log_room_entries: lodge.log_room_entries,
+            predicted: predicted_lodge,
         }),
     }
 }
