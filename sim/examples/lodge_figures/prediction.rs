@@ -8,13 +8,14 @@ use crate::patterns::{Pattern, Trace};
 use crate::run::each;
 use crate::{KEYS, lodge, replay};
 
-const PATTERNS: [Pattern; 6] = [
+const PATTERNS: [Pattern; 7] = [
     Pattern::Uniform,
     Pattern::Skewed,
     Pattern::Sequential,
     Pattern::Burst,
     Pattern::Updates,
     Pattern::HotUpdates,
+    Pattern::FewUpdates,
 ];
 
 pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {

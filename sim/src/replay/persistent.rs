@@ -121,6 +121,8 @@ impl PmReplayConfig {
                     NodeSplit::HotnessAware => Some(f64::from(lodge.burst_factor)),
                 },
                 log_entries: f64::from(lodge.log_entries),
+                entitled_entries: lodge.logs as f64 * f64::from(lodge.log_entries),
+                log_share: f64::from(lodge.log_percent) / 100.0,
             };
             let p = predict::lodge::predict(workload, &shape, xp_buffer);
             return Some(Predicted {

@@ -83,6 +83,11 @@ impl Medium<'_> {
         }
     }
 
+    /// When the measured part begins, in ticks.
+    pub(super) fn from(&self) -> u32 {
+        self.from
+    }
+
     /// Lines of an XPLine, a bit each, come in their order.
     pub(super) fn touch(&mut self, xpline: &mut XpLine, lines: u8, time: u32) {
         if lines == 0 {

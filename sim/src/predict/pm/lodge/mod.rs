@@ -6,6 +6,7 @@
 //! | updates | at random moments between a key's first put and the end of the part that they are counted in |
 //! | lines of a leaf, which of its two XPLines | by the slots that a flush fills, played |
 //! | the XPBuffer | an XPLine is still there by the number of others since (`lines`); that is a fixed point over all gaps |
+//! | cleaning of long logs | when it is due follows from how long changes stay buffered without it (`cleaning`); then it is played |
 //! | logs | an entry a write; XPLines filled one by one, in a ring of as many entries as logs in use have |
 //!
 //! XPLines that come anew in a tick, `m`, decide which stay, so that with `n_g` touches after gaps of `g` ticks
@@ -14,16 +15,18 @@
 //! m = (sum over g of  n_g (1 - stays(g m))  +  logs) / ticks                                                         (1)
 //! ```
 //!
-//! *Ignored*: cleaning of long logs, what deletes leave empty, how much room the node above has for the parts of a split (LodgeTree eq. 1), and records that do
+//! *Ignored*: what deletes leave empty, how much room the node above has for the parts of a split (LodgeTree eq. 1), and records that do
 //! not fit a leaf. Where keys are sampled, sequential writes come to a leaf less often than they do.
 //!
 //! Cost: `O(W log W)` for `W` writes of sampled keys, of which there are 2^24 at most: beyond that fewer keys are played.
 
+mod cleaning;
 mod lines;
 mod play;
 
+use self::cleaning::{Logs, Nobody};
 use self::lines::{Medium, XpLine};
-use self::play::{Counts, Write};
+use self::play::{Cleaning, Counts, Write};
 use super::buffer::XpBuffer;
 use super::{ENTRY, LINE, PmPrediction, XPLINE};
 use crate::predict::workload::{KeyStats, NEVER, Workload};
@@ -49,6 +52,10 @@ pub struct LodgeShape {
     pub burst_factor: Option<f64>,
     /// L: entries of a log.
     pub log_entries: f64,
+    /// Entries of the logs that all partitions append to.
+    pub entitled_entries: f64,
+    /// What pins old logs is flushed when logs have room for entries of more than this share of the leaves' bytes.
+    pub log_share: f64,
 }
 
 /// Counts over the measured part.
@@ -78,9 +85,11 @@ pub fn predict(workload: &Workload, shape: &LodgeShape, buffer: &XpBuffer) -> Lo
     let end = ticks(workload.warmup.all_ops() + workload.measured.all_ops()).max(from + 1);
     let (mut writes, weight) = writes(workload, from, end);
 
+    let cleanings = cleanings(shape, buffer, &writes, weight);
     // Which XPLines are touched when does not depend on the buffer.
     let mut unbuffered = Medium::new(buffer, 0.0, from);
-    let counts = play::play(shape, &mut writes.clone(), &mut unbuffered, from);
+    let mut again = writes.clone();
+    let counts = play::play(shape, &mut again, &cleanings, &mut unbuffered, &mut Nobody);
     let gaps = unbuffered.gaps;
     let appended = workload.measured.writes() as f64;
     let length = f64::from(end - from);
@@ -95,9 +104,27 @@ pub fn predict(workload: &Workload, shape: &LodgeShape, buffer: &XpBuffer) -> Lo
         per_tick = 0.5 * (per_tick + of_leaves + of_log * gone);
     }
     let mut medium = Medium::new(buffer, per_tick, from);
-    play::play(shape, &mut writes, &mut medium, from);
+    play::play(shape, &mut writes, &cleanings, &mut medium, &mut Nobody);
     let log = Log::play(buffer, per_tick / entries_a_tick.max(1e-9), ring, appended);
-    summary(workload, shape, counts, weight, (&medium, &log))
+    let mut prediction = summary(workload, shape, counts, weight, (&medium, &log));
+    prediction.pm.cleanings = cleanings.iter().filter(|c| c.at >= from).count() as f64;
+    prediction
+}
+
+/// When logs are cleaned, as all nodes played without it say.
+fn cleanings(
+    shape: &LodgeShape,
+    buffer: &XpBuffer,
+    writes: &[Write],
+    weight: f64,
+) -> Vec<Cleaning> {
+    // Where few keys are played a log stands for several.
+    let entries = shape.log_entries.max(weight);
+    let mut logs = Logs::new(writes, entries / weight);
+    let mut medium = Medium::new(buffer, 0.0, u32::MAX);
+    play::play(shape, &mut writes.to_vec(), &[], &mut medium, &mut logs);
+    let entitled = shape.entitled_entries;
+    logs.cleanings(shape.log_share, (entries, entitled), weight)
 }
 
 fn summary(
@@ -206,3 +233,6 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

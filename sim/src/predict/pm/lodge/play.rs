@@ -97,10 +97,20 @@ impl Leaf {
     }
 }
 
+/// A change that is buffered.
+#[derive(Clone, Copy)]
+struct Pair {
+    rank: u32,
+    /// Position of its leaf.
+    leaf: usize,
+    time: u32,
+}
+
 struct Node {
     leaves: Vec<Leaf>,
-    /// Ranks, and positions of their leaves.
-    buffer: Vec<(u32, usize)>,
+    buffer: Vec<Pair>,
+    /// Cleanings that it has seen.
+    cleanings: usize,
     /// M, and when it was split the last time but one, and the last (§III-C).
     parts: usize,
     split_before: u32,
@@ -111,28 +121,47 @@ struct Node {
 
 impl Node {
     fn group(&self, leaf: usize) -> Vec<u32> {
-        let of_leaf = self.buffer.iter().filter(|(_, of)| *of == leaf);
-        of_leaf.map(|(rank, _)| *rank).collect()
+        let of_leaf = self.buffer.iter().filter(|pair| pair.leaf == leaf);
+        of_leaf.map(|pair| pair.rank).collect()
     }
+}
+
+/// Logs have become long: what was written before a moment is flushed. In ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cleaning {
+    pub(super) at: u32,
+    pub(super) below: u32,
+}
+
+/// Is told of leaves, and of changes that were buffered.
+pub(super) trait Watch {
+    /// A leaf was split off.
+    fn split(&mut self, time: u32);
+    /// A change has left the buffer, or been written anew; without a time, it never does.
+    fn left(&mut self, written: u32, time: Option<u32>);
 }
 
 /// Plays all writes, which are in order of time.
 pub(super) fn play(
     shape: &LodgeShape,
     writes: &mut [Write],
+    cleanings: &[Cleaning],
     medium: &mut Medium<'_>,
-    from: u32,
+    watch: &mut impl Watch,
 ) -> Counts {
     let mut play = Play {
         shape,
+        cleanings,
+        from: medium.from(),
         medium,
-        from,
+        watch,
         counts: Counts::default(),
         scratch: Vec::new(),
     };
     let mut nodes = vec![Node {
         leaves: vec![Leaf::holding(0, &[])],
         buffer: Vec::new(),
+        cleanings: 0,
         parts: 2,
         split_before: 0,
         split_last: 0,
@@ -147,15 +176,17 @@ pub(super) fn play(
     play.counts
 }
 
-struct Play<'a, 'b> {
+struct Play<'a, 'b, W> {
     shape: &'a LodgeShape,
-    medium: &'a mut Medium<'b>,
+    cleanings: &'a [Cleaning],
     from: u32,
+    medium: &'a mut Medium<'b>,
+    watch: &'a mut W,
     counts: Counts,
     scratch: Vec<Write>,
 }
 
-impl Play<'_, '_> {
+impl<W: Watch> Play<'_, '_, W> {
     /// 1 in the measured part.
     fn measured(&self, time: u32) -> f64 {
         f64::from(u8::from(time >= self.from))
@@ -163,36 +194,57 @@ impl Play<'_, '_> {
 
     /// Takes writes until the node has to be split, and says when; or all.
     fn fill(&mut self, node: &mut Node, writes: &[Write]) -> Option<u32> {
-        while !node.future.is_empty() {
-            let write = writes[node.future.start];
-            let rank = write.rank();
-            let is_there = node.buffer.iter().any(|(there, _)| *there == rank);
-            // One slot is kept for a separator.
-            if is_there || node.leaves.len() + node.buffer.len() + 1 < self.shape.slots {
-                if !is_there {
-                    let leaf = node.leaves.partition_point(|leaf| leaf.low <= rank);
-                    node.buffer.push((rank, leaf.saturating_sub(1)));
+        loop {
+            let write = writes[node.future.clone()].first().copied();
+            if let Some(cleaning) = self.cleanings.get(node.cleanings)
+                && write.is_none_or(|write| write.time() >= cleaning.at)
+            {
+                node.cleanings += 1;
+                while node.buffer.iter().any(|pair| pair.time < cleaning.below) {
+                    self.flush(node, cleaning.below, cleaning.at);
                 }
+                if node.leaves.len() + 1 >= self.shape.slots {
+                    return Some(cleaning.at);
+                }
+                continue;
+            }
+            let write = write?;
+            let (rank, time) = (write.rank(), write.time());
+            if let Some(there) = node.buffer.iter_mut().find(|pair| pair.rank == rank) {
+                self.watch.left(there.time, Some(time));
+                there.time = time;
+                node.future.start += 1;
+                continue;
+            }
+            // One slot is kept for a separator.
+            if node.leaves.len() + node.buffer.len() + 1 < self.shape.slots {
+                let leaf = node.leaves.partition_point(|leaf| leaf.low <= rank);
+                let leaf = leaf.saturating_sub(1);
+                node.buffer.push(Pair { rank, leaf, time });
                 node.future.start += 1;
                 continue;
             }
             if !node.buffer.is_empty() {
-                self.flush(node, write.time());
+                self.flush(node, u32::MAX, time);
             }
             if node.leaves.len() + 1 >= self.shape.slots {
-                return Some(write.time());
+                return Some(time);
             }
         }
-        None
     }
 
-    /// §III-B: to the first t_node leaves of the buffer's order, until one would split; or to that one alone, if it is the first.
-    fn flush(&mut self, node: &mut Node, time: u32) {
+    /// §III-B: to the first t_node leaves of the buffer's order, until one would split; or to that one alone, if it is the first. Leaves are
+    /// chosen by changes that were written before `below`.
+    fn flush(&mut self, node: &mut Node, below: u32, time: u32) {
         self.counts.flushes += self.measured(time);
         let mut chosen: Vec<usize> = Vec::with_capacity(self.shape.t_node);
         for at in 0..node.buffer.len() {
-            let leaf = node.buffer[at].1;
-            if chosen.contains(&leaf) {
+            let Pair {
+                leaf,
+                time: written,
+                ..
+            } = node.buffer[at];
+            if written >= below || chosen.contains(&leaf) {
                 continue;
             }
             let group = node.group(leaf);
@@ -221,9 +273,19 @@ impl Play<'_, '_> {
         self.counts.flushed += self.measured(time) * changes as f64;
     }
 
+    fn take_out(&mut self, node: &mut Node, time: u32, gone: impl Fn(&Pair) -> bool) {
+        node.buffer.retain(|pair| {
+            let gone = gone(pair);
+            if gone {
+                self.watch.left(pair.time, Some(time));
+            }
+            !gone
+        });
+    }
+
     fn merge(&mut self, node: &mut Node, at: usize, time: u32) {
         let group = node.group(at);
-        node.buffer.retain(|(_, leaf)| *leaf != at);
+        self.take_out(node, time, |pair| pair.leaf == at);
         let leaf = &mut node.leaves[at];
         let old = leaf.old(&group);
         if group.len() > SLOTS - leaf.count() {
@@ -263,13 +325,13 @@ impl Play<'_, '_> {
         let leaving = leaf.members().filter(|slot| leaf.keys[*slot] >= low);
         leaf.bits &= !leaving.fold(0, |leaving, slot| leaving | 1 << slot);
 
-        node.buffer
-            .retain(|(rank, leaf)| *leaf != at || *rank < low);
-        for (_, leaf) in node.buffer.iter_mut().filter(|(_, leaf)| *leaf > at) {
-            *leaf += 1;
+        self.take_out(node, time, |pair| pair.leaf == at && pair.rank >= low);
+        for pair in node.buffer.iter_mut().filter(|pair| pair.leaf > at) {
+            pair.leaf += 1;
         }
         node.leaves.insert(at + 1, fresh);
         self.counts.splits += self.measured(time);
+        self.watch.split(time);
         let moved = group.iter().filter(|rank| **rank >= low).count();
         if moved > 0 {
             self.count_visit(moved, time);
@@ -316,12 +378,15 @@ impl Play<'_, '_> {
                 }
             };
             start = future.end;
-            let of_part = node.buffer.iter().filter(|(_, leaf)| range.contains(leaf));
+            let of_part = node.buffer.iter().filter(|pair| range.contains(&pair.leaf));
+            let moved = |pair: &Pair| Pair {
+                leaf: pair.leaf - range.start,
+                ..*pair
+            };
             nodes.push(Node {
                 leaves: all.by_ref().take(range.len()).collect(),
-                buffer: of_part
-                    .map(|(rank, leaf)| (*rank, leaf - range.start))
-                    .collect(),
+                buffer: of_part.map(moved).collect(),
+                cleanings: node.cleanings,
                 parts,
                 split_before: node.split_last,
                 split_last: time,
@@ -336,6 +401,9 @@ impl Play<'_, '_> {
         self.counts.nodes += 1.0;
         self.counts.leaves += node.leaves.len() as f64;
         self.counts.buffered += node.buffer.len() as f64;
+        for pair in &node.buffer {
+            self.watch.left(pair.time, None);
+        }
         for leaf in node.leaves {
             for mut xpline in leaf.xplines {
                 self.medium.leave(&mut xpline);
