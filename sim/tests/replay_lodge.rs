@@ -165,7 +165,9 @@ fn few_updated(i: u64) -> u64 {
     }
 }
 
-const ORDERS: [(&str, fn(u64) -> u64); 4] = [
+type Order = fn(u64) -> u64;
+
+const ORDERS: [(&str, Order); 4] = [
     ("uniform inserts", scattered),
     ("skewed inserts", skewed),
     ("sequential inserts", |i| i << 20),
