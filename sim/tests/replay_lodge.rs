@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use treering_engine::{LodgeOptions, NodeSplit, PmTreeKind};
 use treering_sim::pm;
 use treering_sim::replay::{PmReplayConfig, run_pm};
-use treering_sim::report::{LodgeReport, PmReport, ReplayReport};
+use treering_sim::report::{LodgeReport, PmReport, ReplayReport, html, text};
 use treering_traces::{Header, Op, OpKind, Writer};
 
 const KEYS: u64 = 60_000;
@@ -245,6 +245,28 @@ fn buffers_and_flushes_are_as_predicted() {
             );
         }
     }
+}
+
+#[test]
+fn reports_show_measured_beside_predicted() {
+    let folder = TempDir::new().expect("a folder");
+    let path = trace(&folder, (0..6_000).map(|i| op(OpKind::Put, scattered(i))));
+    let report = replay(path.clone(), LodgeOptions::default(), |_| {});
+    let pm = report.pm.clone().expect("it ran on persistent memory");
+    let xbi = format!("{:.2}", pm.predicted.expect("records lie in leaves").xbi);
+    let said = "index no leaf";
+    for shown in [text::render(&report), html::render(&report)] {
+        assert!(shown.contains(&xbi), "{xbi}: {shown}");
+        assert_eq!(shown.matches(said).count(), 2, "measured and predicted");
+    }
+    let json = serde_json::to_value(&report).expect("JSON");
+    assert!(json["pm"]["error"]["xbi"].is_number());
+    assert!(json["pm"]["lodge"]["predicted"]["free_share"].is_number());
+    let unpredicted = replay(path, LodgeOptions::default(), |config| {
+        config.predict = false;
+    });
+    let json = serde_json::to_value(&unpredicted).expect("JSON");
+    assert!(json["pm"]["predicted"].is_null() && json["pm"]["lodge"]["predicted"].is_null());
 }
 
 #[test]
