@@ -18,7 +18,7 @@
 //! *Ignored*: what deletes leave empty, how much room the node above has for the parts of a split (LodgeTree eq. 1), and records that do
 //! not fit a leaf. Where keys are sampled, sequential writes come to a leaf less often than they do.
 //!
-//! Cost: `O(W log W)` for `W` writes of sampled keys, of which there are 2^24 at most: beyond that fewer keys are played.
+//! Cost: `O(W log W)` for `W` writes of sampled keys, of which there are 2^23 at most (some 200 MB): beyond that fewer keys are played.
 
 mod cleaning;
 mod lines;
@@ -35,7 +35,7 @@ use crate::ssd::gc::SplitMix;
 /// Bytes of a leaf (LodgeTree §IV-A).
 const LEAF: f64 = 512.0;
 /// Most writes that are played.
-const MOST_WRITES: u64 = 1 << 24;
+const MOST_WRITES: u64 = 1 << 23;
 /// Most entries of logs that are played.
 const MOST_ENTRIES: u32 = 1 << 16;
 
