@@ -207,15 +207,9 @@ pub fn tlc(
     extras: &Extras,
 ) -> std::io::Result<Outcome> {
     let scratch = tempfile::tempdir()?;
-    let mut command = Command::new(&tlc.java);
-    let library = format!(
-        "-DTLA-Library={}",
-        absolute(&specs.join("contract")).display()
-    );
+    let mut command = tlc.command(&[absolute(&specs.join("contract"))])?;
     command
-        .args(["-XX:+UseParallelGC", &library, "-cp"])
-        .arg(absolute(&tlc.jar))
-        .args(["tlc2.TLC", "-workers", "1", "-metadir"])
+        .args(["-workers", "1", "-metadir"])
         .arg(scratch.path().join("states"));
     if let Some(dump) = &extras.dump {
         command.args(["-dump", "dot,actionlabels"]).arg(dump);

@@ -25,7 +25,8 @@ pub struct Tlc {
 }
 
 impl Tlc {
-    /// A call of TLC whose modules are also looked for in `library`; its arguments are the caller's.
+    /// A call of TLC whose modules are also looked for in `library`; its arguments are the caller's. One worker makes little garbage at a
+    /// time, and as many TLC run at once as there are processors: a collector with threads of its own would only take those from another.
     ///
     /// # Errors
     /// A path cannot be made absolute.
@@ -34,7 +35,7 @@ impl Tlc {
         let mut option = std::ffi::OsString::from("-DTLA-Library=");
         option.push(library);
         let mut command = Command::new(&self.java);
-        command.arg("-XX:+UseParallelGC").arg(option).arg("-cp");
+        command.arg("-XX:+UseSerialGC").arg(option).arg("-cp");
         command.arg(std::path::absolute(&self.jar)?).arg("tlc2.TLC");
         Ok(command)
     }
