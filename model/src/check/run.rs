@@ -207,7 +207,11 @@ pub fn tlc(
     extras: &Extras,
 ) -> std::io::Result<Outcome> {
     let scratch = tempfile::tempdir()?;
-    let mut command = tlc.command(&[absolute(&specs.join("contract"))])?;
+    let library = [absolute(&specs.join("contract"))];
+    let mut command = match model.is_mutation() {
+        true => tlc.brief_command(&library)?,
+        false => tlc.command(&library)?,
+    };
     command
         .args(["-workers", "1", "-metadir"])
         .arg(scratch.path().join("states"));
