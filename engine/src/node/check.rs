@@ -8,9 +8,7 @@ use std::fmt;
 
 use super::body::Body;
 use super::format::LeafFormat;
-use super::layout::{
-    self, MAGIC, PageLayout, by_layout, field, is_page_size, shared_prefix, u16_at, u64_at,
-};
+use super::layout::{self, MAGIC, PageLayout, by_layout, field, is_page_size, u16_at, u64_at};
 use super::limit::limits;
 use crate::error::Error;
 use crate::types::{Lba, PageId};
@@ -158,6 +156,7 @@ pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
         let page = Body::<F>::new(bytes);
         check_fences(page)?;
         check_slots(page)?;
+        check_index(page)?;
         check_order(page)
     })
 }
@@ -185,7 +184,8 @@ fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
     need(magic == MAGIC, "page magic", "0x5254", magic.into())?;
     let kind = bytes[field::KIND];
     let Some(layout) = PageLayout::from_number(kind) else {
-        let known = "1 (slotted, version 1) or 2 (compact, version 1)";
+        let known =
+            "one of 1 to 6 (slotted, compact, baseline, prefix, hints, fingerprint; version 1)";
         return Err(PageDamage::broken("page layout", known, kind));
     };
     let log2 = u32::from(bytes[field::SIZE_LOG2]);
@@ -208,7 +208,7 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let fences = lower + upper;
     let none = bounded == 1 || upper == 0;
     need(none, "upper-fence length", "0 without one", upper)?;
-    let slots_end = F::slot_at(F::count(bytes));
+    let slots_end = F::slots_end(F::count(bytes));
     let heap_start = F::heap_start(bytes);
     let heap_used = F::heap_used(bytes);
     let room = size - F::SLOTS_AT;
@@ -223,8 +223,11 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let ordered = page.upper_fence().is_none_or(|u| page.lower_fence() < u);
     need(ordered, "upper fence", "above the lower fence", upper)?;
     let prefix = F::prefix_len(bytes);
-    let shared = shared_prefix(page.lower_fence(), page.upper_fence());
-    let common = "the common prefix of the fences";
+    let shared = F::truncated(page.lower_fence(), page.upper_fence());
+    let common = match F::TRUNCATES {
+        true => "the common prefix of the fences",
+        false => "0, for keys are whole",
+    };
     need(prefix == shared, "prefix length", common, prefix)
 }
 
@@ -291,20 +294,47 @@ fn check_slots<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     Ok(())
 }
 
-/// Keys ascend strictly and lie within the fences.
+/// The index is what would be made of the slots.
+fn check_index<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
+    if !F::INDEXED {
+        return Ok(());
+    }
+    let (bytes, count) = (page.bytes(), page.count());
+    let mut rebuilt = bytes.to_vec();
+    F::build_index(&mut rebuilt, count);
+    let index = F::slot_at(count)..F::slots_end(count);
+    let at = index.clone().find(|&at| bytes[at] != rebuilt[at]);
+    if let Some(at) = at {
+        return Err(PageDamage::broken(
+            format!("byte {} of the index of slots", at - index.start),
+            format_args!("{:#04x} as follows from them", rebuilt[at]),
+            format_args!("{:#04x}", bytes[at]),
+        ));
+    }
+    let (claimed, found) = (F::in_order(bytes), F::in_order(&rebuilt));
+    if !F::SORTED && claimed > found {
+        let most = format_args!("at most {found}").to_string();
+        return Err(PageDamage::broken("records in order", most, claimed));
+    }
+    Ok(())
+}
+
+/// Keys ascend strictly, where slots are in order and else once they are, and lie within the fences.
 fn check_order<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
-    for index in 1..page.count() {
-        if page.suffix(index - 1) >= page.suffix(index) {
+    let slots = page.ordered();
+    let suffix = |index: usize| page.suffix_of(&slots[index]);
+    for index in 1..slots.len() {
+        if suffix(index - 1) >= suffix(index) {
             return Err(PageDamage::broken(
                 format!("key of record {index}"),
                 "a greater one than before",
-                format_args!("{:02x?}", page.suffix(index)),
+                format_args!("{:02x?}", suffix(index)),
             ));
         }
     }
-    let ends = [0, page.count().saturating_sub(1)];
-    for index in ends.into_iter().filter(|&i| i < page.count()) {
-        let key = [page.prefix(), page.suffix(index)].concat();
+    let ends = [0, slots.len().saturating_sub(1)];
+    for index in ends.into_iter().filter(|&i| i < slots.len()) {
+        let key = [page.prefix(), suffix(index)].concat();
         if !page.covers(&key) {
             return Err(PageDamage::broken(
                 format!("key of record {index}"),

@@ -112,7 +112,7 @@ impl<'a> PageMut<'a> {
         }
         let suffix = key.strip_prefix(page.prefix()).ok_or(Refused::NotCovered)?;
         let sound = self.is_sound();
-        let put = match page.search(suffix) {
+        let put = match page.place(suffix) {
             Ok(index) => {
                 self.body_mut::<F>().replace(index, 0, suffix, value)?;
                 Put::Replaced
@@ -131,11 +131,20 @@ impl<'a> PageMut<'a> {
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let sound = self.is_sound();
         let deleted = by_layout!(self.view().layout(), F => {
-            let found = self.view().body::<F>().search_key(key);
-            found.is_ok_and(|index| self.body_mut::<F>().remove(index))
+            let found = self.view().body::<F>().place_key(key);
+            found.is_some_and(|slot| self.body_mut::<F>().remove(slot))
         });
         self.assert_still_sound(sound);
         deleted
+    }
+
+    /// Puts slots in the order of their keys, where the layout lets them be in another ([`PageLayout::Fingerprint`]), so that scans need not sort; says
+    /// whether anything has changed. The records are the same, so this needs no log record and makes no page dirty.
+    pub fn sort(&mut self) -> bool {
+        let sound = self.is_sound();
+        let sorted = by_layout!(self.view().layout(), F => self.body_mut::<F>().sort());
+        self.assert_still_sound(sound);
+        sorted
     }
 
     /// Notes the log record that was applied last.

@@ -6,16 +6,15 @@
 //! | 8-15 | page id: a misdirected write is noticed by it |
 //! | 16-23 | LSN of the last log record applied |
 //! | 24-25 | magic `TR` |
-//! | 26 | layout and its version: 1 = slotted, 2 = compact |
+//! | 26 | layout and its version: [`PageLayout::number`] |
 //! | 27 | log2 of the page size |
 //!
-//! Behind it the layout's own header, see [`super::slotted`] and [`super::compact`], and its slots; from the page's end downwards lower
-//! fence, upper fence, payloads.
+//! Behind it the layout's own header, see the layouts' modules, and its slots; from the page's end downwards lower fence, upper fence, payloads.
 
 use std::ops::Range;
 
-use super::format::Format;
-use super::{CompactLeaf, Slotted};
+use super::format::{Format, LeafFormat};
+use super::{Baseline, CompactLeaf, Fingerprint, Hints, Prefix, Slotted};
 
 /// Bytes of the envelope.
 pub const ENVELOPE_BYTES: usize = 28;
@@ -36,77 +35,13 @@ pub(super) mod field {
 
 /// Marks bytes as a tree page: "TR".
 pub(super) const MAGIC: u16 = u16::from_le_bytes(*b"TR");
-/// The slotted layout, first version. Other layouts and later versions take other numbers.
-pub(super) const KIND_SLOTTED_V1: u8 = 1;
-/// The compact layout, first version.
-pub(super) const KIND_COMPACT_V1: u8 = 2;
-
-/// How a page lays out its records. Each page says it itself; a store's first page has that of the tree which made the store, and what is split off
-/// a page has that page's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PageLayout {
-    /// Slots of 10 bytes with heads of 4 (B-Trees Are Back §3.2).
-    Slotted,
-    /// A header of 12 bytes, slots of 8 with heads of 2 (Bf-Tree §3.2, §3.5).
-    Compact,
-}
-
-impl PageLayout {
-    /// Every layout.
-    pub const ALL: [PageLayout; 2] = [PageLayout::Slotted, PageLayout::Compact];
-
-    /// Its name on the command line and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            PageLayout::Slotted => "slotted",
-            PageLayout::Compact => "compact",
-        }
-    }
-
-    /// Its number in pages and log records.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            PageLayout::Slotted => KIND_SLOTTED_V1,
-            PageLayout::Compact => KIND_COMPACT_V1,
-        }
-    }
-
-    /// The layout of this number, if there is one.
-    #[must_use]
-    pub fn from_number(number: u8) -> Option<PageLayout> {
-        (Self::ALL.into_iter()).find(|layout| layout.number() == number)
-    }
-
-    /// Bytes before the first slot, the envelope's included.
-    #[must_use]
-    pub const fn header_bytes(self) -> usize {
-        match self {
-            PageLayout::Slotted => Slotted::SLOTS_AT,
-            PageLayout::Compact => CompactLeaf::SLOTS_AT,
-        }
-    }
-
-    /// What a record costs beside its key suffix and value.
-    #[must_use]
-    pub const fn slot_bytes(self) -> usize {
-        match self {
-            PageLayout::Slotted => Slotted::SLOT_BYTES,
-            PageLayout::Compact => CompactLeaf::SLOT_BYTES,
-        }
-    }
-
-    /// The layout of a page; of bytes that are none, any.
-    #[inline]
-    pub(super) fn of(page: &[u8]) -> PageLayout {
-        if page[field::KIND] == KIND_COMPACT_V1 {
-            PageLayout::Compact
-        } else {
-            PageLayout::Slotted
-        }
-    }
-}
+/// The numbers of layouts in their first versions. Other layouts and later versions take other numbers.
+const KIND_SLOTTED_V1: u8 = 1;
+const KIND_COMPACT_V1: u8 = 2;
+const KIND_BASELINE_V1: u8 = 3;
+const KIND_PREFIX_V1: u8 = 4;
+const KIND_HINTS_V1: u8 = 5;
+const KIND_FINGERPRINT_V1: u8 = 6;
 
 /// `$body` with `$format` standing for the format of `$layout`: the one place where a page's layout is chosen, so that what is inside is
 /// compiled for each of them.
@@ -121,10 +56,135 @@ macro_rules! by_layout {
                 type $format = $crate::node::CompactLeaf;
                 $body
             }
+            $crate::node::PageLayout::Baseline => {
+                type $format = $crate::node::Baseline;
+                $body
+            }
+            $crate::node::PageLayout::Prefix => {
+                type $format = $crate::node::Prefix;
+                $body
+            }
+            $crate::node::PageLayout::Hints => {
+                type $format = $crate::node::Hints;
+                $body
+            }
+            $crate::node::PageLayout::Fingerprint => {
+                type $format = $crate::node::Fingerprint;
+                $body
+            }
         }
     };
 }
 pub(super) use by_layout;
+
+/// How a page lays out its records. Each page says it itself; a store's first page has that of the tree which made the store, and what is split off
+/// a page has that page's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageLayout {
+    /// Slots of 10 bytes with heads of 4 (B-Trees Are Back §3.2).
+    Slotted,
+    /// A header of 12 bytes, slots of 8 with heads of 2 (Bf-Tree §3.2, §3.5).
+    Compact,
+    /// Slots of 6 bytes, whole keys (B-Trees Are Back §2).
+    Baseline,
+    /// Slots of 6 bytes, keys without what the fences share (B-Trees Are Back §3.1).
+    Prefix,
+    /// As `Slotted`, and 16 hints where to search (B-Trees Are Back §3.3).
+    Hints,
+    /// Slots of 6 bytes in no order, and a byte of hash for each (B-Trees Are Back §3.4).
+    Fingerprint,
+}
+
+impl PageLayout {
+    /// Every layout.
+    pub const ALL: [PageLayout; 6] = [
+        PageLayout::Slotted,
+        PageLayout::Compact,
+        PageLayout::Baseline,
+        PageLayout::Prefix,
+        PageLayout::Hints,
+        PageLayout::Fingerprint,
+    ];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PageLayout::Slotted => "slotted",
+            PageLayout::Compact => "compact",
+            PageLayout::Baseline => "baseline",
+            PageLayout::Prefix => "prefix",
+            PageLayout::Hints => "hints",
+            PageLayout::Fingerprint => "fingerprint",
+        }
+    }
+
+    /// Its number in pages and log records.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            PageLayout::Slotted => KIND_SLOTTED_V1,
+            PageLayout::Compact => KIND_COMPACT_V1,
+            PageLayout::Baseline => KIND_BASELINE_V1,
+            PageLayout::Prefix => KIND_PREFIX_V1,
+            PageLayout::Hints => KIND_HINTS_V1,
+            PageLayout::Fingerprint => KIND_FINGERPRINT_V1,
+        }
+    }
+
+    /// The layout of this number, if there is one.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<PageLayout> {
+        (Self::ALL.into_iter()).find(|layout| layout.number() == number)
+    }
+
+    /// Bytes before the first slot, the envelope's included.
+    #[must_use]
+    pub const fn header_bytes(self) -> usize {
+        match self {
+            PageLayout::Compact => CompactLeaf::SLOTS_AT,
+            _ => Slotted::SLOTS_AT,
+        }
+    }
+
+    /// What a record costs beside its key suffix and value.
+    #[must_use]
+    pub const fn slot_bytes(self) -> usize {
+        match self {
+            PageLayout::Slotted => Slotted::SLOT_BYTES,
+            PageLayout::Compact => CompactLeaf::SLOT_BYTES,
+            PageLayout::Baseline => Baseline::SLOT_BYTES,
+            PageLayout::Prefix => Prefix::SLOT_BYTES,
+            PageLayout::Hints => Hints::SLOT_BYTES,
+            PageLayout::Fingerprint => Fingerprint::SLOT_BYTES,
+        }
+    }
+
+    /// What `records` records cost beside their key suffixes and values.
+    #[must_use]
+    pub fn slots_bytes(self, records: usize) -> usize {
+        by_layout!(self, F => F::slots_end(records) - F::SLOTS_AT)
+    }
+
+    /// What is left out of the keys of a page with these fences.
+    #[must_use]
+    pub fn prefix_bytes(self, lower: &[u8], upper: Option<&[u8]>) -> usize {
+        by_layout!(self, F => F::truncated(lower, upper))
+    }
+
+    /// The layout of a page; of bytes that are none, any.
+    #[inline]
+    pub(super) fn of(page: &[u8]) -> PageLayout {
+        match page[field::KIND] {
+            KIND_COMPACT_V1 => PageLayout::Compact,
+            KIND_BASELINE_V1 => PageLayout::Baseline,
+            KIND_PREFIX_V1 => PageLayout::Prefix,
+            KIND_HINTS_V1 => PageLayout::Hints,
+            KIND_FINGERPRINT_V1 => PageLayout::Fingerprint,
+            _ => PageLayout::Slotted,
+        }
+    }
+}
 
 /// Whether pages of `bytes` bytes exist: powers of two from 4 KiB to 64 KiB.
 #[must_use]

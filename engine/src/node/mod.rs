@@ -17,13 +17,28 @@
 //!
 //! The envelope (`layout`) is the same for every page; its byte 26 names the layout of the rest:
 //!
-//! | [`PageLayout`] | header | slot | head | of |
-//! |---|---|---|---|---|
-//! | slotted (`slotted`) | 20 B | 10 B | 4 B | B-Trees Are Back §3.2 |
-//! | compact (`compact`) | 12 B | 8 B | 2 B | Bf-Tree §3.2, §3.5; mini-pages share it (`mini`) |
+//! | [`PageLayout`] | header | slot | head | index behind the slots | of |
+//! |---|---|---|---|---|---|
+//! | baseline (`plain`) | 20 B | 6 B | | | B-Trees Are Back §2; whole keys |
+//! | prefix (`plain`) | 20 B | 6 B | | | §3.1 |
+//! | slotted (`slotted`) | 20 B | 10 B | 4 B | | §3.2 "heads" |
+//! | hints (`hints`) | 20 B | 10 B | 4 B | 16 heads, from 33 records on | §3.3 |
+//! | fingerprint (`fingerprint`) | 20 B | 6 B | | a byte of hash a record; slots in no order | §3.4 |
+//! | compact (`compact`) | 12 B | 8 B | 2 B | | Bf-Tree §3.2, §3.5; mini-pages share it (`mini`) |
 //!
-//! What both do is written once, in `body` and `body_mut`, for any `Format`; [`PageRef`] and [`PageMut`] ask the page for its layout
-//! once an operation.
+//! # One interface
+//!
+//! Trees see [`PageRef`] and [`PageMut`] and ask for no layout: search and get, put and delete, scans from either end, where to split, split, merge, what of a
+//! page is free, the list of records that a log record carries. Each of these asks the page for its layout once and then runs code that was compiled for it.
+//! Two things are up to a layout, and their users must not rely on more:
+//!
+//! - **In which order records lie.** Indices are ranks in the order of keys; where slots are in another order, an index costs a sort. Iterators are right
+//!   in any case, and [`PageMut::sort`] makes them cheap.
+//! - **What a record takes.** [`PageLayout::slots_bytes`] says what any number of them does.
+//!
+//! What all layouts with slots do is written once, in `body` and `body_mut`, for any `Format`: how slots are coded, whether they have heads and are in order, what
+//! indexes them. What stays the same for the others: page stores and checks of bytes from a device see the envelope; the modification log sees
+//! changed segments; the log names keys and records, never bytes of a page, and says of a new page which layout it has.
 //!
 //! - **Prefix truncation** (§3.1): all keys of the page share the common prefix of its fences, so payloads leave
 //!   it out. The fences themselves are stored whole at the very end of the page, which keeps splits and merges
@@ -59,10 +74,13 @@ mod change;
 mod check;
 pub(crate) mod compact;
 mod edit;
+mod fingerprint;
 pub(crate) mod format;
+mod hints;
 mod image;
 mod layout;
 mod limit;
+mod plain;
 pub mod records;
 mod slotted;
 mod split;
@@ -72,6 +90,9 @@ mod view;
 mod tests;
 
 use compact::CompactLeaf;
+use fingerprint::Fingerprint;
+use hints::Hints;
+use plain::{Baseline, Prefix};
 use slotted::Slotted;
 
 pub(crate) use change::Untracked;

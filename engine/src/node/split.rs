@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::edit::PageMut;
-use super::format::LeafFormat;
+use super::format::{Format, LeafFormat};
 use super::image::{Fences, Image};
 use super::layout::{by_layout, common_prefix};
 use super::limit::Refused;
@@ -43,41 +43,42 @@ impl PageRef<'_> {
 
 impl<F: LeafFormat> Body<'_, F> {
     fn choose_separator(self) -> Option<SplitPlan> {
-        let count = self.count();
-        let middle = self.byte_median()?;
-        let keys = (count / 16).max(2);
+        let slots = self.ordered();
+        let suffix = |index: usize| self.suffix_of(&slots[index]);
+        let middle = byte_median::<F>(&slots)?;
+        let keys = (slots.len() / 16).max(2);
         let first = middle.saturating_sub(keys / 2);
-        let end = (first + keys).min(count);
-        let lowest = self.suffix(first);
-        let shared = common_prefix(lowest, self.suffix(end - 1));
-        let at = (first + 1..end).find(|&i| self.suffix(i).get(shared) != lowest.get(shared))?;
-        let cut = self.suffix(at).get(..=shared)?;
+        let end = (first + keys).min(slots.len());
+        let lowest = suffix(first);
+        let shared = common_prefix(lowest, suffix(end - 1));
+        let at = (first + 1..end).find(|&i| suffix(i).get(shared) != lowest.get(shared))?;
+        let cut = suffix(at).get(..=shared)?;
         Some(SplitPlan {
             separator: [self.prefix(), cut].concat(),
             at,
         })
     }
+}
 
-    /// Number of records left of the boundary at which the bytes on both sides differ least.
-    fn byte_median(self) -> Option<usize> {
-        let count = self.count();
-        if count < 2 {
-            return None;
-        }
-        let cost = |raw| F::SLOT_BYTES + F::decode(raw).payload_len();
-        let total: usize = self.slots().iter().map(cost).sum();
-        let mut left = 0;
-        for (index, raw) in self.slots().iter().enumerate() {
-            let more = left + cost(raw);
-            if 2 * more > total {
-                let closer_without = total - 2 * left <= 2 * more - total;
-                let middle = if closer_without { index } else { index + 1 };
-                return Some(middle.clamp(1, count - 1));
-            }
-            left = more;
-        }
-        Some(count - 1)
+/// Number of records left of the boundary at which the bytes on both sides differ least.
+fn byte_median<F: Format>(slots: &[F::RawSlot]) -> Option<usize> {
+    let count = slots.len();
+    if count < 2 {
+        return None;
     }
+    let cost = |raw| F::SLOT_BYTES + F::decode(raw).payload_len();
+    let total: usize = slots.iter().map(cost).sum();
+    let mut left = 0;
+    for (index, raw) in slots.iter().enumerate() {
+        let more = left + cost(raw);
+        if 2 * more > total {
+            let closer_without = total - 2 * left <= 2 * more - total;
+            let middle = if closer_without { index } else { index + 1 };
+            return Some(middle.clamp(1, count - 1));
+        }
+        left = more;
+    }
+    Some(count - 1)
 }
 
 impl PageMut<'_> {

@@ -1,11 +1,12 @@
 //! Reading a page.
 
+use std::borrow::Cow;
 use std::iter::FusedIterator;
 
 use super::body::{self, Body};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{PageLayout, by_layout, field, is_page_size, shared_prefix, u64_at};
-use super::{CompactLeaf, Slotted, records};
+use super::layout::{PageLayout, by_layout, field, is_page_size, u64_at};
+use super::{Baseline, CompactLeaf, Fingerprint, Hints, Prefix, Slotted, records};
 use crate::types::{Lsn, PageId};
 
 /// A page to read from. Cheap to make and to copy.
@@ -108,6 +109,13 @@ impl<'a> PageRef<'a> {
         self.count() == 0
     }
 
+    /// Whether the page has its records in the order of their keys, as scans want them ([`super::PageMut::sort`]).
+    #[must_use]
+    #[inline]
+    pub fn is_in_order(&self) -> bool {
+        by_layout!(self.layout(), F => self.body::<F>().is_in_order())
+    }
+
     /// What all keys of the page begin with; slots and payloads leave it out.
     #[must_use]
     #[inline]
@@ -175,18 +183,18 @@ impl<'a> PageRef<'a> {
     pub fn iter_at(&self, first: usize) -> Records<'a> {
         let bytes = self.bytes;
         let slots = match self.layout() {
-            PageLayout::Slotted => Slots::Slotted(
-                Slotted::slots(bytes)
-                    .get(first..)
-                    .unwrap_or_default()
-                    .iter(),
-            ),
-            PageLayout::Compact => Slots::Compact(
-                CompactLeaf::slots(bytes)
-                    .get(first..)
-                    .unwrap_or_default()
-                    .iter(),
-            ),
+            PageLayout::Slotted => Slots::Headed(slots_from::<Slotted>(bytes, first).iter()),
+            PageLayout::Hints => Slots::Headed(slots_from::<Hints>(bytes, first).iter()),
+            PageLayout::Compact => Slots::Compact(slots_from::<CompactLeaf>(bytes, first).iter()),
+            PageLayout::Baseline => Slots::Plain(slots_from::<Baseline>(bytes, first).iter()),
+            PageLayout::Prefix => Slots::Plain(slots_from::<Prefix>(bytes, first).iter()),
+            PageLayout::Fingerprint => match self.body::<Fingerprint>().ordered() {
+                Cow::Borrowed(slots) => Slots::Plain(slots.get(first..).unwrap_or_default().iter()),
+                Cow::Owned(mut slots) => {
+                    slots.drain(..first.min(slots.len()));
+                    Slots::Sorted(slots.into_iter())
+                }
+            },
         };
         Records { bytes, slots }
     }
@@ -207,11 +215,19 @@ impl<'a> PageRef<'a> {
         by_layout!(self.layout(), F => self.body::<F>().used_bytes())
     }
 
-    /// Bytes that records (their slots included, [`PageLayout::slot_bytes`] each) could still take after compaction.
+    /// Bytes that records (their slots included) could still take after compaction.
     #[must_use]
     #[inline]
     pub fn free_bytes(&self) -> usize {
         by_layout!(self.layout(), F => self.body::<F>().free_bytes())
+    }
+
+    /// Bytes that records could still take, however many they are, at [`PageLayout::slot_bytes`] each beside key suffix and value.
+    #[must_use]
+    #[inline]
+    pub fn room_bytes(&self) -> usize {
+        let to_come = by_layout!(self.layout(), F => F::index_to_come(self.body::<F>().count()));
+        self.free_bytes().saturating_sub(to_come)
     }
 
     /// Whether at least three quarters of the page are unused: merge it with a neighbour of which the same holds
@@ -226,12 +242,12 @@ impl<'a> PageRef<'a> {
     #[must_use]
     pub fn absorbed_bytes(&self, right: &PageRef<'_>) -> usize {
         let layout = self.layout();
-        let prefix = shared_prefix(self.lower_fence(), right.upper_fence());
+        let prefix = layout.prefix_bytes(self.lower_fence(), right.upper_fence());
         let regrown = |page: &PageRef<'_>| {
-            let longer = page.prefix().len().saturating_sub(prefix);
-            page.payload_bytes() + page.count() * (layout.slot_bytes() + longer)
+            page.payload_bytes() + page.count() * page.prefix().len().saturating_sub(prefix)
         };
         layout.header_bytes()
+            + layout.slots_bytes(self.count() + right.count())
             + self.lower_fence().len()
             + right.upper_fence().map_or(0, <[u8]>::len)
             + regrown(self)
@@ -253,11 +269,20 @@ impl<'a> PageRef<'a> {
     }
 }
 
+/// The slots from index `first` on.
+#[inline]
+fn slots_from<F: Format>(bytes: &[u8], first: usize) -> &[F::RawSlot] {
+    F::slots(bytes).get(first..).unwrap_or_default()
+}
+
 /// The slots that are left to visit.
 #[derive(Clone, Debug)]
 enum Slots<'a> {
-    Slotted(std::slice::Iter<'a, <Slotted as Format>::RawSlot>),
+    Headed(std::slice::Iter<'a, <Slotted as Format>::RawSlot>),
     Compact(std::slice::Iter<'a, <CompactLeaf as Format>::RawSlot>),
+    Plain(std::slice::Iter<'a, <Prefix as Format>::RawSlot>),
+    /// In the page they are in another order.
+    Sorted(std::vec::IntoIter<<Fingerprint as Format>::RawSlot>),
 }
 
 /// Records of a page as (key suffix, value), in key order.
@@ -283,16 +308,20 @@ impl<'a> Iterator for Records<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let slot = match &mut self.slots {
-            Slots::Slotted(slots) => Slotted::decode(slots.next()?),
+            Slots::Headed(slots) => Slotted::decode(slots.next()?),
             Slots::Compact(slots) => CompactLeaf::decode(slots.next()?),
+            Slots::Plain(slots) => Prefix::decode(slots.next()?),
+            Slots::Sorted(slots) => Fingerprint::decode(&slots.next()?),
         };
         Some(self.record(&slot))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.slots {
-            Slots::Slotted(slots) => slots.size_hint(),
+            Slots::Headed(slots) => slots.size_hint(),
             Slots::Compact(slots) => slots.size_hint(),
+            Slots::Plain(slots) => slots.size_hint(),
+            Slots::Sorted(slots) => slots.size_hint(),
         }
     }
 }
@@ -300,8 +329,10 @@ impl<'a> Iterator for Records<'a> {
 impl DoubleEndedIterator for Records<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let slot = match &mut self.slots {
-            Slots::Slotted(slots) => Slotted::decode(slots.next_back()?),
+            Slots::Headed(slots) => Slotted::decode(slots.next_back()?),
             Slots::Compact(slots) => CompactLeaf::decode(slots.next_back()?),
+            Slots::Plain(slots) => Prefix::decode(slots.next_back()?),
+            Slots::Sorted(slots) => Fingerprint::decode(&slots.next_back()?),
         };
         Some(self.record(&slot))
     }

@@ -250,12 +250,14 @@ impl<'a> Growth<'a> {
     /// Fills a page until it overflows; a page that does not overflow becomes a leaf.
     fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
         let upper = range.upper.as_deref();
-        let prefix = upper.map_or(0, |u| common_prefix(&range.lower, u));
+        let prefix = self.layout.prefix_bytes(&range.lower, upper);
         let fences = range.lower.len() + upper.map_or(0, <[u8]>::len);
         let mut used = self.layout.header_bytes() + fences;
         let mut fit = keys.len();
         for (i, &rank) in keys.iter().enumerate() {
-            let cost = self.cost(rank, prefix);
+            // What indexes the slots may grow by leaps.
+            let slots = self.layout.slots_bytes(i + 1) - self.layout.slots_bytes(i);
+            let cost = self.cost(rank, prefix) - self.layout.slot_bytes() + slots;
             if used + cost > self.page_size && i >= 2.max(range.present) {
                 fit = i;
                 break;

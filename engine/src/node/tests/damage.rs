@@ -177,6 +177,12 @@ fn a_page_read_with_the_wrong_size_is_no_page() {
     }
 }
 
+/// Bytes from slot to slot.
+fn stride(layout: PageLayout) -> usize {
+    let print = usize::from(layout == PageLayout::Fingerprint);
+    layout.slot_bytes() - print
+}
+
 type Break<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 fn assert_named(layout: PageLayout, cases: &[(&str, Break<'_>)]) {
@@ -198,22 +204,39 @@ fn assert_named(layout: PageLayout, cases: &[(&str, Break<'_>)]) {
 fn check_deep_names_the_broken_invariant() {
     let set = |bytes: &mut Vec<u8>, at: usize, value: u8| bytes[at] = value;
     for layout in PageLayout::ALL {
-        let (slots, slot) = (layout.header_bytes(), layout.slot_bytes());
+        let (slots, slot) = (layout.header_bytes(), stride(layout));
         let swap = move |b: &mut Vec<u8>| {
             let (first, rest) = b[slots..].split_at_mut(slot);
             first.swap_with_slice(&mut rest[..slot]);
         };
-        let cases: [(&str, Break<'_>); 7] = [
+        let cases: [(&str, Break<'_>); 5] = [
             ("page magic", &|b| set(b, 24, 0)),
             ("page layout", &|b| set(b, 26, 9)),
             ("page layout", &|b| set(b, 26, 0)),
             ("log2 of the page size", &|b| set(b, 27, 13)),
             ("prefix length", &|b| set(b, 30, 3)),
-            ("head of record 0", &|b| b[slots + 6] ^= 1),
-            ("key of record 1", &swap),
         ];
         assert_named(layout, &cases);
+        if slot > 6 {
+            let head: [(&str, Break<'_>); 1] = [("head of record 0", &|b| b[slots + 6] ^= 1)];
+            assert_named(layout, &head);
+        }
+        let order: [(&str, Break<'_>); 1] = [match layout {
+            PageLayout::Fingerprint => ("byte 0 of the index of slots", &swap),
+            _ => ("key of record 1", &swap),
+        }];
+        // Hints are copies of heads of other slots.
+        assert_named(layout, &order);
     }
+    let hints = PageLayout::Hints.header_bytes() + 50 * 10;
+    let hinted: [(&str, Break<'_>); 1] = [("byte 3 of the index of slots", &|b| b[hints + 3] ^= 1)];
+    assert_named(PageLayout::Hints, &hinted);
+    let prints = PageLayout::Fingerprint.header_bytes() + 50 * 6;
+    let printed: [(&str, Break<'_>); 2] = [
+        ("byte 7 of the index of slots", &|b| b[prints + 7] ^= 1),
+        ("records in order", &|b| set(b, 38, 50)),
+    ];
+    assert_named(PageLayout::Fingerprint, &printed);
     let slotted: [(&str, Break<'_>); 4] = [
         ("sum of the reserved header bytes", &|b| set(b, 38, 3)),
         ("upper-fence flag", &|b| set(b, 36, 2)),
@@ -237,6 +260,10 @@ fn check_deep_names_the_broken_invariant() {
 fn a_page_with_another_layouts_number_is_damage_and_never_panics() {
     for layout in PageLayout::ALL {
         for other in PageLayout::ALL.into_iter().filter(|other| *other != layout) {
+            // A page with hints is one without, in whose gap they are.
+            if (layout, other) == (PageLayout::Hints, PageLayout::Slotted) {
+                continue;
+            }
             let mut bytes = sealed(layout, 12);
             bytes[26] = other.number();
             PageMut::new(&mut bytes, &mut ChangeMap::new()).seal();
@@ -275,7 +302,7 @@ fn check_deep_sees_payloads_that_overlap() {
         // The payload of the first record is `a` + `ab`: the second could live in its value.
         let (first, second) = (
             layout.header_bytes(),
-            layout.header_bytes() + layout.slot_bytes(),
+            layout.header_bytes() + stride(layout),
         );
         let inside = u16::from_le_bytes([bytes[first], bytes[first + 1]]) + 1;
         bytes[second..second + 2].copy_from_slice(&inside.to_le_bytes());

@@ -10,13 +10,13 @@ use crate::node::{PageLayout, PageMut, PageRef, Put, Refused, limits, records};
 use crate::types::PageId;
 
 /// Leaf pages in key order. Their fences tile the key space.
-struct Level {
+pub(super) struct Level {
     layout: PageLayout,
     page_size: usize,
     pages: Vec<Tracked>,
     next_id: u64,
-    splits: usize,
-    merges: usize,
+    pub(super) splits: usize,
+    pub(super) merges: usize,
 }
 
 impl Level {
@@ -43,10 +43,11 @@ impl Level {
                 Ok(put) => return put,
                 Err(Refused::NoSpace) => {
                     let page = self.pages[home].view();
-                    let slot = self.layout.slot_bytes();
+                    let slots = |count| self.layout.slots_bytes(count);
                     let suffix = key.len() - page.prefix().len();
-                    let old = page.get(key);
-                    let gone = old.map_or(0, |old| slot + suffix + old.len());
+                    let (old, count) = (page.get(key), page.count());
+                    let gone = old.map_or(0, |old| suffix + old.len());
+                    let slot = old.map_or(slots(count + 1) - slots(count), |_| 0);
                     let used = page.used_bytes() - gone + slot + suffix + value.len();
                     assert!(used > self.page_size, "refused, but {used} bytes fit");
                     self.split(home);
@@ -115,6 +116,18 @@ impl Level {
         }
     }
 
+    fn sort(&mut self, home: usize) {
+        let before = self.pages[home].clone();
+        let wanted = self.layout == PageLayout::Fingerprint && !before.view().is_in_order();
+        let sorted = self.pages[home].change(|p| Ok::<_, Refused>(p.sort()));
+        assert_eq!(sorted, Ok(wanted));
+        let page = self.pages[home].view();
+        assert!(page.is_in_order());
+        assert!(page.iter().eq(before.view().iter()), "other records");
+        assert_eq!(page.used_bytes(), before.view().used_bytes());
+        assert!(wanted || before.bytes == self.pages[home].bytes);
+    }
+
     fn check_against(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let mut lower: Option<Vec<u8>> = Some(Vec::new());
         let mut all = Vec::new();
@@ -173,12 +186,14 @@ fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan) {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Put(Vec<u8>, usize),
     Delete(Vec<u8>),
     Split(usize),
     Merge(usize),
     Read(Vec<u8>),
+    /// Puts the records of a page in order, where they are not.
+    Sort(usize),
 }
 
 /// Keys that are prefixes of each other, end in zero bytes, share long prefixes, or are empty.
@@ -204,11 +219,12 @@ fn step(max_key: usize, max_record: usize) -> impl Strategy<Value = Step> {
         4 => key(max_key).prop_map(Step::Delete),
         1 => any::<usize>().prop_map(Step::Split),
         1 => any::<usize>().prop_map(Step::Merge),
+        1 => any::<usize>().prop_map(Step::Sort),
         4 => key(max_key).prop_map(Step::Read),
     ]
 }
 
-fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
+pub(super) fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
     let max_record = limits(page_size).max_record;
     let mut level = Level::new(layout, page_size);
     let mut model = BTreeMap::new();
@@ -237,6 +253,7 @@ fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
                 }
             }
             Step::Merge(which) => level.merge(which % level.pages.len()),
+            Step::Sort(which) => level.sort(which % level.pages.len()),
             Step::Read(key) => level.check_reads(key, &model),
         }
     }
@@ -338,8 +355,10 @@ fn a_page_with_one_maximal_record_takes_another_one() {
                 Err(Refused::NoSpace)
             );
             let spared = match layout {
-                PageLayout::Slotted => 0,
+                PageLayout::Slotted | PageLayout::Hints => 0,
                 PageLayout::Compact => 8 + 2 * 2,
+                PageLayout::Baseline | PageLayout::Prefix => 2 * 4,
+                PageLayout::Fingerprint => 2 * 3,
             };
             let free = page.view().free_bytes();
             assert!(free < 2 + spared, "the limit could be larger");
