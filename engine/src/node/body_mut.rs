@@ -186,20 +186,6 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         self.track.mark(at..at + F::STRIDE);
     }
 
-    /// Takes over the segments of `image` that differ, and marks exactly those.
-    pub(super) fn adopt(&mut self, image: Image<F>) {
-        let image = image.finish();
-        let old = self.bytes.chunks_mut(SEGMENT_BYTES);
-        let new = image.chunks(SEGMENT_BYTES);
-        for (segment, (old, new)) in old.zip(new).enumerate() {
-            if old != new {
-                old.copy_from_slice(new);
-                let at = segment * SEGMENT_BYTES;
-                self.track.mark(at..at + new.len());
-            }
-        }
-    }
-
     /// Puts a payload below the heap and returns its offset. The caller has checked that the gap is large enough.
     #[inline(always)]
     fn append(&mut self, suffix: &[u8], value: &[u8]) -> u16 {
@@ -236,7 +222,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         if at >= page.count() {
             image.push(kind, &[], suffix, value)?;
         }
-        self.adopt(image);
+        adopt(self.bytes, &image.finish(), &mut self.track);
         Ok(())
     }
 
@@ -251,7 +237,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
                 image.copy(page, raw)?;
             }
         }
-        self.adopt(image);
+        adopt(self.bytes, &image.finish(), &mut self.track);
         Ok(())
     }
 
@@ -259,6 +245,18 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
     fn set(&mut self, field: impl Fn(&mut [u8], usize) -> std::ops::Range<usize>, value: usize) {
         let changed = field(self.bytes, value);
         self.track.mark(changed);
+    }
+}
+
+/// Takes over the segments of `new` that differ, and marks exactly those.
+pub(super) fn adopt<T: Track>(old: &mut [u8], new: &[u8], track: &mut T) {
+    let segments = old.chunks_mut(SEGMENT_BYTES).zip(new.chunks(SEGMENT_BYTES));
+    for (segment, (old, new)) in segments.enumerate() {
+        if old != new {
+            old.copy_from_slice(new);
+            let at = segment * SEGMENT_BYTES;
+            track.mark(at..at + new.len());
+        }
     }
 }
 

@@ -7,8 +7,11 @@
 use std::fmt;
 
 use super::body::Body;
+use super::dense::Dense;
 use super::format::LeafFormat;
-use super::layout::{self, MAGIC, PageLayout, by_layout, field, is_page_size, u16_at, u64_at};
+use super::layout::{
+    self, MAGIC, PageLayout, by_layout, field, is_page_len, is_page_size, u16_at, u64_at,
+};
 use super::limit::limits;
 use crate::error::Error;
 use crate::types::{Lba, PageId};
@@ -148,7 +151,7 @@ pub fn check_deep(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
 /// # Errors
 /// [`PageDamage::Broken`].
 pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
-    if !is_page_size(bytes.len()) {
+    if !is_page_len(bytes.len()) {
         return Err(bad_size(bytes.len()));
     }
     check_header(bytes)?;
@@ -158,7 +161,7 @@ pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
         check_slots(page)?;
         check_index(page)?;
         check_order(page)
-    })
+    }, D => Dense::<D>::new(bytes).check_records().map_err(named))
 }
 
 #[cold]
@@ -184,15 +187,23 @@ fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
     need(magic == MAGIC, "page magic", "0x5254", magic.into())?;
     let kind = bytes[field::KIND];
     let Some(layout) = PageLayout::from_number(kind) else {
-        let known =
-            "one of 1 to 6 (slotted, compact, baseline, prefix, hints, fingerprint; version 1)";
+        let known = "1 to 8, each in version 1";
         return Err(PageDamage::broken("page layout", known, kind));
     };
     let log2 = u32::from(bytes[field::SIZE_LOG2]);
-    let same_size = log2 == bytes.len().trailing_zeros();
+    let same_size = log2 == bytes.len().ilog2();
     let as_read = "the size that was read";
     need(same_size, "log2 of the page size", as_read, log2 as usize)?;
-    by_layout!(layout, F => check_numbers(Body::<F>::new(bytes)))
+    by_layout!(
+        layout,
+        F => check_numbers(Body::<F>::new(bytes)),
+        D => Dense::<D>::new(bytes).check_numbers().map_err(named)
+    )
+}
+
+#[cold]
+fn named((what, expected, found): (String, String, String)) -> PageDamage {
+    PageDamage::broken(what, expected, found)
 }
 
 fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {

@@ -123,7 +123,7 @@ impl<F: LeafFormat> Image<F> {
         put_at(&mut bytes, field::LSN, lsn.0.to_le_bytes());
         put_at(&mut bytes, field::MAGIC, MAGIC.to_le_bytes());
         bytes[field::KIND] = F::LAYOUT.number();
-        bytes[field::SIZE_LOG2] = page_size.trailing_zeros() as u8;
+        bytes[field::SIZE_LOG2] = page_size.ilog2() as u8;
         let prefix_len = F::truncated(lower, upper);
         F::set_fences(&mut bytes, prefix_len, lower.len(), upper.map(<[u8]>::len));
         Ok(Image {
@@ -136,11 +136,6 @@ impl<F: LeafFormat> Image<F> {
 
     pub(super) fn prefix_len(&self) -> usize {
         F::prefix_len(&self.bytes)
-    }
-
-    /// Keeps this checksum, stale as it is, until the page is sealed.
-    pub(super) fn set_checksum(&mut self, sum: &[u8]) {
-        self.bytes[field::CHECKSUM..field::CHECKSUM + 8].copy_from_slice(sum);
     }
 
     /// Appends a record with its whole key, after checking that it may stand here.

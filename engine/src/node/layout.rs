@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::format::{Format, LeafFormat};
+use super::format::Format;
 use super::{Baseline, CompactLeaf, Fingerprint, Hints, Prefix, Slotted};
 
 /// Bytes of the envelope.
@@ -42,12 +42,24 @@ const KIND_BASELINE_V1: u8 = 3;
 const KIND_PREFIX_V1: u8 = 4;
 const KIND_HINTS_V1: u8 = 5;
 const KIND_FINGERPRINT_V1: u8 = 6;
+const KIND_SEMI_DENSE_V1: u8 = 7;
+const KIND_FULLY_DENSE_V1: u8 = 8;
 
-/// `$body` with `$format` standing for the format of `$layout`: the one place where a page's layout is chosen, so that what is inside is
-/// compiled for each of them.
+/// `$body` with `$format` standing for the format of `$layout`, or `$dense_body` with `$dense`, if it is dense: the one place where a page's layout is chosen,
+/// so that what is inside is compiled for each of them.
 macro_rules! by_layout {
-    ($layout:expr, $format:ident => $body:expr) => {
+    ($layout:expr, $format:ident => $body:expr, $dense:ident => $dense_body:expr) => {
         match $layout {
+            $crate::node::PageLayout::SemiDense => {
+                #[allow(dead_code, reason = "not all ask for it")]
+                type $dense = $crate::node::SemiDense;
+                $dense_body
+            }
+            $crate::node::PageLayout::FullyDense => {
+                #[allow(dead_code, reason = "not all ask for it")]
+                type $dense = $crate::node::FullyDense;
+                $dense_body
+            }
             $crate::node::PageLayout::Slotted => {
                 type $format = $crate::node::Slotted;
                 $body
@@ -93,10 +105,14 @@ pub enum PageLayout {
     Hints,
     /// Slots of 6 bytes in no order, and a byte of hash for each (B-Trees Are Back §3.4).
     Fingerprint,
+    /// An offset for each key that may come, keys being numbers; values of any length (B-Trees Are Back §3.5).
+    SemiDense,
+    /// An array of values of one length, keys being numbers (B-Trees Are Back §3.5).
+    FullyDense,
 }
 
 impl PageLayout {
-    /// Every layout.
+    /// Every layout whose pages take any records.
     pub const ALL: [PageLayout; 6] = [
         PageLayout::Slotted,
         PageLayout::Compact,
@@ -105,6 +121,15 @@ impl PageLayout {
         PageLayout::Hints,
         PageLayout::Fingerprint,
     ];
+    /// The layouts whose pages take only keys of one length that are numbers near each other.
+    pub const DENSE: [PageLayout; 2] = [PageLayout::SemiDense, PageLayout::FullyDense];
+
+    /// Whether it is one of [`PageLayout::DENSE`].
+    #[must_use]
+    #[inline]
+    pub const fn is_dense(self) -> bool {
+        matches!(self, PageLayout::SemiDense | PageLayout::FullyDense)
+    }
 
     /// Its name on the command line and in reports.
     #[must_use]
@@ -116,6 +141,8 @@ impl PageLayout {
             PageLayout::Prefix => "prefix",
             PageLayout::Hints => "hints",
             PageLayout::Fingerprint => "fingerprint",
+            PageLayout::SemiDense => "semi-dense",
+            PageLayout::FullyDense => "fully-dense",
         }
     }
 
@@ -129,16 +156,18 @@ impl PageLayout {
             PageLayout::Prefix => KIND_PREFIX_V1,
             PageLayout::Hints => KIND_HINTS_V1,
             PageLayout::Fingerprint => KIND_FINGERPRINT_V1,
+            PageLayout::SemiDense => KIND_SEMI_DENSE_V1,
+            PageLayout::FullyDense => KIND_FULLY_DENSE_V1,
         }
     }
 
     /// The layout of this number, if there is one.
     #[must_use]
     pub fn from_number(number: u8) -> Option<PageLayout> {
-        (Self::ALL.into_iter()).find(|layout| layout.number() == number)
+        (Self::ALL.into_iter().chain(Self::DENSE)).find(|layout| layout.number() == number)
     }
 
-    /// Bytes before the first slot, the envelope's included.
+    /// Bytes before the first slot or place, the envelope's included.
     #[must_use]
     pub const fn header_bytes(self) -> usize {
         match self {
@@ -147,7 +176,7 @@ impl PageLayout {
         }
     }
 
-    /// What a record costs beside its key suffix and value.
+    /// What a record costs beside its key suffix and value; nothing in dense layouts, where places cost and suffixes do not.
     #[must_use]
     pub const fn slot_bytes(self) -> usize {
         match self {
@@ -157,19 +186,23 @@ impl PageLayout {
             PageLayout::Prefix => Prefix::SLOT_BYTES,
             PageLayout::Hints => Hints::SLOT_BYTES,
             PageLayout::Fingerprint => Fingerprint::SLOT_BYTES,
+            PageLayout::SemiDense | PageLayout::FullyDense => 0,
         }
     }
 
-    /// What `records` records cost beside their key suffixes and values.
+    /// What `records` records cost beside their key suffixes and values; nothing in dense layouts.
     #[must_use]
     pub fn slots_bytes(self, records: usize) -> usize {
-        by_layout!(self, F => F::slots_end(records) - F::SLOTS_AT)
+        by_layout!(self, F => F::slots_end(records) - F::SLOTS_AT, D => 0)
     }
 
-    /// What is left out of the keys of a page with these fences.
+    /// What is left out of the keys of a page with these fences; in a dense page, more may be.
     #[must_use]
     pub fn prefix_bytes(self, lower: &[u8], upper: Option<&[u8]>) -> usize {
-        by_layout!(self, F => F::truncated(lower, upper))
+        match self {
+            PageLayout::Baseline => 0,
+            _ => shared_prefix(lower, upper),
+        }
     }
 
     /// The layout of a page; of bytes that are none, any.
@@ -181,6 +214,8 @@ impl PageLayout {
             KIND_PREFIX_V1 => PageLayout::Prefix,
             KIND_HINTS_V1 => PageLayout::Hints,
             KIND_FINGERPRINT_V1 => PageLayout::Fingerprint,
+            KIND_SEMI_DENSE_V1 => PageLayout::SemiDense,
+            KIND_FULLY_DENSE_V1 => PageLayout::FullyDense,
             _ => PageLayout::Slotted,
         }
     }
@@ -190,6 +225,13 @@ impl PageLayout {
 #[must_use]
 pub const fn is_page_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && bytes >= MIN_PAGE_BYTES && bytes <= MAX_PAGE_BYTES
+}
+
+/// As [`is_page_size`]; or so many bytes behind an envelope, which is how papers count what a layout takes. No store has such pages.
+#[inline]
+pub(super) const fn is_page_len(bytes: usize) -> bool {
+    let behind = bytes.wrapping_sub(ENVELOPE_BYTES);
+    is_page_size(bytes) || (is_page_size(behind) && bytes < MAX_PAGE_BYTES)
 }
 
 /// Length of the longest common prefix.

@@ -104,6 +104,9 @@ pub enum Refused {
     /// Records that must come in strictly ascending key order did not.
     #[error("the records are not in strictly ascending key order")]
     OutOfOrder,
+    /// The layout has no place for such a key or value ([`PageLayout::DENSE`]): lay the page out in another way, or split it, first.
+    #[error("the page's layout has no place for such a record")]
+    Unfit,
     /// The key, fence or record is larger than [`limits`] allows.
     #[error("the key or record is larger than the page size allows")]
     TooLarge,

@@ -4,9 +4,13 @@ use std::borrow::Cow;
 use std::iter::FusedIterator;
 
 use super::body::{self, Body};
+use super::dense::{Dense, DenseFormat, DenseRecords};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{PageLayout, by_layout, field, is_page_size, u64_at};
-use super::{Baseline, CompactLeaf, Fingerprint, Hints, Prefix, Slotted, records};
+use super::layout::{PageLayout, by_layout, field, is_page_len, u64_at};
+use super::suffix::Suffix;
+use super::{
+    Baseline, CompactLeaf, Fingerprint, FullyDense, Hints, Prefix, SemiDense, Slotted, records,
+};
 use crate::types::{Lsn, PageId};
 
 /// A page to read from. Cheap to make and to copy.
@@ -22,11 +26,11 @@ impl<'a> PageRef<'a> {
     /// A view of `bytes`.
     ///
     /// # Panics
-    /// If `bytes` is not of a page size: a mistake of the caller, whatever the bytes hold.
+    /// If `bytes` is not of a page size, nor of one and an envelope: a mistake of the caller, whatever the bytes hold.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
-        assert!(is_page_size(bytes.len()), "not a page: {}", bytes.len());
+        assert!(is_page_len(bytes.len()), "not a page: {}", bytes.len());
         PageRef { bytes }
     }
 
@@ -41,6 +45,13 @@ impl<'a> PageRef<'a> {
     pub(super) fn body<F: LeafFormat>(&self) -> Body<'a, F> {
         debug_assert_eq!(F::LAYOUT, self.layout());
         Body::new(self.bytes)
+    }
+
+    /// The records as dense format `D` has them, which must be that of the page's layout.
+    #[inline]
+    pub(super) fn dense<D: DenseFormat>(&self) -> Dense<'a, D> {
+        debug_assert_eq!(D::LAYOUT, self.layout());
+        Dense::new(self.bytes)
     }
 
     /// Page size in bytes.
@@ -79,28 +90,28 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn lower_fence(&self) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().lower_fence())
+        by_layout!(self.layout(), F => self.body::<F>().lower_fence(), D => self.dense::<D>().lower_fence())
     }
 
     /// The smallest key beyond the page, or `None` on the rightmost page.
     #[must_use]
     #[inline]
     pub fn upper_fence(&self) -> Option<&'a [u8]> {
-        by_layout!(self.layout(), F => self.body::<F>().upper_fence())
+        by_layout!(self.layout(), F => self.body::<F>().upper_fence(), D => self.dense::<D>().upper_fence())
     }
 
     /// Whether `key` belongs on this page: `lower fence <= key < upper fence`.
     #[must_use]
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
-        by_layout!(self.layout(), F => self.body::<F>().covers(key))
+        by_layout!(self.layout(), F => self.body::<F>().covers(key), D => self.dense::<D>().covers(key))
     }
 
     /// Number of records.
     #[must_use]
     #[inline]
     pub fn count(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().count())
+        by_layout!(self.layout(), F => self.body::<F>().count(), D => self.dense::<D>().count())
     }
 
     /// Whether the page holds no record.
@@ -113,14 +124,14 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn is_in_order(&self) -> bool {
-        by_layout!(self.layout(), F => self.body::<F>().is_in_order())
+        by_layout!(self.layout(), F => self.body::<F>().is_in_order(), D => true)
     }
 
     /// What all keys of the page begin with; slots and payloads leave it out.
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().prefix())
+        by_layout!(self.layout(), F => self.body::<F>().prefix(), D => self.dense::<D>().prefix())
     }
 
     /// Where `key` is (`Ok`) or would have to be inserted (`Err`). A key outside the fences is never found.
@@ -129,40 +140,44 @@ impl<'a> PageRef<'a> {
     /// The index of the first record with a greater key, if `key` is absent.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        by_layout!(self.layout(), F => self.body::<F>().search_key(key))
+        by_layout!(self.layout(), F => self.body::<F>().search_key(key), D => self.dense::<D>().search_key(key))
     }
 
     /// The value of `key`.
     #[must_use]
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&'a [u8]> {
-        by_layout!(self.layout(), F => self.body::<F>().get(key))
+        by_layout!(self.layout(), F => self.body::<F>().get(key), D => self.dense::<D>().get(key))
     }
 
     /// What follows the prefix in the key of record `index`; empty if there is no such record.
     #[must_use]
-    pub fn suffix(&self, index: usize) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().suffix(index))
+    pub fn suffix(&self, index: usize) -> Suffix<'a> {
+        by_layout!(
+            self.layout(),
+            F => Suffix::stored(self.body::<F>().suffix(index)),
+            D => self.dense::<D>().suffix(index)
+        )
     }
 
     /// The value of record `index`; empty if there is no such record.
     #[must_use]
     #[inline]
     pub fn value(&self, index: usize) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().value(index))
+        by_layout!(self.layout(), F => self.body::<F>().value(index), D => self.dense::<D>().value(index))
     }
 
     /// Assembles the whole key of record `index` in `key` (cleared first).
     pub fn key_into(&self, index: usize, key: &mut Vec<u8>) {
         key.clear();
         key.extend_from_slice(self.prefix());
-        key.extend_from_slice(self.suffix(index));
+        key.extend_from_slice(&self.suffix(index));
     }
 
     /// The whole key of record `index`.
     #[must_use]
     pub fn key(&self, index: usize) -> Vec<u8> {
-        [self.prefix(), self.suffix(index)].concat()
+        [self.prefix(), &self.suffix(index)].concat()
     }
 
     /// All records as (key suffix, value), in key order.
@@ -195,6 +210,8 @@ impl<'a> PageRef<'a> {
                     Slots::Sorted(slots.into_iter())
                 }
             },
+            PageLayout::SemiDense => Slots::Semi(DenseRecords::new(self.dense(), first)),
+            PageLayout::FullyDense => Slots::Fully(DenseRecords::new(self.dense(), first)),
         };
         Records { bytes, slots }
     }
@@ -212,22 +229,25 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn used_bytes(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().used_bytes())
+        by_layout!(self.layout(), F => self.body::<F>().used_bytes(), D => self.dense::<D>().used_bytes())
     }
 
     /// Bytes that records (their slots included) could still take after compaction.
     #[must_use]
     #[inline]
     pub fn free_bytes(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().free_bytes())
+        by_layout!(self.layout(), F => self.body::<F>().free_bytes(), D => self.dense::<D>().free_bytes())
     }
 
     /// Bytes that records could still take, however many they are, at [`PageLayout::slot_bytes`] each beside key suffix and value.
     #[must_use]
     #[inline]
     pub fn room_bytes(&self) -> usize {
-        let to_come = by_layout!(self.layout(), F => F::index_to_come(self.body::<F>().count()));
-        self.free_bytes().saturating_sub(to_come)
+        let layout = self.layout();
+        by_layout!(layout, F => {
+            let page = self.body::<F>();
+            page.free_bytes().saturating_sub(F::index_to_come(page.count()))
+        }, D => self.dense::<D>().free_bytes())
     }
 
     /// Whether at least three quarters of the page are unused: merge it with a neighbour of which the same holds
@@ -243,28 +263,29 @@ impl<'a> PageRef<'a> {
     pub fn absorbed_bytes(&self, right: &PageRef<'_>) -> usize {
         let layout = self.layout();
         let prefix = layout.prefix_bytes(self.lower_fence(), right.upper_fence());
-        let regrown = |page: &PageRef<'_>| {
-            page.payload_bytes() + page.count() * page.prefix().len().saturating_sub(prefix)
-        };
         layout.header_bytes()
             + layout.slots_bytes(self.count() + right.count())
             + self.lower_fence().len()
             + right.upper_fence().map_or(0, <[u8]>::len)
-            + regrown(self)
-            + regrown(right)
+            + self.payload_bytes(prefix)
+            + right.payload_bytes(prefix)
     }
 
-    /// Live bytes of keys, without the prefix, and values.
-    fn payload_bytes(&self) -> usize {
-        let heap_used = by_layout!(self.layout(), F => self.body::<F>().heap_used());
-        let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
-        heap_used.saturating_sub(fences)
+    /// Live bytes of keys and values, if keys leave out so many bytes: as many as these do, or fewer.
+    fn payload_bytes(&self, prefix: usize) -> usize {
+        by_layout!(self.layout(), F => {
+            let page = self.body::<F>();
+            let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
+            let longer = page.prefix().len().saturating_sub(prefix);
+            page.heap_used().saturating_sub(fences) + page.count() * longer
+        }, D => self.dense::<D>().payload_bytes(prefix))
     }
 
-    /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed.
+    /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed. Never on a dense page.
     #[must_use]
     pub fn can_absorb(&self, right: &PageRef<'_>) -> bool {
-        self.upper_fence() == Some(right.lower_fence())
+        !self.layout().is_dense()
+            && self.upper_fence() == Some(right.lower_fence())
             && self.absorbed_bytes(right) <= self.bytes.len()
     }
 }
@@ -283,6 +304,8 @@ enum Slots<'a> {
     Plain(std::slice::Iter<'a, <Prefix as Format>::RawSlot>),
     /// In the page they are in another order.
     Sorted(std::vec::IntoIter<<Fingerprint as Format>::RawSlot>),
+    Semi(DenseRecords<'a, SemiDense>),
+    Fully(DenseRecords<'a, FullyDense>),
 }
 
 /// Records of a page as (key suffix, value), in key order.
@@ -294,16 +317,16 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     #[inline]
-    fn record(&self, slot: &Slot) -> (&'a [u8], &'a [u8]) {
+    fn record(&self, slot: &Slot) -> (Suffix<'a>, &'a [u8]) {
         (
-            body::suffix(self.bytes, slot),
+            Suffix::stored(body::suffix(self.bytes, slot)),
             body::value(self.bytes, slot),
         )
     }
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+    type Item = (Suffix<'a>, &'a [u8]);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -312,6 +335,8 @@ impl<'a> Iterator for Records<'a> {
             Slots::Compact(slots) => CompactLeaf::decode(slots.next()?),
             Slots::Plain(slots) => Prefix::decode(slots.next()?),
             Slots::Sorted(slots) => Fingerprint::decode(&slots.next()?),
+            Slots::Semi(records) => return records.next(),
+            Slots::Fully(records) => return records.next(),
         };
         Some(self.record(&slot))
     }
@@ -322,6 +347,8 @@ impl<'a> Iterator for Records<'a> {
             Slots::Compact(slots) => slots.size_hint(),
             Slots::Plain(slots) => slots.size_hint(),
             Slots::Sorted(slots) => slots.size_hint(),
+            Slots::Semi(records) => (records.len(), Some(records.len())),
+            Slots::Fully(records) => (records.len(), Some(records.len())),
         }
     }
 }
@@ -333,6 +360,8 @@ impl DoubleEndedIterator for Records<'_> {
             Slots::Compact(slots) => CompactLeaf::decode(slots.next_back()?),
             Slots::Plain(slots) => Prefix::decode(slots.next_back()?),
             Slots::Sorted(slots) => Fingerprint::decode(&slots.next_back()?),
+            Slots::Semi(records) => return records.next_back(),
+            Slots::Fully(records) => return records.next_back(),
         };
         Some(self.record(&slot))
     }

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use treering_engine::node::{
-    ChangeMap, PageLayout, PageMut, PageRef, Put, Refused, check, check_deep, check_structure,
-    records,
+    ChangeMap, PageLayout, PageMut, PageRef, Put, Refused, Suffix, check, check_deep,
+    check_structure, records,
 };
 use treering_engine::{Lba, Lsn, PageId};
 
@@ -172,7 +172,8 @@ fn change_damaged(bytes: &[u8], input: &mut Input<'_>) {
 
 fn contents(bytes: &[u8]) -> Map {
     let page = PageRef::new(bytes);
-    let whole = |(suffix, value): (&[u8], &[u8])| ([page.prefix(), suffix].concat(), value.into());
+    let whole =
+        |(suffix, value): (Suffix<'_>, &[u8])| ([page.prefix(), &suffix].concat(), value.into());
     page.iter().map(whole).collect()
 }
 

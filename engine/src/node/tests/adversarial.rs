@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::model::{Step, run};
+use super::model::{Step, every, run};
 use crate::node::PageLayout;
 use crate::node::fingerprint::fingerprint;
 
@@ -49,7 +49,7 @@ proptest! {
     fn adversarial_keys_behave_as_in_an_ordered_map(
         steps in prop::collection::vec(step(), 50..1500)
     ) {
-        for layout in PageLayout::ALL {
+        for layout in every() {
             run(layout, 4096, &steps);
         }
     }
@@ -58,7 +58,7 @@ proptest! {
 /// Each key beside a fence that a split has made, and the fences themselves.
 #[test]
 fn keys_at_the_fences_stay_on_their_side() {
-    for layout in PageLayout::ALL {
+    for layout in every() {
         let numbers = (0..400_u32).map(|n| n * 3);
         let mut steps: Vec<_> = (numbers.clone())
             .map(|n| Step::Put(n.to_be_bytes().to_vec(), 24))
@@ -99,7 +99,7 @@ fn a_page_of_equal_fingerprints_finds_each_key() {
         .chain(deletes)
         .chain(reads)
         .collect();
-    for layout in PageLayout::ALL {
+    for layout in every() {
         assert_eq!(run(layout, 4096, &steps).splits, 0);
     }
 }

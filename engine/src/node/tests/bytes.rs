@@ -103,6 +103,7 @@ fn a_page_lies_on_the_device_as_it_is_drawn() {
                 &[0xac, 0x1b],
             ]
             .concat(),
+            PageLayout::SemiDense | PageLayout::FullyDense => unreachable!("takes numbers only"),
         };
         let tail: &[u8] = match layout {
             PageLayout::Baseline => b"key-ckey-set12key-tkey-a",

@@ -4,6 +4,7 @@ mod adversarial;
 mod bytes;
 mod codec;
 mod damage;
+mod dense;
 mod model;
 mod ordinary;
 

@@ -90,7 +90,7 @@ fn a_key_outside_the_fences_is_refused_and_never_found() {
             _ => b"prefix-",
         };
         assert_eq!(page.view().prefix(), prefix);
-        assert_eq!(page.view().suffix(0), &b"prefix-b"[prefix.len()..]);
+        assert_eq!(*page.view().suffix(0), b"prefix-b"[prefix.len()..]);
     }
 }
 
@@ -306,7 +306,8 @@ fn a_shorter_separator_near_the_middle_is_preferred() {
             plan,
             SplitPlan {
                 separator: b"b".to_vec(),
-                at: 33
+                at: 33,
+                right: layout,
             }
         );
     }
@@ -340,7 +341,8 @@ fn a_page_of_one_record_cannot_be_split_and_stale_plans_are_refused() {
             plan,
             SplitPlan {
                 separator: b"b".to_vec(),
-                at: 1
+                at: 1,
+                right: layout,
             }
         );
         page.change(|p| p.put(b"0", b"0")).unwrap();
@@ -429,7 +431,7 @@ fn the_prefix_of_long_fences_is_found_to_the_byte() {
             assert_eq!(page.view().prefix(), &lower[..cut]);
             let key = [&lower[..], b"x123"].concat();
             page.change(|p| p.put(&key, b"v")).unwrap();
-            assert_eq!(page.view().suffix(0), &key[cut..]);
+            assert_eq!(*page.view().suffix(0), key[cut..]);
             assert_eq!(page.view().key(0), key);
         }
     }

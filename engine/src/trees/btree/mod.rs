@@ -259,7 +259,7 @@ impl BTree {
             let leaf = self.leaf(at)?;
             let view = leaf.view();
             for (suffix, value) in view.iter_from(at) {
-                rows.push(&[view.prefix(), suffix], value);
+                rows.push(&[view.prefix(), &suffix], value);
             }
             Ok(view.upper_fence().map(<[u8]>::to_vec))
         })
@@ -284,7 +284,7 @@ impl BTree {
                     view.search(key).unwrap_or_else(|place| place)
                 });
                 for (suffix, value) in view.iter().take(end) {
-                    rows.push(&[view.prefix(), suffix], value);
+                    rows.push(&[view.prefix(), &suffix], value);
                 }
                 return Ok(lower);
             }
