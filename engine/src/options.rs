@@ -26,7 +26,7 @@ impl TreeKind {
         }
     }
 
-    /// The layout of the leaf pages of a store that it makes. In a store that is there already each page says its own.
+    /// The layout of the leaf pages of a store that it makes, unless [`Options::layout`] is another. In a store that is there already each page says its own.
     #[must_use]
     pub fn page_layout(self) -> PageLayout {
         match self {
@@ -193,6 +193,10 @@ pub struct Options {
     pub store: PageStoreKind,
     /// Whether pages have a modification log, in any page store. Default: none.
     pub mod_log: Option<ModLog>,
+    /// How leaf pages lay out their records; `None`: as the tree's own papers have it ([`TreeKind::page_layout`]). A dense layout is one that leaves take on where
+    /// their records let them ([`crate::node::LayoutChoice`]); the Bf-Tree has none of these. In a store that is there already pages keep theirs until they change it
+    /// by that rule.
+    pub layout: Option<PageLayout>,
     /// Page size in bytes: a power of two from 4 KiB to 64 KiB. Default: 4 KiB.
     pub page_size: usize,
     /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
@@ -220,6 +224,7 @@ impl Default for Options {
             tree: TreeKind::BTree,
             store: PageStoreKind::InPlace,
             mod_log: None,
+            layout: None,
             page_size: 4096,
             cache_bytes: 64 << 20,
             durability: Durability::Grouped(Nanos(60_000_000_000)),
@@ -245,6 +250,12 @@ impl Options {
             page_size: 8192,
             ..Options::default()
         }
+    }
+
+    /// The layout of leaves, or that which they take on where they can.
+    #[must_use]
+    pub fn page_layout(&self) -> PageLayout {
+        self.layout.unwrap_or(self.tree.page_layout())
     }
 
     /// What reports call the tree: its kind's name, or `bminus` if all three of that composition's parts are here.

@@ -15,6 +15,7 @@ use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
 use crate::mutation;
+use crate::node::LayoutChoice;
 use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore};
@@ -106,7 +107,12 @@ impl Store {
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
         leaf.edit()
-            .init(options.tree.page_layout(), first, b"", None)
+            .init(
+                LayoutChoice::of(options.page_layout()).general(),
+                first,
+                b"",
+                None,
+            )
             .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);
@@ -510,7 +516,8 @@ fn region(layout: &Layout) -> LogRegion {
 }
 
 fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
-    let leaves = BTree::new(pager, index);
+    let choice = LayoutChoice::of(options.page_layout());
+    let leaves = BTree::new(pager, index, choice);
     Ok(match options.tree {
         TreeKind::BTree => Tree::BTree(Box::new(leaves)),
         TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
@@ -569,6 +576,13 @@ impl Options {
         }
         if let TreeKind::Bf(bf) = self.tree {
             bf.check()?;
+            if self.page_layout().is_dense() {
+                let why = format!(
+                    "{}; expected one that takes any records, for what is buffered above a leaf is counted in bytes",
+                    self.page_layout().name()
+                );
+                return bad("layout", why);
+            }
         }
         if let Some(mod_log) = self.mod_log {
             mod_log.check()?;

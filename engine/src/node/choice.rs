@@ -25,7 +25,7 @@ use super::change::ChangeMap;
 use super::dense::Dense;
 use super::edit::PageMut;
 use super::fully_dense::FullyDense;
-use super::layout::{PageLayout, common_prefix};
+use super::layout::{GENERAL, PageLayout, common_prefix};
 use super::limit::Refused;
 use super::split::SplitPlan;
 use super::view::PageRef;
@@ -45,7 +45,7 @@ impl LayoutChoice {
     pub const fn of(layout: PageLayout) -> LayoutChoice {
         match layout.is_dense() {
             true => LayoutChoice {
-                general: PageLayout::Hints,
+                general: GENERAL,
                 dense: Some(layout),
             },
             false => LayoutChoice {
@@ -129,6 +129,14 @@ fn resembles(page: &PageRef<'_>, key: &[u8], value_len: usize, dense: PageLayout
     };
     page.prefix().len() + suffix.len() == key.len()
         && (dense == PageLayout::SemiDense || value.len() == value_len)
+}
+
+impl PageRef<'_> {
+    /// Whether [`PageMut::relayout`] would succeed.
+    #[must_use]
+    pub fn can_be(&self, layout: PageLayout) -> bool {
+        can_be(self, layout, None)
+    }
 }
 
 /// Whether the page can be laid out so, and then take this record.

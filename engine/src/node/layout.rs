@@ -45,6 +45,9 @@ const KIND_FINGERPRINT_V1: u8 = 6;
 const KIND_SEMI_DENSE_V1: u8 = 7;
 const KIND_FULLY_DENSE_V1: u8 = 8;
 
+/// What dense pages are when they cannot be dense.
+pub(super) const GENERAL: PageLayout = PageLayout::Hints;
+
 /// `$body` with `$format` standing for the format of `$layout`, or `$dense_body` with `$dense`, if it is dense: the one place where a page's layout is chosen,
 /// so that what is inside is compiled for each of them.
 macro_rules! by_layout {

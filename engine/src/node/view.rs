@@ -6,7 +6,7 @@ use std::iter::FusedIterator;
 use super::body::{self, Body};
 use super::dense::{Dense, DenseFormat, DenseRecords};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{PageLayout, by_layout, field, is_page_len, u64_at};
+use super::layout::{GENERAL, PageLayout, by_layout, field, is_page_len, u64_at};
 use super::suffix::Suffix;
 use super::{
     Baseline, CompactLeaf, Fingerprint, FullyDense, Hints, Prefix, SemiDense, Slotted, records,
@@ -254,14 +254,28 @@ impl<'a> PageRef<'a> {
     /// (B-Trees Are Back §2, "Remove").
     #[must_use]
     pub fn is_three_quarters_free(&self) -> bool {
-        self.free_bytes() >= self.bytes.len() / 4 * 3
+        // The places of a dense page are taken whether or not records are.
+        let free = match self.layout().is_dense() {
+            true => {
+                let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
+                let payload = self.payload_bytes(self.prefix().len());
+                let used = fences + payload + GENERAL.slots_bytes(self.count());
+                (self.bytes.len() - GENERAL.header_bytes()).saturating_sub(used)
+            }
+            false => self.free_bytes(),
+        };
+        free >= self.bytes.len() / 4 * 3
     }
 
     /// Bytes in use if this page took over all records and the upper fence of its right neighbour. The shared
     /// prefix may become shorter, so this can exceed the sum of both.
     #[must_use]
     pub fn absorbed_bytes(&self, right: &PageRef<'_>) -> usize {
-        let layout = self.layout();
+        self.joined_bytes(right, self.layout())
+    }
+
+    /// As [`PageRef::absorbed_bytes`], of a page of this layout.
+    fn joined_bytes(&self, right: &PageRef<'_>, layout: PageLayout) -> usize {
         let prefix = layout.prefix_bytes(self.lower_fence(), right.upper_fence());
         layout.header_bytes()
             + layout.slots_bytes(self.count() + right.count())
@@ -284,9 +298,18 @@ impl<'a> PageRef<'a> {
     /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed. Never on a dense page.
     #[must_use]
     pub fn can_absorb(&self, right: &PageRef<'_>) -> bool {
-        !self.layout().is_dense()
-            && self.upper_fence() == Some(right.lower_fence())
-            && self.absorbed_bytes(right) <= self.bytes.len()
+        !self.layout().is_dense() && self.could_absorb(right)
+    }
+
+    /// As [`PageRef::can_absorb`], if the page were laid out so that it takes any records.
+    #[must_use]
+    pub fn could_absorb(&self, right: &PageRef<'_>) -> bool {
+        let layout = match self.layout().is_dense() {
+            true => GENERAL,
+            false => self.layout(),
+        };
+        self.upper_fence() == Some(right.lower_fence())
+            && self.joined_bytes(right, layout) <= self.bytes.len()
     }
 }
 

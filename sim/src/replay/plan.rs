@@ -107,7 +107,7 @@ pub(super) fn plan(
     } = look_through(&config.trace, (config.limit, config.warmup), progress)?;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
-    let layout = engine.tree.page_layout();
+    let layout = engine.page_layout();
     let leaves = LeafLevel::grow(&workload, engine.page_size, layout).count();
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));

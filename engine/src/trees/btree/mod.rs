@@ -24,7 +24,7 @@ use crate::events::Event;
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
-use crate::node::{self, Limits, PageRef, Refused};
+use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
 use crate::pager::Pager;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +36,8 @@ use crate::wal::Record;
 pub(crate) struct BTree {
     pub(crate) pager: Arc<Pager>,
     pub(crate) index: Index,
+    /// How leaves that are made, or have no room or place for a record, are laid out.
+    choice: LayoutChoice,
     limits: Limits,
     /// Log bytes promised to operations that have begun: an operation that has room when it begins finds room when it appends.
     promised: AtomicU64,
@@ -86,13 +88,14 @@ impl Drop for Room<'_> {
 }
 
 impl BTree {
-    pub(crate) fn new(pager: Arc<Pager>, index: Index) -> BTree {
+    pub(crate) fn new(pager: Arc<Pager>, index: Index, choice: LayoutChoice) -> BTree {
         let limits = node::limits(pager.layout.page_size);
         let mut fence_bytes = 0;
         index.for_each(|fence, _| fence_bytes += fence.len() as u64);
         BTree {
             pager,
             index,
+            choice,
             limits,
             promised: AtomicU64::new(0),
             fence_bytes: AtomicU64::new(fence_bytes),
@@ -229,7 +232,7 @@ impl BTree {
                 self.changed(&mut leaf, page, lsn);
                 Ok(Attempt::Done(lsn))
             }
-            Err(Refused::NoSpace) => self.split(page, leaf),
+            Err(Refused::NoSpace | Refused::Unfit) => self.make_room(page, leaf, key, value.len()),
             Err(refused) => Err(self.impossible(page, &refused)),
         }
     }
@@ -256,7 +259,12 @@ impl BTree {
     /// Visits records leaf by leaf, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, rows| {
-            let leaf = self.leaf(at)?;
+            let mut leaf = self.leaf(at)?;
+            if !leaf.view().is_in_order() {
+                drop(leaf);
+                self.leaf_mut(at)?.1.edit().sort();
+                leaf = self.leaf(at)?;
+            }
             let view = leaf.view();
             for (suffix, value) in view.iter_from(at) {
                 rows.push(&[view.prefix(), &suffix], value);
