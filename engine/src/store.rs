@@ -15,7 +15,6 @@ use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
 use crate::mutation;
-use crate::node::LayoutChoice;
 use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore};
@@ -107,12 +106,7 @@ impl Store {
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
         leaf.edit()
-            .init(
-                LayoutChoice::of(options.page_layout()).general(),
-                first,
-                b"",
-                None,
-            )
+            .init(options.page_layout(), first, b"", None)
             .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);
@@ -516,8 +510,7 @@ fn region(layout: &Layout) -> LogRegion {
 }
 
 fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
-    let choice = LayoutChoice::of(options.page_layout());
-    let leaves = BTree::new(pager, index, choice);
+    let leaves = BTree::new(pager, index, options.leaf_layouts());
     Ok(match options.tree {
         TreeKind::BTree => Tree::BTree(Box::new(leaves)),
         TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
@@ -576,10 +569,10 @@ impl Options {
         }
         if let TreeKind::Bf(bf) = self.tree {
             bf.check()?;
-            if self.page_layout().is_dense() {
+            if self.leaf_layouts().may_be_dense() {
                 let why = format!(
                     "{}; expected one that takes any records, for what is buffered above a leaf is counted in bytes",
-                    self.page_layout().name()
+                    self.leaf_layouts().name()
                 );
                 return bad("layout", why);
             }

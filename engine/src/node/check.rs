@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::adapt;
 use super::body::Body;
 use super::dense::Dense;
 use super::format::LeafFormat;
@@ -214,6 +215,10 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let reserved = F::reserved(bytes).iter();
     let stray: usize = reserved.map(|&b| usize::from(b)).sum();
     need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
+
+    let scans = bytes[super::slotted::header::SCANS];
+    let known = !F::ADAPTS || adapt::is_counter(scans);
+    need(known, "counter of scans", "0 to 3 or 255", scans.into())?;
 
     let (lower, upper) = (F::lower_len(bytes), F::upper_len(bytes));
     let fences = lower + upper;

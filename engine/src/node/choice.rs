@@ -13,8 +13,8 @@
 //!   else at the middle                                                            else at the middle
 //! ```
 //!
-//! - *Partition detection*: with ascending numbers in several ranges at once, a page at the end of one has the beginning of the next. Split at the end of the records that
-//!   could be fully dense, it becomes so; split at the middle, one of its halves would hold both again.
+//! - *Partition detection*: with ascending numbers in several ranges at once, a page at the end of one has the beginning of the next. Split at the end of the places that
+//!   it would have as a fully dense one, it becomes that; split at the middle, one of its halves would hold both again.
 //! - *Dense split*: no record moves. The page ends where its places end, and the new page behind it takes any records; when that one is full it may become dense itself.
 //!   (The paper makes it dense at once if the record is not far away. It would be full of the same records in the end.)
 //! - A fully dense page with hardly any records (three quarters unused) is laid out as before instead of split: else a few records far from each other could have a page each.
@@ -37,6 +37,8 @@ pub struct LayoutChoice {
     general: PageLayout,
     /// What leaves become where they can: one of [`PageLayout::DENSE`].
     dense: Option<PageLayout>,
+    /// Whether leaves that are not dense have hints or fingerprints, whichever suits them.
+    adaptive: bool,
 }
 
 impl LayoutChoice {
@@ -47,21 +49,57 @@ impl LayoutChoice {
             true => LayoutChoice {
                 general: GENERAL,
                 dense: Some(layout),
+                adaptive: false,
             },
             false => LayoutChoice {
                 general: layout,
                 dense: None,
+                adaptive: false,
             },
         }
     }
 
-    /// The layout that it is called after.
+    /// Hints, fingerprints or fully dense, each leaf as suits it ([`super::adapt`]).
+    pub const ADAPTIVE: LayoutChoice = LayoutChoice {
+        general: GENERAL,
+        dense: Some(PageLayout::FullyDense),
+        adaptive: true,
+    };
+
+    /// Every choice.
+    pub fn all() -> impl Iterator<Item = LayoutChoice> {
+        let layouts = PageLayout::ALL.into_iter().chain(PageLayout::DENSE);
+        layouts
+            .map(LayoutChoice::of)
+            .chain([LayoutChoice::ADAPTIVE])
+    }
+
+    /// Its name on the command line and in reports: that of the layout, or `adaptive`.
     #[must_use]
-    pub const fn layout(self) -> PageLayout {
-        match self.dense {
-            Some(dense) => dense,
-            None => self.general,
+    pub fn name(self) -> &'static str {
+        match self.adaptive {
+            true => "adaptive",
+            false => self.dense.unwrap_or(self.general).name(),
         }
+    }
+
+    /// The choice of this name, if there is one; the paper calls the slotted layout by its heads.
+    #[must_use]
+    pub fn named(name: &str) -> Option<LayoutChoice> {
+        let name = if name == "heads" { "slotted" } else { name };
+        Self::all().find(|choice| choice.name() == name)
+    }
+
+    /// Whether leaves may become dense.
+    #[must_use]
+    pub const fn may_be_dense(self) -> bool {
+        self.dense.is_some()
+    }
+
+    /// Whether uses of leaves are to be counted.
+    #[must_use]
+    pub const fn is_adaptive(self) -> bool {
+        self.adaptive
     }
 
     /// The layout of leaves that are not dense.
@@ -77,7 +115,8 @@ impl LayoutChoice {
             return self.remedy_for_dense(page, key, value_len);
         }
         if let Some(dense) = self.dense {
-            if resembles(page, key, value_len, dense) && can_be(page, dense, None) {
+            let may = page.layout() != PageLayout::Fingerprint || !self.adaptive;
+            if may && resembles(page, key, value_len, dense) && can_be(page, dense, None) {
                 return Some(Remedy::Relayout(dense));
             }
             if dense == PageLayout::FullyDense
@@ -86,7 +125,11 @@ impl LayoutChoice {
                 return Some(Remedy::Split(plan));
             }
         }
-        page.choose_separator().map(Remedy::Split)
+        let mut plan = page.choose_separator()?;
+        if self.adaptive {
+            plan.right = page.suited_layout();
+        }
+        Some(Remedy::Split(plan))
     }
 
     fn remedy_for_dense(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
@@ -170,8 +213,12 @@ fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
     for (at, (suffix, next)) in (1..).zip(records) {
         let key = [prefix, &suffix].concat();
         if next.len() != value.len() || places.place(&key).is_none() {
-            let shared = common_prefix(&last, &key);
-            let separator = key.get(..=shared)?.to_vec();
+            // Where the places end, so that the left page has all of them; if the next key is in between, before it.
+            let end = places.end().filter(|end| *end <= key);
+            let separator = match end {
+                Some(end) => end,
+                None => key.get(..=common_prefix(&last, &key))?.to_vec(),
+            };
             let plan = SplitPlan {
                 separator,
                 at,

@@ -352,16 +352,18 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         places.map(|place| key + self.value_at(place).len()).sum()
     }
 
-    /// The first key behind the places, if it lies below the upper fence.
-    pub(super) fn beyond(self) -> Option<Vec<u8>> {
+    /// The first key behind the places, if there is such a number.
+    pub(super) fn end(self) -> Option<Vec<u8>> {
         let numeric = numeric_len(self.key_len());
         let next = u64::from(self.reference()) + self.places() as u64;
         let next = u32::try_from(next).ok()?;
-        if u64::from(next) >= 1 << (8 * numeric) {
-            return None;
-        }
-        let key = [self.prefix(), &next.to_be_bytes()[NUMERIC - numeric..]].concat();
-        self.covers(&key).then_some(key)
+        (u64::from(next) < 1 << (8 * numeric))
+            .then(|| [self.prefix(), &next.to_be_bytes()[NUMERIC - numeric..]].concat())
+    }
+
+    /// That key, if it lies below the upper fence.
+    pub(super) fn beyond(self) -> Option<Vec<u8>> {
+        self.end().filter(|key| self.covers(key))
     }
 
     /// As in pages with slots, for records of one size.

@@ -224,7 +224,7 @@ impl<'a> PageMut<'a> {
     }
 
     #[inline]
-    fn set<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+    pub(super) fn set<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
         self.changes.mark(put_at(self.bytes, at, bytes));
     }
 }

@@ -204,10 +204,11 @@ impl Format for Fingerprint {
 
 impl LeafFormat for Fingerprint {
     const LAYOUT: PageLayout = PageLayout::Fingerprint;
+    const ADAPTS: bool = true;
     leaf_format_by_header!();
 
     fn reserved(bytes: &[u8]) -> &[u8] {
-        &bytes[header::RESERVED][..1]
+        &bytes[header::RESERVED][..0]
     }
 }
 

@@ -145,6 +145,8 @@ pub(crate) trait Format: Copy + 'static {
 /// A format of leaf pages: with fences, behind the envelope.
 pub(crate) trait LeafFormat: Format {
     const LAYOUT: PageLayout;
+    /// Whether a byte of the header says how common scans are.
+    const ADAPTS: bool = false;
     /// Whether payloads leave out what the fences share.
     const TRUNCATES: bool = true;
 

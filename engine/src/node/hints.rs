@@ -149,9 +149,10 @@ impl Format for Hints {
 
 impl LeafFormat for Hints {
     const LAYOUT: PageLayout = PageLayout::Hints;
+    const ADAPTS: bool = true;
     leaf_format_by_header!();
 
     fn reserved(bytes: &[u8]) -> &[u8] {
-        &bytes[header::RESERVED]
+        &bytes[header::RESERVED][1..]
     }
 }

@@ -72,6 +72,7 @@
 //! always has room for a second one of maximal size (see [`limits`]). So "split until the record fits" ends after fewer
 //! splits than the page has records.
 
+pub mod adapt;
 pub(crate) mod body;
 pub(crate) mod body_mut;
 mod change;

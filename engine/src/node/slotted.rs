@@ -7,7 +7,7 @@
 //! | 30-31 | length of the prefix that the fences share |
 //! | 32-33, 34-35 | lengths of lower and upper fence |
 //! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
-//! | 37 | zero |
+//! | 37 | how common scans are, in the layouts that adapt to it ([`super::adapt`]); else zero |
 //! | 38-39 | how many first slots are in order, where not all are (fingerprints); else zeros |
 //! | 40-43 | where the lowest payload begins; the page size if the page holds nothing at all |
 //! | 44-47 | live heap bytes: payloads and fences, holes left out |
@@ -32,6 +32,8 @@ pub(super) mod header {
     pub(in crate::node) const UPPER_LEN: usize = 34;
     pub(in crate::node) const BOUNDED: usize = 36;
     pub(in crate::node) const RESERVED: Range<usize> = 37..40;
+    /// In the layouts that adapt: how common scans are ([`crate::node::adapt`]).
+    pub(in crate::node) const SCANS: usize = 37;
     pub(in crate::node) const IN_ORDER: usize = 38;
     pub(in crate::node) const HEAP_START: usize = 40;
     pub(in crate::node) const HEAP_USED: usize = 44;

@@ -230,7 +230,9 @@ impl PageMut<'_> {
             }
             image.finish()
         }, D => dense_image::build::<D, _, _>(Empty::of(id, lsn, size, fences), records)?);
+        let scans = page.scans();
         self.adopt(bytes);
+        self.keep_scans(scans);
         Ok(())
     }
 }

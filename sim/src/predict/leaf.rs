@@ -20,7 +20,7 @@
 //! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the size of its last value
 //! from the beginning. Both are exact for loads followed by updates of equal size.
 
-use treering_engine::node::PageLayout;
+use treering_engine::node::{LayoutChoice, PageLayout};
 
 use super::workload::{NEVER, Workload};
 
@@ -74,9 +74,10 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`.
+    /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`; of a dense one, as if no leaf took it on.
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, layout: PageLayout) -> LeafLevel {
+        let layout = LayoutChoice::of(layout).general();
         let order = workload.key_order();
         let mut growth = Growth::new(workload, &order, page_size, layout);
         let mut inserted = growth.insertion_order();

@@ -273,6 +273,9 @@ fn check_deep_names_the_broken_invariant() {
     let hinted: [(&str, Break<'_>); 1] = [("byte 3 of the index of slots", &|b| b[hints + 3] ^= 1)];
     assert_named(PageLayout::Hints, &hinted);
     let prints = PageLayout::Fingerprint.header_bytes() + 50 * 6;
+    for layout in [PageLayout::Hints, PageLayout::Fingerprint] {
+        assert_named(layout, &[("counter of scans", &|b| set(b, 37, 4))]);
+    }
     let printed: [(&str, Break<'_>); 2] = [
         ("byte 7 of the index of slots", &|b| b[prints + 7] ^= 1),
         ("records in order", &|b| set(b, 38, 50)),

@@ -1,5 +1,6 @@
 //! Tests of the page layer: the bytes on the device, a model of a whole leaf level, ordinary cases, damage, record lists.
 
+mod adapt;
 mod adversarial;
 mod bytes;
 mod codec;

@@ -16,6 +16,7 @@
 //!
 //! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
 
+mod adapt;
 mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
@@ -24,6 +25,7 @@ use crate::events::Event;
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
+use crate::node::adapt::Use;
 use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
 use crate::pager::Pager;
 use crate::sync::Arc;
@@ -45,6 +47,8 @@ pub(crate) struct BTree {
     fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
+    /// Which uses of leaves count, if any do.
+    chance: AtomicU64,
 }
 
 /// What an attempt at a change came to.
@@ -101,6 +105,7 @@ impl BTree {
             fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
+            chance: AtomicU64::new(0),
         }
     }
 
@@ -217,7 +222,12 @@ impl BTree {
         if let Some(bytes) = found {
             value.extend_from_slice(bytes);
         }
-        Ok(found.is_some())
+        let found = found.is_some();
+        if self.counts(Use::Point) {
+            drop(leaf);
+            self.count_use(key, Use::Point)?;
+        }
+        Ok(found)
     }
 
     /// Sets a key in the leaf that covers it, or splits the leaf.
@@ -230,6 +240,9 @@ impl BTree {
             Ok(_) => {
                 let lsn = self.append(&Record::Put { page, key, value })?;
                 self.changed(&mut leaf, page, lsn);
+                if self.counts(Use::Point) {
+                    self.count_use_of(page, &mut leaf, Use::Point)?;
+                }
                 Ok(Attempt::Done(lsn))
             }
             Err(Refused::NoSpace | Refused::Unfit) => self.make_room(page, leaf, key, value.len()),
@@ -259,6 +272,9 @@ impl BTree {
     /// Visits records leaf by leaf, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, rows| {
+            if self.counts(Use::Scan) {
+                self.count_use(at, Use::Scan)?;
+            }
             let mut leaf = self.leaf(at)?;
             if !leaf.view().is_in_order() {
                 drop(leaf);

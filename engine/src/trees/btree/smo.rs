@@ -68,7 +68,12 @@ impl BTree {
     }
 
     /// Lays a leaf out anew, which must be possible; `false` if the log has no room.
-    fn lay_out(&self, page: PageId, leaf: &mut WriteGuard<'_>, layout: PageLayout) -> Result<bool> {
+    pub(super) fn lay_out(
+        &self,
+        page: PageId,
+        leaf: &mut WriteGuard<'_>,
+        layout: PageLayout,
+    ) -> Result<bool> {
         let Some(_room) = self.room(0) else {
             return Ok(false);
         };
@@ -122,6 +127,8 @@ impl BTree {
         self.fence_bytes
             .fetch_add(plan.separator.len() as u64, Ordering::Relaxed);
         self.splits.fetch_add(1, Ordering::Relaxed);
+        self.adapt(left_id, &mut left)?;
+        self.adapt(right_id, &mut right)?;
         Ok(Attempt::Done(right_id))
     }
 
@@ -215,6 +222,7 @@ impl BTree {
             .fetch_sub(right_lower.len() as u64, Ordering::Relaxed);
         self.pager.retire(right, right_id, lsn);
         self.merges.fetch_add(1, Ordering::Relaxed);
+        self.adapt(left_id, &mut left)?;
         Ok(true)
     }
 }
