@@ -137,6 +137,17 @@ impl<'a, D: DenseFormat> DenseRecords<'a, D> {
         (self.page.suffix_at(place), self.page.value_at(place))
     }
 
+    pub(super) fn fold<B>(
+        mut self,
+        mut b: B,
+        mut f: impl FnMut(B, (Suffix<'a>, &'a [u8])) -> B,
+    ) -> B {
+        while let Some(record) = self.next() {
+            b = f(b, record);
+        }
+        b
+    }
+
     #[inline]
     pub(super) fn next(&mut self) -> Option<(Suffix<'a>, &'a [u8])> {
         let bytes = self.page.bytes;

@@ -6,7 +6,7 @@ use super::dense::{self, DenseFormat};
 use super::dense_image::{self, Empty};
 use super::format::LeafFormat;
 use super::image::{Fences, Image};
-use super::layout::{self, PageLayout, by_layout, field, is_page_len, put_at};
+use super::layout::{self, PageLayout, by_layout, by_layout_often, field, is_page_len, put_at};
 use super::limit::{Refused, limits};
 use super::view::PageRef;
 use crate::types::{Lsn, PageId};
@@ -103,7 +103,7 @@ impl<'a> PageMut<'a> {
     /// the fences, [`Refused::TooLarge`] if the record exceeds [`limits`], [`Refused::Unfit`] if the page is dense and has no place for it.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Put, Refused> {
-        by_layout!(
+        by_layout_often!(
             self.view().layout(),
             F => self.put_as::<F>(key, value),
             D => self.put_dense::<D>(key, value)
@@ -153,10 +153,11 @@ impl<'a> PageMut<'a> {
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let sound = self.is_sound();
-        let deleted = by_layout!(self.view().layout(), F => {
-            let found = self.view().body::<F>().place_key(key);
-            found.is_some_and(|slot| self.body_mut::<F>().remove(slot))
-        }, D => dense::delete::<D>(self.bytes, key, &mut self.changes));
+        let page = &mut *self;
+        let deleted = by_layout_often!(page.view().layout(), F => {
+            let found = page.view().body::<F>().place_key(key);
+            found.is_some_and(|slot| page.body_mut::<F>().remove(slot))
+        }, D => dense::delete::<D>(page.bytes, key, &mut page.changes));
         self.assert_still_sound(sound);
         deleted
     }

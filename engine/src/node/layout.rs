@@ -92,26 +92,54 @@ macro_rules! by_layout {
 }
 pub(super) use by_layout;
 
+/// As [`by_layout`], for what is done often: the layouts of trees as they are by default are chosen between by two comparisons, and the others by a call. `$body` must
+/// not return from where it stands, and works on copies: what a call refers to would have to be in memory for all.
+macro_rules! by_layout_often {
+    ($layout:expr, $format:ident => $body:expr, $dense:ident => $dense_body:expr) => {
+        match $layout {
+            $crate::node::PageLayout::Slotted => {
+                type $format = $crate::node::Slotted;
+                $body
+            }
+            $crate::node::PageLayout::Compact => {
+                type $format = $crate::node::CompactLeaf;
+                $body
+            }
+            other => $crate::node::layout::apart(move || {
+                $crate::node::layout::by_layout!(other, $format => $body, $dense => $dense_body)
+            }),
+        }
+    };
+}
+pub(super) use by_layout_often;
+
+/// Calls what is not to be a part of its caller.
+#[inline(never)]
+pub(super) fn apart<R>(rest: impl FnOnce() -> R) -> R {
+    rest()
+}
+
 /// How a page lays out its records. Each page says it itself; a store's first page has that of the tree which made the store, and what is split off
 /// a page has that page's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum PageLayout {
     /// Slots of 10 bytes with heads of 4 (B-Trees Are Back §3.2).
-    Slotted,
+    Slotted = KIND_SLOTTED_V1,
     /// A header of 12 bytes, slots of 8 with heads of 2 (Bf-Tree §3.2, §3.5).
-    Compact,
+    Compact = KIND_COMPACT_V1,
     /// Slots of 6 bytes, whole keys (B-Trees Are Back §2).
-    Baseline,
+    Baseline = KIND_BASELINE_V1,
     /// Slots of 6 bytes, keys without what the fences share (B-Trees Are Back §3.1).
-    Prefix,
+    Prefix = KIND_PREFIX_V1,
     /// As `Slotted`, and 16 hints where to search (B-Trees Are Back §3.3).
-    Hints,
+    Hints = KIND_HINTS_V1,
     /// Slots of 6 bytes in no order, and a byte of hash for each (B-Trees Are Back §3.4).
-    Fingerprint,
+    Fingerprint = KIND_FINGERPRINT_V1,
     /// An offset for each key that may come, keys being numbers; values of any length (B-Trees Are Back §3.5).
-    SemiDense,
+    SemiDense = KIND_SEMI_DENSE_V1,
     /// An array of values of one length, keys being numbers (B-Trees Are Back §3.5).
-    FullyDense,
+    FullyDense = KIND_FULLY_DENSE_V1,
 }
 
 impl PageLayout {
@@ -152,16 +180,7 @@ impl PageLayout {
     /// Its number in pages and log records.
     #[must_use]
     pub const fn number(self) -> u8 {
-        match self {
-            PageLayout::Slotted => KIND_SLOTTED_V1,
-            PageLayout::Compact => KIND_COMPACT_V1,
-            PageLayout::Baseline => KIND_BASELINE_V1,
-            PageLayout::Prefix => KIND_PREFIX_V1,
-            PageLayout::Hints => KIND_HINTS_V1,
-            PageLayout::Fingerprint => KIND_FINGERPRINT_V1,
-            PageLayout::SemiDense => KIND_SEMI_DENSE_V1,
-            PageLayout::FullyDense => KIND_FULLY_DENSE_V1,
-        }
+        self as u8
     }
 
     /// The layout of this number, if there is one.
@@ -233,8 +252,11 @@ pub const fn is_page_size(bytes: usize) -> bool {
 /// As [`is_page_size`]; or so many bytes behind an envelope, which is how papers count what a layout takes. No store has such pages.
 #[inline]
 pub(super) const fn is_page_len(bytes: usize) -> bool {
-    let behind = bytes.wrapping_sub(ENVELOPE_BYTES);
-    is_page_size(bytes) || (is_page_size(behind) && bytes < MAX_PAGE_BYTES)
+    let beyond = bytes % MIN_PAGE_BYTES;
+    // First, for compilers to know it: no field of the header needs a check then.
+    bytes >= MIN_PAGE_BYTES
+        && is_page_size(bytes - beyond)
+        && (beyond == 0 || (beyond == ENVELOPE_BYTES && bytes < MAX_PAGE_BYTES))
 }
 
 /// Length of the longest common prefix.

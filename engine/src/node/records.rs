@@ -47,9 +47,7 @@ pub(super) fn encode_suffixes<'a>(
     push_varint(&mut list, count);
     push_varint(&mut list, prefix.len());
     list.extend_from_slice(prefix);
-    for (suffix, value) in records {
-        push(&mut list, &suffix, value);
-    }
+    records.for_each(|(suffix, value)| push(&mut list, &suffix, value));
     list
 }
 

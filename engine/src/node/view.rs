@@ -6,7 +6,9 @@ use std::iter::FusedIterator;
 use super::body::{self, Body};
 use super::dense::{Dense, DenseFormat, DenseRecords};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{GENERAL, PageLayout, by_layout, field, is_page_len, u64_at};
+use super::layout::{
+    GENERAL, PageLayout, apart, by_layout, by_layout_often, field, is_page_len, u64_at,
+};
 use super::suffix::Suffix;
 use super::{
     Baseline, CompactLeaf, Fingerprint, FullyDense, Hints, Prefix, SemiDense, Slotted, records,
@@ -90,28 +92,32 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn lower_fence(&self) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().lower_fence(), D => self.dense::<D>().lower_fence())
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().lower_fence(), D => page.dense::<D>().lower_fence())
     }
 
     /// The smallest key beyond the page, or `None` on the rightmost page.
     #[must_use]
     #[inline]
     pub fn upper_fence(&self) -> Option<&'a [u8]> {
-        by_layout!(self.layout(), F => self.body::<F>().upper_fence(), D => self.dense::<D>().upper_fence())
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().upper_fence(), D => page.dense::<D>().upper_fence())
     }
 
     /// Whether `key` belongs on this page: `lower fence <= key < upper fence`.
     #[must_use]
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
-        by_layout!(self.layout(), F => self.body::<F>().covers(key), D => self.dense::<D>().covers(key))
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().covers(key), D => page.dense::<D>().covers(key))
     }
 
     /// Number of records.
     #[must_use]
     #[inline]
     pub fn count(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().count(), D => self.dense::<D>().count())
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().count(), D => page.dense::<D>().count())
     }
 
     /// Whether the page holds no record.
@@ -124,14 +130,16 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn is_in_order(&self) -> bool {
-        by_layout!(self.layout(), F => self.body::<F>().is_in_order(), D => true)
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().is_in_order(), D => true)
     }
 
     /// What all keys of the page begin with; slots and payloads leave it out.
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().prefix(), D => self.dense::<D>().prefix())
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().prefix(), D => page.dense::<D>().prefix())
     }
 
     /// Where `key` is (`Ok`) or would have to be inserted (`Err`). A key outside the fences is never found.
@@ -140,14 +148,16 @@ impl<'a> PageRef<'a> {
     /// The index of the first record with a greater key, if `key` is absent.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        by_layout!(self.layout(), F => self.body::<F>().search_key(key), D => self.dense::<D>().search_key(key))
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().search_key(key), D => page.dense::<D>().search_key(key))
     }
 
     /// The value of `key`.
     #[must_use]
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&'a [u8]> {
-        by_layout!(self.layout(), F => self.body::<F>().get(key), D => self.dense::<D>().get(key))
+        let page = *self;
+        by_layout_often!(page.layout(), F => page.body::<F>().get(key), D => page.dense::<D>().get(key))
     }
 
     /// What follows the prefix in the key of record `index`; empty if there is no such record.
@@ -338,14 +348,12 @@ pub struct Records<'a> {
     slots: Slots<'a>,
 }
 
-impl<'a> Records<'a> {
-    #[inline]
-    fn record(&self, slot: &Slot) -> (Suffix<'a>, &'a [u8]) {
-        (
-            Suffix::stored(body::suffix(self.bytes, slot)),
-            body::value(self.bytes, slot),
-        )
-    }
+#[inline]
+fn record<'a>(bytes: &'a [u8], slot: &Slot) -> (Suffix<'a>, &'a [u8]) {
+    (
+        Suffix::stored(body::suffix(bytes, slot)),
+        body::value(bytes, slot),
+    )
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -358,10 +366,25 @@ impl<'a> Iterator for Records<'a> {
             Slots::Compact(slots) => CompactLeaf::decode(slots.next()?),
             Slots::Plain(slots) => Prefix::decode(slots.next()?),
             Slots::Sorted(slots) => Fingerprint::decode(&slots.next()?),
-            Slots::Semi(records) => return records.next(),
-            Slots::Fully(records) => return records.next(),
+            Slots::Semi(records) => return apart(|| records.next()),
+            Slots::Fully(records) => return apart(|| records.next()),
         };
-        Some(self.record(&slot))
+        Some(record(self.bytes, &slot))
+    }
+
+    /// Asks for the layout once, not for each record: `for_each` is faster than `for`.
+    #[inline]
+    fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, mut f: F) -> B {
+        let bytes = self.bytes;
+        let mut with = |b: B, slot: Slot| f(b, record(bytes, &slot));
+        match self.slots {
+            Slots::Headed(slots) => slots.fold(init, |b, raw| with(b, Slotted::decode(raw))),
+            Slots::Compact(slots) => slots.fold(init, |b, raw| with(b, CompactLeaf::decode(raw))),
+            Slots::Plain(slots) => slots.fold(init, |b, raw| with(b, Prefix::decode(raw))),
+            Slots::Sorted(slots) => slots.fold(init, |b, raw| with(b, Fingerprint::decode(&raw))),
+            Slots::Semi(records) => records.fold(init, f),
+            Slots::Fully(records) => records.fold(init, f),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -386,7 +409,7 @@ impl DoubleEndedIterator for Records<'_> {
             Slots::Semi(records) => return records.next_back(),
             Slots::Fully(records) => return records.next_back(),
         };
-        Some(self.record(&slot))
+        Some(record(self.bytes, &slot))
     }
 }
 

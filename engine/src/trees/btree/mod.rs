@@ -282,9 +282,8 @@ impl BTree {
                 leaf = self.leaf(at)?;
             }
             let view = leaf.view();
-            for (suffix, value) in view.iter_from(at) {
-                rows.push(&[view.prefix(), &suffix], value);
-            }
+            let prefix = view.prefix();
+            (view.iter_from(at)).for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
             Ok(view.upper_fence().map(<[u8]>::to_vec))
         })
     }
@@ -307,9 +306,8 @@ impl BTree {
                 let end = before.map_or(view.count(), |key| {
                     view.search(key).unwrap_or_else(|place| place)
                 });
-                for (suffix, value) in view.iter().take(end) {
-                    rows.push(&[view.prefix(), &suffix], value);
-                }
+                let (prefix, records) = (view.prefix(), view.iter().take(end));
+                records.for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
                 return Ok(lower);
             }
         })
