@@ -160,6 +160,7 @@ impl Checkpointer {
             tree.leaves().index.for_each(visit);
         })?;
         pager.flush_log(pager.log.end())?;
+        pager.volume.tell(|| Event::PagesWritten { begin });
         pager.volume.flush()?;
         pager.volume.tell(|| Event::PagesFlushed { begin });
         let superblock = Superblock {

@@ -5,7 +5,7 @@
 //! flush    LogFlushBegins ─▶ LogWritten ─▶ LogFlushed | LogFlushFailed       first and last under the log's mutex
 //! pages    PageCopied ─▶ PageWriting ─▶ PageWritten                            the first under the page's latch, all under the sweep lock
 //!          PageLoaded   PageRead                                              under the page's latch
-//! check-   CheckpointBegins ─▶ PagesFlushed ─▶ SuperblockWriting ─▶ SuperblockWritten ─▶ SuperblockFlushed ─▶ LogTruncated
+//! check-   CheckpointBegins ─▶ PagesWritten ─▶ PagesFlushed ─▶ SuperblockWriting ─▶ SuperblockWritten ─▶ SuperblockFlushed ─▶ LogTruncated
 //! point                                            under the checkpointer's lock; the first under the log's mutex, too
 //! recovery RecoveryBegins ─▶ RecordRead.. ─▶ PageRedone.. ─▶ RedoEnds ─▶ (a checkpoint) ─▶ Opened
 //! ```
@@ -17,7 +17,8 @@
 //!
 //! Two rules make a recording usable after a crash. What *may* survive is told before it goes to the device (`LogFlushBegins`,
 //! `PageWriting`, `SuperblockWriting`); what *must* survive is told after the flush that makes it so (`LogFlushed`, `PagesFlushed`,
-//! `SuperblockFlushed`). What makes room for others is told before they can use it (`LogTruncated`).
+//! `SuperblockFlushed`); between the word before that flush (`LogWritten`, `PagesWritten`, `SuperblockWritten`) and the one after it others may
+//! write what it does not cover. What makes room for others is told before they can use it (`LogTruncated`).
 //!
 //! Without an observer the cost is one branch on a field that is never written.
 
@@ -115,6 +116,11 @@ pub enum Event {
     /// A checkpoint begins: redo will start at the log's end of now.
     CheckpointBegins {
         /// That end.
+        begin: Lsn,
+    },
+    /// All page images that the checkpoint needs are written, but not flushed.
+    PagesWritten {
+        /// Where it began.
         begin: Lsn,
     },
     /// All page images that the checkpoint needs are durable.

@@ -173,6 +173,14 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-anchor-dropped", "pm_crash"),
     // A record is written over that an entry of the log still names.
     ("pm-record-reused-at-once", "pm_crash"),
+    // What records held passes for entries, when their chunk is a log's.
+    ("pm-log-over-records", "pm_store"),
+    // A leaf that another thread has merged away is looked at for its keys, which are in others' records by now.
+    ("pm-merged-leaf-read", "lib"),
+    // Leaves are refused while the log is in their way, most of it garbage.
+    ("ccl-full-of-log", "pm_store"),
+    // A write is in the log, and then refused.
+    ("ccl-logs-what-it-refuses", "pm_store"),
     // CCL-BTree's (§3.3, §3.4, §4.2). The timestamp goes with the header word, as published, and may be durable without it.
     ("ccl-early-timestamp", "pm_crash"),
     // It never goes at all, so that what unlogged writes replaced is replayed over them.

@@ -17,7 +17,7 @@ use crate::pm::nodes::Change;
 use crate::stats::{PmStats, Stats};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::trees::pm::recover::{PmRecoveryReport, recover};
+use crate::trees::pm::recover::{PmRecoveryReport, Recovered, recover};
 use crate::trees::pm::{Ccl, Global, PmTree};
 use crate::types::{Lba, Lsn};
 
@@ -38,11 +38,11 @@ pub struct PmStore {
 }
 
 impl PmStore {
-    /// Opens the store on `device`, recovering it if need be, or formats a blank device if `options.create` says so.
+    /// Opens the store on `device`, recovering it if need be, or formats a blank device, which must be all zeros, if `options.create` says so.
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no crash leaves behind, [`Error::PmFull`] if
-    /// the device has no room for what the log says, and device failures.
+    /// the store was another tree, or had larger buffers, and the device has no room for what its log says, and device failures.
     pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
         options.check()?;
         let medium = Arc::new(Medium::new(device));
@@ -55,18 +55,18 @@ impl PmStore {
             }
             None => return Err(Error::NotAStore { lba: Lba(0) }),
         };
-        let batch = options.tree.batch();
-        let stamped = matches!(options.tree, PmTreeKind::Ccl(_));
-        let logged = options.tree != PmTreeKind::PmTree;
-        let threads = options.recovery_threads;
-        let (leaves, recovery) = recover(&medium, geometry, batch, stamped, logged, threads)?;
+        let Recovered {
+            leaves,
+            above,
+            report: recovery,
+        } = recover(&medium, geometry, options.tree, options.recovery_threads)?;
         let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
         let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
         let tree = match options.tree {
             PmTreeKind::PmTree => PmTree::Plain(leaves),
             PmTreeKind::Ccl(ccl) => PmTree::Ccl(Ccl::new(leaves, logs(ccl.logs), ccl)),
             PmTreeKind::Global(global) => {
-                PmTree::Global(Global::new(leaves, logs(global.logs), global))
+                PmTree::Global(Global::new(leaves, logs(global.logs), global, above))
             }
         };
         Ok(PmStore {
@@ -138,7 +138,10 @@ impl PmStore {
         let mut encoded = leaves.records.encode(key, value);
         if matches!(encoded, Err(Error::PmFull { .. })) {
             // Records wait for the log to be cleaned.
-            self.note(self.tree.clean_all())?;
+            match self.note(self.tree.clean_all()) {
+                Ok(()) | Err(Error::PmFull { .. }) => {}
+                Err(e) => return Err(e),
+            }
             encoded = leaves.records.encode(key, value);
         }
         let slot = encoded?;
@@ -148,8 +151,7 @@ impl PmStore {
         };
         let done = self.note(self.tree.change(key, change));
         if matches!(done, Err(Error::PmFull { .. })) {
-            // Where every write is logged, it may be in the log already.
-            self.note(leaves.retire(slot))?;
+            self.note(leaves.records.free(slot))?;
         }
         done.map(|()| self.now())
     }
@@ -274,5 +276,53 @@ impl Kv for PmStore {
             pm: Some(pm),
             ..Stats::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::MemPm;
+    use crate::pm::layout::LeafId;
+
+    /// What a thread finds that comes to merge a leaf after another one has, while a third is writing a record where the leaf's were. (`tests/pm_threads.rs` has
+    /// the threads.)
+    #[test]
+    fn a_leaf_that_was_merged_away_is_not_read() {
+        let device = Arc::new(MemPm::new(1 << 20));
+        let shared: Arc<dyn PmDevice> = device.clone();
+        let options = PmOptions {
+            tree: PmTreeKind::PmTree,
+            chunk_bytes: 2048,
+            ..PmOptions::default()
+        };
+        let store = PmStore::open(shared, &options).expect("formats");
+        let key = |i: u8| vec![i; 20];
+        for i in 0..40 {
+            store.put(&key(i), b"").expect("puts");
+        }
+        let leaves = store.tree.leaves();
+        let mut all = Vec::new();
+        leaves.index.for_each(|_, page| all.push(LeafId(page.0)));
+        for i in 1..40 {
+            store.delete(&key(i)).expect("deletes");
+        }
+        assert!(
+            all.len() > 3 && leaves.space.leaves() == 1,
+            "all are merged"
+        );
+        let gone = &all[1..];
+        for leaf in gone {
+            let image = leaves.load(*leaf).expect("loads");
+            for record in image.used().flat_map(|at| image.slot(at).records()) {
+                device.store(record + 8, &[0xee; 20]).expect("stores");
+            }
+        }
+        for leaf in gone {
+            leaves
+                .merge_around(*leaf)
+                .expect("there is nothing to merge");
+        }
+        assert_eq!(leaves.space.leaves(), 1);
     }
 }

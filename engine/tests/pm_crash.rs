@@ -150,6 +150,10 @@ struct Story {
     requests: Vec<PmRequest>,
     /// The map after each step, and the number of requests until then; the first entry is of before the first step.
     states: Vec<(usize, Map)>,
+    /// Steps that found the device full.
+    refused: u64,
+    /// The requests of steps that split a leaf.
+    splits: Vec<std::ops::Range<usize>>,
 }
 
 impl Story {
@@ -165,11 +169,20 @@ impl Story {
             before: image,
             requests: Vec::new(),
             states: vec![(device.requests() as usize, map.clone())],
+            refused: 0,
+            splits: Vec::new(),
         };
+        let splits = || store.stats().splits;
         let mut map = map;
         for step in steps {
+            let (begun, split) = (device.requests() as usize, splits());
             if take(&store, step) {
                 apply(&mut map, step);
+            } else {
+                story.refused += 1;
+            }
+            if splits() > split {
+                story.splits.push(begun..device.requests() as usize);
             }
             story.states.push((device.requests() as usize, map.clone()));
         }
@@ -214,13 +227,27 @@ impl Story {
 
     /// Ends the story behind each of its requests, in several ways each.
     fn crash_everywhere(&self, every: usize, ways: u64) {
+        self.crash_where(|at| at.is_multiple_of(every), ways);
+    }
+
+    /// The same while leaves are split.
+    fn crash_in_splits(&self, ways: u64) {
+        let mut splits = self.splits.iter().peekable();
+        let splitting = |at| {
+            while splits.next_if(|split| split.end < at).is_some() {}
+            splits.peek().is_some_and(|split| split.start <= at)
+        };
+        self.crash_where(splitting, ways);
+    }
+
+    fn crash_where(&self, mut here: impl FnMut(usize) -> bool, ways: u64) {
         let device = MemPm::from_image(self.before.clone());
         let mut last = 0;
         for at in 0..=self.requests.len() {
             if at > 0 {
                 device.apply(&self.requests[at - 1]);
             }
-            if at % every != 0 || device.in_doubt().is_empty() && at != last + 1 {
+            if !here(at) || device.in_doubt().is_empty() && at != last + 1 {
                 continue;
             }
             last = at;
@@ -316,7 +343,16 @@ fn every_request_of_short_stories() {
 #[test]
 fn power_fails_on_a_full_device() {
     let mut restored = 0;
-    for options in [options(PmTreeKind::PmTree), of_ccl(ccl(2)), of_ccl(ccl(5))] {
+    let every = of_ccl(CclOptions {
+        logging: Logging::EveryWrite,
+        ..ccl(2)
+    });
+    for options in [
+        options(PmTreeKind::PmTree),
+        of_ccl(ccl(2)),
+        of_ccl(ccl(5)),
+        every,
+    ] {
         for seed in 0..seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
             // Seven chunks of four leaves, or of log or records, are full long before 600 keys are in.
@@ -329,12 +365,9 @@ fn power_fails_on_a_full_device() {
             let steps: Vec<Step> = filling.collect();
             let name = format!("{:?}, full, seed {seed}", options.tree);
             let story = Story::tell(name, options, blank, Map::new(), &steps);
-            let refused = story
-                .states
-                .windows(2)
-                .filter(|pair| pair[0].1 == pair[1].1);
-            assert!(refused.count() > 100, "{}: never full", story.name);
+            assert!(story.refused > 100, "{}: never full", story.name);
             story.crash_everywhere(11, 1);
+            story.crash_in_splits(1);
             let device = Arc::new(MemPm::from_image(story.before.clone()));
             story
                 .requests
@@ -351,27 +384,56 @@ fn power_fails_on_a_full_device() {
 fn power_fails_again_and_again() {
     for options in all() {
         for seed in 0..4 * seeds() {
-            again_and_again(&[options], seed, 25);
+            again_and_again(&[options], seed, 25, ROOMY);
         }
+    }
+}
+
+/// The same where there is hardly room: what is refused is in no log, whatever it was refused for, and the store opens with what it has.
+#[test]
+fn power_fails_again_and_again_on_a_full_device() {
+    for options in all() {
+        let (mut refused, mut restored) = (0, 0);
+        for seed in 0..6 * seeds() {
+            let told = again_and_again(&[options], seed, 25, FULL);
+            refused += told.0;
+            restored += told.1;
+        }
+        assert!(refused > 500, "{:?}: {refused}", options.tree);
+        // A global buffer's changes find room where records were.
+        let buffers = matches!(options.tree, PmTreeKind::Ccl(_));
+        assert!(!buffers || restored > 10, "{:?}: {restored}", options.tree);
     }
 }
 
 #[test]
 fn power_fails_and_another_tree_opens_the_store() {
     for seed in 0..4 * seeds() {
-        again_and_again(&all(), seed, 25);
+        again_and_again(&all(), seed, 25, ROOMY);
     }
 }
 
-fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize) {
+/// Bytes of a device, and keys.
+type Room = (u64, u64);
+const ROOMY: Room = (BYTES, 60);
+const FULL: Room = (8 << 10, 500);
+
+/// Says how often the device was full, and how many changes went back to buffers.
+fn again_and_again(
+    options: &[PmOptions],
+    seed: u64,
+    rounds: usize,
+    (bytes, keys): Room,
+) -> (u64, u64) {
+    let (mut refused, mut restored) = (0, 0);
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut image = PmImage::zeroed(BYTES);
+    let mut image = PmImage::zeroed(bytes);
     let mut map = Map::new();
     for round in 0..rounds {
         let options = options[round % options.len()];
         let name = format!("{:?}, seed {seed}, round {round}", options.tree);
         let steps: Vec<Step> = (0..rng.random_range(5..150))
-            .map(|i| step(&mut rng, round * 100 + i, 60))
+            .map(|i| step(&mut rng, round * 100 + i, keys))
             .collect();
         let story = Story::tell(name, options, image.clone(), map.clone(), &steps);
         let at = rng.random_range(0..=story.requests.len());
@@ -387,6 +449,8 @@ fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize) {
             Arc::new(MemPm::from_image(device.crash_seeded(rng.random())))
         };
         let store = open(&device, &options).expect("opens");
+        refused += story.refused;
+        restored += store.recovery().restored;
         let found = contents(&store);
         let how = if killed { "killed" } else { "power lost" };
         story.check(at, how, &found);
@@ -398,6 +462,7 @@ fn again_and_again(options: &[PmOptions], seed: u64, rounds: usize) {
         };
         map = found;
     }
+    (refused, restored)
 }
 
 #[test]

@@ -204,3 +204,31 @@ fn what_was_acknowledged_to_any_thread_survives_the_power() {
         }
     }
 }
+
+/// A leaf became sparse, and before its thread came to merge it another one had: its slots named records that were others' by then, and to read their keys was to
+/// find damage. All keys are records here, few leaves hold them, and most of the time one of two is deleted.
+#[test]
+fn leaves_of_records_are_merged_by_whoever_comes_first() {
+    for seed in 0..4 {
+        let device = Arc::new(MemPm::new(1 << 20));
+        let store = open(&device, PmTreeKind::PmTree);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let store = &store;
+                scope.spawn(move || {
+                    let mut rng = StdRng::seed_from_u64(seed * 100 + thread);
+                    for i in 0..6_000usize {
+                        let number = rng.random_range(0..60);
+                        let key = vec![number; 9 + usize::from(number % 32)];
+                        if rng.random_bool(if i / 40 % 2 == 0 { 0.7 } else { 0.3 }) {
+                            store.put(&key, &vec![9; i % 50]).expect("puts");
+                        } else {
+                            store.delete(&key).expect("deletes");
+                        }
+                    }
+                });
+            }
+        });
+        assert!(store.stats().merges > 100, "{:?}", store.stats());
+    }
+}

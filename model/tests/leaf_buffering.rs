@@ -1,14 +1,11 @@
 //! The mirror of LeafBuffering against its configurations: the bugs it must find, and by which name.
 
-use std::path::PathBuf;
+mod mirror_configs;
 
+use mirror_configs::Spec;
 use treering_model::check::mirrors;
-use treering_model::{Config, ConfigError};
 
-fn config(name: &str) -> Result<Config, ConfigError> {
-    let specs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/leaf_buffering");
-    Config::read(&specs.join(format!("MCLeafBuffering_{name}.cfg")))
-}
+const SPEC: Spec = Spec("LeafBuffering", "leaf_buffering");
 
 /// Every seeded bug, the invariant that it violates, and the states on the way there.
 const BUGS: [(&str, &str, usize); 28] = [
@@ -44,19 +41,12 @@ const BUGS: [(&str, &str, usize); 28] = [
 
 #[test]
 fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
-    for (bug, invariant, states) in BUGS {
-        let config = config(bug).unwrap();
-        assert_eq!(config.must_violate(), Some(invariant), "{bug}");
-        let mirror = mirrors::open("LeafBuffering", &config).unwrap();
-        let found = mirror.counterexample().expect(bug);
-        assert_eq!(found.property, invariant, "{bug}");
-        assert_eq!(found.steps.len(), states, "{bug}");
-    }
+    SPEC.catches(&BUGS);
 }
 
 #[test]
 fn without_a_bug_nothing_is_violated() {
-    let holding = [
+    SPEC.holds(&[
         ("smoke", 48_244),
         ("recovery", 43_671),
         ("recovery-split", 1_536),
@@ -64,26 +54,16 @@ fn without_a_bug_nothing_is_violated() {
         ("two-clients", 79_115),
         ("two-clients-split", 7_035),
         ("mutation", 25_769),
-    ];
-    for (model, states) in holding {
-        let run = mirrors::open("LeafBuffering", &config(model).unwrap())
-            .unwrap()
-            .run();
-        assert!(!run.violated, "{model}");
-        assert_eq!(run.distinct, states, "{model}");
-    }
+    ]);
 }
 
 #[test]
 fn a_configuration_without_bounds_or_with_an_impossible_plan_is_refused() {
-    let mut unbounded = config("mutation").unwrap();
-    unbounded.overrides.remove("MayCrash");
-    let refused = mirrors::open("LeafBuffering", &unbounded).err().unwrap();
-    assert!(refused.to_string().contains("MayCrash <- MCMayCrash"));
+    SPEC.needs_bound("MayCrash");
 
-    let mut unplanned = config("mutation").unwrap();
+    let mut unplanned = SPEC.config("mutation").unwrap();
     let plan = treering_model::Value::set([treering_model::Value::Int(19)]);
     unplanned.constants.insert("Plan".into(), plan);
-    let refused = mirrors::open("LeafBuffering", &unplanned).err().unwrap();
+    let refused = mirrors::open(SPEC.0, &unplanned).err().unwrap();
     assert!(refused.to_string().contains("10 n + k"), "{refused}");
 }

@@ -1,14 +1,11 @@
 //! The mirror of SurrogateBuffer against its configurations: the bugs it must find, and by which name.
 
-use std::path::PathBuf;
+mod mirror_configs;
 
+use mirror_configs::Spec;
 use treering_model::check::mirrors;
-use treering_model::{Config, ConfigError};
 
-fn config(name: &str) -> Result<Config, ConfigError> {
-    let specs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/surrogate_buffer");
-    Config::read(&specs.join(format!("MCSurrogateBuffer_{name}.cfg")))
-}
+const SPEC: Spec = Spec("SurrogateBuffer", "surrogate_buffer");
 
 /// Every seeded bug, the invariant that it violates, and the states on the way there.
 const BUGS: [(&str, &str, usize); 28] = [
@@ -44,48 +41,31 @@ const BUGS: [(&str, &str, usize); 28] = [
 
 #[test]
 fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
-    for (bug, invariant, states) in BUGS {
-        let config = config(bug).unwrap();
-        assert_eq!(config.must_violate(), Some(invariant), "{bug}");
-        let mirror = mirrors::open("SurrogateBuffer", &config).unwrap();
-        let found = mirror.counterexample().expect(bug);
-        assert_eq!(found.property, invariant, "{bug}");
-        assert_eq!(found.steps.len(), states, "{bug}");
-    }
+    SPEC.catches(&BUGS);
 }
 
 #[test]
 fn without_a_bug_nothing_is_violated() {
-    let holding = [
+    SPEC.holds(&[
         ("smoke", 5_008),
         ("mutation", 11_320),
         ("two-clients", 23_347),
         ("two-leaves", 11_969),
         ("recovery", 4_129),
-    ];
-    for (model, states) in holding {
-        let run = mirrors::open("SurrogateBuffer", &config(model).unwrap())
-            .unwrap()
-            .run();
-        assert!(!run.violated, "{model}");
-        assert_eq!(run.distinct, states, "{model}");
-    }
+    ]);
 }
 
 #[test]
 fn a_configuration_without_bounds_is_refused() {
-    let mut config = config("mutation").unwrap();
-    config.overrides.remove("MayRestart");
-    let refused = mirrors::open("SurrogateBuffer", &config).err().unwrap();
-    assert!(refused.to_string().contains("MayRestart <- MCMayRestart"));
+    SPEC.needs_bound("MayRestart");
 }
 
 #[test]
 fn a_configuration_in_which_one_split_makes_no_room_is_refused() {
-    let mut config = config("recovery").unwrap();
+    let mut config = SPEC.config("recovery").unwrap();
     let one = treering_model::Value::int(1);
     config.constants.insert("LeafSlots".into(), one.clone());
     config.constants.insert("TSplit".into(), one);
-    let refused = mirrors::open("SurrogateBuffer", &config).err().unwrap();
+    let refused = mirrors::open(SPEC.0, &config).err().unwrap();
     assert!(refused.to_string().contains("one split"), "{refused}");
 }

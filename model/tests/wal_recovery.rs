@@ -1,14 +1,10 @@
 //! The mirror of WalRecovery against its configurations: the bugs it must find, and by which name.
 
-use std::path::PathBuf;
+mod mirror_configs;
 
-use treering_model::check::mirrors;
-use treering_model::{Config, ConfigError};
+use mirror_configs::Spec;
 
-fn config(name: &str) -> Result<Config, ConfigError> {
-    let specs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs/wal_recovery");
-    Config::read(&specs.join(format!("MCWalRecovery_{name}.cfg")))
-}
+const SPEC: Spec = Spec("WalRecovery", "wal_recovery");
 
 /// Every seeded bug, the invariant that it violates, and the states on the way there.
 const BUGS: [(&str, &str, usize); 23] = [
@@ -39,36 +35,19 @@ const BUGS: [(&str, &str, usize); 23] = [
 
 #[test]
 fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
-    for (bug, invariant, states) in BUGS {
-        let config = config(bug).unwrap();
-        assert_eq!(config.must_violate(), Some(invariant), "{bug}");
-        let mirror = mirrors::open("WalRecovery", &config).unwrap();
-        let found = mirror.counterexample().expect(bug);
-        assert_eq!(found.property, invariant, "{bug}");
-        assert_eq!(found.steps.len(), states, "{bug}");
-    }
+    SPEC.catches(&BUGS);
 }
 
 #[test]
 fn without_a_bug_nothing_is_violated() {
-    let holding = [
+    SPEC.holds(&[
         ("mutation", 26_068),
         ("published_redo-always", 26_128),
         ("reads-wait", 10_968),
-    ];
-    for (model, states) in holding {
-        let run = mirrors::open("WalRecovery", &config(model).unwrap())
-            .unwrap()
-            .run();
-        assert!(!run.violated, "{model}");
-        assert_eq!(run.distinct, states, "{model}");
-    }
+    ]);
 }
 
 #[test]
 fn a_configuration_without_bounds_is_refused() {
-    let mut config = config("mutation").unwrap();
-    config.overrides.remove("MayCrash");
-    let refused = mirrors::open("WalRecovery", &config).err().unwrap();
-    assert!(refused.to_string().contains("MayCrash <- MCMayCrash"));
+    SPEC.needs_bound("MayCrash");
 }

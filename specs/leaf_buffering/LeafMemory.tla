@@ -126,7 +126,8 @@ Before(s, t) == s[1] < t[1] \/ (s[1] = t[1] /\ s[2] < t[2])
 IsLive(m, c) == m[ChunkOf(c)] >= m[First]
 
 (* A place in a chunk that was used before may hold an entry of then, or   *)
-(* only one word of a new one.                                             *)
+(* only one word of a new one.  It never holds words of another kind: what *)
+(* was no log's is zeroed first (engine/src/pm/space.rs, take_chunk).      *)
 IsEntry(m, c, i) ==
     LET time == m[TimeOf(c, i)]
     IN /\ IsLive(m, c)

@@ -49,8 +49,7 @@ pub(super) fn selected(
 ) -> Result<Vec<Box<dyn Engine>>, Failure> {
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
-        // Trees in persistent memory are judged by name: reopening them is not right yet.
-        (None, None) => BTree::names().map(named).collect(),
+        (None, None) => BTree::names().chain(PmTree::names()).map(named).collect(),
         (Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
         (Some("bf"), None) => BTree::BF_NAMES.into_iter().map(named).collect(),
         (Some("bminus"), None) => BTree::BMINUS_NAMES.into_iter().map(named).collect(),

@@ -259,6 +259,18 @@ impl Geometry {
         Ok(at)
     }
 
+    /// Makes a chunk that nothing names all zeros. Durable when this returns.
+    pub(crate) fn wipe(&self, medium: &Medium, chunk: ChunkId) -> Result<()> {
+        let start = self.offset(chunk);
+        let end = start + self.chunk_bytes;
+        for block in (start..end).step_by(BLOCK as usize) {
+            medium.store(block, &[0; BLOCK as usize])?;
+        }
+        medium.write_back(start..end, IoClass::Extra)?;
+        medium.fence();
+        Ok(())
+    }
+
     /// Says what a chunk is used for from now on. Durable when this returns: nothing in the chunk may be reachable before.
     pub(crate) fn set_use(&self, medium: &Medium, chunk: ChunkId, used: Use) -> Result<()> {
         let at = self.store_use(medium, chunk, used)?;

@@ -6,7 +6,8 @@
 //!
 //! **Torn entries.** The three words of an entry may become durable in any order, over what a recycled chunk held before. An entry counts if
 //! its time is later than its chunk's beginning and its check fits all three words. The time alone excludes stale stamps; and the writer, which knows what
-//! it overwrites, takes a later time if a mix of old and new words would pass with the new stamp. So fourteen bits are exact here, not probable.
+//! it overwrites, takes a later time if a mix of old and new words would pass with the new stamp. So fourteen bits are exact here, not probable: of old
+//! entries, that is, and a chunk that held leaves or records is zeroed before a log gets it ([`super::space`]).
 //!
 //! **Flip.** Cleaning begins by closing the chunks of all logs at one moment, the time that will be the log floor: all entries of before are in chunks that began
 //! before it (B-logs), all entries of after in chunks that began after it (I-logs). The epoch bit of a buffered write is that of the log at its
@@ -155,11 +156,24 @@ impl Logs {
 
     /// Appends to the calling thread's log; durable when this returns. `None` if there is no room.
     pub(crate) fn append(&self, change: Change) -> Result<Option<Appended>> {
+        self.append_in(change, Space::allocate_log)
+    }
+
+    /// The same for an entry that cleaning copies, which may go to the last free chunk.
+    pub(crate) fn append_copy(&self, change: Change) -> Result<Option<Appended>> {
+        self.append_in(change, Space::allocate_log_for_copies)
+    }
+
+    fn append_in(
+        &self,
+        change: Change,
+        allocate: impl Fn(&Space, Time) -> Result<Option<(ChunkId, bool)>>,
+    ) -> Result<Option<Appended>> {
         let mut log = self.logs[thread_number() % self.logs.len()].lock();
         let full = log.open.as_ref().is_none_or(|open| open.used == open.room);
         if full {
             let begun = self.clock.tick();
-            let Some((chunk, blank)) = self.space.allocate_log(begun)? else {
+            let Some((chunk, blank)) = allocate(&self.space, begun)? else {
                 return Ok(None);
             };
             log.open = Some(self.open(chunk, begun, blank));

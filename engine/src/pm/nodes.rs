@@ -1,7 +1,7 @@
 //! Buffer nodes in DRAM, one a leaf (CCL-BTree §3.2, Figure 7 (a)): a header of eight bytes and N_batch slots of sixteen.
 //!
 //! ```text
-//! header: version 32 (odd: locked) | unflushed 3 | filled 3 | epoch bits 6 | indirect bits 6 | tombstone bits 6 | 8 unused
+//! header: version 32 (odd: locked) | unflushed 3 | filled 3 | epoch bits 6 | indirect bits 6 | tombstone bits 6 | gone 1 | 7 unused
 //! slots:  [0, unflushed) in the log and not in the leaf | [unflushed, filled) as the leaf has them | the rest hold nothing
 //! ```
 //!
@@ -63,6 +63,15 @@ impl Fields {
 
     fn is_tombstone(self, at: usize) -> bool {
         self.get(50 + at as u32, 1) == 1
+    }
+
+    /// Whether the leaf was merged away, and nothing has become of it since: its bytes mean nothing.
+    pub(crate) fn is_gone(self) -> bool {
+        self.get(56, 1) == 1
+    }
+
+    pub(crate) fn set_gone(&mut self) {
+        self.set(56, 1, 1);
     }
 
     pub(crate) fn set_unflushed(&mut self, count: usize) {
@@ -224,6 +233,11 @@ impl Nodes {
     /// N_batch.
     pub(crate) fn batch(&self) -> usize {
         self.batch
+    }
+
+    /// What leaves count as flushed at until they are flushed to: later than all that was logged before the opening.
+    pub(crate) fn born(&self) -> Time {
+        self.born
     }
 
     /// Bytes of a node: 8 + 16 · N_batch.

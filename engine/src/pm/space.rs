@@ -20,10 +20,24 @@ use super::medium::Medium;
 /// Records begin at multiples of this.
 pub(super) const GRAIN: u64 = 16;
 
+/// Who may take the last free chunk of a running store: whoever makes room with it. A log that has grown into all others is cleaned into that one, or merged
+/// into leaves of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LastChunk {
+    /// Anybody, as in recovery, or where there is no log.
+    #[default]
+    Anybody,
+    /// Entries that cleaning copies.
+    Copies,
+    /// Leaves.
+    Leaves,
+}
+
 struct State {
     uses: Vec<Use>,
     /// Chunks that hold nothing, the next one to use last.
     free_chunks: Vec<ChunkId>,
+    last_chunk: LastChunk,
     /// Leaves to reuse, the next one last.
     free_leaves: Vec<LeafId>,
     /// The rest of the newest chunk of leaves.
@@ -38,6 +52,14 @@ struct State {
     record_bytes: u64,
     /// Offset, size and time of records that the log may still name; in order of time.
     retired: VecDeque<(Time, u64, u64)>,
+}
+
+impl State {
+    /// Whether a chunk is free, and for this use.
+    fn has_chunk_for(&self, whose: LastChunk) -> bool {
+        let theirs = self.last_chunk == LastChunk::Anybody || self.last_chunk == whose;
+        self.free_chunks.len() > usize::from(!theirs)
+    }
 }
 
 /// See the module's story.
@@ -55,6 +77,7 @@ impl Space {
         }
         let state = State {
             free_chunks: Vec::new(),
+            last_chunk: LastChunk::default(),
             leaves_in: vec![0; uses.len()],
             uses,
             free_leaves: Vec::new(),
@@ -74,6 +97,11 @@ impl Space {
 
     pub(crate) fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// From now on the last free chunk is theirs.
+    pub(crate) fn keep_last_chunk(&self, whose: LastChunk) {
+        self.state.lock().last_chunk = whose;
     }
 
     /// What a chunk is used for.
@@ -130,7 +158,7 @@ impl Space {
         state.free_leaves = leaves;
     }
 
-    /// These are all records in use, ascending.
+    /// These are all records in use, ascending. The last that is said of them is what counts.
     pub(crate) fn recovered_records(&self, records: &[Range<u64>]) {
         let mut state = self.state.lock();
         state.retired.clear();
@@ -138,6 +166,7 @@ impl Space {
         state.fresh_records.clear();
         state.record_bytes = records.iter().map(|used| used.end - used.start).sum();
         let mut records = records.iter().peekable();
+        let listed: BTreeSet<ChunkId> = state.free_chunks.iter().copied().collect();
         for chunk in (0..self.geometry.chunks).map(ChunkId) {
             if state.uses[chunk.0 as usize] != Use::Records {
                 continue;
@@ -152,7 +181,9 @@ impl Space {
             }
             if at == start {
                 state.fresh_records.truncate(before);
-                state.free_chunks.push(chunk);
+                if !listed.contains(&chunk) {
+                    state.free_chunks.push(chunk);
+                }
             } else {
                 state.fresh_records.push(at..end);
             }
@@ -160,29 +191,41 @@ impl Space {
         state.fresh_records.retain(|range| !range.is_empty());
     }
 
-    fn full(&self, what: &'static str) -> Error {
+    /// The error that says so.
+    pub(crate) fn full(&self, what: &'static str) -> Error {
         Error::PmFull {
             what,
             bytes: self.geometry.device_bytes,
         }
     }
 
-    /// Takes a chunk for `used`; also says whether it was never used before, so that it is all zeros.
+    /// Takes a chunk for `used`; also says whether it is all zeros, as it was never used before or held no log's entries.
     fn take_chunk(&self, state: &mut State, used: Use) -> Result<Option<(ChunkId, bool)>> {
         let Some(chunk) = state.free_chunks.pop() else {
             return Ok(None);
         };
-        let blank = state.uses[chunk.0 as usize] == Use::Blank;
+        let before = state.uses[chunk.0 as usize];
+        // A log can tell old entries from new ones, but not the words of leaves and records from entries: those may say any time, and a check of fourteen
+        // bits fits one in 16,384 of them. So they go before the chunk is a log's.
+        let wiped = matches!(before, Use::Leaves | Use::Records)
+            && matches!(used, Use::Log(_))
+            && !mutation::on("pm-log-over-records");
+        if wiped {
+            self.geometry.wipe(&self.medium, chunk)?;
+        }
         self.geometry.set_use(&self.medium, chunk, used)?;
         state.uses[chunk.0 as usize] = used;
         announce(&self.medium, &self.geometry, chunk, used);
-        Ok(Some((chunk, blank)))
+        Ok(Some((chunk, before == Use::Blank || wiped)))
     }
 
     /// A leaf for the caller; free again after a crash unless it was linked.
     pub(crate) fn allocate_leaf(&self) -> Result<LeafId> {
         let mut state = self.state.lock();
         if state.free_leaves.is_empty() && state.fresh_leaves.is_empty() {
+            if !state.has_chunk_for(LastChunk::Leaves) {
+                return Err(self.full("another leaf"));
+            }
             let taken = self.take_chunk(&mut state, Use::Leaves)?;
             let (chunk, _) = taken.ok_or_else(|| self.full("another leaf"))?;
             let start = self.geometry.offset(chunk) / BLOCK;
@@ -223,9 +266,22 @@ impl Space {
         }
     }
 
-    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is free.
+    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is free, but for the last one.
     pub(crate) fn allocate_log(&self, time: Time) -> Result<Option<(ChunkId, bool)>> {
-        self.take_chunk(&mut self.state.lock(), Use::Log(time))
+        let mut state = self.state.lock();
+        if !state.has_chunk_for(LastChunk::Anybody) {
+            return Ok(None);
+        }
+        self.take_chunk(&mut state, Use::Log(time))
+    }
+
+    /// The same for entries that cleaning copies.
+    pub(crate) fn allocate_log_for_copies(&self, time: Time) -> Result<Option<(ChunkId, bool)>> {
+        let mut state = self.state.lock();
+        if !state.has_chunk_for(LastChunk::Copies) {
+            return Ok(None);
+        }
+        self.take_chunk(&mut state, Use::Log(time))
     }
 
     /// The log floor has been raised to `floor`: log chunks from before are free, and so is what was retired before.
@@ -263,7 +319,9 @@ impl Space {
         if let Some(offset) = cut(&mut state.fresh_records, size) {
             return Ok(offset);
         }
-        if let Some((chunk, _)) = self.take_chunk(&mut state, Use::Records)? {
+        if state.has_chunk_for(LastChunk::Anybody)
+            && let Some((chunk, _)) = self.take_chunk(&mut state, Use::Records)?
+        {
             let start = self.geometry.offset(chunk);
             state
                 .fresh_records

@@ -25,7 +25,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::{BitOr, Shl};
 
-use stateright::Model;
+use stateright::{Model, Property};
 
 use crate::{Config, ConfigError, Value};
 
@@ -69,6 +69,33 @@ pub fn listed<'a, T>(
             .ok_or_else(|| config.wrong(name, "is not an invariant of the mirror"))
     };
     config.invariants.iter().map(find).collect()
+}
+
+/// What an invariant of a mirror asks of a state.
+pub type Condition<M> = fn(&M, &<M as Model>::State) -> bool;
+
+/// Those of `all` invariants of a mirror that are in `listed`, by name; for [`Model::properties`].
+pub fn properties<M: Model>(
+    all: &[(&'static str, Condition<M>)],
+    listed: &[&'static str],
+) -> Vec<Property<M>> {
+    let known = all.iter().filter(|(name, _)| listed.contains(name));
+    known
+        .map(|(name, condition)| Property::always(name, *condition))
+        .collect()
+}
+
+/// Refuses a configuration that leaves one of these operators unbounded: each is to be overridden by the one of `MC`; for [`Mirror::from_config`].
+///
+/// # Errors
+/// The first that is not.
+pub fn bounded(config: &Config, operators: &[&str]) -> Result<(), ConfigError> {
+    for name in operators {
+        if config.overrides.get(*name) != Some(&format!("MC{name}")) {
+            return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
+        }
+    }
+    Ok(())
 }
 
 /// What a string constant stands for; for [`Mirror::from_config`].

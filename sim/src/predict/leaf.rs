@@ -80,7 +80,7 @@ impl LeafLevel {
         let layout = LayoutChoice::of(layout).general();
         let order = workload.key_order();
         let mut growth = Growth::new(workload, &order, page_size, layout);
-        let mut inserted = growth.insertion_order();
+        let mut inserted = insertion_order(workload, &order);
         growth.run(&mut inserted);
         let mut level = LeafLevel {
             leaves: growth.leaves,
@@ -215,21 +215,6 @@ impl<'a> Growth<'a> {
         self.layout.slot_bytes() + key + self.value_len(rank)
     }
 
-    /// The ranks of the keys that were ever put, by time of the first put.
-    fn insertion_order(&self) -> Vec<u32> {
-        let keys = &self.workload.keys;
-        let mut rank_of = vec![0u32; keys.len()];
-        for (rank, &key) in self.order.iter().enumerate() {
-            rank_of[key as usize] = rank as u32;
-        }
-        // Keys are numbered in the order in which they were first seen, so this is sorted or nearly so.
-        let mut by_time: Vec<u32> = (0..keys.len() as u32)
-            .filter(|&k| keys[k as usize].first_put != NEVER)
-            .collect();
-        by_time.sort_by_key(|&k| keys[k as usize].first_put);
-        by_time.into_iter().map(|k| rank_of[k as usize]).collect()
-    }
-
     /// Grows all ranges, left before right.
     fn run(&mut self, inserted: &mut [u32]) {
         let mut ranges = vec![Range {
@@ -306,7 +291,7 @@ impl<'a> Growth<'a> {
             moved_bytes: (prefix + moved) as u32,
             separator_len: separator.len() as u32,
         });
-        let left_len = self.part(keys, boundary);
+        let left_len = part(keys, boundary, &mut self.scratch);
         let middle = range.keys.start + left_len;
         let left = Range {
             keys: range.keys.start..middle,
@@ -379,23 +364,38 @@ impl<'a> Growth<'a> {
         let lengths = super::log::varint_len(key as u64) + super::log::varint_len(value as u64);
         lengths as usize + key + value
     }
+}
 
-    /// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
-    fn part(&mut self, keys: &mut [u32], boundary: u32) -> usize {
-        self.scratch.resize(keys.len().max(self.scratch.len()), 0);
-        let (mut below, mut above) = (0, 0);
-        for i in 0..keys.len() {
-            let rank = keys[i];
-            // Both writes, no branch: which side a key falls on is a coin toss.
-            keys[below] = rank;
-            self.scratch[above] = rank;
-            let is_below = usize::from(rank < boundary);
-            below += is_below;
-            above += 1 - is_below;
-        }
-        keys[below..].copy_from_slice(&self.scratch[..above]);
-        below
+/// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key order.
+pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
+    let keys = &workload.keys;
+    let mut rank_of = vec![0u32; keys.len()];
+    for (rank, &key) in order.iter().enumerate() {
+        rank_of[key as usize] = rank as u32;
     }
+    // Keys are numbered in the order in which they were first seen, so this is sorted or nearly so.
+    let mut by_time: Vec<u32> = (0..keys.len() as u32)
+        .filter(|&k| keys[k as usize].first_put != NEVER)
+        .collect();
+    by_time.sort_by_key(|&k| keys[k as usize].first_put);
+    by_time.into_iter().map(|k| rank_of[k as usize]).collect()
+}
+
+/// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
+pub(crate) fn part(keys: &mut [u32], boundary: u32, scratch: &mut Vec<u32>) -> usize {
+    scratch.resize(keys.len().max(scratch.len()), 0);
+    let (mut below, mut above) = (0, 0);
+    for i in 0..keys.len() {
+        let rank = keys[i];
+        // Both writes, no branch: which side a key falls on is a coin toss.
+        keys[below] = rank;
+        scratch[above] = rank;
+        let is_below = usize::from(rank < boundary);
+        below += is_below;
+        above += 1 - is_below;
+    }
+    keys[below..].copy_from_slice(&scratch[..above]);
+    below
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {

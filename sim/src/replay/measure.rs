@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use treering_engine::ClassBytes;
 use treering_traces::OpKind;
 
+use super::outcome::Phase;
 use crate::report::{ByOp, HostWa, Latency, SeriesPoint};
 
 /// Longest latency that is told apart from longer ones: an hour.
@@ -94,6 +95,7 @@ fn summary(kind: &Kind) -> Latency {
 
 /// WA between two points, over and over.
 pub(super) struct Series {
+    began_ns: u64,
     every: u64,
     next: u64,
     user_bytes: u64,
@@ -103,10 +105,11 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// A series over `ops` measured operations that starts from these counters.
-    pub(super) fn new(ops: u64, written: ClassBytes, gc_bytes: u64) -> Series {
+    /// A series over `ops` measured operations that starts now, from these counters.
+    pub(super) fn new(began_ns: u64, ops: u64, written: ClassBytes, gc_bytes: u64) -> Series {
         let every = (ops / SERIES_POINTS).max(1);
         Series {
+            began_ns,
             every,
             next: every,
             user_bytes: 0,
@@ -121,14 +124,17 @@ impl Series {
         ops >= self.next
     }
 
-    pub(super) fn note(&mut self, ops: u64, user_bytes: u64, written: ClassBytes, gc_bytes: u64) {
+    /// A point: the counts of `phase` now.
+    pub(super) fn note(&mut self, now_ns: u64, phase: &Phase, written: ClassBytes, gc_bytes: u64) {
+        let ops = phase.ops();
         self.next = ops + self.every;
-        let user = user_bytes - self.user_bytes;
+        let user = phase.user_bytes - self.user_bytes;
         if user > 0 {
             let over = |bytes: u64| bytes as f64 / user as f64;
             let since = written.since(&self.written);
             self.points.push(SeriesPoint {
                 ops,
+                elapsed_ns: now_ns.saturating_sub(self.began_ns),
                 host: HostWa {
                     log: over(since.log),
                     page: over(since.page),
@@ -137,7 +143,7 @@ impl Series {
                 },
                 gc: over(gc_bytes - self.gc_bytes),
             });
-            self.user_bytes = user_bytes;
+            self.user_bytes = phase.user_bytes;
             self.written = written;
             self.gc_bytes = gc_bytes;
         }

@@ -17,6 +17,7 @@ mod rig;
 mod simulated;
 pub mod values;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ use plan::Plan;
 
 use treering_engine::device::BlockDevice;
 use treering_engine::device::FileIo;
-use treering_engine::{BLOCK_SIZE, Options};
+use treering_engine::{BLOCK_SIZE, Kv, Options};
+use treering_traces::Op;
 
 use crate::csd::{CsdError, CsdProfile, SimCsd};
 use crate::predict::device::{Before, Cleaning};
@@ -91,6 +93,54 @@ pub enum ReplayError {
         /// By the drive.
         drive: u64,
     },
+}
+
+/// What ends a run: the engine's errors are kept apart until the device's name can be added.
+enum Failure {
+    Replay(ReplayError),
+    Engine(treering_engine::Error),
+}
+
+impl Failure {
+    fn on(self, device: &str) -> ReplayError {
+        match self {
+            Failure::Replay(e) => e,
+            Failure::Engine(source) => ReplayError::Engine {
+                device: device.into(),
+                source,
+            },
+        }
+    }
+}
+
+impl From<treering_engine::Error> for Failure {
+    fn from(e: treering_engine::Error) -> Self {
+        Failure::Engine(e)
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(e: ReplayError) -> Self {
+        Failure::Replay(e)
+    }
+}
+
+impl From<treering_traces::TraceError> for Failure {
+    fn from(e: treering_traces::TraceError) -> Self {
+        Failure::Replay(e.into())
+    }
+}
+
+/// Does a scan of a trace: as many records as it says, and at least one.
+fn scan(store: &dyn Kv, op: &Op) -> treering_engine::Result<()> {
+    let mut left = op.scan_len;
+    store.scan(&op.key, &mut |_, _| {
+        left = left.saturating_sub(1);
+        match left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    })
 }
 
 /// How far a replay is.

@@ -10,7 +10,6 @@
 //! As on drives, clients are in closed loop, and operations run one after the other on the engine; what they ask of the device is served in virtual
 //! time. All virtual clients are one thread to the engine, so they share a log. A write is durable when it returns: `--durability` has nothing to say.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use super::measure::{Latencies, Series};
 use super::outcome::Phase;
 use super::plan::{Looked, look_through};
 use super::values::Values;
-use super::{Progress, ReplayError};
+use super::{Failure, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
 use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
@@ -163,11 +162,8 @@ pub fn run_pm(
         TimingMode::Counting
     };
     let pm = Arc::new(SimPm::new(&config.profile, bytes, mode, config.seed)?);
-    let engine = |source| ReplayError::Engine {
-        device: config.name.clone(),
-        source,
-    };
-    let store = PmStore::open(pm.clone(), &config.options()).map_err(engine)?;
+    let store = PmStore::open(pm.clone(), &config.options())
+        .map_err(|e| Failure::from(e).on(&config.name))?;
     // Making the store is over before the first client comes.
     pm.serve(Nanos(0));
     let simulation = Simulation {
@@ -179,6 +175,7 @@ pub fn run_pm(
         op: Op::default(),
         under_way: vec![None; config.clients as usize],
         cleaning: false,
+        cleaning_bytes: 0,
         parked: Vec::new(),
         values: Values::new(config.seed, looked.header.zeros),
         buffer: Vec::new(),
@@ -188,10 +185,9 @@ pub fn run_pm(
         series: None,
         start: None,
     };
-    let outcome = simulation.replay(progress).map_err(|e| match e {
-        Failure::Replay(e) => e,
-        Failure::Engine(source) => engine(source),
-    })?;
+    let outcome = simulation
+        .replay(progress)
+        .map_err(|e| e.on(&config.name))?;
     let buffer = &config.profile.buffer;
     let xp_buffer = XpBuffer {
         lines: f64::from(buffer.lines * config.profile.dimms),
@@ -227,24 +223,6 @@ fn device_bytes(config: &PmReplayConfig, looked: &Looked) -> u64 {
     (leaves + log + records + SPARE_CHUNKS * chunk) as u64
 }
 
-/// Keeps the engine's errors apart until the device's name can be added.
-enum Failure {
-    Replay(ReplayError),
-    Engine(treering_engine::Error),
-}
-
-impl From<treering_engine::Error> for Failure {
-    fn from(e: treering_engine::Error) -> Self {
-        Failure::Engine(e)
-    }
-}
-
-impl From<treering_traces::TraceError> for Failure {
-    fn from(e: treering_traces::TraceError) -> Self {
-        Failure::Replay(e.into())
-    }
-}
-
 /// A run on its way.
 struct Simulation<'a> {
     config: &'a PmReplayConfig,
@@ -257,6 +235,8 @@ struct Simulation<'a> {
     under_way: Vec<Option<(OpKind, Nanos, bool)>>,
     /// Whether the background client is at work.
     cleaning: bool,
+    /// Bytes that reached the medium while it was, if that is counted at once.
+    cleaning_bytes: u64,
     /// Clients that wait for it, if it stops everybody.
     parked: Vec<u32>,
     values: Values,
@@ -280,6 +260,8 @@ struct Outcome {
     phase: Phase,
     before: Snapshot,
     after: Snapshot,
+    /// Bytes that cleaning wrote to the medium; none if those of others come in between.
+    cleaning_bytes: Option<u64>,
     latencies: Latencies,
     series: Vec<report::SeriesPoint>,
 }
@@ -300,6 +282,7 @@ impl Simulation<'_> {
             phase: self.phase,
             before: self.start.expect("something is left to measure"),
             after,
+            cleaning_bytes: (!self.config.timing).then_some(self.cleaning_bytes),
             latencies: self.latencies,
             series: self.series.map(|s| s.points).unwrap_or_default(),
         })
@@ -371,7 +354,7 @@ impl Simulation<'_> {
         self.phase.count(kind, user_bytes);
         self.under_way[client as usize] = Some((kind, now, self.start.is_some()));
         self.pm.submit(client, now);
-        self.sample();
+        self.sample(now);
         if !self.cleaning {
             self.clean(now)?;
         }
@@ -381,7 +364,10 @@ impl Simulation<'_> {
     /// One step of cleaning, if it is due.
     fn clean(&mut self, now: Nanos) -> Result<(), Failure> {
         if let Some(task) = self.store.due() {
+            let before = self.pm.counters();
             self.store.pump(task)?;
+            let written = self.pm.counters().since(&before);
+            self.cleaning_bytes += written.media_write_bytes().iter().sum::<u64>();
             self.pm.submit(self.background(), now);
             self.cleaning = true;
         }
@@ -405,17 +391,7 @@ impl Simulation<'_> {
                 self.store.put(&op.key, value)?;
             }
             OpKind::Delete => drop(self.store.delete(&op.key)?),
-            OpKind::Scan => {
-                let mut left = op.scan_len;
-                self.store.scan(&op.key, &mut |_, _| {
-                    left = left.saturating_sub(1);
-                    if left == 0 {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                })?;
-            }
+            OpKind::Scan => super::scan(&self.store, op)?,
         }
         Ok(op.user_bytes())
     }
@@ -431,17 +407,18 @@ impl Simulation<'_> {
     fn begin_measuring(&mut self, at: Nanos) {
         let start = self.snapshot(at);
         let measured = self.looked.ops - self.looked.warmup_ops;
-        self.series = Some(Series::new(measured, media_bytes(&start.device), 0));
+        self.series = Some(Series::new(at.0, measured, media_bytes(&start.device), 0));
         self.phase = Phase::default();
+        self.cleaning_bytes = 0;
         self.start = Some(start);
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, now: Nanos) {
         if let Some(series) = &mut self.series
             && series.due(self.phase.ops())
         {
             let written = media_bytes(&self.pm.counters());
-            series.note(self.phase.ops(), self.phase.user_bytes, written, 0);
+            series.note(now.0, &self.phase, written, 0);
         }
     }
 }
@@ -560,6 +537,7 @@ fn report(
             &pm_stats,
             (host, media),
             user_bytes,
+            outcome.cleaning_bytes,
             predicted,
         )),
         lifetime: None,
@@ -576,6 +554,7 @@ fn pm_report(
     stats: &PmStats,
     (host, media): (HostWa<f64>, HostWa<f64>),
     user_bytes: u64,
+    cleaning_bytes: Option<u64>,
     predicted: Option<PmPrediction>,
 ) -> PmReport {
     let measured = Amplification {
@@ -620,6 +599,7 @@ fn pm_report(
         cleanings: stats.cleanings,
         cleaning_copies: stats.cleaning_copies,
         cleaning_flushes: stats.cleaning_flushes,
+        cleaning_media_write_bytes: cleaning_bytes,
         buffered: stats.buffered,
         leaf_bytes: stats.leaf_bytes,
         log_bytes: stats.log_bytes,

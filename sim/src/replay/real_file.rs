@@ -4,7 +4,6 @@
 //! runs to its end first, so that nothing of it leaks into what is measured. What the engine counted stands beside what the
 //! kernel says this process caused to be written (`/proc/self/io`).
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,13 +103,8 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let after = self.store.stats();
         let kernel_after = kernel_write_bytes();
-        let mut series = Series::new(result.phase.ops(), before.written, 0);
-        series.note(
-            result.phase.ops(),
-            result.phase.user_bytes,
-            after.written,
-            0,
-        );
+        let mut series = Series::new(0, result.phase.ops(), before.written, 0);
+        series.note(elapsed_ns, &result.phase, after.written, 0);
         Ok(Outcome {
             phase: result.phase,
             kernel: Some(KernelReport {
@@ -210,18 +204,7 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
                 self.store.delete(&op.key).map_err(self.engine)?;
                 user_bytes = op.key.len() as u64;
             }
-            OpKind::Scan => {
-                let mut left = op.scan_len;
-                let mut visit = |_: &[u8], _: &[u8]| {
-                    left = left.saturating_sub(1);
-                    if left == 0 {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                };
-                self.store.scan(&op.key, &mut visit).map_err(self.engine)?;
-            }
+            OpKind::Scan => super::scan(self.store, op).map_err(self.engine)?,
         }
         result.phase.count(op.kind, user_bytes);
         let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);

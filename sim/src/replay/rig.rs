@@ -3,7 +3,6 @@
 //! Clients in closed loop, on a drive that counts ([`TimingMode::Counting`]), as in a replay: who waits for durability shares a flush with those
 //! who come while the one before is in flight. Background work that is due is done after each operation.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
@@ -296,16 +295,7 @@ impl Rig {
                 self.store.put(&op.key, value)?;
             }
             OpKind::Delete => drop(self.store.delete(&op.key)?),
-            OpKind::Scan => {
-                let mut left = op.scan_len;
-                self.store.scan(&op.key, &mut |_, _| {
-                    left = left.saturating_sub(1);
-                    match left {
-                        0 => ControlFlow::Break(()),
-                        _ => ControlFlow::Continue(()),
-                    }
-                })?;
-            }
+            OpKind::Scan => super::scan(&self.store, op)?,
         }
         Ok(found)
     }

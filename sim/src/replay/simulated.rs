@@ -14,7 +14,6 @@
 //! *Group commit* happens in virtual time: a client that waits for durability waits for the first log flush that begins after
 //! its operation did, and for what the operation itself reads. While one is in flight, others gather for the next.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::{Kv, Lsn, Nanos, Stats, Store, Task};
@@ -25,7 +24,7 @@ use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
 use super::plan::{Fit, Plan, fit};
 use super::values::Values;
-use super::{Acknowledge, Progress, ReplayConfig, ReplayError};
+use super::{Acknowledge, Failure, Progress, ReplayConfig, ReplayError};
 use crate::clock::{VirtualClock, VirtualNanos};
 use crate::csd::CompressionCounters;
 use crate::queue::EventQueue;
@@ -87,12 +86,9 @@ pub(super) fn run(
     name: &str,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, ReplayError> {
-    let engine = |source| ReplayError::Engine {
-        device: name.into(),
-        source,
-    };
     let clock = Arc::new(VirtualClock::new());
-    let store = Store::open(drive.device(), clock.clone(), &plan.engine).map_err(engine)?;
+    let store = Store::open(drive.device(), clock.clone(), &plan.engine)
+        .map_err(|e| Failure::from(e).on(name))?;
     let simulation = Simulation {
         config,
         plan,
@@ -114,34 +110,7 @@ pub(super) fn run(
     // Making the store is over before the first client comes.
     simulation.drive.serve(Nanos(0));
     let trace = config.trace.display().to_string();
-    simulation.replay(&trace, progress).map_err(|e| match e {
-        Failure::Replay(e) => e,
-        Failure::Engine(source) => engine(source),
-    })
-}
-
-/// Keeps the engine's errors apart until the device's name can be added.
-enum Failure {
-    Replay(ReplayError),
-    Engine(treering_engine::Error),
-}
-
-impl From<treering_engine::Error> for Failure {
-    fn from(e: treering_engine::Error) -> Self {
-        Failure::Engine(e)
-    }
-}
-
-impl From<ReplayError> for Failure {
-    fn from(e: ReplayError) -> Self {
-        Failure::Replay(e)
-    }
-}
-
-impl From<treering_traces::TraceError> for Failure {
-    fn from(e: treering_traces::TraceError) -> Self {
-        Failure::Replay(e.into())
-    }
+    (simulation.replay(&trace, progress)).map_err(|e| e.on(name))
 }
 
 impl Simulation<'_> {
@@ -172,7 +141,7 @@ impl Simulation<'_> {
             }
             let free_at = self.operate(&op, now, client, trace)?;
             self.background(free_at.unwrap_or(now))?;
-            self.sample();
+            self.sample(now);
             if let Some(free_at) = free_at {
                 last = last.max(free_at);
                 at_hand = Some((free_at, client));
@@ -237,17 +206,7 @@ impl Simulation<'_> {
                 lsn = Some(self.store.delete(&op.key)?);
                 user_bytes = op.key.len() as u64;
             }
-            OpKind::Scan => {
-                let mut left = op.scan_len;
-                self.store.scan(&op.key, &mut |_, _| {
-                    left = left.saturating_sub(1);
-                    if left == 0 {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                })?;
-            }
+            OpKind::Scan => super::scan(&self.store, op)?,
         }
         self.phase.count(op.kind, user_bytes);
         let served = self.drive.serve(Nanos(now.0));
@@ -319,7 +278,7 @@ impl Simulation<'_> {
         let stats = self.store.stats();
         let drive = self.drive.counters();
         let measured = self.plan.ops - self.plan.warmup_ops;
-        self.series = Some(Series::new(measured, stats.written, drive.nand_gc));
+        self.series = Some(Series::new(at.0, measured, stats.written, drive.nand_gc));
         self.phase = Phase::default();
         self.drive.restart_in_use_mean();
         self.start = Some(Snapshot {
@@ -330,18 +289,13 @@ impl Simulation<'_> {
         });
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, now: VirtualNanos) {
         let Some(series) = &mut self.series else {
             return;
         };
         if series.due(self.phase.ops()) {
             let gc = self.drive.counters().nand_gc;
-            series.note(
-                self.phase.ops(),
-                self.phase.user_bytes,
-                self.store.stats().written,
-                gc,
-            );
+            series.note(now.0, &self.phase, self.store.stats().written, gc);
         }
     }
 

@@ -478,6 +478,8 @@ pub struct KernelReport {
 pub struct SeriesPoint {
     /// Measured operations so far.
     pub ops: u64,
+    /// Time of the point, from the first measured operation on.
+    pub elapsed_ns: u64,
     /// Host WA since the point before; on persistent memory, what reached the medium.
     pub host: HostWa<f64>,
     /// Garbage collection's WA since the point before.

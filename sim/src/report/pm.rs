@@ -64,6 +64,8 @@ pub struct PmReport {
     pub cleaning_copies: u64,
     /// Leaves that these flushed.
     pub cleaning_flushes: u64,
+    /// Bytes that these wrote to the medium; `null` where queues are modelled, for then others write in between.
+    pub cleaning_media_write_bytes: Option<u64>,
     /// Records that are in a buffer node only, at the end.
     pub buffered: u64,
     /// Bytes of leaves, at the end.

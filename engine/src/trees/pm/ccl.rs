@@ -16,13 +16,14 @@ use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::{CclOptions, Cleaning, Logging};
 use crate::pm::layout::LeafId;
-use crate::pm::logs::Logs;
+use crate::pm::logs::{ENTRY_BYTES, Logs};
 use crate::pm::nodes::{Change, Held};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
 use super::clean::Run;
-use super::leaves::{Leaves, Stamps};
+use super::leaves::{Leaves, Stamps, Written};
+use super::write::IfFull;
 
 /// See the module's story.
 pub(crate) struct Ccl {
@@ -58,6 +59,16 @@ enum Attempt {
     NoRoom,
 }
 
+impl Attempt {
+    fn of(leaf: LeafId, written: &Written) -> Attempt {
+        if written.is_sparse() {
+            Attempt::Sparse(leaf)
+        } else {
+            Attempt::Done
+        }
+    }
+}
+
 impl Ccl {
     pub(crate) fn new(leaves: Leaves, logs: Logs, options: CclOptions) -> Ccl {
         Ccl {
@@ -70,17 +81,31 @@ impl Ccl {
         }
     }
 
-    /// Makes a change, durable when this returns.
+    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has changed, in no log either.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
-        let mut made = self.try_change(key, change)?;
-        if matches!(made, Attempt::NoRoom) {
-            made = self.make_room_and_change(key, change)?;
-        }
-        if let Attempt::Sparse(leaf) = made {
+        let made = match self.try_change(key, change) {
+            Ok(Attempt::NoRoom) => self.make_room_and_change(key, change),
+            Err(Error::PmFull { .. }) if self.is_garbage_in_the_way() => {
+                self.make_room_and_change(key, change)
+            }
+            made => made,
+        };
+        if let Attempt::Sparse(leaf) = made? {
             let _gate = self.enter();
             self.leaves.merge_around(leaf)?;
         }
         Ok(())
+    }
+
+    /// Whether cleaning would make the log shorter by a chunk or more, or is under way.
+    fn is_garbage_in_the_way(&self) -> bool {
+        if mutation::on("ccl-full-of-log") {
+            return false;
+        }
+        let buffered = self.leaves.counters.buffered.load(Relaxed);
+        let garbage = self.logs.live().saturating_sub(buffered);
+        let in_a_chunk = self.leaves.space.geometry().chunk_bytes / ENTRY_BYTES;
+        garbage >= in_a_chunk || self.cleaning.lock().is_some()
     }
 
     /// Where cleaning stops writers, none comes through while it does.
@@ -127,13 +152,24 @@ impl Ccl {
             return Ok(Attempt::Done);
         }
         self.counters.triggers.fetch_add(1, Relaxed);
-        if self.options.logging == Logging::EveryWrite && self.logs.append(change)?.is_none() {
+        let every = self.options.logging == Logging::EveryWrite;
+        if every && mutation::on("ccl-logs-what-it-refuses") && self.logs.append(change)?.is_none()
+        {
             return Ok(Attempt::NoRoom);
         }
-        match self.flush(&mut held, leaf, Some(change)) {
-            Err(Error::PmFull { .. }) if change.delete => self.delete_alone(&held, leaf, change),
-            made => made,
+        let plan = match self.leaves.plan_flush(&held, leaf, Some(change)) {
+            Err(Error::PmFull { .. }) if change.delete => {
+                return self.delete_alone(&held, leaf, change);
+            }
+            plan => plan?,
+        };
+        // Once it is in the log it is in the map, so the room for it must be there before.
+        if every && self.logs.append(change)?.is_none() {
+            self.leaves.give_up(plan)?;
+            return Ok(Attempt::NoRoom);
         }
+        let written = self.leaves.carry_out_flush(&mut held, leaf, plan)?;
+        Ok(Attempt::of(leaf, &written))
     }
 
     /// The unflushed slot of a key.
@@ -177,11 +213,11 @@ impl Ccl {
             // A cached copy of the key would be older than the leaf.
             let unflushed = held.fields.unflushed();
             held.fields.set_filled(unflushed);
-            return match self.flush(&mut held, leaf, Some(change)) {
+            return match self.leaves.flush(&mut held, leaf, Some(change)) {
                 Err(Error::PmFull { .. }) if change.delete => {
                     self.delete_alone(&held, leaf, change)
                 }
-                made => made,
+                written => Ok(Attempt::of(leaf, &written?)),
             };
         }
     }
@@ -189,21 +225,10 @@ impl Ccl {
     /// Takes a key that is not in the buffer out of its leaf, when the leaf has no room for what is. The header carries the time of the last flush, as ever: it
     /// covers the key's entries in the log.
     fn delete_alone(&self, held: &Held<'_>, leaf: LeafId, change: Change) -> Result<Attempt> {
-        let stamps = Stamps {
-            late: held.flushed_at(),
-            new: None,
-        };
-        self.leaves.write(leaf, &[change], stamps)?;
+        let at = held.flushed_at();
+        let stamps = Stamps { late: at, new: at };
+        self.leaves.write(leaf, &[change], IfFull::Refuse, stamps)?;
         Ok(Attempt::Sparse(leaf))
-    }
-
-    fn flush(&self, held: &mut Held<'_>, leaf: LeafId, extra: Option<Change>) -> Result<Attempt> {
-        let sparse = self.leaves.flush_and_look(held, leaf, extra)?;
-        Ok(if sparse {
-            Attempt::Sparse(leaf)
-        } else {
-            Attempt::Done
-        })
     }
 
     /// Writes what is buffered of a leaf to the leaf; says whether there was anything.
@@ -213,9 +238,9 @@ impl Ccl {
         if held.fields.unflushed() == 0 {
             return Ok(false);
         }
-        let sparse = self.leaves.flush_and_look(&mut held, leaf, None)?;
+        let written = self.leaves.flush(&mut held, leaf, None)?;
         drop(held);
-        if sparse {
+        if written.is_sparse() {
             self.leaves.merge_around(leaf)?;
         }
         Ok(true)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! locality-aware   flip: all logs go on in new chunks, another epoch ─▶ what is unflushed and of the old epoch is appended anew ─▶ log floor
-//! naive            writers stop ─▶ every buffer is flushed to its leaf ─▶ log floor
+//! naive            writers stop ─▶ flip ─▶ every buffer is flushed to its leaf ─▶ log floor
 //! ```
 //!
 //! Raising the floor kills all older chunks by one store. Until then both the old entries and their copies are live, which does no harm: replay takes the newest of a key.
@@ -13,12 +13,13 @@
 //! Cleaning wants doing when the entries of live chunks take more than TH_log of the leaves' bytes; and a share of them must be garbage, for else a large
 //! N_batch (2.5 entries of 24 bytes a leaf are more than 20 % of one) would have the logs cleaned without end, and in vain.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Cleaning;
 use crate::pager::Progress;
 use crate::pm::layout::{BLOCK, LeafId, Time, set_floor};
 use crate::pm::logs::ENTRY_BYTES;
+use crate::pm::nodes::Held;
 use crate::sync::atomic::Ordering::Relaxed;
 
 use super::ccl::Ccl;
@@ -56,10 +57,7 @@ impl Ccl {
         let mut cleaning = self.cleaning.lock();
         if self.options.cleaning == Cleaning::Naive {
             let _stopped = self.gate.write();
-            self.flush_all()?;
-            let (floor, _) = self.logs.flip();
-            self.give_up(floor)?;
-            return Ok(Progress::Idle);
+            return self.clean_naively();
         }
         let run = match &mut *cleaning {
             Some(run) => run,
@@ -78,6 +76,29 @@ impl Ccl {
         }
         let floor = run.floor;
         *cleaning = None;
+        self.give_up(floor)?;
+        Ok(Progress::Idle)
+    }
+
+    /// Flushes every buffer. What has no room in its leaf goes to the new log, as a leaf that is full must not keep the old one.
+    fn clean_naively(&self) -> Result<Progress> {
+        let (floor, epoch) = self.logs.flip();
+        for leaf in self.all_leaves() {
+            match self.flush_node(leaf) {
+                Ok(flushed) => {
+                    let flushes = &self.counters.cleaning_flushes;
+                    flushes.fetch_add(u64::from(flushed), Relaxed);
+                }
+                Err(Error::PmFull { .. }) => {
+                    let mut held = self.leaves.nodes.node(leaf).lock();
+                    for at in 0..held.fields.unflushed() {
+                        held.fields.set_epoch(at, 1 - epoch);
+                    }
+                    self.copy_held(&mut held, leaf, epoch)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
         self.give_up(floor)?;
         Ok(Progress::Idle)
     }
@@ -103,12 +124,16 @@ impl Ccl {
     /// Appends a leaf's unflushed changes of the old epoch anew; or flushes them, if the log has no room.
     fn copy(&self, leaf: LeafId, epoch: u8) -> Result<()> {
         let mut held = self.leaves.nodes.node(leaf).lock();
+        self.copy_held(&mut held, leaf, epoch)
+    }
+
+    fn copy_held(&self, held: &mut Held<'_>, leaf: LeafId, epoch: u8) -> Result<()> {
         for at in 0..held.fields.unflushed() {
             if held.fields.epoch(at) == epoch {
                 continue;
             }
-            let Some(appended) = self.logs.append(held.change(at))? else {
-                self.leaves.flush(&mut held, leaf, None)?;
+            let Some(appended) = self.logs.append_copy(held.change(at))? else {
+                self.leaves.flush(held, leaf, None)?;
                 self.counters.cleaning_flushes.fetch_add(1, Relaxed);
                 return Ok(());
             };
@@ -120,13 +145,16 @@ impl Ccl {
         Ok(())
     }
 
+    fn all_leaves(&self) -> Vec<LeafId> {
+        let mut leaves = Vec::new();
+        let index = &self.leaves.index;
+        index.for_each(|_, page| leaves.push(LeafId(page.0)));
+        leaves
+    }
+
     /// Flushes every buffer.
     pub(crate) fn flush_all(&self) -> Result<()> {
-        let mut leaves = Vec::new();
-        self.leaves
-            .index
-            .for_each(|_, page| leaves.push(LeafId(page.0)));
-        for leaf in leaves {
+        for leaf in self.all_leaves() {
             if self.flush_node(leaf)? {
                 self.counters.cleaning_flushes.fetch_add(1, Relaxed);
             }

@@ -27,13 +27,15 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex, RwLock};
 
 use super::leaves::{Above, FLUSH_BINS, Leaves, Stamps};
+use super::write::IfFull;
 
 /// Leaves that one step of a merge writes.
 const STEP: usize = 64;
 /// Fewest changes that make a buffer full.
 const LEAST: u64 = 16;
 
-type Changes = BTreeMap<Bytes, Change>;
+/// Changes by key.
+pub(crate) type Changes = BTreeMap<Bytes, Change>;
 
 #[derive(Default)]
 struct Maps {
@@ -62,12 +64,22 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    pub(crate) fn new(leaves: Leaves, logs: Logs, options: GlobalOptions) -> Global {
+    /// A buffer that has `active` already.
+    pub(crate) fn new(
+        leaves: Leaves,
+        logs: Logs,
+        options: GlobalOptions,
+        active: Changes,
+    ) -> Global {
+        let maps = Maps {
+            active,
+            merging: Arc::default(),
+        };
         Global {
             leaves,
             logs,
             options,
-            maps: RwLock::default(),
+            maps: RwLock::new(maps),
             run: Mutex::new(None),
             merges: AtomicU64::new(0),
             overwrites: AtomicU64::new(0),
@@ -200,13 +212,13 @@ impl Global {
         let (keys, batch): (Vec<&Bytes>, Vec<Change>) = of_leaf.map(|(k, c)| (k, *c)).unzip();
         let none = Stamps {
             late: Time(0),
-            new: Some(Time(0)),
+            new: Time(0),
         };
-        let written = self.leaves.write(leaf, &batch, none)?;
+        let written = self.leaves.write(leaf, &batch, IfFull::Split, none)?;
         drop(held);
         let bin = batch.len().min(FLUSH_BINS - 1);
         self.leaves.counters.flushes[bin].fetch_add(1, Relaxed);
-        if batch.iter().any(|change| change.delete) && written.used < super::merge::SPARSE {
+        if written.is_sparse() {
             self.leaves.merge_around(leaf)?;
         }
         let last = keys.last().expect("the first key is of the leaf");

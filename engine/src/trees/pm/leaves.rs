@@ -26,6 +26,8 @@ use crate::sync::{Arc, Backoff};
 use crate::trees::rows;
 use crate::types::{IoClass, PageId};
 
+use super::write::{IfFull, Plan};
+
 /// Bins of the histogram of flushes: of up to N_batch + 1 changes.
 pub(crate) const FLUSH_BINS: usize = crate::pm::nodes::MAX_BATCH + 2;
 
@@ -87,8 +89,8 @@ impl Above for NothingAbove {
 pub(crate) struct Stamps {
     /// Of the leaf's previous flush: what its timestamp becomes.
     pub(crate) late: Time,
-    /// Of this one: a new leaf's timestamp. `None` if the leaf must not be split, as its buffer has more than is written.
-    pub(crate) new: Option<Time>,
+    /// Of this one: a new leaf's timestamp.
+    pub(crate) new: Time,
 }
 
 /// What a leaf write came to.
@@ -98,6 +100,16 @@ pub(crate) struct Written {
     pub(crate) split_at: Option<Bytes>,
     /// Slots of the leaf that are in use.
     pub(crate) used: usize,
+    /// Changes that were made, and whether there were deletes among them.
+    pub(crate) changes: usize,
+    pub(crate) deletes: bool,
+}
+
+impl Written {
+    /// Whether the leaf has lost keys and wants a merge.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.deletes && self.used < super::merge::SPARSE
+    }
 }
 
 impl Leaves {
@@ -311,37 +323,44 @@ impl Leaves {
         leaf: LeafId,
         extra: Option<Change>,
     ) -> Result<Written> {
-        let mut batch = held.unflushed();
-        let buffered = batch.len();
-        batch.extend(extra);
+        let plan = self.plan_flush(held, leaf, extra)?;
+        self.carry_out_flush(held, leaf, plan)
+    }
+
+    /// Finds the room for that.
+    pub(crate) fn plan_flush(
+        &self,
+        held: &Held<'_>,
+        leaf: LeafId,
+        extra: Option<Change>,
+    ) -> Result<Plan<'_>> {
+        let batch: Vec<Change> = held.unflushed().into_iter().chain(extra).collect();
+        self.plan(leaf, &batch, IfFull::Split)
+    }
+
+    /// Flushes as planned; the node has been locked since.
+    pub(crate) fn carry_out_flush(
+        &self,
+        held: &mut Held<'_>,
+        leaf: LeafId,
+        plan: Plan<'_>,
+    ) -> Result<Written> {
         let now = self.clock.tick();
         let mut stamps = Stamps {
             late: held.flushed_at(),
-            new: Some(now),
+            new: now,
         };
         if mutation::on("ccl-early-timestamp") {
             stamps.late = now;
         }
-        let written = self.write(leaf, &batch, stamps)?;
-        self.counters.flushes[batch.len().min(FLUSH_BINS - 1)].fetch_add(1, Relaxed);
-        self.counters.buffered.fetch_sub(buffered as u64, Relaxed);
+        let written = self.carry_out(leaf, plan, stamps)?;
+        self.counters.flushes[written.changes.min(FLUSH_BINS - 1)].fetch_add(1, Relaxed);
+        let buffered = held.fields.unflushed() as u64;
+        self.counters.buffered.fetch_sub(buffered, Relaxed);
         held.set_flushed_at(now);
         held.fields.set_unflushed(0);
         self.keep_cached(held, &written)?;
         Ok(written)
-    }
-
-    /// As [`Leaves::flush`]; and says whether the leaf has lost keys by it and is sparse.
-    pub(crate) fn flush_and_look(
-        &self,
-        held: &mut Held<'_>,
-        leaf: LeafId,
-        extra: Option<Change>,
-    ) -> Result<bool> {
-        let mut batch = held.unflushed().into_iter().chain(extra);
-        let deletes = batch.any(|change| change.delete);
-        let written = self.flush(held, leaf, extra)?;
-        Ok(deletes && written.used < super::merge::SPARSE)
     }
 
     /// What moved to another leaf is no longer this node's to keep; and the records of keys that are deleted are gone.

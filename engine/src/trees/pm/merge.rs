@@ -37,10 +37,19 @@ impl Leaves {
             return Ok(());
         }
         // Nobody would come by a neighbour that was emptied when this leaf was still full.
-        match self.load(leaf)?.header().next() {
-            Some(right) if self.space.holds_leaves(right) => self.merge_left(right).map(drop),
-            _ => Ok(()),
+        match self.right_of(leaf)? {
+            Some(right) => self.merge_left(right).map(drop),
+            None => Ok(()),
         }
+    }
+
+    /// The leaf to the right; `None` if there is none, or no such leaf as this any more.
+    fn right_of(&self, leaf: LeafId) -> Result<Option<LeafId>> {
+        let held = self.nodes.node(leaf).lock();
+        if held.fields.is_gone() {
+            return Ok(None);
+        }
+        Ok(self.load(leaf)?.header().next())
     }
 
     /// Merges a leaf into its left neighbour, if what both hold fits one; says whether it did. It may have been merged away already.
@@ -49,6 +58,10 @@ impl Leaves {
             return Ok(false);
         }
         let mut held = self.nodes.node(leaf).lock();
+        if held.fields.is_gone() {
+            // The records that its slots name are others' by now.
+            return Ok(false);
+        }
         let image = self.load(leaf)?;
         let keys = image.used().map(|at| self.records.key(image.slot(at)));
         let Some(fence) = keys.collect::<Result<Vec<Bytes>>>()?.into_iter().min() else {
@@ -91,6 +104,9 @@ impl Leaves {
         }
         self.move_slots(&mut held_left, left, &from, &moved)?;
         self.index.remove(&fence);
+        if !mutation::on("pm-merged-leaf-read") {
+            held.fields.set_gone();
+        }
         for at in gone {
             self.retire(from.slot(at))?;
         }

@@ -11,7 +11,7 @@ mod write;
 pub(crate) use ccl::Ccl;
 pub(crate) use global::Global;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kv::Visitor;
 use crate::pager::Progress;
 use crate::pm::logs::Logs;
@@ -59,9 +59,9 @@ impl PmTree {
         match self {
             PmTree::Plain(leaves) => {
                 let (leaf, mut held) = leaves.lock(key);
-                let sparse = leaves.flush_and_look(&mut held, leaf, Some(change))?;
+                let written = leaves.flush(&mut held, leaf, Some(change))?;
                 drop(held);
-                if sparse {
+                if written.is_sparse() {
                     leaves.merge_around(leaf)?;
                 }
                 Ok(())
@@ -104,16 +104,12 @@ impl PmTree {
         }
     }
 
-    /// All of it, so that records which wait for it are free.
+    /// All of it, so that records which wait for it are free. If it fails for lack of space, what is buffered stays so.
     pub(crate) fn clean_all(&self) -> Result<()> {
         match self {
             PmTree::Plain(_) => Ok(()),
             PmTree::Ccl(tree) => tree.clean_all(),
-            PmTree::Global(tree) => match tree.merge_all() {
-                // What is buffered stays so.
-                Err(Error::PmFull { .. }) => Ok(()),
-                done => done,
-            },
+            PmTree::Global(tree) => tree.merge_all(),
         }
     }
 

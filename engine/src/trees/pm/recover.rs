@@ -7,7 +7,9 @@
 //! - Entries of all logs are gathered first: one log at a time, an older entry could overwrite a newer one of another thread's.
 //! - Replay leaves timestamps as they are, and gives a leaf that it splits off the timestamp of the old one. So a crash leaves what the next recovery replays
 //!   again, until the floor kills all logs by one store.
-//! - A leaf that replay cannot split, as the device is full, gets its entries back into its buffer, where they were; then the log lives on.
+//! - What a leaf has already is not written again: that takes a free slot, and so, of a full leaf, another leaf.
+//! - A leaf that replay cannot split, as the device is full, gets its entries back into its buffer, where they were; a global buffer gets all that it had. Then the
+//!   log lives on. What no buffer has room for is replayed first: it was to be written when the power went, and had found its room.
 //! - Timestamps are never reset (the paper does): the logical clock goes on above the largest time seen.
 //! - After a kill with the power on, what is read here may not be durable; so all reachable lines are written back before anybody is served.
 //!
@@ -18,17 +20,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
+use crate::options::PmTreeKind;
 use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::logs::{ENTRY_BYTES, LogicalClock, read_chunk};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Nodes};
 use crate::pm::records::{Bytes, Records};
-use crate::pm::space::Space;
+use crate::pm::space::{LastChunk, Space};
 use crate::sync::Arc;
 use crate::types::IoClass;
 
+use super::global::Changes;
 use super::leaves::{Leaves, Stamps};
+use super::write::IfFull;
 
 /// What opening a store in persistent memory had to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,27 +64,33 @@ struct LeafFacts {
     repaired: Option<LeafImage>,
 }
 
-/// Brings a store to the state of its leaves and logs; `logged` says whether the tree to be has a log, `stamped` whether its leaves have timestamps.
+/// A store as its leaves and logs have it.
+pub(crate) struct Recovered {
+    pub(crate) leaves: Leaves,
+    /// What the log has, and neither leaves nor their buffers have room for: a global buffer's.
+    pub(crate) above: Changes,
+    pub(crate) report: PmRecoveryReport,
+}
+
+/// Brings a store to the state of its leaves and logs, for the tree to be.
 pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
-    batch: usize,
-    stamped: bool,
-    logged: bool,
+    tree: PmTreeKind,
     threads: usize,
-) -> Result<(Leaves, PmRecoveryReport)> {
+) -> Result<Recovered> {
     let mut report = PmRecoveryReport::default();
-    let floor = layout::load_floor(medium)?;
+    let old_floor = layout::load_floor(medium)?;
     let uses = geometry.load_uses(medium)?;
     let space = Arc::new(Space::new(Arc::clone(medium), geometry, uses));
     let records = Records::new(Arc::clone(medium), Arc::clone(&space));
     let chain = walk(medium, &space)?;
     report.leaves = chain.len() as u64;
     let reachable: BTreeSet<LeafId> = chain.iter().copied().collect();
-    space.recovered_leaves(&reachable, floor);
+    space.recovered_leaves(&reachable, old_floor);
 
     let facts = share_out(&chain, threads, |leaf| read_leaf(medium, &records, leaf))?;
-    let mut last = floor;
+    let mut last = old_floor;
     let mut entries: Vec<(Vec<u8>, crate::PageId)> = Vec::with_capacity(facts.len());
     let mut largest: Option<&Bytes> = None;
     for fact in &facts {
@@ -115,10 +126,10 @@ pub(crate) fn recover(
     let logs = space.log_chunks();
     let logs: Vec<_> = logs
         .into_iter()
-        .filter(|(_, begun)| *begun >= floor)
+        .filter(|(_, begun)| *begun >= old_floor)
         .collect();
     report.log_chunks = logs.len() as u64;
-    let found = read_logs(medium, &geometry, &records, &logs, threads)?;
+    let mut found = read_logs(medium, &geometry, &records, &logs, threads)?;
     report.log_entries = found.entries;
     last = logs
         .iter()
@@ -128,7 +139,7 @@ pub(crate) fn recover(
     let clock = Arc::new(LogicalClock::after(last));
     let floor = clock.tick();
     let mut leaves = Leaves {
-        nodes: Nodes::new(geometry, batch, floor),
+        nodes: Nodes::new(geometry, tree.batch(), floor),
         medium: Arc::clone(medium),
         space,
         records,
@@ -137,9 +148,12 @@ pub(crate) fn recover(
         counters: Default::default(),
         // What replay replaces the log still names.
         logged: true,
-        stamped,
+        stamped: matches!(tree, PmTreeKind::Ccl(_)),
     };
-    let (replayed, without_room) = replay(&leaves, found.newest)?;
+    let mut above = Changes::new();
+    // A leaf that was stamped since may have what no log has; but a global buffer merges leaves without stamps, and has the log win.
+    let unlogged = facts.iter().any(|fact| fact.timestamp >= old_floor);
+    let (replayed, without_room) = replay(&leaves, &mut found)?;
     report.replayed = replayed;
     if without_room.is_empty() {
         set_floor(medium, floor)?;
@@ -147,15 +161,30 @@ pub(crate) fn recover(
         mark_records(&leaves, &[], &[])?;
     } else {
         let mut restored = Vec::new();
-        for (leaf, entries) in without_room {
-            restored.extend(restore(&leaves, leaf, entries)?);
+        for group in without_room {
+            if matches!(tree, PmTreeKind::Global(_)) && !unlogged {
+                let lacking = group.lacking.into_iter();
+                above.extend(lacking.map(|(key, (_, change))| (key, change)));
+            } else {
+                restored.extend(restore(&leaves, group)?);
+            }
         }
+        restored.extend(above.values().map(|change| change.slot));
         report.restored = restored.len() as u64;
         report.log_kept = found.entries;
         mark_records(&leaves, &restored, &found.indirect)?;
     }
-    leaves.logged = logged;
-    Ok((leaves, report))
+    leaves.logged = tree != PmTreeKind::PmTree;
+    leaves.space.keep_last_chunk(match tree {
+        PmTreeKind::PmTree => LastChunk::Anybody,
+        PmTreeKind::Ccl(_) => LastChunk::Copies,
+        PmTreeKind::Global(_) => LastChunk::Leaves,
+    });
+    Ok(Recovered {
+        leaves,
+        above,
+        report,
+    })
 }
 
 /// The leaves from the first one on, by their header words.
@@ -272,15 +301,52 @@ fn read_logs(
     Ok(found)
 }
 
-/// Entries of a leaf's keys.
-type OfLeaf = (LeafId, Vec<(Time, Change)>);
+/// What the log has of one leaf's keys, ascending, and later than the leaf's timestamp.
+struct OfLeaf {
+    leaf: LeafId,
+    entries: Vec<(Bytes, (Time, Change))>,
+    /// Those of which the leaf has nothing. The others are of its last flush, which its timestamp does not cover yet.
+    lacking: Vec<(Bytes, (Time, Change))>,
+}
 
-/// Puts into the leaves what they lack of these entries; says of how many keys, and of which leaves this cannot be done, since it would split them and there is
-/// no leaf left. Those are as they were, or have some of their entries.
-fn replay(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<(u64, Vec<OfLeaf>)> {
+impl OfLeaf {
+    fn new(leaves: &Leaves, leaf: LeafId, entries: Vec<(Bytes, (Time, Change))>) -> Result<OfLeaf> {
+        let image = leaves.load(leaf)?;
+        let slots = image.used().map(|at| image.slot(at));
+        let slots: Vec<Slot> = slots.filter(|slot| !slot.is_absent()).collect();
+        let mut lacking = Vec::new();
+        for entry in &entries {
+            let (key, (_, change)) = entry;
+            if lacks(leaves, &slots, key, *change)? {
+                lacking.push(entry.clone());
+            }
+        }
+        Ok(OfLeaf {
+            leaf,
+            entries,
+            lacking,
+        })
+    }
+}
+
+/// Whether a leaf with these slots is without a change.
+fn lacks(leaves: &Leaves, slots: &[Slot], key: &[u8], change: Change) -> Result<bool> {
+    if !change.delete {
+        return Ok(!slots.contains(&change.slot));
+    }
+    for slot in slots {
+        if leaves.records.is_key(*slot, key)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What the leaves may lack, leaf by leaf: those first that lack more than a buffer holds. A write that was cut off behind its log entry is one of these. It had
+/// found room for its leaf, so the room is there unless another leaf takes it first, which could wait.
+fn by_leaf(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<Vec<OfLeaf>> {
     let find = |key: &[u8]| LeafId(leaves.index.find(key).0);
-    let mut replayed = 0;
-    let mut without_room: Vec<OfLeaf> = Vec::new();
+    let mut groups = Vec::new();
     let mut entries = newest.into_iter().peekable();
     while let Some((key, _)) = entries.peek() {
         let leaf = find(key);
@@ -291,16 +357,42 @@ fn replay(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<(u
                 of_leaf.push((key, entry));
             }
         }
-        match replay_leaf(leaves, timestamp, &of_leaf) {
-            Ok(()) => replayed += of_leaf.len() as u64,
+        if !of_leaf.is_empty() {
+            groups.push(OfLeaf::new(leaves, leaf, of_leaf)?);
+        }
+    }
+    groups.sort_by_key(|group| group.lacking.len() <= leaves.nodes.batch());
+    Ok(groups)
+}
+
+/// Puts into the leaves what they lack of the log; says of how many keys, and of which leaves this cannot be done, since it would split them and there is
+/// no leaf left. Those are as they were, or have some of their entries.
+fn replay(leaves: &Leaves, found: &mut Found) -> Result<(u64, Vec<OfLeaf>)> {
+    let mut replayed = 0;
+    let mut without_room: Vec<OfLeaf> = Vec::new();
+    let mut records_known = false;
+    for group in by_leaf(leaves, std::mem::take(&mut found.newest))? {
+        let mut done = replay_leaf(leaves, &group);
+        if matches!(done, Err(Error::PmFull { .. })) && !records_known {
+            // Before it is known which are in use, no record is free.
+            mark_records(leaves, &[], &found.indirect)?;
+            records_known = true;
+            done = replay_leaf(leaves, &group);
+        }
+        match done {
+            Ok(()) => replayed += group.lacking.len() as u64,
             Err(Error::PmFull { .. }) => {
                 // It may have been split before that.
-                for (key, entry) in of_leaf {
-                    let leaf = find(&key);
-                    match without_room.last_mut() {
-                        Some((last, entries)) if *last == leaf => entries.push(entry),
-                        _ => without_room.push((leaf, vec![entry])),
+                let mut entries = group.entries.into_iter().peekable();
+                while let Some((key, _)) = entries.peek() {
+                    let page = leaves.index.find(key);
+                    let mut of_leaf = Vec::new();
+                    while let Some(entry) =
+                        entries.next_if(|(key, _)| leaves.index.find(key) == page)
+                    {
+                        of_leaf.push(entry);
                     }
+                    without_room.push(OfLeaf::new(leaves, LeafId(page.0), of_leaf)?);
                 }
             }
             Err(e) => return Err(e),
@@ -309,16 +401,14 @@ fn replay(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<(u
     Ok((replayed, without_room))
 }
 
-/// The same for a leaf's entries, ascending by their keys.
-fn replay_leaf(
-    leaves: &Leaves,
-    timestamp: Time,
-    mut entries: &[(Bytes, (Time, Change))],
-) -> Result<()> {
+/// The same for a leaf.
+fn replay_leaf(leaves: &Leaves, group: &OfLeaf) -> Result<()> {
+    let timestamp = leaves.load(group.leaf)?.timestamp();
     let stamps = Stamps {
         late: timestamp,
-        new: Some(timestamp),
+        new: timestamp,
     };
+    let mut entries = &group.lacking[..];
     while let Some((key, _)) = entries.first() {
         let page = leaves.index.find(key);
         let more = |(key, _): &(Bytes, _)| leaves.index.find(key) == page;
@@ -327,7 +417,13 @@ fn replay_leaf(
             .take_while(|entry| more(entry))
             .map(|(_, (_, change))| *change)
             .collect();
-        leaves.write(LeafId(page.0), &batch, stamps)?;
+        let written = leaves.write(LeafId(page.0), &batch, IfFull::Split, stamps)?;
+        if let Some(fence) = written.split_at {
+            // It lacks nothing; or what it lacks is put into its buffer, with a time of its own. Should the log live on, a write to it must cover the log.
+            let right = LeafId(leaves.index.find(&fence).0);
+            let mut held = leaves.nodes.node(right).lock();
+            held.set_flushed_at(leaves.nodes.born());
+        }
         entries = &entries[batch.len()..];
     }
     Ok(())
@@ -335,49 +431,31 @@ fn replay_leaf(
 
 /// Puts what a full leaf lacks back into its buffer node; the log goes on. What it lacks was in the buffer when the store stopped, so there is room, unless
 /// N_batch is less now. Older entries are in the leaf.
-fn restore(leaves: &Leaves, leaf: LeafId, mut entries: Vec<(Time, Change)>) -> Result<Vec<Slot>> {
-    entries.sort_unstable_by_key(|(time, _)| *time);
-    let image = leaves.load(leaf)?;
-    let slots = image.used().map(|at| image.slot(at));
-    let slots: Vec<Slot> = slots.filter(|slot| !slot.is_absent()).collect();
-    let lacks = |change: &Change| -> Result<bool> {
-        if !change.delete {
-            return Ok(!slots.contains(&change.slot));
-        }
-        let key = leaves.records.key(change.slot)?;
-        for slot in &slots {
-            if leaves.records.is_key(*slot, &key)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
+    let Some(first) = group.lacking.iter().map(|(_, (time, _))| *time).min() else {
+        return Ok(Vec::new());
     };
-    let mut first = entries.len();
-    for (at, (_, change)) in entries.iter().enumerate().rev() {
-        if lacks(change)? {
-            first = at;
-        }
+    let entries = group.entries.into_iter().map(|(_, entry)| entry);
+    // Newer ones that the leaf has were in the buffer, too.
+    let mut buffered: Vec<(Time, Change)> = entries.filter(|(time, _)| *time >= first).collect();
+    buffered.sort_unstable_by_key(|(time, _)| *time);
+    if buffered.len() > leaves.nodes.batch() {
+        return Err(leaves.space.full("what the log has"));
     }
-    let lacking = entries.split_off(first);
-    if lacking.len() > leaves.nodes.batch() {
-        return Err(Error::PmFull {
-            what: "what the log has",
-            bytes: leaves.space.geometry().device_bytes,
-        });
-    }
-    let mut held = leaves.nodes.node(leaf).lock();
-    if let Some((time, _)) = lacking.first() {
-        // From here on entries of before are covered.
-        held.set_flushed_at(Time(time.0 - 1));
-    }
-    for (at, (_, change)) in lacking.iter().enumerate() {
+    let mut held = leaves.nodes.node(group.leaf).lock();
+    // From here on entries of before are covered.
+    held.set_flushed_at(Time(first.0 - 1));
+    for (at, (_, change)) in buffered.iter().enumerate() {
         held.set(at, *change, 0);
     }
-    held.fields.set_unflushed(lacking.len());
-    held.fields.set_filled(lacking.len());
-    let buffered = &leaves.counters.buffered;
-    buffered.fetch_add(lacking.len() as u64, std::sync::atomic::Ordering::Relaxed);
-    Ok(lacking.into_iter().map(|(_, change)| change.slot).collect())
+    held.fields.set_unflushed(buffered.len());
+    held.fields.set_filled(buffered.len());
+    let counter = &leaves.counters.buffered;
+    counter.fetch_add(buffered.len() as u64, std::sync::atomic::Ordering::Relaxed);
+    Ok(buffered
+        .into_iter()
+        .map(|(_, change)| change.slot)
+        .collect())
 }
 
 /// Records that no leaf names, and none of these slots, are free; those that only entries of a log name which lives on are as good as retired now.

@@ -13,10 +13,10 @@
 //!
 //! `specs/leaf_buffering` checks these orders.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mutation;
 use crate::pm::layout::{LeafId, Time};
-use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
+use crate::pm::leaf::{HEADER_BYTES, HeaderWord, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -36,6 +36,27 @@ struct Edit<'a> {
     anchored: bool,
     /// What nothing names when it is committed.
     gone: Vec<Slot>,
+    /// Anchors whose records were made for it: nothing names them before.
+    made: Vec<Slot>,
+}
+
+/// A write to a leaf that has all the room it takes. Nothing that anything names is written yet.
+pub(crate) struct Plan<'a> {
+    edit: Edit<'a>,
+    /// The leaf's header word and timestamp until then.
+    before: (HeaderWord, Time),
+    /// What there will be room for behind a split, and the leaf for the upper half.
+    split: Option<(Vec<Change>, LeafId)>,
+    changes: usize,
+    deletes: bool,
+}
+
+/// What becomes of a leaf without room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfFull {
+    Split,
+    /// As its buffer has more than is written.
+    Refuse,
 }
 
 impl<'a> Edit<'a> {
@@ -47,6 +68,7 @@ impl<'a> Edit<'a> {
             filled: 0,
             anchored,
             gone: Vec::new(),
+            made: Vec::new(),
         }
     }
 
@@ -107,8 +129,12 @@ impl<'a> Edit<'a> {
         if old.is_absent() {
             return Ok(None);
         }
+        let slot = self.records.anchor(old)?;
+        if slot.key != old.key {
+            self.made.push(slot);
+        }
         let anchor = Change {
-            slot: self.records.anchor(old)?,
+            slot,
             delete: false,
         };
         Ok(self.put(anchor, &key, found))
@@ -138,35 +164,107 @@ impl Leaves {
         &self,
         leaf: LeafId,
         changes: &[Change],
+        if_full: IfFull,
         stamps: Stamps,
     ) -> Result<Written> {
+        let plan = self.plan(leaf, changes, if_full)?;
+        self.carry_out(leaf, plan, stamps)
+    }
+
+    /// Finds the room for that. Until the plan is carried out, or given up, the node stays locked.
+    pub(crate) fn plan(
+        &self,
+        leaf: LeafId,
+        changes: &[Change],
+        if_full: IfFull,
+    ) -> Result<Plan<'_>> {
         debug_assert!(
             changes.len() <= SLOTS / 2,
             "what is left of a split takes a half"
         );
         let image = self.load(leaf)?;
         let anchored = leaf != self.space.geometry().first_leaf();
-        let mut edit = Edit::new(&self.records, image, anchored);
+        let mut plan = Plan {
+            before: (image.header(), image.timestamp()),
+            edit: Edit::new(&self.records, image, anchored),
+            split: None,
+            changes: changes.len(),
+            deletes: changes.iter().any(|change| change.delete),
+        };
+        match self.find_room(&mut plan, changes, if_full) {
+            Ok(()) => Ok(plan),
+            Err(e) => {
+                self.give_up(plan)?;
+                Err(e)
+            }
+        }
+    }
+
+    fn find_room(&self, plan: &mut Plan<'_>, changes: &[Change], if_full: IfFull) -> Result<()> {
         let mut rest = Vec::new();
         for change in changes {
             // The order of changes to different keys does not matter.
-            rest.extend(edit.apply(*change)?);
+            rest.extend(plan.edit.apply(*change)?);
         }
         if rest.is_empty() {
-            let unchanged = edit.image.header() == image.header();
-            if !unchanged || stamps.late > image.timestamp() {
-                self.commit(leaf, &mut edit, stamps.late)?;
-            }
-            for slot in edit.gone {
-                self.retire(slot)?;
-            }
-            let used = usize::try_from(edit.image.header().bitmap().count_ones());
+            return Ok(());
+        }
+        if if_full == IfFull::Refuse {
+            return Err(self.space.full("a delete in a full leaf"));
+        }
+        plan.split = Some((rest, self.space.allocate_leaf()?));
+        Ok(())
+    }
+
+    /// Gives back the room that a plan has found.
+    pub(crate) fn give_up(&self, plan: Plan<'_>) -> Result<()> {
+        for anchor in plan.edit.made {
+            self.records.free(anchor)?;
+        }
+        if let Some((_, right)) = plan.split {
+            self.space.free_leaf(right);
+        }
+        Ok(())
+    }
+
+    /// Writes what was planned; it has the room for it.
+    pub(crate) fn carry_out(
+        &self,
+        leaf: LeafId,
+        plan: Plan<'_>,
+        stamps: Stamps,
+    ) -> Result<Written> {
+        let Plan {
+            mut edit,
+            before: (header, timestamp),
+            split,
+            changes,
+            deletes,
+        } = plan;
+        // A tree without timestamps leaves those of another one as they are.
+        let late = stamps.late.max(timestamp);
+        if let Some((rest, right)) = split {
+            let new = stamps.new.max(timestamp);
+            let written = self.split(leaf, (edit, right), &rest, Stamps { late, new })?;
             return Ok(Written {
-                split_at: None,
-                used: used.expect("at most 14"),
+                changes,
+                deletes,
+                ..written
             });
         }
-        self.split(leaf, edit, &rest, stamps)
+        if edit.image.header() != header || late > timestamp {
+            self.commit(leaf, &mut edit, late)?;
+        }
+        for slot in edit.gone {
+            self.retire(slot)?;
+        }
+        let used = usize::try_from(edit.image.header().bitmap().count_ones());
+        Ok(Written {
+            split_at: None,
+            used: used.expect("at most 14"),
+            changes,
+            deletes,
+        })
     }
 
     /// Stores the slots that were filled and are in use, and starts their write-back; whether there are any.
@@ -215,17 +313,10 @@ impl Leaves {
     fn split(
         &self,
         leaf: LeafId,
-        mut edit: Edit<'_>,
+        (mut edit, right): (Edit<'_>, LeafId),
         rest: &[Change],
         stamps: Stamps,
     ) -> Result<Written> {
-        let Some(new_time) = stamps.new else {
-            return Err(Error::PmFull {
-                what: "a delete in a full leaf",
-                bytes: self.space.geometry().device_bytes,
-            });
-        };
-        let right = self.space.allocate_leaf()?;
         let mut all = Vec::with_capacity(SLOTS);
         for at in edit.image.used() {
             all.push((self.records.key(edit.image.slot(at))?, at));
@@ -248,7 +339,7 @@ impl Leaves {
         }
         let next = edit.image.header().next();
         new.image.set_header(new.image.header().with_next(next));
-        new.image.set_timestamp(new_time);
+        new.image.set_timestamp(stamps.new);
         edit.image
             .set_header(edit.image.header().with_next(Some(right)));
         edit.image.set_timestamp(stamps.late);
@@ -265,18 +356,18 @@ impl Leaves {
 
         let mut node = self.nodes.node(right).lock();
         node.fields = Default::default();
-        node.set_flushed_at(new_time);
+        node.set_flushed_at(stamps.new);
         self.index.insert(&fence, Self::page(right));
         drop(node);
         self.counters.splits.fetch_add(1, Relaxed);
         for slot in edit.gone.into_iter().chain(new.gone) {
             self.retire(slot)?;
         }
-        let lower = self.write(leaf, &below, stamps)?;
+        let lower = self.write(leaf, &below, IfFull::Split, stamps)?;
         debug_assert!(lower.split_at.is_none(), "half a leaf takes a batch");
         Ok(Written {
             split_at: Some(fence),
-            used: lower.used,
+            ..lower
         })
     }
 

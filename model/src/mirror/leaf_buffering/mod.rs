@@ -29,7 +29,7 @@ pub use self::state::{
     At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase, Slot, WriteAt,
 };
 use self::state::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
-use super::{Mirror, count, listed, named, subset};
+use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients are numbered from 0, recovery comes behind them; keys and leaves from 1.
@@ -202,11 +202,7 @@ impl Model for LeafBuffering {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let known = INVARIANTS.iter();
-        known
-            .filter(|(name, _)| self.invariants.contains(name))
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 }
 
@@ -235,11 +231,7 @@ impl Mirror for LeafBuffering {
     const SPEC: &'static str = "LeafBuffering";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        for name in ["MayGet", "MayWrite", "MayClean", "MayCrash"] {
-            if config.overrides.get(name) != Some(&format!("MC{name}")) {
-                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
-            }
-        }
+        bounded(config, &["MayGet", "MayWrite", "MayClean", "MayCrash"])?;
         let clients = config.members("Clients", CLIENTS)?;
         let keys = count(config, "Keys", KEYS)?;
         let values = count(config, "Values", room::WRITES)?;

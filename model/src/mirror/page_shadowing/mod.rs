@@ -25,7 +25,7 @@ use super::page_shadowing_room as room;
 use self::invariants::INVARIANTS;
 pub use self::state::{Block, Call, Image, Is, Known, Page, Record, State};
 use self::state::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
-use super::{Mirror, count, listed, named, subset};
+use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Keys, LSNs and the numbers of choices are as in [`State`].
@@ -186,11 +186,7 @@ impl Model for PageShadowing {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let known = INVARIANTS.iter();
-        known
-            .filter(|(name, _)| self.invariants.contains(name))
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 }
 
@@ -198,18 +194,17 @@ impl Mirror for PageShadowing {
     const SPEC: &'static str = "PageShadowing";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        for name in [
-            "MayGet",
-            "MayWrite",
-            "MayEvict",
-            "MayFail",
-            "MayCrash",
-            "MayRestart",
-        ] {
-            if config.overrides.get(name) != Some(&format!("MC{name}")) {
-                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
-            }
-        }
+        bounded(
+            config,
+            &[
+                "MayGet",
+                "MayWrite",
+                "MayEvict",
+                "MayFail",
+                "MayCrash",
+                "MayRestart",
+            ],
+        )?;
         let clients = config.members("Clients", CLIENTS)?;
         let pages = config.members("Pages", PAGES)?;
         // A client that has asked already adds a record beyond the last number.

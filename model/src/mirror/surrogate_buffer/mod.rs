@@ -30,7 +30,7 @@ use self::state::CLIENTS;
 pub use self::state::{At, Buffered, Call, Lock, Node, State, Step, Version};
 use self::words::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
 pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
-use super::{Mirror, count, listed, named, subset};
+use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
@@ -198,11 +198,7 @@ impl Model for SurrogateBuffer {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let known = INVARIANTS.iter();
-        known
-            .filter(|(name, _)| self.invariants.contains(name))
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 }
 
@@ -224,11 +220,10 @@ impl Mirror for SurrogateBuffer {
     const SPEC: &'static str = "SurrogateBuffer";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        for name in ["MayGet", "MayWrite", "MayOpen", "MayCrash", "MayRestart"] {
-            if config.overrides.get(name) != Some(&format!("MC{name}")) {
-                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
-            }
-        }
+        bounded(
+            config,
+            &["MayGet", "MayWrite", "MayOpen", "MayCrash", "MayRestart"],
+        )?;
         let clients = config.members("Clients", CLIENTS)?;
         let values = count(config, "Values", Set::BITS as usize)?;
         let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();

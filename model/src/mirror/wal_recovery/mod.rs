@@ -24,7 +24,7 @@ pub use self::state::{
     Versions,
 };
 use super::wal_recovery_room as room;
-use super::{Mirror, listed, subset};
+use super::{Mirror, bounded, listed, properties, subset};
 use crate::{Config, ConfigError, Value};
 use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 
@@ -247,11 +247,7 @@ impl Model for WalRecovery {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let known = INVARIANTS.iter();
-        known
-            .filter(|(name, _)| self.invariants.contains(name))
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 }
 
@@ -268,11 +264,7 @@ impl Mirror for WalRecovery {
     const SPEC: &'static str = "WalRecovery";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        for name in ["MayGet", "MayWrite", "MayFail", "MayCrash"] {
-            if config.overrides.get(name) != Some(&format!("MC{name}")) {
-                return Err(config.wrong(name, format!("expected {name} <- MC{name}")));
-            }
-        }
+        bounded(config, &["MayGet", "MayWrite", "MayFail", "MayCrash"])?;
         let clients = config.members("Clients", CLIENTS)?;
         let keys = config.members("Keys", KEYS)?;
         let values = config.members("Values", usize::from(VALUES))?;

@@ -5,7 +5,9 @@
 use super::invariants::INVARIANTS;
 use super::room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, VALUES};
 use super::state::Superblock;
-use super::state::{ABSENT, At, Block, Call, Checkpoint, Image, Medium, PENDING, Phase, State};
+use super::state::{
+    ABSENT, At, Block, Call, Checkpoint, Image, Medium, PENDING, Phase, State, Versions,
+};
 use super::steps::call_write;
 use super::{Action, Bug, Reads, Verdict, WalRecovery};
 use crate::Value;
@@ -316,6 +318,21 @@ impl State {
         self.dirtied[at] = dirtied as N;
         self.page_dev[at].push(image);
         self.it.lost.pages &= !(1 << k);
+    }
+
+    /// The image of page `k` that a read of the device returns.
+    #[must_use]
+    pub fn newest_image(&self, k: u8) -> Image {
+        self.page_dev[usize::from(k)].newest()
+    }
+
+    /// The device holds these versions of page `k`, oldest first and at least one; only the first is durable. No step of the spec, whose
+    /// flush covers what is written while it is on its way; see `oracle::events`.
+    pub fn spare(&mut self, k: u8, versions: &[Image]) {
+        let (first, later) = versions.split_first().expect("there is at least one");
+        let mut spared = Versions::durably(*first);
+        later.iter().for_each(|version| spared.push(*version));
+        self.page_dev[usize::from(k)] = spared;
     }
 }
 

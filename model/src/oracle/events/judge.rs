@@ -55,11 +55,10 @@ impl std::fmt::Display for Refusal {
         let who = entry.client.map(|c| format!(" of client c{}", c + 1));
         writeln!(
             f,
-            "event {number}{} is refused: {:?}",
+            "event {number}{} is refused because {why}",
             who.unwrap_or_default(),
-            entry.heard
         )?;
-        writeln!(f, "because {why}")?;
+        writeln!(f, "heard: {:?}", entry.heard)?;
         writeln!(f, "enabled: {}", self.enabled.join(", "))?;
         writeln!(f, "the state before it:\n{}", self.state)
     }
@@ -74,6 +73,16 @@ pub(super) struct Copied {
     /// It is on its way to the device.
     pub(super) writing: bool,
 }
+
+/// A flush of the device.
+#[derive(Clone, Copy)]
+pub(super) enum Flush {
+    Log,
+    Checkpoint,
+}
+
+/// What a flush on its way need not cover, by key: what was on the device, and what was written over it since.
+type Spared = BTreeMap<u8, Vec<Image>>;
 
 /// A step of the mirror.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +105,11 @@ pub enum Step {
         /// Which page.
         key: u8,
     },
+    /// No step of the spec: a flush did not cover what was written while it was on its way.
+    SparedByFlush {
+        /// Which page.
+        key: u8,
+    },
 }
 
 impl Step {
@@ -107,6 +121,7 @@ impl Step {
             Step::CallWrite { .. } => "CallWrite",
             Step::Crash(_) => "Crash",
             Step::WriteBackCopy { .. } => "(WriteBackCopy)",
+            Step::SparedByFlush { .. } => "(SparedByFlush)",
         }
     }
 }
@@ -146,6 +161,8 @@ pub struct Judge {
     pub(super) keys: BTreeMap<PageId, u8>,
     /// Pages on their way to the device.
     pub(super) copied: Vec<Option<Copied>>,
+    /// Flushes on their way: see [`Flush`].
+    pub(super) flushes: [Option<Spared>; 2],
     /// `ChangePage` taken before it was heard, by client: the LSN.
     pub(super) promised: Vec<Option<u64>>,
     /// Records that the mirror has redone and the engine, which goes page by page, still has to.
@@ -177,6 +194,7 @@ impl Judge {
             scale,
             keys,
             copied: vec![None; n],
+            flushes: [None, None],
             promised: vec![None; clients],
             to_redo: vec![VecDeque::new(); n],
             restarting: None,

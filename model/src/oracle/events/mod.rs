@@ -38,11 +38,14 @@
 //! - the checkpoint of a log that has not grown; snapshot, page table, trims; the log write's end; a pump's acknowledgement;
 //! - redo page by page: the mirror redoes a record when it is read, the engine later, before anything can tell.
 //!
-//! Two differences of grain, met with threads only, are accepted by rule and counted:
+//! Three differences of grain, met with threads only, are accepted by rule and counted:
 //!
 //! - *an older copy is written back*: the engine copies a page, lets go of it, and writes; the spec writes what it copies in one step.
 //!   If the page has changed in between the copy reaches the device, under the WAL rule, and the page stays dirty from that change on
 //!   (`(WriteBackCopy)` among the steps);
+//! - *a page written while a flush is on its way*: the spec's flush makes all that was ever written durable, when it completes; a device's
+//!   what was written before it began. Of pages that are written between the two words for that, the mirror keeps the older versions, too
+//!   (`(SparedByFlush)`);
 //! - *a flush with nobody waiting*, for the only record is of a client that still holds its page's latch: see `Judge::leader`.
 //!
 //! Found, and kept out of the episodes: *a failed write is followed by a power cut, never by a restart*. The device reads back what was there

@@ -60,6 +60,7 @@ impl Judge {
 
     fn forget(&mut self) {
         self.copied.fill(None);
+        self.flushes.fill(None);
         self.promised.fill(None);
         self.to_redo.iter_mut().for_each(|left| left.clear());
         (self.silent, self.empty_checkpoint) = (false, false);

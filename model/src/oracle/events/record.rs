@@ -37,7 +37,7 @@ pub enum Heard {
 
 impl Heard {
     /// All kinds, in the order of a write's life.
-    pub const KINDS: [&'static str; 32] = [
+    pub const KINDS: [&'static str; 33] = [
         "CallGet",
         "CallWrite",
         "Answered",
@@ -59,6 +59,7 @@ impl Heard {
         "Failed",
         "CheckpointFailed",
         "CheckpointBegins",
+        "PagesWritten",
         "PagesFlushed",
         "SuperblockWriting",
         "SuperblockWritten",
@@ -106,6 +107,7 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::Failed => "Failed",
         Event::CheckpointFailed => "CheckpointFailed",
         Event::CheckpointBegins { .. } => "CheckpointBegins",
+        Event::PagesWritten { .. } => "PagesWritten",
         Event::PagesFlushed { .. } => "PagesFlushed",
         Event::SuperblockWriting { .. } => "SuperblockWriting",
         Event::SuperblockWritten { .. } => "SuperblockWritten",
@@ -201,6 +203,17 @@ impl Recorder {
         self.state.lock().dawdle = Some(Random::new(seed));
     }
 
+    /// Whoever dawdles sometimes comes late to tell that a flush has ended.
+    fn listen_late(&self) {
+        let late = {
+            let mut state = self.state.lock();
+            state.dawdle.as_mut().is_some_and(|rng| rng.one_in(8))
+        };
+        if late {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
     /// A client asks for a write; returns the number of the write, which is its version.
     pub fn call_write(&self, client: u8, key: u8, absent: bool) -> u64 {
         let mut state = self.state.lock();
@@ -252,8 +265,19 @@ impl State {
     }
 }
 
+/// What others write from the flush on until this is heard, the flush did not cover.
+fn ends_a_flush(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::LogFlushed { .. } | Event::PagesFlushed { .. } | Event::SuperblockFlushed { .. }
+    )
+}
+
 impl Observer for Recorder {
     fn event(&self, event: Event) {
+        if ends_a_flush(&event) {
+            self.listen_late();
+        }
         let mut state = self.state.lock();
         if matches!(event, Event::Shadow(_)) && !state.shadows {
             return;

@@ -51,10 +51,11 @@ impl<Heard: Debug, Action: Debug> Display for Refusal<Heard, Action> {
         let who = client.map(|c| format!(" of client c{}", c + 1));
         writeln!(
             f,
-            "event {number}{} is refused: {heard:?}",
-            who.unwrap_or_default()
+            "event {number}{} is refused because {}",
+            who.unwrap_or_default(),
+            self.why
         )?;
-        writeln!(f, "because {}", self.why)?;
+        writeln!(f, "heard: {heard:?}")?;
         writeln!(f, "enabled: {:?}", self.enabled)?;
         writeln!(f, "the state before it:\n{}", self.state)
     }

@@ -1,9 +1,11 @@
 //! Which step of the mirror an event is.
 
+use std::collections::BTreeMap;
+
 use treering_engine::events::Event;
 use treering_engine::{Lsn, PageId};
 
-use super::judge::{Accepted, Copied, Judge, Step};
+use super::judge::{Accepted, Copied, Flush, Judge, Step};
 use super::record::{Entry, Heard};
 use crate::mirror::wide::wal_recovery::{Action, Call, Checkpoint, Phase};
 
@@ -71,8 +73,9 @@ impl Judge {
             }
             Event::PageChanged { page, lsn } => self.page_changed(client, page, lsn),
             Event::LogFlushBegins { from, to } => self.log_flush_begins(client, from, to),
-            Event::LogWritten { .. } | Event::SuperblockWritten { .. } => {
-                self.stutter("the end of a write is no step")
+            Event::LogWritten { .. } => self.flush_begins(Flush::Log),
+            Event::PagesWritten { .. } | Event::SuperblockWritten { .. } => {
+                self.flush_begins(Flush::Checkpoint)
             }
             Event::LogFlushed { to } => {
                 same(
@@ -80,7 +83,8 @@ impl Judge {
                     self.scale.position(to)?,
                     self.state.flushing(),
                 )?;
-                self.take(Action::CompleteFlush)
+                self.take(Action::CompleteFlush)?;
+                self.flush_ends(Flush::Log)
             }
             Event::LogFlushFailed { .. } => self.take(Action::FailFlush),
             Event::PageCopied { page, lsn } => self.page_copied(page, lsn),
@@ -179,6 +183,20 @@ impl Judge {
         self.take(Action::FlushLog(leader))
     }
 
+    fn flush_begins(&mut self, flush: Flush) -> Accepted {
+        self.flushes[flush as usize] = Some(BTreeMap::new());
+        self.stutter("the end of a write is no step")
+    }
+
+    /// The mirror's flush has made the newest versions durable; this one need not have.
+    fn flush_ends(&mut self, flush: Flush) -> Accepted {
+        for (key, versions) in self.flushes[flush as usize].take().unwrap_or_default() {
+            self.state.spare(key, &versions);
+            self.took(Step::SparedByFlush { key });
+        }
+        Ok(())
+    }
+
     /// Who leads a flush. The spec's leader is a client that waits; in the engine write-back, a checkpoint or a pump may lead, on behalf
     /// of all who wait. If the only ones whose records are not durable have not changed their pages yet, one does so now: nobody
     /// can tell, since it holds the page's latch until then, and the step has no other effect. It is checked when it is heard.
@@ -263,6 +281,11 @@ impl Judge {
         let copied = self.copied[usize::from(key)].take();
         let copied = copied.filter(|copied| copied.writing);
         let copied = copied.ok_or("nobody began to write it")?;
+        for spared in self.flushes.iter_mut().flatten() {
+            let versions = spared.entry(key);
+            let versions = versions.or_insert_with(|| vec![self.state.newest_image(key)]);
+            versions.push(copied.image);
+        }
         let latched = self.state.logged().any(
             |(c, _)| matches!(self.state.call(c), Call::Write { key: other, .. } if other == key),
         );
@@ -356,14 +379,20 @@ impl Judge {
             return self.stutter("a checkpoint with nothing to record");
         }
         match event {
-            Event::PagesFlushed { .. } => self.take(Action::FlushPages),
+            Event::PagesFlushed { .. } => {
+                self.take(Action::FlushPages)?;
+                self.flush_ends(Flush::Checkpoint)
+            }
             Event::SuperblockWriting { epoch, redo_start } => {
                 let mirror = (self.state.epoch(), self.state.checkpoint().1);
                 let engine = (self.scale.epoch(epoch), self.scale.position(redo_start)?);
                 same("the superblock", engine, mirror)?;
                 self.take(Action::WriteSuperblock)
             }
-            Event::SuperblockFlushed { .. } => self.take(Action::FlushSuperblock),
+            Event::SuperblockFlushed { .. } => {
+                self.take(Action::FlushSuperblock)?;
+                self.flush_ends(Flush::Checkpoint)
+            }
             Event::LogTruncated { redo_start } => {
                 if self.state.phase() == Phase::Opening
                     && self.state.checkpoint().0 == Checkpoint::Recorded

@@ -104,7 +104,7 @@ fn event(step: &Step, before: &State, after: &State) -> Option<String> {
             format!(", c |-> c{}, k |-> k{}, v |-> {value}", client + 1, key + 1)
         }
         Step::Crash(left) => outcome(left),
-        Step::WriteBackCopy { .. } => return None,
+        Step::WriteBackCopy { .. } | Step::SparedByFlush { .. } => return None,
     };
     Some(format!("do |-> \"{label}\"{more}"))
 }

@@ -6,16 +6,13 @@
 //! ```
 //!
 //! As [`crate::predict::leaf`] does it for pages, by recursion on key ranges: no tree, no search, `O(K log K)` moves of a rank. Rules of the split: CCL-BTree §4.2.
-//! Updates are played as so many unknown ones for each new key: they fill buffers and want free slots, but bring no record.
+//! Updates are played as so many for each new key, of random keys: they fill buffers and want free slots, but bring no record.
 
+use super::slots::{SLOTS, Slots, Touched};
+use crate::predict::leaf::{insertion_order, part};
 use crate::predict::workload::{NEVER, Workload};
+use crate::ssd::gc::SplitMix;
 
-/// Slots of a leaf (CCL-BTree §4.1).
-pub(super) const SLOTS: usize = 14;
-/// Bytes of a leaf before its slots.
-const HEADER: usize = 32;
-/// Bytes of a slot.
-const SLOT: usize = 16;
 /// Parts of the trace that are told apart.
 const STEPS: usize = 4096;
 
@@ -43,8 +40,9 @@ pub struct Growth {
     /// When the measured part begins, in ticks.
     pub(super) measured_from: u32,
     warmup_splits: Vec<f64>,
-    /// Lines that flushes have filled slots in, and their number.
-    data_lines: (u64, u64),
+    /// What flushes, and splits, of the measured part have touched.
+    pub(super) flushed: Touched,
+    pub(super) split: Touched,
     /// All sampled keys, in key order.
     order: Vec<u32>,
 }
@@ -67,7 +65,7 @@ struct Range {
     start: u32,
     /// When it came to be, in ticks.
     born: u32,
-    flushed: Vec<u32>,
+    flushed: Slots,
     /// Its part of the insertion order that is still to come.
     future: std::ops::Range<usize>,
 }
@@ -84,18 +82,22 @@ impl Growth {
             splits: vec![0.0; STEPS],
             warmup_splits: vec![0.0; STEPS],
             measured_from: ticks(workload.warmup.all_ops()),
-            data_lines: (0, 0),
+            flushed: Touched::default(),
+            split: Touched::default(),
             order: workload.key_order(),
         };
+        let mut inserted = insertion_order(workload, &growth.order);
         let mut play = Play {
-            times: Vec::new(),
+            times: (growth.order.iter())
+                .map(|key| workload.keys[*key as usize].first_put)
+                .collect(),
             batch,
             updates,
             end: ticks(all).max(1),
             scratch: Vec::new(),
+            random: SplitMix(0),
             growth: &mut growth,
         };
-        let mut inserted = play.insertion_order(workload);
         play.run(&mut inserted);
         growth
     }
@@ -143,17 +145,6 @@ impl Growth {
         busy.count() as f64 / self.leaves.len() as f64
     }
 
-    /// Lines with slots that a flush of `records` writes.
-    pub(super) fn data_lines_per_flush(&self, records: usize) -> f64 {
-        let (lines, flushes) = self.data_lines;
-        if flushes > 0 {
-            return lines as f64 / flushes as f64;
-        }
-        // Slots that were free are anywhere.
-        let untouched = |slots: f64| (1.0 - slots / SLOTS as f64).powi(records as i32);
-        4.0 - untouched(2.0) - 3.0 * untouched(4.0)
-    }
-
     /// The trace in steps, with `more` splits spread over the measured part.
     pub(super) fn steps(&self, more: f64) -> Vec<Step> {
         let of = |splits: &[f64], measured: bool, more: f64| -> Vec<Step> {
@@ -193,28 +184,17 @@ struct Play<'a> {
     updates: f64,
     end: u32,
     scratch: Vec<u32>,
+    /// Chooses what is updated.
+    random: SplitMix,
     growth: &'a mut Growth,
 }
 
 impl Play<'_> {
-    /// The ranks of the keys that were ever put, by time of the first put.
-    fn insertion_order(&mut self, workload: &Workload) -> Vec<u32> {
-        let order = &self.growth.order;
-        self.times = (order.iter())
-            .map(|key| workload.keys[*key as usize].first_put)
-            .collect();
-        let mut ranks: Vec<u32> = (0..order.len() as u32)
-            .filter(|rank| self.times[*rank as usize] != NEVER)
-            .collect();
-        ranks.sort_by_key(|rank| self.times[*rank as usize]);
-        ranks
-    }
-
     fn run(&mut self, inserted: &mut [u32]) {
         let mut ranges = vec![Range {
             start: 0,
             born: 0,
-            flushed: Vec::new(),
+            flushed: Slots::default(),
             future: 0..inserted.len(),
         }];
         // The left one first: leaves come in key order.
@@ -243,13 +223,13 @@ impl Play<'_> {
             }
             // The updates before it, and it.
             while buffer.taken() >= (self.batch + 1) as f64 {
-                if !self.flush(&mut range.flushed, &mut buffer) {
+                if !self.flush(&mut range.flushed, &mut buffer, time) {
                     return Some(self.split(range, buffer.new, inserted, at, time));
                 }
             }
             buffer.new.push(inserted[at]);
             if buffer.taken() >= (self.batch + 1) as f64
-                && !self.flush(&mut range.flushed, &mut buffer)
+                && !self.flush(&mut range.flushed, &mut buffer, time)
             {
                 return Some(self.split(range, buffer.new, inserted, at + 1, time));
             }
@@ -267,14 +247,28 @@ impl Play<'_> {
     }
 
     /// Flushes a full buffer; false if that takes a split.
-    fn flush(&mut self, flushed: &mut Vec<u32>, buffer: &mut Buffer) -> bool {
+    fn flush(&mut self, flushed: &mut Slots, buffer: &mut Buffer, time: u32) -> bool {
         if flushed.len() + self.batch + 1 > SLOTS {
             return false;
         }
-        self.note_lines(flushed.len(), self.batch + 1);
         buffer.updates -= (self.batch + 1 - buffer.new.len()) as f64;
-        flushed.append(&mut buffer.new);
+        let batch = self.with_updates(std::mem::take(&mut buffer.new), flushed);
+        let mut unmeasured = Touched::default();
+        let measured = time >= self.growth.measured_from;
+        let touched = if measured {
+            &mut self.growth.flushed
+        } else {
+            &mut unmeasured
+        };
+        flushed.flush(&batch, touched);
         true
+    }
+
+    /// New keys, and what fills the batch up.
+    fn with_updates(&mut self, mut new: Vec<u32>, flushed: &Slots) -> Vec<u32> {
+        let updates = (self.batch + 1).saturating_sub(new.len());
+        new.extend(flushed.draw(updates, &mut self.random));
+        new
     }
 
     /// Splits a range at a time, with the new keys of the batch that does not fit; the insertion order goes on at `next`.
@@ -288,17 +282,21 @@ impl Play<'_> {
     ) -> (Range, Range) {
         self.note_split(time);
         let mut lower = range.flushed;
-        lower.sort_unstable();
-        let mut upper = lower.split_off(lower.len() / 2);
-        let fence = upper[0];
-        for rank in batch {
-            if rank < fence {
-                lower.push(rank);
-            } else {
-                upper.push(rank);
-            }
-        }
-        let middle = next + self.part(&mut inserted[next..range.future.end], fence);
+        let batch = self.with_updates(batch, &lower);
+        let mut unmeasured = Touched::default();
+        let measured = time >= self.growth.measured_from;
+        let touched = if measured {
+            &mut self.growth.split
+        } else {
+            &mut unmeasured
+        };
+        let (fence, upper) = lower.split(&batch, touched);
+        let middle = next
+            + part(
+                &mut inserted[next..range.future.end],
+                fence,
+                &mut self.scratch,
+            );
         let left = Range {
             start: range.start,
             born: time,
@@ -314,22 +312,6 @@ impl Play<'_> {
         (left, right)
     }
 
-    /// Puts ranks below the fence first, in their order; how many these are.
-    fn part(&mut self, ranks: &mut [u32], fence: u32) -> usize {
-        self.scratch.clear();
-        let mut below = 0;
-        for i in 0..ranks.len() {
-            if ranks[i] < fence {
-                ranks[below] = ranks[i];
-                below += 1;
-            } else {
-                self.scratch.push(ranks[i]);
-            }
-        }
-        ranks[below..].copy_from_slice(&self.scratch);
-        below
-    }
-
     fn note_split(&mut self, time: u32) {
         let (from, growth) = (self.growth.measured_from, &mut *self.growth);
         let step = |since: u32, length: u32| {
@@ -341,13 +323,5 @@ impl Play<'_> {
         } else {
             growth.warmup_splits[step(0, from)] += 1.0;
         }
-    }
-
-    /// Slots are filled from the first free one on.
-    fn note_lines(&mut self, taken: usize, new: usize) {
-        let line = |slot: usize| (HEADER + SLOT * slot) / 64;
-        let lines = line(taken + new - 1) - line(taken) + 1;
-        self.growth.data_lines.0 += lines as u64;
-        self.growth.data_lines.1 += 1;
     }
 }

@@ -7,7 +7,8 @@
 //! |---|---|---|
 //! | splits | a new leaf, whole; buffers begin empty again | [`growth`]: played with the order in which keys came |
 //! | updates of buffered keys | overwrite their slot: fewer flushes, more of them logged | renewal of the buffer, below |
-//! | updates of full leaves | go to free slots, so a leaf without any is split | one split each, by chance |
+//! | updates of full leaves | go to free slots, so a leaf without any is split, and its halves perhaps again | by chance |
+//! | batches that fill an XPLine before its header | it is written twice | [`slots`]: played |
 //! | cleaning | copies of what is buffered, once a cycle | a saw-tooth over time |
 //! | the XPBuffer | joins flushes of a hot leaf; writes a log's XPLine twice | [`buffer`]: occupancy, fixed point |
 //!
@@ -27,9 +28,11 @@
 
 pub mod buffer;
 pub mod growth;
+mod slots;
 
 use self::buffer::XpBuffer;
-use self::growth::{Growth, SLOTS};
+use self::growth::Growth;
+use self::slots::{SLOTS, Turnover};
 use super::workload::{NEVER, Workload};
 use crate::pm::FullLines;
 
@@ -130,7 +133,7 @@ impl PmPrediction {
 }
 
 /// A leaf's measured part, as equation (1) sees it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Renewal {
     /// Writes.
     writes: f64,
@@ -140,6 +143,10 @@ struct Renewal {
     splits: f64,
     /// Mean number of slots of its buffer that are taken, at any time.
     taken: f64,
+    /// Lines that flushes and splits store in leaves.
+    lines: f64,
+    /// How often they make an XPLine full too early.
+    twice: f64,
 }
 
 /// What equation (1) says of a buffer.
@@ -194,11 +201,19 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
     let cleaning_flushes = log.cleaned - cleaned_entries;
     let rates: Vec<f64> = renewals.iter().map(|r| r.flushes).collect();
     let reach = buffer::media_share(xp_buffer, &rates, weight, splits, entries * ENTRY / XPLINE);
-    let leaf_xplines = flushes * reach + cleaning_flushes + splits;
+    let [flushed, split] = [growth.flushed, growth.split].map(|t| t.each((0.0, 0.0)));
+    let played = growth.splits.iter().sum::<f64>() * weight;
+    // A split is one of the flushes.
+    let grown = |split: f64, flushed: f64| played * (split - flushed).max(0.0);
+    let twice = match xp_buffer.full_lines {
+        FullLines::AtOnce => sum(|r| r.twice) + grown(split.1, flushed.1),
+        FullLines::OnEviction => 0.0,
+    };
+    let leaf_xplines = flushes * reach + cleaning_flushes + splits + twice;
     let log_xplines = entries * ENTRY / XPLINE * log_writes(xp_buffer, tree, entries, leaf_xplines);
 
-    let per_flush = growth.data_lines_per_flush(tree.batch + 1) + 1.0;
-    let leaf_lines = (flushes + cleaning_flushes) * per_flush + splits * (XPLINE / LINE + 1.0);
+    let per_flush = growth.flushed.each((2.0, 0.0)).0;
+    let leaf_lines = sum(|r| r.lines) + grown(split.0, flushed.0) + cleaning_flushes * per_flush;
     let leaves = growth.leaves.len() as f64 * weight + overfull;
     PmPrediction {
         flushes,
@@ -233,76 +248,128 @@ fn updates_of_a_new_key(
 
 /// Equation (1) for each leaf.
 fn renewals(workload: &Workload, tree: &PmTree, growth: &Growth) -> Vec<Renewal> {
-    let each = |leaf: usize| renewal(workload, tree, growth, leaf);
+    let leaves = Leaves {
+        workload,
+        batch: tree.batch,
+        growth,
+        turnover: Turnover::of(tree.batch + 1),
+    };
+    let each = |leaf: usize| leaves.renewal(leaf);
     (0..growth.leaves.len()).map(each).collect()
 }
 
-/// Equation (1), and what becomes of a leaf that a flush finds with fewer free slots than it wants, though no key may be new: it is split by the
-/// first flush, or by the second if what the load has left in the buffer is among what fills it; its halves begin with empty buffers, and have
-/// fewer keys each.
-fn renewal(workload: &Workload, tree: &PmTree, growth: &Growth, leaf: usize) -> Renewal {
-    let keys = growth.keys_of(leaf);
-    let stats = |k: &u32| &workload.keys[*k as usize];
-    let counts = |keys: &[u32]| -> Vec<f64> {
-        let writes = keys.iter().map(|k| f64::from(stats(k).writes));
+/// Leaves at the end, and what becomes of their records.
+struct Leaves<'a> {
+    workload: &'a Workload,
+    batch: usize,
+    growth: &'a Growth,
+    turnover: Turnover,
+}
+
+impl Leaves<'_> {
+    fn counts(&self, keys: &[u32]) -> Vec<f64> {
+        let writes = keys
+            .iter()
+            .map(|k| f64::from(self.workload.keys[*k as usize].writes));
         writes.filter(|w| *w > 0.0).collect()
-    };
-    let all = counts(keys);
-    let writes: f64 = all.iter().sum();
-    let whole = cycle(&all, tree.batch);
-    let unsplit = Renewal {
-        writes,
-        flushes: writes / whole.writes,
-        splits: 0.0,
-        taken: whole.taken,
-    };
-    // A leaf that grows has been played with its updates.
-    let grows = (keys.iter().map(stats))
-        .any(|k| k.writes > 0 && growth::is_from(k.first_put, growth.measured_from));
-    if grows {
-        return unsplit;
     }
-    let wanted = tree.batch + 1;
-    let at = &growth.leaves[leaf];
-    let first = if at.flushed as usize + wanted > SLOTS {
-        1.0
-    } else if (at.flushed + at.buffered) as usize + wanted > SLOTS {
-        2.0
-    } else {
-        return unsplit;
-    };
-    let rewrites: f64 = keys.iter().map(|k| f64::from(stats(k).warmup_writes)).sum();
-    let before = rewrites / whole.writes;
-    let splits = reached(first, before + unsplit.flushes) - reached(first, before);
-    let split_from = ((first - before) * whole.writes).clamp(0.0, writes);
-    if split_from >= writes {
-        return Renewal { splits, ..unsplit };
+
+    /// Whether a leaf of so many records has no free slots for a batch.
+    fn is_overfull(&self, records: usize) -> bool {
+        records + self.batch + 1 > SLOTS
     }
-    let middle = keys.len() / 2;
-    let mut taken = 0.0;
-    let halves: f64 = [&keys[..middle], &keys[middle..]]
-        .iter()
-        .map(|half| {
-            let own = counts(half);
-            if half.len() <= tree.batch {
+
+    /// Equation (1), and what becomes of a leaf that a flush finds with fewer free slots than it wants, though no key may be new: it is split by the
+    /// first flush, or by the second if what the load has left in the buffer is among what fills it.
+    fn renewal(&self, leaf: usize) -> Renewal {
+        let keys = self.growth.keys_of(leaf);
+        let stats = |k: &u32| &self.workload.keys[*k as usize];
+        let all = self.counts(keys);
+        let writes: f64 = all.iter().sum();
+        let whole = cycle(&all, self.batch);
+        let at = &self.growth.leaves[leaf];
+        let unsplit = Renewal {
+            writes,
+            flushes: writes / whole.writes,
+            taken: whole.taken,
+            ..Renewal::default()
+        };
+        // A leaf that grows has been played with its updates.
+        let from = self.growth.measured_from;
+        if (keys.iter().map(stats)).any(|k| k.writes > 0 && growth::is_from(k.first_put, from)) {
+            let touched = self.growth.flushed.each(self.turnover.flush(SLOTS / 2));
+            return unsplit.touch(unsplit.flushes, touched);
+        }
+        let records = (at.flushed + at.buffered) as usize;
+        let first = if self.is_overfull(at.flushed as usize) {
+            1.0
+        } else if self.is_overfull(records) {
+            2.0
+        } else {
+            return unsplit.touch(unsplit.flushes, self.turnover.flush(records));
+        };
+        let rewrites: f64 = keys.iter().map(|k| f64::from(stats(k).warmup_writes)).sum();
+        let before = rewrites / whole.writes;
+        let splits = reached(first, before + unsplit.flushes) - reached(first, before);
+        let split_from = ((first - before) * whole.writes).clamp(0.0, writes);
+        let unsplit =
+            Renewal { splits, ..unsplit }.touch(splits, self.turnover.split(at.flushed as usize));
+        if split_from >= writes {
+            let rest = (unsplit.flushes - splits).max(0.0);
+            return unsplit.touch(rest, self.turnover.flush(at.flushed as usize));
+        }
+        let mut parted = Renewal {
+            flushes: split_from / whole.writes,
+            taken: 0.0,
+            ..unsplit
+        };
+        self.halves(keys, writes - split_from, &mut parted);
+        parted
+    }
+
+    /// Adds so many writes of a leaf that has just been split; a half that still has too many records is split by its next flush.
+    fn halves(&self, keys: &[u32], writes: f64, sum: &mut Renewal) {
+        let all: f64 = self.counts(keys).iter().sum();
+        let (lower, upper) = keys.split_at(keys.len() / 2);
+        for half in [lower, upper] {
+            let own = self.counts(half);
+            if half.len() <= self.batch || own.is_empty() {
                 // Its buffer takes them all.
-                taken += own.len() as f64;
-                return 0.0;
+                sum.taken += own.len() as f64;
+                continue;
             }
-            let share = own.iter().sum::<f64>() / writes;
-            let cycle = cycle(&own, tree.batch);
-            taken += cycle.taken;
+            let writes = writes * own.iter().sum::<f64>() / all;
+            let cycle = cycle(&own, self.batch);
             // An empty buffer takes a whole cycle to be flushed, and not what is left of one.
             let lost = 0.5 * (cycle.writes - 1.0) / cycle.writes;
-            (share * (writes - split_from) / cycle.writes - lost).max(0.0)
-        })
-        .sum();
-    Renewal {
-        writes,
-        flushes: split_from / whole.writes + halves,
-        splits,
-        // Of two leaves by the end.
-        taken,
+            let flushes = (writes / cycle.writes - lost).max(0.0);
+            if !self.is_overfull(half.len()) {
+                sum.flushes += flushes;
+                sum.taken += cycle.taken;
+                *sum = sum.touch(flushes, self.turnover.flush(half.len()));
+                continue;
+            }
+            let splits = reached(1.0, flushes);
+            sum.splits += splits;
+            sum.flushes += flushes.min(1.0);
+            *sum = sum.touch(splits, self.turnover.split(half.len()));
+            if writes > cycle.writes {
+                self.halves(half, writes - cycle.writes, sum);
+            } else {
+                sum.taken += cycle.taken;
+            }
+        }
+    }
+}
+
+impl Renewal {
+    /// With so many more flushes, or splits, that each touch that much.
+    fn touch(self, flushes: f64, (lines, twice): (f64, f64)) -> Renewal {
+        Renewal {
+            lines: self.lines + flushes * lines,
+            twice: self.twice + flushes * twice,
+            ..self
+        }
     }
 }
 
@@ -361,7 +428,7 @@ const STEP: f64 = 1.3;
 /// `P(D(u) <= batch)`, and the mean of `D(u)` as far as it is that.
 fn few(counts: &[f64], batch: usize, u: f64) -> [f64; 2] {
     // Chances of 0, 1, ... different keys.
-    let mut by_keys = [0.0; growth::SLOTS + 1];
+    let mut by_keys = [0.0; SLOTS + 1];
     by_keys[0] = 1.0;
     for w in counts {
         let none = (1.0 - u).powf(*w);

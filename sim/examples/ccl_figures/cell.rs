@@ -1,0 +1,152 @@
+//! One replay: a tree, records loaded as warm-up, what comes after them.
+
+use std::path::PathBuf;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tempfile::TempDir;
+use treering_engine::{CclOptions, PmTreeKind};
+use treering_sim::pm;
+use treering_sim::replay::{PmReplayConfig, ReplayError, run_pm};
+use treering_sim::report::{PmReport, ReplayReport};
+use treering_traces::{Header, Op, OpKind, TraceError, Writer};
+
+/// Decides everything random.
+const SEED: u64 = 0;
+
+/// What is done after the load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Work {
+    /// New keys in random order (CCL-BTree §5.2, §5.3).
+    Inserts,
+    /// Updates of keys, all equally likely.
+    Uniform,
+    /// Updates of keys by Zipf's law with this exponent (CCL-BTree §5.1: 0.9).
+    Zipf(f64),
+    /// Half inserts, half updates by Zipf's law of what was loaded.
+    GrowingZipf(f64),
+}
+
+impl Work {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Work::Inserts => "inserts".into(),
+            Work::Uniform => "uniform updates".into(),
+            Work::Zipf(theta) => format!("Zipf {theta} updates"),
+            Work::GrowingZipf(theta) => format!("half inserts, half Zipf {theta} updates"),
+        }
+    }
+}
+
+/// A trace on disk; it is gone with this.
+pub(crate) struct Trace {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+/// `loaded` records of eight and eight bytes, and then as many operations.
+pub(crate) fn trace(loaded: u64, ops: u64, work: Work) -> Result<Trace, ReplayError> {
+    let folder = TempDir::new().map_err(|source| TraceError::Io {
+        file: std::env::temp_dir().display().to_string(),
+        source,
+    })?;
+    let path = folder.path().join("trace.trz");
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: work.name(),
+        source: "made for a figure".into(),
+        ops: loaded + ops,
+        warmup_ops: loaded,
+        records: None,
+        zeros: 0.5,
+        seed: Some(SEED),
+    };
+    let mut writer = Writer::create(&path, header)?;
+    let mut draws = Draws::new(loaded, work);
+    let keys = (0..loaded).chain((0..ops).map(|i| draws.key(loaded, i)));
+    for i in keys {
+        writer.write(&Op {
+            kind: OpKind::Put,
+            // Odd multiples are different from one another, and in no order.
+            key: i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+            value_len: 8,
+            ..Op::default()
+        })?;
+    }
+    writer.finish()?;
+    Ok(Trace {
+        path,
+        _folder: folder,
+    })
+}
+
+/// Which record is next.
+struct Draws {
+    work: Work,
+    rng: StdRng,
+    /// Cumulative weights of ranks.
+    weights: Vec<f64>,
+}
+
+impl Draws {
+    fn new(records: u64, work: Work) -> Draws {
+        let mut sum = 0.0;
+        let weights = match work {
+            Work::Inserts | Work::Uniform => Vec::new(),
+            Work::Zipf(theta) | Work::GrowingZipf(theta) => (1..=records)
+                .map(|rank| {
+                    sum += (rank as f64).powf(-theta);
+                    sum
+                })
+                .collect(),
+        };
+        Draws {
+            work,
+            rng: StdRng::seed_from_u64(SEED),
+            weights,
+        }
+    }
+
+    fn key(&mut self, loaded: u64, i: u64) -> u64 {
+        match self.work {
+            Work::Inserts => loaded + i,
+            Work::GrowingZipf(_) if i.is_multiple_of(2) => loaded + i / 2,
+            Work::Uniform => self.rng.random_range(0..loaded),
+            Work::Zipf(_) | Work::GrowingZipf(_) => {
+                let all = self.weights.last().copied().unwrap_or_default();
+                let at = self.rng.random::<f64>() * all;
+                self.weights.partition_point(|sum| *sum < at) as u64
+            }
+        }
+    }
+}
+
+/// The tree with N_batch slots in a buffer node.
+pub(crate) fn ccl(batch: usize) -> PmTreeKind {
+    PmTreeKind::Ccl(CclOptions {
+        batch,
+        ..CclOptions::default()
+    })
+}
+
+/// Replays it on the calibrated device; `set` has the last word on how.
+pub(crate) fn replay(
+    trace: &Trace,
+    tree: PmTreeKind,
+    set: impl FnOnce(&mut PmReplayConfig),
+) -> Result<ReplayReport, ReplayError> {
+    let (name, profile) = pm::builtin("pm").expect("it is built in");
+    let mut config = PmReplayConfig::new(trace.path.clone(), profile, name.into(), tree);
+    set(&mut config);
+    run_pm(&config, &mut |_| {})
+}
+
+/// The part of the report that is about persistent memory.
+pub(crate) fn pm_of(report: &ReplayReport) -> &PmReport {
+    report.pm.as_ref().expect("it ran on persistent memory")
+}
+
+/// How much less, as a share.
+pub(crate) fn less(new: f64, old: f64) -> f64 {
+    1.0 - new / old
+}

@@ -1,0 +1,56 @@
+//! Predicted beside measured: leaves, log and all, for each size of buffer node and each kind of work.
+
+use treering_sim::replay::ReplayError;
+
+use crate::cell::{Work, ccl, pm_of, replay, trace};
+use crate::page::{Sheet, Table, percent};
+use crate::run::each;
+
+const RECORDS: u64 = 1_000_000;
+
+const WORKS: [Work; 4] = [
+    Work::Inserts,
+    Work::GrowingZipf(0.9),
+    Work::Uniform,
+    Work::Zipf(0.9),
+];
+
+pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
+    let mut table = Table::new(&["", "N_batch", "XBI", "predicted", "all", "leaves", "log"]);
+    let mut errors = Vec::new();
+    for work in WORKS {
+        let trace = trace(RECORDS, 2 * RECORDS, work)?;
+        let batches: Vec<usize> = (1..=5).collect();
+        let reports = each(&batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;
+        for (batch, report) in batches.iter().zip(&reports) {
+            let pm = pm_of(report);
+            let (predicted, error) = pm.predicted.zip(pm.error).expect("records fit leaves");
+            let of = [error.xbi, error.xbi_leaf, error.xbi_log];
+            errors.extend(of.into_iter().flatten().map(f64::abs));
+            let [all, leaves, log] = of.map(|error| {
+                error.map_or("–".into(), |error| format!("{:+.1} %", 100.0 * error))
+            });
+            table.row(&[
+                work.name(),
+                batch.to_string(),
+                format!("{:.2}", pm.measured.xbi),
+                format!("{:.2}", predicted.xbi),
+                all,
+                leaves,
+                log,
+            ]);
+        }
+    }
+    sheet.table("prediction", table);
+    errors.sort_by(f64::total_cmp);
+    let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
+    let mut summary = Table::new(&["figures", "median error", "90 % within", "largest"]);
+    summary.row(&[
+        errors.len().to_string(),
+        percent(at(0.5)),
+        percent(at(0.9)),
+        percent(at(1.0)),
+    ]);
+    sheet.table("prediction-errors", summary);
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Table 1 and §3.5: what the size of a buffer node does.
+
+use treering_sim::replay::ReplayError;
+use treering_sim::report::html::{Curve, Lines, Scale};
+
+use crate::cell::{Work, ccl, pm_of, replay, trace};
+use crate::page::{Sheet, Table};
+use crate::run::each;
+
+/// A tenth of the paper's: 50 M are loaded, 50 M are measured.
+const RECORDS: u64 = 5_000_000;
+
+/// Bytes of a record, an XPLine, a log entry, a buffer node's head.
+const RECORD: f64 = 16.0;
+const XPLINE: f64 = 256.0;
+const ENTRY: f64 = 24.0;
+
+/// GiB that 50 M inserts write to the medium; GiB of persistent memory and of DRAM with 100 M records (Table 1, by N_batch from 1).
+const MEDIA_GIB: [f64; 5] = [9.37, 7.52, 6.63, 6.17, 5.88];
+const PM_GIB: [f64; 5] = [2.71, 2.77, 2.96, 2.83, 2.81];
+const DRAM_GIB: [f64; 5] = [0.47, 0.59, 0.74, 0.82, 0.93];
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// XPLines written to leaves and to the log for each write of 16 bytes, in bytes a byte (§3.5).
+fn formula(batch: f64) -> (f64, f64) {
+    let leaf = XPLINE / RECORD / (batch + 1.0);
+    let log = ENTRY / RECORD * batch / (batch + 1.0);
+    (leaf, log)
+}
+
+pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
+    let trace = trace(RECORDS, RECORDS, Work::Inserts)?;
+    let batches: Vec<usize> = (1..=5).collect();
+    let reports = each(&batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;
+    let mut table = Table::new(&[
+        "N_batch",
+        "XBI",
+        "Table 1",
+        "off",
+        "predicted",
+        "CLI",
+        "leaves",
+        "log",
+        "§3.5: leaves",
+        "log",
+    ]);
+    let mut left_out = Table::new(&[
+        "N_batch",
+        "leaves over §3.5",
+        "log over §3.5",
+        "entries a write",
+        "§3.5",
+        "of it cleaning's copies",
+        "cleanings",
+    ]);
+    let mut space = Table::new(&[
+        "N_batch",
+        "leaf bytes a record",
+        "PM, GiB for 100 M",
+        "Table 1",
+        "log at most, share of leaves",
+        "DRAM of buffer nodes over N = 1, GiB for 100 M",
+        "Table 1",
+    ]);
+    let (mut measured, mut paper, mut ideal) = (Vec::new(), Vec::new(), Vec::new());
+    let dram = |i: usize| pm_of(&reports[i]).node_bytes as f64;
+    for (i, (batch, report)) in batches.iter().zip(&reports).enumerate() {
+        let (n, pm) = (*batch as f64, pm_of(report));
+        let published = MEDIA_GIB[i] * GIB / (50e6 * RECORD);
+        let (leaf, log) = formula(n);
+        let predicted = pm.predicted.expect("records fit leaves");
+        table.row(&[
+            batch.to_string(),
+            format!("{:.2}", pm.measured.xbi),
+            format!("{published:.2}"),
+            format!("{:+.1} %", 100.0 * (pm.measured.xbi / published - 1.0)),
+            format!("{:.2}", predicted.xbi),
+            format!("{:.2}", pm.measured.cli),
+            format!("{:.2}", pm.measured.xbi_leaf),
+            format!("{:.2}", pm.measured.xbi_log),
+            format!("{leaf:.2}"),
+            format!("{log:.2}"),
+        ]);
+        let writes = report.ops.put as f64;
+        left_out.row(&[
+            batch.to_string(),
+            format!("{:+.2}", pm.measured.xbi_leaf - leaf),
+            format!("{:+.2}", pm.measured.xbi_log - log),
+            format!("{:.3}", pm.log_appends as f64 / writes),
+            format!("{:.3}", n / (n + 1.0)),
+            format!("{:.3}", pm.cleaning_copies as f64 / writes),
+            pm.cleanings.to_string(),
+        ]);
+        let records = 2.0 * RECORDS as f64;
+        let leaf_bytes = pm.leaf_bytes as f64 / records;
+        let log_peak = pm.log_peak_bytes as f64 / records;
+        let over_first = |gib: f64| gib * 1e8 / records / GIB;
+        space.row(&[
+            batch.to_string(),
+            format!("{leaf_bytes:.2}"),
+            format!("{:.2}", (leaf_bytes + log_peak) * 1e8 / GIB),
+            format!("{:.2}", PM_GIB[i]),
+            format!("{:.3}", log_peak / leaf_bytes),
+            format!("{:.2}", over_first(dram(i) - dram(0))),
+            format!("{:.2}", DRAM_GIB[i] - DRAM_GIB[0]),
+        ]);
+        measured.push((n, pm.measured.xbi));
+        paper.push((n, published));
+        ideal.push((n, leaf + log));
+    }
+    sheet.table("table1", table);
+    sheet.table("left-out", left_out);
+    sheet.table("space", space);
+    let curve = |name: &str, points| Curve {
+        name: name.into(),
+        points,
+    };
+    sheet.picture(
+        "ccl-table1",
+        &Lines {
+            x: "N_batch",
+            y: "XBI-amplification",
+            scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            curves: vec![
+                curve("measured", measured),
+                curve("Table 1", paper),
+                curve("§3.5", ideal),
+            ],
+        },
+    );
+    Ok(())
+}

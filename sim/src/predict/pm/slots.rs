@@ -1,0 +1,281 @@
+//! Which slots of a leaf a batch fills, in which lines these are, and whether they fill the XPLine before its header is stored.
+//!
+//! ```text
+//! line 0   header, slots 0 1       a batch: slots that were free, lowest first ─▶ fence ─▶ header
+//! line 1   slots 2 .. 5            filled slots in all four lines: an XPBuffer that writes full XPLines at once does so at the fence,
+//! line 2   slots 6 .. 9            and the header comes to a clean one: it is written twice
+//! line 3   slots 10 .. 13
+//! ```
+//!
+//! Rules as the engine has them (CCL-BTree §4.2): an update goes to a free slot too, and what it frees is free for the next batch. So a leaf
+//! whose keys are inserted has its free slots at the end, and one whose keys are updated has them anywhere.
+
+use crate::ssd::gc::SplitMix;
+
+/// Slots of a leaf (CCL-BTree §4.1).
+pub(super) const SLOTS: usize = 14;
+/// Bytes of a leaf before its slots.
+const HEADER: usize = 32;
+/// Bytes of a slot.
+const SLOT: usize = 16;
+/// All lines of a leaf.
+const ALL: u8 = 0xf;
+
+/// Lines, a bit each, in which these slots are.
+fn lines(slots: u16) -> u8 {
+    (0..SLOTS)
+        .filter(|slot| slots >> slot & 1 == 1)
+        .fold(0, |lines, slot| lines | 1 << ((HEADER + SLOT * slot) / 64))
+}
+
+/// What batches and splits have touched: sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Touched {
+    /// Batches, or splits.
+    count: f64,
+    /// Lines stored, headers included.
+    lines: f64,
+    /// How often an XPLine was full too early, and so is written once more.
+    twice: f64,
+}
+
+impl Touched {
+    /// Lines stored for each; `otherwise`, if there were none.
+    fn mean(&self, of: f64, otherwise: f64) -> f64 {
+        if self.count > 0.0 {
+            of / self.count
+        } else {
+            otherwise
+        }
+    }
+
+    /// Lines stored for each, and XPLines that are written once more.
+    pub(super) fn each(&self, otherwise: (f64, f64)) -> (f64, f64) {
+        let (lines, twice) = otherwise;
+        (self.mean(self.lines, lines), self.mean(self.twice, twice))
+    }
+
+    fn add(&mut self, stores: &Stores) {
+        self.count += 1.0;
+        self.lines += f64::from(stores.lines);
+        self.twice += f64::from(stores.full);
+    }
+}
+
+/// Stores to one leaf that nobody comes between.
+#[derive(Default)]
+struct Stores {
+    dirty: u8,
+    lines: u32,
+    full: u32,
+}
+
+impl Stores {
+    fn store(&mut self, lines: u8) {
+        self.lines += lines.count_ones();
+        self.dirty |= lines;
+    }
+
+    /// Data, and a header for it.
+    fn commit(&mut self, filled: u16) {
+        self.store(lines(filled));
+        if self.dirty == ALL {
+            self.full += 1;
+            self.dirty = 0;
+        }
+        self.store(1);
+        // Full with its header: it is written, and what comes then begins again.
+        if self.dirty == ALL {
+            self.dirty = 0;
+        }
+    }
+}
+
+/// Keys and their slots, in no order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slots(Vec<(u32, u8)>);
+
+impl Slots {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Random ones.
+    pub(super) fn draw(&self, n: usize, random: &mut SplitMix) -> Vec<u32> {
+        let mut keys: Vec<u32> = self.0.iter().map(|(key, _)| *key).collect();
+        let n = n.min(keys.len());
+        for i in 0..n {
+            let other = i + random.below((keys.len() - i) as u64) as usize;
+            keys.swap(i, other);
+        }
+        keys.truncate(n);
+        keys
+    }
+
+    fn used(&self) -> u16 {
+        self.0.iter().fold(0, |used, (_, slot)| used | 1 << slot)
+    }
+
+    /// Fills free slots, as long as there are some; says which, and what is left.
+    fn apply<'a>(&mut self, batch: &'a [u32]) -> (u16, &'a [u32]) {
+        let taken = self.used();
+        let mut filled = 0u16;
+        for (i, key) in batch.iter().enumerate() {
+            let Some(slot) = (0..SLOTS).find(|slot| (taken | filled) >> slot & 1 == 0) else {
+                return (filled, &batch[i..]);
+            };
+            filled |= 1 << slot;
+            self.0.retain(|(other, _)| other != key);
+            self.0.push((*key, slot as u8));
+        }
+        (filled, &[])
+    }
+
+    /// A batch for which there is room.
+    pub(super) fn flush(&mut self, batch: &[u32], touched: &mut Touched) {
+        let mut stores = Stores::default();
+        let (filled, _) = self.apply(batch);
+        stores.commit(filled);
+        touched.add(&stores);
+    }
+
+    /// A batch for which there is none: the upper half goes to a new leaf, which is returned with its smallest key.
+    pub(super) fn split(&mut self, batch: &[u32], touched: &mut Touched) -> (u32, Slots) {
+        let (filled, rest) = self.apply(batch);
+        self.0.sort_unstable();
+        let upper = self.0.split_off(self.0.len() / 2);
+        let fence = upper[0].0;
+        let (below, above): (Vec<u32>, Vec<u32>) = rest.iter().partition(|key| **key < fence);
+        let mut new = Slots((0..).zip(upper).map(|(at, (key, _))| (key, at)).collect());
+        new.apply(&above);
+        let mut stores = Stores::default();
+        stores.commit(filled & self.used());
+        if !below.is_empty() {
+            let (filled, _) = self.apply(&below);
+            stores.commit(filled);
+        }
+        // The new leaf, whole.
+        stores.lines += ALL.count_ones();
+        touched.add(&stores);
+        (fence, new)
+    }
+}
+
+/// What updates touch in leaves that have a number of records each, in the long run: played.
+#[derive(Clone, Debug)]
+pub(super) struct Turnover {
+    /// By records of the leaf.
+    flush: [Touched; SLOTS + 1],
+    split: [Touched; SLOTS + 1],
+}
+
+/// Batches played for each number of records.
+const BATCHES: u32 = 2000;
+
+impl Turnover {
+    /// For batches of so many updates.
+    pub(super) fn of(batch: usize) -> Turnover {
+        let mut all = Turnover {
+            flush: Default::default(),
+            split: Default::default(),
+        };
+        for records in batch..=SLOTS {
+            let mut random = SplitMix(records as u64);
+            let mut leaf = Slots((0..records as u8).map(|at| (at.into(), at)).collect());
+            for _ in 0..BATCHES {
+                let updates = leaf.draw(batch, &mut random);
+                if records + batch <= SLOTS {
+                    leaf.flush(&updates, &mut all.flush[records]);
+                    continue;
+                }
+                let mut leaf = Slots(leaf.0.clone());
+                scatter(&mut leaf, &mut random);
+                leaf.split(&updates, &mut all.split[records]);
+            }
+        }
+        all
+    }
+
+    /// Lines stored by a flush to a leaf of so many records, and XPLines that it makes to be written twice.
+    pub(super) fn flush(&self, records: usize) -> (f64, f64) {
+        let at = self.flush[records.min(SLOTS)];
+        // Fewer records than a batch has cannot be updated so; more are split.
+        at.each((2.0, 0.0))
+    }
+
+    /// The same of a split.
+    pub(super) fn split(&self, records: usize) -> (f64, f64) {
+        self.split[records.min(SLOTS)].each((2.0 + f64::from(ALL.count_ones()), 0.0))
+    }
+}
+
+/// Puts the records of a leaf to random slots.
+fn scatter(leaf: &mut Slots, random: &mut SplitMix) {
+    let mut free: Vec<u8> = (0..SLOTS as u8).collect();
+    for (_, slot) in &mut leaf.0 {
+        let at = random.below(free.len() as u64) as usize;
+        *slot = free.swap_remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(slots: &[u8]) -> Slots {
+        Slots((0..).zip(slots.iter().copied()).collect())
+    }
+
+    #[test]
+    fn lines_are_as_in_the_figure() {
+        let of = |slots: &[usize]| lines(slots.iter().fold(0, |all, slot| all | 1 << slot));
+        assert_eq!(of(&[0]), 1);
+        assert_eq!(of(&[1, 2]), 0b11);
+        assert_eq!(of(&[5, 6]), 0b110);
+        assert_eq!(of(&[9, 10, 13]), 0b1100);
+    }
+
+    #[test]
+    fn an_xpline_that_is_full_before_its_header_is_written_twice() {
+        // Free: one slot in each line.
+        let mut scattered = leaf(&[1, 3, 4, 5, 7, 8, 9, 11, 12, 13]);
+        let mut touched = Touched::default();
+        scattered.flush(&[0, 1, 2, 3], &mut touched);
+        assert_eq!((touched.lines, touched.twice), (5.0, 1.0));
+        // Free: those at the end.
+        let mut filled = leaf(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let mut touched = Touched::default();
+        filled.flush(&[100, 101, 102, 103], &mut touched);
+        assert_eq!((touched.lines, touched.twice), (2.0, 0.0));
+    }
+
+    #[test]
+    fn what_an_update_frees_is_free_for_the_next_batch_only() {
+        let mut leaf = leaf(&[0, 1]);
+        leaf.flush(&[0, 1], &mut Touched::default());
+        assert_eq!(leaf.used(), 0b1100);
+        leaf.flush(&[0], &mut Touched::default());
+        assert_eq!(leaf.used(), 0b1001);
+    }
+
+    #[test]
+    fn a_split_parts_what_was_there_and_what_came() {
+        let mut lower = leaf(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        let mut touched = Touched::default();
+        // One fits, and two go where they belong.
+        let (fence, upper) = lower.split(&[20, 1, 21], &mut touched);
+        assert_eq!(fence, 7);
+        assert_eq!((lower.len(), upper.len()), (7, 8));
+        assert!(upper.0.iter().any(|(key, _)| *key == 21));
+        // The slot filled went with the upper half: a header; one line and a header; the new leaf.
+        assert_eq!(touched.lines, 1.0 + 2.0 + 4.0);
+    }
+
+    #[test]
+    fn two_changes_never_fill_four_lines_and_six_often_do() {
+        assert_eq!(Turnover::of(2).flush(8).1, 0.0);
+        let (lines, twice) = Turnover::of(6).flush(8);
+        assert!((3.5..=5.0).contains(&lines), "{lines}");
+        assert!((0.05..0.9).contains(&twice), "{twice}");
+    }
+}
