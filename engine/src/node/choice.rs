@@ -213,8 +213,9 @@ fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
     for (at, (suffix, next)) in (1..).zip(records) {
         let key = [prefix, &suffix].concat();
         if next.len() != value.len() || places.place(&key).is_none() {
-            // Where the places end, so that the left page has all of them; if the next key is in between, before it.
-            let end = places.end().filter(|end| *end <= key);
+            // Where the places end, so that the left page has all of them; if the next key is in between, before it. Both sides fit if the separator
+            // is no longer than the first right key ([`SplitPlan`]).
+            let end = (places.end()).filter(|end| *end <= key && end.len() <= key.len());
             let separator = match end {
                 Some(end) => end,
                 None => key.get(..=common_prefix(&last, &key))?.to_vec(),
