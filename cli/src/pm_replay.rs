@@ -1,9 +1,11 @@
 //! `treering replay` of the trees in persistent memory: flags become a [`PmReplayConfig`].
 
-use treering_engine::{CclOptions, Cleaning, GlobalOptions, Logging, PmTreeKind};
+use treering_engine::{
+    CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmTreeKind,
+};
 use treering_sim::replay::PmReplayConfig;
 
-use crate::args::{CleaningArg, LoggingArg, ReplayArgs};
+use crate::args::{CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs};
 use crate::devices_cmd::{self, Device};
 use crate::failure::Failure;
 
@@ -11,12 +13,13 @@ use crate::failure::Failure;
 pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failure> {
     let tree = match args.tree.as_str() {
         "ccl" => PmTreeKind::Ccl(ccl(args)?),
+        "lodge" => PmTreeKind::Lodge(lodge(args)),
         "pmtree" => PmTreeKind::PmTree,
         "pmtree-global" => PmTreeKind::Global(GlobalOptions::default()),
         tree => {
             return match args.pm.given() {
                 Some(flag) => Err(Failure::usage(format!(
-                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl or pmtree"
+                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl, lodge or pmtree"
                 ))),
                 None => Ok(None),
             };
@@ -27,6 +30,13 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     {
         return Err(Failure::usage(format!(
             "{flag}: only --tree ccl has buffer nodes, and logs to choose"
+        )));
+    }
+    if !matches!(tree, PmTreeKind::Lodge(_))
+        && let Some(flag) = args.pm.of_lodge()
+    {
+        return Err(Failure::usage(format!(
+            "{flag}: only --tree lodge buffers in inner nodes"
         )));
     }
     if let Some(flag) = of_block_devices(args) {
@@ -73,6 +83,26 @@ fn ccl(args: &ReplayArgs) -> Result<CclOptions, Failure> {
         },
         ..defaults
     })
+}
+
+fn lodge(args: &ReplayArgs) -> LodgeOptions {
+    let defaults = LodgeOptions::default();
+    // What is too much is told by the engine, which knows the bounds.
+    let number = |given: Option<u64>, default| {
+        given.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX))
+    };
+    LodgeOptions {
+        slots: number(args.pm.slots, defaults.slots),
+        t_node: number(args.pm.t_node, defaults.t_node),
+        t_split: number(args.pm.t_split, defaults.t_split),
+        node_split: match args.pm.node_split {
+            None => defaults.node_split,
+            Some(NodeSplitArg::HotnessAware) => NodeSplit::HotnessAware,
+            Some(NodeSplitArg::Double) => NodeSplit::Double,
+        },
+        log_entries: args.pm.log_entries.unwrap_or(defaults.log_entries),
+        ..defaults
+    }
 }
 
 /// The first flag that was given of those that trees in persistent memory have no use for.

@@ -188,7 +188,7 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
             })
         }
         Device::Pm(_, name) => Err(Failure::usage(format!(
-            "--device {name}: --tree {} does not run on persistent memory; expected --tree ccl, pmtree or pmtree-global",
+            "--device {name}: --tree {} does not run on persistent memory; expected --tree ccl, lodge, pmtree or pmtree-global",
             args.tree
         ))),
         Device::File(path) => file_target(args, path),

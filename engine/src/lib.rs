@@ -41,16 +41,17 @@ pub use layout::required_blocks;
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{
-    BfOptions, CclOptions, Cleaning, Durability, GlobalOptions, LogPacking, Logging, ModLog,
-    Options, PageStoreKind, PmOptions, PmTreeKind, ResetRule, TablePersist, TreeKind,
+    BfOptions, CclOptions, Cleaning, Durability, GlobalOptions, LodgeOptions, LogPacking, Logging,
+    ModLog, NodeSplit, Options, PageStoreKind, PmOptions, PmTreeKind, ResetRule, TablePersist,
+    TreeKind,
 };
 pub use pager::Progress;
 pub use pages::delta_block;
 pub use pm_store::{PmStore, PmTask};
 pub use recovery::RecoveryReport;
 pub use stats::{
-    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, MergeCauses, ModLogStats, PmStats,
-    SIZE_CLASSES, SizeClass, Stats,
+    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MergeCauses, ModLogStats,
+    PmStats, SIZE_CLASSES, SizeClass, Stats,
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};

@@ -208,6 +208,28 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("ccl-unlogged-overwrite", "pm_crash"),
     // An older copy outlives the newer one in the buffer.
     ("ccl-stale-copy-cached", "pm_store"),
+    // LodgeTree's, with the names of specs/surrogate_buffer/MCSurrogateBuffer_*.cfg where they have one. The log: acknowledged too early, numbered before the lock,
+    // reused while it is needed, an entry of old and new words believed.
+    ("lodge-log-not-fenced", "pm_crash"),
+    ("lodge-logs-before-lock", "pm_threads"),
+    ("lodge-live-log-reused", "pm_crash"),
+    ("lodge-torn-entry-believed", "pm_crash"),
+    // A merge: the bit before the pair, the pair it replaces with it, the buffer given up before the bit is durable.
+    ("lodge-bitmap-before-pairs", "pm_crash"),
+    ("lodge-only-sets-bits", "lodge_store"),
+    ("lodge-header-not-fenced", "pm_crash"),
+    // A split: switched to a new leaf before that or its link is durable, or that is without a stamp; the old one stamped for what is still buffered; bitmap and use_n one after the other.
+    ("lodge-switches-before-fence", "pm_crash"),
+    ("lodge-new-leaf-without-stamp", "pm_crash"),
+    ("lodge-stamps-at-switch", "pm_crash"),
+    ("lodge-two-words", "pm_crash"),
+    // A leaf is stamped for pairs that are still buffered for it.
+    ("lodge-flushes-half-a-leaf", "pm_crash"),
+    // Recovery: what has been flushed is replayed, entries log by log, numbers begin anew, what is read need not be durable.
+    ("lodge-replays-flushed", "pm_crash"),
+    ("lodge-replays-log-by-log", "pm_crash"),
+    ("lodge-restarts-numbers", "pm_crash"),
+    ("lodge-trusts-what-it-reads", "pm_crash"),
 ];
 
 /// Changes that no check may object to, for they change nothing that was promised.

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::node::{LayoutChoice, PageLayout};
-use crate::pm::layout::{MAX_CHUNK, MIN_CHUNK};
+use crate::pm::layout::{Format, MAX_CHUNK, MIN_CHUNK};
 use crate::pm::nodes::MAX_BATCH;
 use crate::store::MIN_CACHE_PAGES;
+use crate::trees::pm::lodge::{MAX_SLOTS, MIN_SLOTS, SLOTS as LEAF_SLOTS};
 use crate::types::Nanos;
 
 /// Which tree.
@@ -313,6 +314,8 @@ pub enum PmTreeKind {
     Ccl(CclOptions),
     /// A buffer for all leaves together over a write-ahead log, in the manner of DPTree.
     Global(GlobalOptions),
+    /// A surrogate buffer in the free slots of last-level inner nodes over a partitioned version log (LodgeTree). Its leaves are its own: a store that it made is its own, too.
+    Lodge(LodgeOptions),
 }
 
 impl PmTreeKind {
@@ -323,13 +326,22 @@ impl PmTreeKind {
             PmTreeKind::PmTree => "pmtree",
             PmTreeKind::Ccl(_) => "ccl",
             PmTreeKind::Global(_) => "pmtree-global",
+            PmTreeKind::Lodge(_) => "lodge",
+        }
+    }
+
+    /// The leaves that it has.
+    pub(crate) fn format(self) -> Format {
+        match self {
+            PmTreeKind::Lodge(_) => Format::Lodge,
+            _ => Format::Block,
         }
     }
 
     /// N_batch; 0 if nothing is buffered.
     pub(crate) fn batch(self) -> usize {
         match self {
-            PmTreeKind::PmTree | PmTreeKind::Global(_) => 0,
+            PmTreeKind::PmTree | PmTreeKind::Global(_) | PmTreeKind::Lodge(_) => 0,
             PmTreeKind::Ccl(ccl) => ccl.batch,
         }
     }
@@ -402,12 +414,90 @@ impl Default for GlobalOptions {
     }
 }
 
+/// Into how many a LodgeTree splits a last-level inner node (LodgeTree §III-C).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeSplit {
+    /// Into two.
+    Double,
+    /// Into more while splits follow each other quickly, as far as the upper node has room.
+    HotnessAware,
+}
+
+/// What a LodgeTree can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LodgeOptions {
+    /// Slots of a last-level inner node, 4 to 29. Default: 29 (§IV-A).
+    pub slots: usize,
+    /// t_node: leaves that one flush goes to at most. Default: 2 (§IV-A).
+    pub t_node: usize,
+    /// t_split: keys of a leaf above which it is split, 2 to 27. Default: 26 (§IV-A).
+    pub t_split: usize,
+    /// Into how many a node is split. Default: hotness-aware.
+    pub node_split: NodeSplit,
+    /// t of §III-C: by this factor must the time since the last split be shorter, or longer, than that between the last two. Default: 2; the paper does not print it.
+    pub burst_factor: u8,
+    /// Partitions of the log, which threads share if there are more of them. Default: 8; the paper has one a thread.
+    pub logs: usize,
+    /// L: entries of a log, at least 2; at most what a chunk holds. Default: 256, six kibibytes; the paper does not print it.
+    pub log_entries: u32,
+    /// Old logs are flushed for when logs have room for entries of more than this share of the leaves' bytes, in percent. Default: 20; the paper has no such bound.
+    pub log_percent: u8,
+}
+
+impl Default for LodgeOptions {
+    fn default() -> Self {
+        LodgeOptions {
+            slots: MAX_SLOTS,
+            t_node: 2,
+            t_split: 26,
+            node_split: NodeSplit::HotnessAware,
+            burst_factor: 2,
+            logs: 8,
+            log_entries: 256,
+            log_percent: 20,
+        }
+    }
+}
+
+impl LodgeOptions {
+    fn check(&self) -> Result<()> {
+        let bad = |name, why| Err(Error::BadOption { name, why });
+        if !(MIN_SLOTS..=MAX_SLOTS).contains(&self.slots) {
+            let why = format!("{}; expected {MIN_SLOTS} to {MAX_SLOTS}", self.slots);
+            return bad("slots", why);
+        }
+        if !(1..=MAX_SLOTS).contains(&self.t_node) {
+            return bad(
+                "t-node",
+                format!("{}; expected 1 to {MAX_SLOTS}", self.t_node),
+            );
+        }
+        if !(2..=LEAF_SLOTS).contains(&self.t_split) {
+            let why = format!("{}; expected 2 to {LEAF_SLOTS}", self.t_split);
+            return bad("t-split", why);
+        }
+        if self.burst_factor == 0 {
+            return bad("burst-factor", "0; expected 1 to 255".into());
+        }
+        if self.log_entries < 2 {
+            return bad(
+                "log-entries",
+                format!("{}; expected 2 or more", self.log_entries),
+            );
+        }
+        if self.log_percent == 0 {
+            return bad("log-share", "0 %; expected 1 to 255".into());
+        }
+        Ok(())
+    }
+}
+
 /// How a store in persistent memory is made and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PmOptions {
-    /// The tree. Default: `Ccl`. On the device a store has none: any may open it.
+    /// The tree. Default: `Ccl`. On the device a store has none: any may open it that has its leaves, which are LodgeTree's own or everybody else's.
     pub tree: PmTreeKind,
-    /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of 256 from 1 KiB to 8 MiB. Default: 4 MiB (§3.3); a store that is there
+    /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of 256 (LodgeTree: of 512) from 1 KiB to 8 MiB. Default: 4 MiB (§3.3); a store that is there
     /// already keeps its own.
     pub chunk_bytes: u64,
     /// Threads that read leaves and logs at an opening; the engine starts them, and they end before it returns. Default: 1, which is the caller's.
@@ -447,6 +537,7 @@ impl PmOptions {
             PmTreeKind::PmTree => 1,
             PmTreeKind::Ccl(ccl) => ccl.logs,
             PmTreeKind::Global(global) => global.logs,
+            PmTreeKind::Lodge(lodge) => lodge.logs,
         };
         if !(1..=256).contains(&logs) {
             return bad("logs", format!("{logs}; expected 1 to 256"));
@@ -455,6 +546,17 @@ impl PmOptions {
             && global.buffer_percent == 0
         {
             return bad("buffer-share", "0 %; expected 1 to 255".into());
+        }
+        if let PmTreeKind::Lodge(lodge) = self.tree {
+            let leaf_bytes = Format::Lodge.leaf_bytes();
+            if !self.chunk_bytes.is_multiple_of(leaf_bytes) {
+                let why = format!(
+                    "{} bytes; expected a multiple of {leaf_bytes}",
+                    self.chunk_bytes
+                );
+                return bad("chunk", why);
+            }
+            return lodge.check();
         }
         let PmTreeKind::Ccl(ccl) = self.tree else {
             return Ok(());

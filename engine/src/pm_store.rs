@@ -18,7 +18,7 @@ use crate::stats::{PmStats, Stats};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::trees::pm::recover::{PmRecoveryReport, Recovered, recover};
-use crate::trees::pm::{Ccl, Global, PmTree};
+use crate::trees::pm::{Ccl, Global, PmTree, lodge};
 use crate::types::{Lba, Lsn};
 
 /// A kind of background work.
@@ -37,6 +37,34 @@ pub struct PmStore {
     why: Mutex<String>,
 }
 
+/// Recovers the tree of the options.
+fn open_tree(
+    medium: Arc<Medium>,
+    geometry: Geometry,
+    options: &PmOptions,
+) -> Result<(PmTree, PmRecoveryReport)> {
+    let threads = options.recovery_threads;
+    if let PmTreeKind::Lodge(lodge) = options.tree {
+        let (tree, recovery) = lodge::recover::recover(&medium, geometry, lodge, threads)?;
+        return Ok((PmTree::Lodge(Box::new(tree)), recovery));
+    }
+    let Recovered {
+        leaves,
+        above,
+        report: recovery,
+    } = recover(&medium, geometry, options.tree, threads)?;
+    let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
+    let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
+    let tree = match options.tree {
+        PmTreeKind::Ccl(ccl) => PmTree::Ccl(Ccl::new(leaves, logs(ccl.logs), ccl)),
+        PmTreeKind::Global(global) => {
+            PmTree::Global(Global::new(leaves, logs(global.logs), global, above))
+        }
+        PmTreeKind::PmTree | PmTreeKind::Lodge(_) => PmTree::Plain(leaves),
+    };
+    Ok((tree, recovery))
+}
+
 impl PmStore {
     /// Opens the store on `device`, recovering it if need be, or formats a blank device, which must be all zeros, if `options.create` says so.
     ///
@@ -49,26 +77,24 @@ impl PmStore {
         let geometry = match Geometry::load(&medium)? {
             Some(geometry) => geometry,
             None if options.create => {
-                let geometry = Geometry::plan(medium.len(), options.chunk_bytes)?;
+                let format = options.tree.format();
+                let geometry = Geometry::plan(medium.len(), options.chunk_bytes, format)?;
                 geometry.format(&medium)?;
                 geometry
             }
             None => return Err(Error::NotAStore { lba: Lba(0) }),
         };
-        let Recovered {
-            leaves,
-            above,
-            report: recovery,
-        } = recover(&medium, geometry, options.tree, options.recovery_threads)?;
-        let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
-        let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
-        let tree = match options.tree {
-            PmTreeKind::PmTree => PmTree::Plain(leaves),
-            PmTreeKind::Ccl(ccl) => PmTree::Ccl(Ccl::new(leaves, logs(ccl.logs), ccl)),
-            PmTreeKind::Global(global) => {
-                PmTree::Global(Global::new(leaves, logs(global.logs), global, above))
-            }
-        };
+        if geometry.format != options.tree.format() {
+            return Err(Error::BadOption {
+                name: "tree",
+                why: format!(
+                    "{}; expected one of leaves of {} bytes, as the store has them",
+                    options.tree.name(),
+                    geometry.format.leaf_bytes()
+                ),
+            });
+        }
+        let (tree, recovery) = open_tree(medium, geometry, options)?;
         Ok(PmStore {
             tree,
             options: *options,
@@ -134,15 +160,15 @@ impl PmStore {
 
     fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         self.check()?;
-        let leaves = self.tree.leaves();
-        let mut encoded = leaves.records.encode(key, value);
+        let records = self.tree.base().records;
+        let mut encoded = records.encode(key, value);
         if matches!(encoded, Err(Error::PmFull { .. })) {
             // Records wait for the log to be cleaned.
             match self.note(self.tree.clean_all()) {
                 Ok(()) | Err(Error::PmFull { .. }) => {}
                 Err(e) => return Err(e),
             }
-            encoded = leaves.records.encode(key, value);
+            encoded = records.encode(key, value);
         }
         let slot = encoded?;
         let change = Change {
@@ -151,17 +177,22 @@ impl PmStore {
         };
         let done = self.note(self.tree.change(key, change));
         if matches!(done, Err(Error::PmFull { .. })) {
-            self.note(leaves.records.free(slot))?;
+            self.note(records.free(slot))?;
         }
         done.map(|()| self.now())
     }
 
     fn now(&self) -> Lsn {
-        Lsn(self.tree.leaves().clock.last().0)
+        Lsn(self.tree.base().clock.last().0)
     }
 
     fn pm_stats(&self) -> PmStats {
-        let leaves = self.tree.leaves();
+        let leaves = match &self.tree {
+            PmTree::Lodge(tree) => return tree.stats(),
+            PmTree::Plain(leaves) => leaves,
+            PmTree::Ccl(tree) => &tree.leaves,
+            PmTree::Global(tree) => &tree.leaves,
+        };
         let counters = &leaves.counters;
         let load = |counter: &crate::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let mut flushes = [0; crate::stats::FLUSH_BINS];
@@ -191,7 +222,7 @@ impl PmStore {
             },
         };
         match &self.tree {
-            PmTree::Plain(_) => base,
+            PmTree::Plain(_) | PmTree::Lodge(_) => base,
             PmTree::Ccl(tree) => PmStats {
                 buffer_overwrites: load(&tree.counters.overwrites),
                 trigger_writes: load(&tree.counters.triggers),
@@ -218,14 +249,14 @@ impl Kv for PmStore {
     /// # Errors
     /// [`Error::PmTooLong`], [`Error::PmFull`], a device failure, damage.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
-        let records = &self.tree.leaves().records;
+        let records = self.tree.base().records;
         records.check("key", key.len())?;
         records.check("value", value.len())?;
         self.change(key, Some(value))
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
-        if self.tree.leaves().records.check("key", key.len()).is_err() {
+        if self.tree.base().records.check("key", key.len()).is_err() {
             // No such key can be there.
             return Ok(self.now());
         }
@@ -261,18 +292,19 @@ impl Kv for PmStore {
     }
 
     fn stats(&self) -> Stats {
-        let leaves = self.tree.leaves();
+        let base = self.tree.base();
         let pm = self.pm_stats();
+        let (splits, merges, index_bytes) = self.tree.structure();
         Stats {
-            written: leaves.medium.written(),
-            read: leaves.medium.read(),
-            flushes: leaves.medium.fences(),
-            splits: leaves.counters.splits.load(Ordering::Relaxed),
-            merges: leaves.counters.merges.load(Ordering::Relaxed),
+            written: base.medium.written(),
+            read: base.medium.read(),
+            flushes: base.medium.fences(),
+            splits,
+            merges,
             log_records: pm.log_appends,
             log_appended_bytes: pm.log_appends * ENTRY_BYTES,
-            leaf_pages: leaves.space.leaves(),
-            index_bytes: leaves.index.bytes() as u64,
+            leaf_pages: base.space.leaves(),
+            index_bytes,
             pm: Some(pm),
             ..Stats::default()
         }
@@ -301,7 +333,9 @@ mod tests {
         for i in 0..40 {
             store.put(&key(i), b"").expect("puts");
         }
-        let leaves = store.tree.leaves();
+        let PmTree::Plain(leaves) = &store.tree else {
+            panic!("it is the baseline");
+        };
         let mut all = Vec::new();
         leaves.index.for_each(|_, page| all.push(LeafId(page.0)));
         for i in 1..40 {

@@ -332,6 +332,62 @@ pub struct PmStats {
     pub node_bytes: u64,
     /// DRAM for the times of leaf flushes.
     pub flush_time_bytes: u64,
+    /// What only a LodgeTree has.
+    pub lodge: Option<LodgeStats>,
+}
+
+/// What a LodgeTree has done and holds, beside [`PmStats`]: there a log's entries are those that are needed, their peak is of the room of logs in use, and buffer nodes
+/// are last-level inner nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LodgeStats {
+    /// Flushes of last-level inner nodes; each goes to t_node leaves at most, or splits one.
+    pub flushes: u64,
+    /// Changes that they brought to leaves.
+    pub flushed: u64,
+    /// The most leaves that one went to without a split.
+    pub most_leaves_flushed: u64,
+    /// Leaves in which slots had to be cleared before updates could be written.
+    pub clears: u64,
+    /// Splits of last-level inner nodes, into 2, 3, ... and the last bin's or more.
+    pub node_splits: [u64; FLUSH_BINS],
+    /// Logs opened.
+    pub logs_opened: u64,
+    /// Entries that logs in use have room for, now.
+    pub log_room_entries: u64,
+    /// Last-level inner nodes, now.
+    pub nodes: u64,
+    /// Their slots.
+    pub slots: u64,
+    /// Slots that index leaves.
+    pub leaves: u64,
+    /// Slots that hold buffered changes.
+    pub buffered: u64,
+}
+
+impl LodgeStats {
+    /// Share of the slots of last-level inner nodes that index no leaf: what a buffer can be made of (§II-C). 0 to 1.
+    #[must_use]
+    pub fn free_share(&self) -> f64 {
+        if self.slots == 0 {
+            return 0.0;
+        }
+        1.0 - self.leaves as f64 / self.slots as f64
+    }
+
+    fn since(&self, earlier: &LodgeStats) -> LodgeStats {
+        let mut node_splits = self.node_splits;
+        for (bin, before) in node_splits.iter_mut().zip(earlier.node_splits) {
+            *bin -= before;
+        }
+        LodgeStats {
+            flushes: self.flushes - earlier.flushes,
+            flushed: self.flushed - earlier.flushed,
+            clears: self.clears - earlier.clears,
+            node_splits,
+            logs_opened: self.logs_opened - earlier.logs_opened,
+            ..*self
+        }
+    }
 }
 
 impl PmStats {
@@ -358,6 +414,9 @@ impl PmStats {
             cleanings: self.cleanings - earlier.cleanings,
             cleaning_copies: self.cleaning_copies - earlier.cleaning_copies,
             cleaning_flushes: self.cleaning_flushes - earlier.cleaning_flushes,
+            lodge: self
+                .lodge
+                .map(|lodge| lodge.since(&earlier.lodge.unwrap_or_default())),
             ..*self
         }
     }

@@ -13,8 +13,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice, PmImage, PmRequest};
 use treering_engine::{
-    CclOptions, Cleaning, Error, GlobalOptions, Kv, Logging, PmOptions, PmStore, PmTask,
-    PmTreeKind, Progress,
+    CclOptions, Cleaning, Error, GlobalOptions, Kv, LodgeOptions, Logging, NodeSplit, PmOptions,
+    PmStore, PmTask, PmTreeKind, Progress,
 };
 
 const BYTES: u64 = 64 << 10;
@@ -70,6 +70,36 @@ fn all() -> Vec<PmOptions> {
             ..ccl(3)
         }),
     ]
+}
+
+/// LodgeTrees, whose leaves are other ones: logs of few entries, so that they are reused in the middle of flushes, and leaves that split early.
+fn lodges() -> Vec<PmOptions> {
+    let small = LodgeOptions {
+        slots: 7,
+        t_split: 5,
+        logs: 2,
+        log_entries: 6,
+        log_percent: 2,
+        ..LodgeOptions::default()
+    };
+    let smallest = LodgeOptions {
+        slots: 4,
+        t_node: 1,
+        t_split: 2,
+        logs: 1,
+        log_entries: 2,
+        ..small
+    };
+    // Updates that find no empty slots.
+    let full = LodgeOptions {
+        slots: 16,
+        t_split: 27,
+        node_split: NodeSplit::Double,
+        ..small
+    };
+    [small, smallest, full]
+        .map(|lodge| options(PmTreeKind::Lodge(lodge)))
+        .to_vec()
 }
 
 fn open(device: &Arc<MemPm>, options: &PmOptions) -> treering_engine::Result<PmStore> {
@@ -328,7 +358,16 @@ fn seeds() -> u64 {
 
 #[test]
 fn every_request_of_short_stories() {
-    for options in all() {
+    every_request(all());
+}
+
+#[test]
+fn every_request_of_short_stories_of_a_lodge() {
+    every_request(lodges());
+}
+
+fn every_request(trees: Vec<PmOptions>) {
+    for options in trees {
         for seed in 0..seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
             let steps = steps(&mut rng, 240, 40);
@@ -342,17 +381,29 @@ fn every_request_of_short_stories() {
 /// A full device refuses what would split a leaf, also while it recovers; then what leaves lack goes back to the buffers, and the log lives on.
 #[test]
 fn power_fails_on_a_full_device() {
-    let mut restored = 0;
     let every = of_ccl(CclOptions {
         logging: Logging::EveryWrite,
         ..ccl(2)
     });
-    for options in [
+    let trees = [
         options(PmTreeKind::PmTree),
         of_ccl(ccl(2)),
         of_ccl(ccl(5)),
         every,
-    ] {
+    ];
+    assert!(on_a_full_device(&trees) > 0, "no buffer was needed again");
+}
+
+/// What was buffered fits again, so nothing need be split while recovering.
+#[test]
+fn power_fails_on_a_full_device_of_a_lodge() {
+    on_a_full_device(&lodges());
+}
+
+/// Says how many changes went back to buffers since their leaves could not be split.
+fn on_a_full_device(trees: &[PmOptions]) -> u64 {
+    let mut restored = 0;
+    for options in trees.iter().copied() {
         for seed in 0..seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
             // Seven chunks of four leaves, or of log or records, are full long before 600 keys are in.
@@ -376,7 +427,7 @@ fn power_fails_on_a_full_device() {
             restored += open(&device, &options).expect("opens").recovery().restored;
         }
     }
-    assert!(restored > 0, "no buffer was needed again");
+    restored
 }
 
 /// Power fails again and again on one device, so that chunks, blocks and records are used anew and times go on.
@@ -407,23 +458,92 @@ fn power_fails_again_and_again_on_a_full_device() {
 }
 
 #[test]
+fn power_fails_again_and_again_in_a_lodge() {
+    for options in lodges() {
+        for seed in 0..8 * seeds() {
+            again_and_again(&[options], seed, 25, ROOMY);
+        }
+    }
+}
+
+#[test]
+fn power_fails_again_and_again_on_a_full_device_of_a_lodge() {
+    for options in lodges() {
+        let mut refused = 0;
+        for seed in 0..6 * seeds() {
+            refused += again_and_again(&[options], seed, 25, FULL).0;
+        }
+        assert!(refused > 300, "{:?}: {refused}", options.tree);
+    }
+}
+
+#[test]
+fn power_fails_and_another_lodge_opens_the_store() {
+    for seed in 0..8 * seeds() {
+        again_and_again(&lodges(), seed, 25, ROOMY);
+    }
+}
+
+#[test]
 fn power_fails_and_another_tree_opens_the_store() {
     for seed in 0..4 * seeds() {
         again_and_again(&all(), seed, 25, ROOMY);
     }
 }
 
-/// Bytes of a device, and keys.
-type Room = (u64, u64);
-const ROOMY: Room = (BYTES, 60);
-const FULL: Room = (8 << 10, 500);
+/// So soon that the first entry of one life may overwrite the last one of the life before.
+#[test]
+fn power_fails_after_few_writes_of_a_lodge() {
+    for options in lodges() {
+        for seed in 0..40 * seeds() {
+            again_and_again(&[options], seed, 120, HASTY);
+        }
+    }
+}
+
+/// The process is killed, and another one goes on with what the CPU's caches have; then the power fails, and takes what was never written back.
+#[test]
+fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
+    for options in lodges() {
+        for seed in 0..150 * seeds() {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let before = steps(&mut rng, 60, 30);
+            let name = format!("{:?}, seed {seed}", options.tree);
+            let story = Story::tell(name, options, PmImage::zeroed(BYTES), Map::new(), &before);
+            let at = rng.random_range(story.requests.len() / 2..story.requests.len());
+            let device = Arc::new(MemPm::new(BYTES));
+            story.requests[..at]
+                .iter()
+                .for_each(|request| device.apply(request));
+            let store = open(&device, &options).expect("opens");
+            let mut map = contents(&store);
+            story.check(at, "killed", &map);
+            for i in 0..rng.random_range(1..30) {
+                // Nothing that raises the log floor, or flushes more than it must.
+                let step = Step::Put(key(&mut rng, 30), (i as u64).to_be_bytes().to_vec());
+                assert!(take(&store, &step));
+                apply(&mut map, &step);
+            }
+            drop(store);
+            let device = Arc::new(MemPm::from_image(device.crash(&mut |_| 0)));
+            let store = open(&device, &options).expect("opens again");
+            assert_eq!(contents(&store), map, "{}, killed at {at}", story.name);
+        }
+    }
+}
+
+/// Bytes of a device, keys, and the most steps of a life.
+type Room = (u64, u64, usize);
+const ROOMY: Room = (BYTES, 60, 150);
+const FULL: Room = (8 << 10, 500, 150);
+const HASTY: Room = (BYTES, 60, 6);
 
 /// Says how often the device was full, and how many changes went back to buffers.
 fn again_and_again(
     options: &[PmOptions],
     seed: u64,
     rounds: usize,
-    (bytes, keys): Room,
+    (bytes, keys, most): Room,
 ) -> (u64, u64) {
     let (mut refused, mut restored) = (0, 0);
     let mut rng = StdRng::seed_from_u64(seed);
@@ -432,7 +552,7 @@ fn again_and_again(
     for round in 0..rounds {
         let options = options[round % options.len()];
         let name = format!("{:?}, seed {seed}, round {round}", options.tree);
-        let steps: Vec<Step> = (0..rng.random_range(5..150))
+        let steps: Vec<Step> = (0..rng.random_range((most / 30).max(1)..most))
             .map(|i| step(&mut rng, round * 100 + i, keys))
             .collect();
         let story = Story::tell(name, options, image.clone(), map.clone(), &steps);
@@ -463,6 +583,56 @@ fn again_and_again(
         map = found;
     }
     (refused, restored)
+}
+
+/// Of few keys, which one leaf holds; then bits are cleared before slots are filled.
+#[test]
+fn every_request_of_updates_that_find_no_empty_slots() {
+    let options = lodges()[2];
+    for seed in 0..seeds() {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let steps: Vec<Step> = (0..150u64)
+            .map(|i| match rng.random_range(0..9) {
+                0 => Step::Checkpoint,
+                1 => Step::Delete((i % 27).to_be_bytes().to_vec()),
+                _ => Step::Put((i % 27).to_be_bytes().to_vec(), i.to_be_bytes().to_vec()),
+            })
+            .collect();
+        let blank = PmImage::zeroed(BYTES);
+        let story = Story::tell("few keys".into(), options, blank, Map::new(), &steps);
+        story.crash_everywhere(1, 4);
+        let device = Arc::new(MemPm::new(BYTES));
+        let store = open(&device, &options).expect("formats");
+        steps.iter().for_each(|step| assert!(take(&store, step)));
+        let own = store.stats().pm.unwrap().lodge.unwrap();
+        assert!(own.clears > 3, "{own:?}");
+    }
+}
+
+#[test]
+fn a_program_of_a_lodge_goes_through_everything_that_may_be_cut() {
+    for options in lodges() {
+        let mut rng = StdRng::seed_from_u64(0);
+        let device = Arc::new(MemPm::new(BYTES));
+        let store = open(&device, &options);
+        let store = store.expect("formats");
+        for step in steps(&mut rng, 240, 40) {
+            assert!(take(&store, &step), "not full");
+        }
+        let PmTreeKind::Lodge(lodge) = options.tree else {
+            unreachable!("these are lodges");
+        };
+        let stats = store.stats();
+        let pm = stats.pm.unwrap();
+        let own = pm.lodge.unwrap();
+        let most = 240 / u64::from(lodge.log_entries);
+        assert!(own.logs_opened > most / 3, "logs are used up: {own:?}");
+        assert!(pm.log_chunk_bytes < 10 << 10, "and reused: {pm:?}");
+        assert!(pm.cleanings > 4 && pm.buffer_overwrites > 5, "{pm:?}");
+        let nodes: u64 = own.node_splits.iter().sum();
+        let split = stats.splits > 5 && nodes > 0 || lodge.t_split == 27;
+        assert!(split && own.flushes > 10, "{stats:?}");
+    }
 }
 
 #[test]

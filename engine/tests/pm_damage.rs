@@ -6,31 +6,50 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use treering_engine::device::{MemPm, PmDevice, PmImage};
-use treering_engine::{CclOptions, Error, Kv, PmOptions, PmStore, PmTreeKind};
+use treering_engine::{
+    CclOptions, Cleaning, Error, Kv, LodgeOptions, Logging, PmOptions, PmStore, PmTreeKind,
+};
 
 const BYTES: u64 = 32 << 10;
 
-fn options() -> PmOptions {
+const CCL: PmTreeKind = PmTreeKind::Ccl(CclOptions {
+    batch: 2,
+    logging: Logging::WriteConservative,
+    cleaning: Cleaning::LocalityAware,
+    log_percent: 20,
+    garbage_percent: 50,
+    logs: 1,
+});
+
+/// Leaves that split early, and logs of a few entries.
+fn lodge() -> PmTreeKind {
+    PmTreeKind::Lodge(LodgeOptions {
+        slots: 8,
+        t_split: 8,
+        logs: 1,
+        log_entries: 6,
+        ..LodgeOptions::default()
+    })
+}
+
+fn options(tree: PmTreeKind) -> PmOptions {
     PmOptions {
-        tree: PmTreeKind::Ccl(CclOptions {
-            logs: 1,
-            ..CclOptions::default()
-        }),
+        tree,
         chunk_bytes: 1024,
         ..PmOptions::default()
     }
 }
 
-fn open(image: PmImage) -> treering_engine::Result<PmStore> {
+fn open(image: PmImage, tree: PmTreeKind) -> treering_engine::Result<PmStore> {
     let device: Arc<dyn PmDevice> = Arc::new(MemPm::from_image(image));
-    PmStore::open(device, &options())
+    PmStore::open(device, &options(tree))
 }
 
 /// A store with leaves, records, and entries in its log, as a crash leaves it.
-fn store() -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
+fn store(tree: PmTreeKind) -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     let device = Arc::new(MemPm::new(BYTES));
     let shared: Arc<dyn PmDevice> = device.clone();
-    let store = PmStore::open(shared, &options()).unwrap();
+    let store = PmStore::open(shared, &options(tree)).unwrap();
     let mut map = BTreeMap::new();
     for i in 0..100u64 {
         let key = (i * 37 % 101).to_be_bytes();
@@ -60,10 +79,10 @@ fn use_it(store: &PmStore, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
     drop(store.checkpoint());
 }
 
-fn refused(bytes: &[u8], at: usize, byte: u8, what: &str) {
+fn refused(tree: PmTreeKind, bytes: &[u8], at: usize, byte: u8, what: &str) {
     let mut bytes = bytes.to_vec();
     bytes[at] ^= byte;
-    match open(PmImage::from(bytes)) {
+    match open(PmImage::from(bytes), tree) {
         Err(e @ Error::PmDamaged { .. }) => {
             assert!(e.to_string().contains(what), "{e}, for byte {at}");
         }
@@ -75,8 +94,14 @@ fn refused(bytes: &[u8], at: usize, byte: u8, what: &str) {
 
 #[test]
 fn what_is_there_opens() {
-    let (bytes, map) = store();
-    let store = open(PmImage::from(bytes)).unwrap();
+    for tree in [CCL, lodge()] {
+        opens(tree);
+    }
+}
+
+fn opens(tree: PmTreeKind) {
+    let (bytes, map) = store(tree);
+    let store = open(PmImage::from(bytes), tree).unwrap();
     let mut found = BTreeMap::new();
     store
         .scan(b"", &mut |k, v| {
@@ -94,31 +119,82 @@ fn what_is_there_opens() {
 
 #[test]
 fn a_damaged_superblock_is_refused_by_name() {
-    let (bytes, _) = store();
-    (0..40).for_each(|at| refused(&bytes, at, 0x10, "superblock"));
-    (64..72).for_each(|at| refused(&bytes, at, 0x10, "log floor"));
-    // The directory: chunk 0 holds leaves.
-    (256..264).for_each(|at| refused(&bytes, at, 0x10, "directory"));
-    // A shorter device than the store's.
-    let short = PmImage::from(bytes[..bytes.len() / 2].to_vec());
-    let error = open(short).err().unwrap().to_string();
-    assert!(
-        error.contains("superblock") && error.contains("16384"),
-        "{error}"
-    );
+    for tree in [CCL, lodge()] {
+        let (bytes, _) = store(tree);
+        let refused = |at, what| refused(tree, &bytes, at, 0x10, what);
+        (0..40).for_each(|at| refused(at, "superblock"));
+        (64..72).for_each(|at| refused(at, "log floor"));
+        // The directory: chunk 0 holds leaves.
+        (256..264).for_each(|at| refused(at, "directory"));
+        // A shorter device than the store's.
+        let short = PmImage::from(bytes[..bytes.len() / 2].to_vec());
+        let error = open(short, tree).err().unwrap().to_string();
+        assert!(
+            error.contains("superblock") && error.contains("16384"),
+            "{error}"
+        );
+    }
+}
+
+/// What a leaf of a LodgeTree says of itself is held against its neighbours.
+#[test]
+fn a_lodge_with_a_leaf_that_says_what_it_cannot_is_refused() {
+    let (bytes, _) = store(lodge());
+    // Thirty-one chunks; the first leaf is the first block of the first of them.
+    let first = bytes.len() - 31 * 1024;
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let use_n = word(first) >> 27 & 1;
+    let next_at = first + 16 + 8 * use_n as usize;
+    let second = word(next_at) as usize * 256;
+    assert!(second > first && second + 512 <= bytes.len());
+    let mut slots = (0..27).filter(|at| word(first) >> at & 1 == 1);
+    let slot = slots.next().unwrap();
+    let with = |at: usize, word: u64| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        open(PmImage::from(bytes), lodge())
+            .err()
+            .map(|e| e.to_string())
+    };
+    for (what, at, word, told) in [
+        ("a next beyond the device", next_at, 1 << 40, "header"),
+        (
+            "a next between two leaves",
+            next_at,
+            word(next_at) + 1,
+            "header",
+        ),
+        (
+            "a next that comes back",
+            next_at,
+            first as u64 / 256,
+            "header",
+        ),
+        ("kinds of no slot", first + 32, 1 << 40, "header"),
+        ("a low below the first leaf's keys", second + 8, 0, "a leaf"),
+        (
+            "a key beyond its leaf's range",
+            first + 80 + 16 * slot,
+            1 << 50,
+            "a leaf",
+        ),
+    ] {
+        let error = with(at, word).unwrap_or_else(|| panic!("{what} is believed"));
+        assert!(error.contains(told), "{what}: {error}");
+    }
 }
 
 #[test]
 fn another_magic_is_no_store() {
     let mut bytes = vec![0; BYTES as usize];
     bytes[3] = 9;
-    let error = open(PmImage::from(bytes)).err().unwrap();
+    let error = open(PmImage::from(bytes), CCL).err().unwrap();
     assert!(matches!(error, Error::NotAStore { .. }), "{error}");
 }
 
 #[test]
 fn an_entry_that_is_missing_in_the_middle_of_the_log_is_damage_and_the_last_one_is_not() {
-    let (bytes, _) = store();
+    let (bytes, _) = store(CCL);
     // Entries have increasing times in a chunk; find a chunk of the log by trying: a chunk whose first and second entry matter.
     let start = bytes.len() - 31 * 1024;
     let mut refused = 0;
@@ -126,7 +202,7 @@ fn an_entry_that_is_missing_in_the_middle_of_the_log_is_damage_and_the_last_one_
         for entry in 0..42 {
             let mut damaged = bytes.clone();
             damaged[chunk + entry * 24 + 20] ^= 0x40;
-            if let Err(e) = open(PmImage::from(damaged)) {
+            if let Err(e) = open(PmImage::from(damaged), CCL) {
                 refused += usize::from(e.to_string().contains("the log at offset"));
             }
         }
@@ -139,16 +215,18 @@ proptest! {
 
     #[test]
     fn damaged_words_make_no_panic(
+        ccl in any::<bool>(),
         damage in prop::collection::vec((0..BYTES as usize / 8, any::<u64>(), 0u32..64, any::<bool>()), 1..6),
     ) {
-        let (mut bytes, map) = store();
+        let tree = if ccl { CCL } else { lodge() };
+        let (mut bytes, map) = store(tree);
         for (word, other, bit, whole) in damage {
             let at = word * 8;
             let before = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
             let after = if whole { other } else { before ^ 1 << bit };
             bytes[at..at + 8].copy_from_slice(&after.to_le_bytes());
         }
-        if let Ok(store) = open(PmImage::from(bytes)) {
+        if let Ok(store) = open(PmImage::from(bytes), tree) {
             use_it(&store, &map);
         }
     }
@@ -156,16 +234,18 @@ proptest! {
     /// The same in the words that matter most: of leaves in use.
     #[test]
     fn damaged_leaves_make_no_panic(
+        ccl in any::<bool>(),
         damage in prop::collection::vec((0usize..12, 0usize..32, 0u32..64), 1..5),
     ) {
-        let (mut bytes, map) = store();
+        let tree = if ccl { CCL } else { lodge() };
+        let (mut bytes, map) = store(tree);
         // Chunk 0 and what the store took next.
         let first = bytes.len() - 31 * 1024;
         for (leaf, word, bit) in damage {
             let at = first + leaf * 256 + word * 8;
             bytes[at + bit as usize / 8] ^= 1 << (bit % 8);
         }
-        if let Ok(store) = open(PmImage::from(bytes)) {
+        if let Ok(store) = open(PmImage::from(bytes), tree) {
             use_it(&store, &map);
         }
     }

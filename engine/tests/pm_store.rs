@@ -251,6 +251,7 @@ fn structure_changes_flushes_and_cleanings_really_happen() {
                 assert!(pm.cleanings > 10, "{pm:?}");
                 continue;
             }
+            PmTreeKind::Lodge(_) => unreachable!("lodge_store tests those"),
         };
         assert!(pm.cleanings > 5, "{tree:?}: {pm:?}");
         assert!(pm.trigger_writes > 500, "{tree:?}: {pm:?}");

@@ -21,12 +21,12 @@ use crate::units;
     The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]
 pub(crate) struct OracleArgs {
-    /// All variants of one of our trees: btree, bf, bminus, ccl, pmtree
+    /// All variants of one of our trees: btree, bf, bminus, ccl, lodge, pmtree
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]
     pub(crate) tree: Option<String>,
     /// One engine: btree:in-place, btree:in-place-16k, btree:in-place-logged, btree:cow, btree:cow-lazy, btree:cow-logged, btree:shadow,
-    /// btree:shadow-16k, bf with the names of btree or bf:bminus, bminus, bminus-small, pmtree, pmtree:global, ccl, ccl:1, ccl:6, ccl:every-write, ccl:naive, or
-    /// another that is in this build
+    /// btree:shadow-16k, bf with the names of btree or bf:bminus, bminus, bminus-small, pmtree, pmtree:global, ccl, ccl:1, ccl:6, ccl:every-write, ccl:naive, lodge, lodge:small,
+    /// lodge:smallest, lodge:double, lodge:full, or another that is in this build
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
     /// How it is judged

@@ -18,18 +18,19 @@ use crate::units;
     treering replay zipf.trz --device csd --tree bminus\n  \
     treering replay zipf.trz --device csd --store cow --page 8KiB --threshold 2KiB\n  \
     treering replay zipf.trz --tree ccl --device pm --nbatch 4 --timing --clients 8\n  \
+    treering replay zipf.trz --tree lodge --device pm --t-node 4 --node-split double\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
     treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
     /// Tree: btree, bf (Bf-Tree: mini-pages in a ring above the same leaves), or bminus (B⁻-tree: btree with --store shadow --threshold
-    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise); in persistent memory ccl (CCL-BTree), pmtree (its leaves without
-    /// buffers), or pmtree-global (one buffer for all leaves, in the manner of DPTree)
+    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise); in persistent memory ccl (CCL-BTree), lodge (LodgeTree), pmtree
+    /// (ccl's leaves without buffers), or pmtree-global (one buffer for all leaves, in the manner of DPTree)
     #[arg(long, default_value = "btree", value_parser = tree)]
     pub(crate) tree: String,
     /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
-    /// [default: ssd; pm with ccl and pmtree]
+    /// [default: ssd; pm with ccl, lodge and pmtree]
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// With file:PATH: through the page cache [default: past it, where the file system can]
@@ -146,6 +147,21 @@ pub(crate) struct PmArgs {
     /// How ccl cleans its logs [default: locality-aware]
     #[arg(long)]
     pub(crate) cleaning: Option<CleaningArg>,
+    /// Slots of lodge's last-level inner nodes, 4 to 29 [default: 29]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) slots: Option<u64>,
+    /// Most leaves that one flush of lodge goes to [default: 2]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) t_node: Option<u64>,
+    /// Keys of a leaf of lodge above which it is split, 2 to 27 [default: 26]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) t_split: Option<u64>,
+    /// Into how many lodge splits its last-level inner nodes [default: hotness-aware]
+    #[arg(long)]
+    pub(crate) node_split: Option<NodeSplitArg>,
+    /// Entries of one of lodge's logs, at least 2 [default: 256]
+    #[arg(long, value_name = "N", value_parser = units::small_count)]
+    pub(crate) log_entries: Option<u32>,
     /// DIMMs that the memory is interleaved over [default: the profile's, 1]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) dimms: Option<u32>,
@@ -157,7 +173,7 @@ pub(crate) struct PmArgs {
 impl PmArgs {
     /// The first of these flags that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        self.of_ccl().or_else(|| {
+        self.of_ccl().or_else(|| self.of_lodge()).or_else(|| {
             [("--dimms", self.dimms.is_some()), ("--eadr", self.eadr)]
                 .into_iter()
                 .find_map(|(flag, given)| given.then_some(flag))
@@ -174,6 +190,28 @@ impl PmArgs {
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
     }
+
+    /// The first that was given of those of `lodge` alone.
+    pub(crate) fn of_lodge(&self) -> Option<&'static str> {
+        [
+            ("--slots", self.slots.is_some()),
+            ("--t-node", self.t_node.is_some()),
+            ("--t-split", self.t_split.is_some()),
+            ("--node-split", self.node_split.is_some()),
+            ("--log-entries", self.log_entries.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
+    }
+}
+
+/// Into how many a last-level inner node is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NodeSplitArg {
+    /// More while splits follow each other quickly (LodgeTree §III-C)
+    HotnessAware,
+    /// Two
+    Double,
 }
 
 /// Which writes are logged.
@@ -254,8 +292,16 @@ fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
 fn tree(text: &str) -> Result<String, String> {
     choose(
         text,
-        &["btree", "bf", "bminus", "ccl", "pmtree", "pmtree-global"],
-        &["lodge"],
+        &[
+            "btree",
+            "bf",
+            "bminus",
+            "ccl",
+            "lodge",
+            "pmtree",
+            "pmtree-global",
+        ],
+        &[],
     )
 }
 

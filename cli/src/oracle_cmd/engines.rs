@@ -54,9 +54,10 @@ pub(super) fn selected(
         (Some("bf"), None) => BTree::BF_NAMES.into_iter().map(named).collect(),
         (Some("bminus"), None) => BTree::BMINUS_NAMES.into_iter().map(named).collect(),
         (Some("ccl"), None) => PmTree::CCL_NAMES.into_iter().map(named).collect(),
+        (Some("lodge"), None) => PmTree::LODGE_NAMES.into_iter().map(named).collect(),
         (Some("pmtree"), None) => PmTree::PMTREE_NAMES.into_iter().map(named).collect(),
         (Some(other), None) => Err(Failure::usage(format!(
-            "--tree {other}: expected btree, bf, bminus, ccl or pmtree"
+            "--tree {other}: expected btree, bf, bminus, ccl, lodge or pmtree"
         ))),
     }
 }

@@ -120,7 +120,9 @@ fn never_done(engine: &dyn Engine, tally: &Tally) -> Vec<String> {
     if counted.iter().all(|(_, n)| *n == 0) {
         return Vec::new();
     }
-    let missing = counted.iter().take(asked).filter(|(_, n)| *n == 0);
+    let asked = counted.iter().take(asked);
+    let asked = asked.filter(|(name, _)| *name != "merges" || engine.merges_leaves());
+    let missing = asked.filter(|(_, n)| *n == 0);
     missing.map(|(name, _)| (*name).to_owned()).collect()
 }
 
@@ -251,7 +253,7 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
             return;
         }
     };
-    if !report.exercised() {
+    if !report.exercised(engine) {
         row.never
             .push("calls that overlap, splits and merges".into());
     }

@@ -401,6 +401,15 @@ impl<const N: usize> IndexOf<N> {
         Some(Some(true))
     }
 
+    /// Entries that the bottom node of `key` has room for before it is split.
+    pub(crate) fn room(&self, key: &[u8]) -> usize {
+        self.retry(|| {
+            let Reached { node, version, .. } = self.try_descend(key, Aim::Cover)?;
+            let room = N.checked_sub(node.count())?;
+            node.valid(version).then_some(room)
+        })
+    }
+
     /// Number of leaves.
     #[expect(clippy::len_without_is_empty, reason = "an index is never empty")]
     pub fn len(&self) -> usize {

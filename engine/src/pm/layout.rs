@@ -7,8 +7,8 @@
 //! ...    chunk 0 | chunk 1 | ...            from a multiple of 256 on
 //! ```
 //!
-//! A chunk holds leaves of 256 bytes, entries of a log, or records that are too long for a leaf. Chunk 0 is one of leaves, and its first block
-//! is the first leaf for ever. What a chunk is used for changes by one store of its directory word, so no crash leaks one; which
+//! A chunk holds leaves, entries of a log, or records that are too long for a leaf. Chunk 0 is one of leaves, and its first block
+//! is the first leaf for ever. The version says what leaves there are ([`Format`]). What a chunk is used for changes by one store of its directory word, so no crash leaks one; which
 //! blocks *in* a chunk are used is not written anywhere: recovery sees what is reachable from the first leaf.
 //!
 //! The **log floor** is a time: a log chunk that was begun before it is dead. Raising it gives up any number of chunks at once, which
@@ -30,9 +30,36 @@ pub(crate) const MAX_CHUNK: u64 = 8 << 20;
 pub(crate) const TIME_BITS: u32 = 48;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TREEPM\x00\x01");
-const VERSION: u64 = 1;
 const FLOOR: u64 = 64;
 const DIRECTORY: u64 = 256;
+
+/// What leaves a device has: a store has those that it was made with, and the trees that go with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Of 256 bytes ([`super::leaf`]).
+    Block,
+    /// LodgeTree's, of 512 bytes.
+    Lodge,
+}
+
+impl Format {
+    const ALL: [Format; 2] = [Format::Block, Format::Lodge];
+
+    fn version(self) -> u64 {
+        match self {
+            Format::Block => 1,
+            Format::Lodge => 2,
+        }
+    }
+
+    /// Bytes of a leaf.
+    pub(crate) fn leaf_bytes(self) -> u64 {
+        match self {
+            Format::Block => BLOCK,
+            Format::Lodge => 2 * BLOCK,
+        }
+    }
+}
 
 /// A moment of the store's logical clock, which counts on through restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,17 +132,19 @@ pub(crate) struct Geometry {
     pub(crate) device_bytes: u64,
     pub(crate) chunk_bytes: u64,
     pub(crate) chunks: u32,
+    pub(crate) format: Format,
 }
 
 impl Geometry {
     /// As many chunks as fit.
-    pub(crate) fn plan(device_bytes: u64, chunk_bytes: u64) -> Result<Geometry> {
+    pub(crate) fn plan(device_bytes: u64, chunk_bytes: u64, format: Format) -> Result<Geometry> {
         let of = |chunks: u64| Geometry {
             device_bytes,
             chunk_bytes,
             chunks: chunks as u32,
+            format,
         };
-        let room = device_bytes.saturating_sub(DIRECTORY + BLOCK);
+        let room = device_bytes.saturating_sub(DIRECTORY + format.leaf_bytes());
         let chunks = (room / (chunk_bytes + 8)).min(1 << 31);
         // One of leaves, one of log, and one to clean the log into.
         if chunks < 3 {
@@ -132,7 +161,7 @@ impl Geometry {
 
     /// Where the chunks begin.
     pub(crate) fn start(&self) -> u64 {
-        (DIRECTORY + 8 * u64::from(self.chunks)).next_multiple_of(BLOCK)
+        (DIRECTORY + 8 * u64::from(self.chunks)).next_multiple_of(self.format.leaf_bytes())
     }
 
     pub(crate) fn offset(&self, chunk: ChunkId) -> u64 {
@@ -151,7 +180,12 @@ impl Geometry {
     }
 
     pub(crate) fn leaves_in_chunk(&self) -> u64 {
-        self.chunk_bytes / BLOCK
+        self.chunk_bytes / self.format.leaf_bytes()
+    }
+
+    /// Blocks of a leaf: its name is the first one's.
+    pub(crate) fn blocks_of_leaf(&self) -> u64 {
+        self.format.leaf_bytes() / BLOCK
     }
 
     fn words(&self) -> [u64; 3] {
@@ -163,7 +197,7 @@ impl Geometry {
         self.words()
             .iter()
             .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        VERSION | u64::from(crc32fast::hash(&bytes)) << 32
+        self.format.version() | u64::from(crc32fast::hash(&bytes)) << 32
     }
 
     /// Makes an empty store: all words first, and the magic that makes them one last.
@@ -184,8 +218,9 @@ impl Geometry {
             medium.store_word(DIRECTORY + 8 * u64::from(chunk), 0)?;
         }
         self.store_use(medium, ChunkId(0), Use::Leaves)?;
-        medium.store(self.first_leaf().offset(), &[0; BLOCK as usize])?;
-        medium.write_back(0..self.start() + BLOCK, IoClass::Extra)?;
+        let leaf_bytes = self.format.leaf_bytes();
+        medium.store(self.first_leaf().offset(), &vec![0; leaf_bytes as usize])?;
+        medium.write_back(0..self.start() + leaf_bytes, IoClass::Extra)?;
         medium.fence();
         medium.put_word(0, MAGIC, IoClass::Extra)
     }
@@ -203,16 +238,18 @@ impl Geometry {
         }
         let words = [word(16)?, word(24)?, word(32)?];
         let found = word(8)?;
-        let sized = (MIN_CHUNK..=MAX_CHUNK).contains(&words[1]) && words[1].is_multiple_of(BLOCK);
-        let planned = sized.then(|| Geometry::plan(words[0], words[1]).ok());
-        let Some(geometry) = planned
-            .flatten()
-            .filter(|planned| planned.words() == words && planned.version_and_crc() == found)
-        else {
+        let sized = (MIN_CHUNK..=MAX_CHUNK).contains(&words[1]);
+        let planned = Format::ALL.into_iter().filter_map(|format| {
+            let whole = words[1].is_multiple_of(format.leaf_bytes());
+            (sized && whole).then(|| Geometry::plan(words[0], words[1], format).ok())?
+        });
+        let said =
+            |planned: &Geometry| planned.words() == words && planned.version_and_crc() == found;
+        let Some(geometry) = planned.into_iter().find(said) else {
             return Err(damaged(
                 "the superblock",
                 8,
-                format!("version {VERSION} and the checksum of a geometry"),
+                "version 1 or 2 and the checksum of a geometry".into(),
                 format!("{found:#018x} over {words:?}"),
             ));
         };

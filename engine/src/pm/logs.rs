@@ -285,7 +285,7 @@ impl Logs {
 }
 
 /// Threads count from 0 in the order of their first appends.
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     use std::sync::atomic::AtomicUsize;
     // Only a choice of log: nothing to explore.
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -278,12 +278,13 @@ impl Nodes {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::Format;
     use super::*;
 
     #[test]
     fn a_node_has_a_header_of_eight_bytes_and_sixteen_a_slot() {
         // CC-05.
-        let geometry = Geometry::plan(1 << 20, 4096).unwrap();
+        let geometry = Geometry::plan(1 << 20, 4096, Format::Block).unwrap();
         let bytes: Vec<u64> = (1..=5)
             .map(|batch| Nodes::new(geometry, batch, Time(0)).node_bytes())
             .collect();
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        let geometry = Geometry::plan(1 << 20, 4096).unwrap();
+        let geometry = Geometry::plan(1 << 20, 4096, Format::Block).unwrap();
         let nodes = Nodes::new(geometry, MAX_BATCH, Time(9));
         let node = nodes.node(geometry.first_leaf());
         let before = node.begin();

@@ -40,7 +40,7 @@ struct State {
     last_chunk: LastChunk,
     /// Leaves to reuse, the next one last.
     free_leaves: Vec<LeafId>,
-    /// The rest of the newest chunk of leaves.
+    /// The rest of the newest chunk of leaves, in blocks.
     fresh_leaves: Range<u64>,
     /// Leaves in use, by chunk, and of all chunks.
     leaves_in: Vec<u32>,
@@ -52,6 +52,7 @@ struct State {
     record_bytes: u64,
     /// Offset, size and time of records that the log may still name; in order of time.
     retired: VecDeque<(Time, u64, u64)>,
+    retired_bytes: u64,
 }
 
 impl State {
@@ -87,6 +88,7 @@ impl Space {
             free_records: BTreeMap::new(),
             record_bytes: 0,
             retired: VecDeque::new(),
+            retired_bytes: 0,
         };
         Space {
             medium,
@@ -113,7 +115,11 @@ impl Space {
     pub(crate) fn holds_leaves(&self, leaf: LeafId) -> bool {
         let offset = leaf.0.checked_mul(BLOCK);
         let chunk = offset.and_then(|offset| self.geometry.chunk_of(offset));
-        chunk.is_some_and(|chunk| self.use_of(chunk) == Use::Leaves)
+        chunk.is_some_and(|chunk| {
+            let block = leaf.0 - self.geometry.offset(chunk) / BLOCK;
+            block.is_multiple_of(self.geometry.blocks_of_leaf())
+                && self.use_of(chunk) == Use::Leaves
+        })
     }
 
     /// The log chunks, by number.
@@ -139,7 +145,9 @@ impl Space {
                 Use::Log(_) | Use::Records => {}
                 Use::Leaves => {
                     let start = self.geometry.offset(chunk) / BLOCK;
-                    let all = (start..start + self.geometry.leaves_in_chunk()).map(LeafId);
+                    let blocks = self.geometry.blocks_of_leaf();
+                    let all = (0..self.geometry.leaves_in_chunk())
+                        .map(|leaf| LeafId(start + leaf * blocks));
                     let free: Vec<LeafId> = all.filter(|leaf| !reachable.contains(leaf)).collect();
                     let used = self.geometry.leaves_in_chunk() - free.len() as u64;
                     state.leaves_in[chunk.0 as usize] = used as u32;
@@ -162,6 +170,7 @@ impl Space {
     pub(crate) fn recovered_records(&self, records: &[Range<u64>]) {
         let mut state = self.state.lock();
         state.retired.clear();
+        state.retired_bytes = 0;
         state.free_records.clear();
         state.fresh_records.clear();
         state.record_bytes = records.iter().map(|used| used.end - used.start).sum();
@@ -229,11 +238,13 @@ impl Space {
             let taken = self.take_chunk(&mut state, Use::Leaves)?;
             let (chunk, _) = taken.ok_or_else(|| self.full("another leaf"))?;
             let start = self.geometry.offset(chunk) / BLOCK;
-            state.fresh_leaves = start..start + self.geometry.leaves_in_chunk();
+            let blocks = self.geometry.leaves_in_chunk() * self.geometry.blocks_of_leaf();
+            state.fresh_leaves = start..start + blocks;
         }
         let leaf = state.free_leaves.pop().unwrap_or_else(|| {
-            state.fresh_leaves.start += 1;
-            LeafId(state.fresh_leaves.start - 1)
+            let leaf = LeafId(state.fresh_leaves.start);
+            state.fresh_leaves.start += self.geometry.blocks_of_leaf();
+            leaf
         });
         state.leaves += 1;
         let chunk = self.chunk_of(leaf);
@@ -284,6 +295,29 @@ impl Space {
         self.take_chunk(&mut state, Use::Log(time))
     }
 
+    /// A chunk for a log whose entries are known by themselves, so that there is no time to write down; and whether it is all zeros. `None` if no chunk is free, but for the last
+    /// one.
+    pub(crate) fn allocate_version_log(&self) -> Result<Option<(ChunkId, bool)>> {
+        let mut state = self.state.lock();
+        if !state.has_chunk_for(LastChunk::Anybody) {
+            return Ok(None);
+        }
+        let last = state.free_chunks.last().copied();
+        if let Some(chunk) =
+            last.filter(|chunk| matches!(state.uses[chunk.0 as usize], Use::Log(_)))
+        {
+            // The directory says so already.
+            state.free_chunks.pop();
+            return Ok(Some((chunk, false)));
+        }
+        self.take_chunk(&mut state, Use::Log(Time(0)))
+    }
+
+    /// Nothing that is in a chunk of such a log is needed. It stays one to the directory until it is used for something else.
+    pub(crate) fn free_version_log(&self, chunk: ChunkId) {
+        self.state.lock().free_chunks.push(chunk);
+    }
+
     /// The log floor has been raised to `floor`: log chunks from before are free, and so is what was retired before.
     pub(crate) fn floor_raised(&self, floor: Time) {
         let mut state = self.state.lock();
@@ -300,13 +334,12 @@ impl Space {
         // The lowest first, and before those that are blank: what was used once is used again.
         dead.reverse();
         state.free_chunks.extend(dead);
-        while let Some((time, offset, size)) = state.retired.front().copied() {
-            if time >= floor {
-                break;
-            }
-            state.retired.pop_front();
-            give_back(&mut state, offset, size);
-        }
+        give_up_retired(&mut state, floor);
+    }
+
+    /// As far as records go: nothing that is older than `floor` names any.
+    pub(crate) fn records_unnamed(&self, floor: Time) {
+        give_up_retired(&mut self.state.lock(), floor);
     }
 
     /// Room for a record of `size` bytes, a multiple of [`GRAIN`].
@@ -360,6 +393,7 @@ impl Space {
             .retired
             .back()
             .map_or(time, |(last, ..)| time.max(*last));
+        state.retired_bytes += size;
         state.retired.push_back((time, offset, size));
     }
 
@@ -377,9 +411,27 @@ impl Space {
         (logs.count() - dead.count()) as u64 * self.geometry.chunk_bytes
     }
 
+    /// Bytes of records that wait until the log names them no longer, and of all records, those included.
+    pub(crate) fn retired_bytes(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.retired_bytes, state.record_bytes)
+    }
+
     /// Bytes of records in use, retired ones included.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.state.lock().record_bytes
+    }
+}
+
+/// What was retired before `floor` is free.
+fn give_up_retired(state: &mut State, floor: Time) {
+    while let Some((time, offset, size)) = state.retired.front().copied() {
+        if time >= floor {
+            break;
+        }
+        state.retired.pop_front();
+        state.retired_bytes -= size;
+        give_back(state, offset, size);
     }
 }
 
@@ -411,4 +463,46 @@ fn announce(medium: &Medium, geometry: &Geometry, chunk: ChunkId, used: Use) {
     };
     let start = geometry.offset(chunk);
     medium.set_class(start..start + geometry.chunk_bytes, class);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Format;
+    use super::*;
+    use crate::device::MemPm;
+
+    #[test]
+    fn what_was_a_chunk_of_records_is_zeros_before_it_is_one_of_logs() {
+        let medium = Arc::new(Medium::new(Arc::new(MemPm::new(1 << 14))));
+        let geometry = Geometry::plan(medium.len(), 1024, Format::Lodge).unwrap();
+        geometry.format(&medium).unwrap();
+        let opened = || {
+            let uses = geometry.load_uses(&medium).unwrap();
+            let space = Space::new(Arc::clone(&medium), geometry, uses);
+            space.recovered_leaves(&BTreeSet::from([geometry.first_leaf()]), Time(0));
+            space.recovered_records(&[]);
+            space
+        };
+        let offset = opened().allocate_record(1024).unwrap();
+        medium.store(offset, &[7; 1024]).unwrap();
+        medium
+            .write_back(offset..offset + 1024, IoClass::Page)
+            .unwrap();
+        medium.fence();
+        let chunk = geometry.chunk_of(offset).unwrap();
+        let space = opened();
+        let mut taken = false;
+        while let Some((log, zeros)) = space.allocate_version_log().unwrap() {
+            taken |= log == chunk;
+            assert!(zeros);
+        }
+        let mut bytes = [1; 1024];
+        medium.load(offset, &mut bytes, IoClass::Log).unwrap();
+        assert!(taken && bytes == [0; 1024]);
+        assert_eq!(opened().use_of(chunk), Use::Log(Time(0)));
+        // What was one of logs stays as it is.
+        medium.store(offset, &[7; 1024]).unwrap();
+        space.free_version_log(chunk);
+        assert_eq!(space.allocate_version_log().unwrap(), Some((chunk, false)));
+    }
 }

@@ -98,6 +98,11 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
+    /// Whether it ever merges leaves, so that a run in which it does not has missed something.
+    fn merges_leaves(&self) -> bool {
+        true
+    }
+
     /// Opens the store that is on `disk`, recovering it if need be, or makes one. The store that was open before has been dropped.
     ///
     /// # Errors

@@ -70,10 +70,11 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         for point in &report.series {
             let seconds = (point.elapsed_ns - at) as f64 / 1e9;
             let rate = (point.ops - ops) as f64 / seconds / 1e6;
-            points.push((point.elapsed_ns as f64 / 1e6, rate));
+            // Steps: a stop is long, and its rate holds all the while.
+            points.extend([at, point.elapsed_ns].map(|ns| (ns as f64 / 1e6, rate)));
             (ops, at) = (point.ops, point.elapsed_ns);
         }
-        let mut sorted: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
+        let mut sorted: Vec<f64> = points.iter().step_by(2).map(|(_, rate)| *rate).collect();
         sorted.sort_by(f64::total_cmp);
         let (slowest, median) = (sorted[0], sorted[sorted.len() / 2]);
         rates.row(&[

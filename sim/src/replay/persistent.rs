@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use treering_engine::{
-    Cleaning, Kv, Logging, Nanos, PmOptions, PmStats, PmStore, PmTreeKind, Stats,
+    Cleaning, Kv, Logging, Nanos, NodeSplit, PmOptions, PmStats, PmStore, PmTreeKind, Stats,
 };
 use treering_traces::{Op, OpKind, OpSource, Reader};
 
@@ -28,8 +28,8 @@ use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
 use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
 use crate::report::{
-    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, PmReport,
-    ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
+    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgeReport,
+    PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
 };
 use crate::ssd::{Served, TimingMode};
 
@@ -37,6 +37,9 @@ use crate::ssd::{Served, TimingMode};
 const LEAF_BYTES: f64 = 256.0;
 const LEAF_SLOTS: f64 = 14.0;
 const ENTRY_BYTES: f64 = 24.0;
+
+/// Slots of a LodgeTree's leaf (LodgeTree §IV-A).
+const LODGE_SLOTS: f64 = 27.0;
 
 /// Chunks beyond what leaves, logs and records are expected to take.
 const SPARE_CHUNKS: f64 = 8.0;
@@ -99,12 +102,12 @@ impl PmReplayConfig {
 
     fn batch(&self) -> usize {
         match self.tree {
-            PmTreeKind::PmTree | PmTreeKind::Global(_) => 0,
+            PmTreeKind::PmTree | PmTreeKind::Global(_) | PmTreeKind::Lodge(_) => 0,
             PmTreeKind::Ccl(ccl) => ccl.batch,
         }
     }
 
-    /// The tree as the predictor needs it; none for a buffer of all leaves together.
+    /// The tree as the predictor needs it; none for a buffer of all leaves together, or in inner nodes.
     fn predicted_tree(&self) -> Option<PmTree> {
         let nothing = PmTree {
             batch: 0,
@@ -117,7 +120,7 @@ impl PmReplayConfig {
         };
         let ccl = match self.tree {
             PmTreeKind::PmTree => return Some(nothing),
-            PmTreeKind::Global(_) => return None,
+            PmTreeKind::Global(_) | PmTreeKind::Lodge(_) => return None,
             PmTreeKind::Ccl(ccl) => ccl,
         };
         Some(PmTree {
@@ -216,6 +219,16 @@ fn device_bytes(config: &PmReplayConfig, looked: &Looked) -> u64 {
         }
         // An entry for each change of sixteen bytes.
         PmTreeKind::Global(global) => 2.0 * 1.5 * f64::from(global.buffer_percent) / 100.0,
+        // A node's slots are an entry each at most, and it has two leaves or more.
+        PmTreeKind::Lodge(lodge) => {
+            let buffered = ENTRY_BYTES * lodge.slots as f64 / (4.0 * LEAF_BYTES);
+            buffered.max(2.0 * f64::from(lodge.log_percent) / 100.0)
+        }
+    };
+    // As many bytes a slot; but leaves may be split earlier.
+    let leaves = match config.tree {
+        PmTreeKind::Lodge(lodge) => leaves * LODGE_SLOTS / lodge.t_split as f64,
+        _ => leaves,
     };
     let log = leaves * longest + 4.0 * chunk;
     // A record in bytes has a head and is rounded up, and its successor is written before it is given up.
@@ -295,7 +308,7 @@ impl Simulation<'_> {
     /// Whether cleaning stops everybody (CCL-BTree §3.4, naive; §3.2, of a global buffer: "foreground threads can be stalled").
     fn stops_everybody(&self) -> bool {
         match self.config.tree {
-            PmTreeKind::PmTree => false,
+            PmTreeKind::PmTree | PmTreeKind::Lodge(_) => false,
             PmTreeKind::Ccl(ccl) => ccl.cleaning == Cleaning::Naive,
             PmTreeKind::Global(_) => true,
         }
@@ -451,6 +464,10 @@ fn report(
     let pm_stats = stats(after).since(&stats(before));
     let leaves = after.stats.leaf_pages;
     let records = looked.workload.records();
+    let leaf_slots = match config.tree {
+        PmTreeKind::Lodge(_) => LODGE_SLOTS,
+        _ => LEAF_SLOTS,
+    };
     let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
     let mut warnings = Vec::new();
     if config.predict && !predict::fits_leaves(&looked.workload) {
@@ -478,7 +495,7 @@ fn report(
         device: DeviceReport {
             kind: "pm".into(),
             profile: config.name.clone(),
-            logical_blocks: outcome.after.stats.leaf_pages * 256 / 4096,
+            logical_blocks: pm_stats.leaf_bytes / 4096,
             ..DeviceReport::default()
         },
         options: options(config),
@@ -514,7 +531,7 @@ fn report(
             leaves,
             records: records.round() as u64,
             records_per_leaf: records / leaves.max(1) as f64,
-            fill: records / (leaves.max(1) as f64 * LEAF_SLOTS),
+            fill: records / (leaves.max(1) as f64 * leaf_slots),
             index_bytes: after.stats.index_bytes,
         },
         store: StoreReport {
@@ -605,19 +622,39 @@ fn pm_report(
         log_bytes: stats.log_bytes,
         log_peak_bytes: stats.log_peak_bytes,
         node_bytes: stats.node_bytes,
+        lodge: stats.lodge.map(|lodge| LodgeReport {
+            flushes: lodge.flushes,
+            pairs_per_flush: share(lodge.flushed, lodge.flushes),
+            pairs_per_leaf: share(lodge.flushed, stats.leaf_flushes()),
+            most_leaves_flushed: lodge.most_leaves_flushed,
+            clears: lodge.clears,
+            node_splits: lodge.node_splits.to_vec(),
+            nodes: lodge.nodes,
+            free_share: lodge.free_share(),
+            buffered_share: share(lodge.buffered, lodge.slots),
+            logs_opened: lodge.logs_opened,
+            log_room_entries: lodge.log_room_entries,
+        }),
     }
+}
+
+fn share(of: u64, all: u64) -> f64 {
+    of as f64 / all.max(1) as f64
 }
 
 /// The options in force, by flag name.
 fn options(config: &PmReplayConfig) -> std::collections::BTreeMap<String, serde_json::Value> {
     use serde_json::json;
-    let (profile, ccl) = (
-        &config.profile,
-        match config.tree {
-            PmTreeKind::PmTree | PmTreeKind::Global(_) => None,
-            PmTreeKind::Ccl(ccl) => Some(ccl),
-        },
-    );
+    let profile = &config.profile;
+    let ccl = match config.tree {
+        PmTreeKind::Ccl(ccl) => Some(ccl),
+        _ => None,
+    };
+    let lodge = match config.tree {
+        PmTreeKind::Lodge(lodge) => Some(lodge),
+        _ => None,
+    };
+    let log_percent = ccl.map(|c| c.log_percent).or(lodge.map(|l| l.log_percent));
     let pairs = [
         ("nbatch", json!(config.batch())),
         (
@@ -636,8 +673,19 @@ fn options(config: &PmReplayConfig) -> std::collections::BTreeMap<String, serde_
         ),
         (
             "log-share",
-            json!(ccl.map(|c| f64::from(c.log_percent) / 100.0)),
+            json!(log_percent.map(|percent| f64::from(percent) / 100.0)),
         ),
+        ("slots", json!(lodge.map(|l| l.slots))),
+        ("t-node", json!(lodge.map(|l| l.t_node))),
+        ("t-split", json!(lodge.map(|l| l.t_split))),
+        (
+            "node-split",
+            json!(lodge.map(|l| match l.node_split {
+                NodeSplit::Double => "double",
+                NodeSplit::HotnessAware => "hotness-aware",
+            })),
+        ),
+        ("log-entries", json!(lodge.map(|l| l.log_entries))),
         ("dimms", json!(profile.dimms)),
         ("eadr", json!(profile.eadr)),
         ("clients", json!(config.clients)),

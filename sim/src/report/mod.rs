@@ -19,7 +19,7 @@ use crate::predict::Prediction;
 pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
-pub use pm::{Amplification, PmReport};
+pub use pm::{Amplification, LodgeReport, PmReport};
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "treering.replay/1";
@@ -36,7 +36,7 @@ pub struct ReplayReport {
     pub complete: bool,
     /// What was replayed.
     pub trace: TraceInfo,
-    /// The tree: `btree`, `bf`, `bminus`, `ccl` or `pmtree`.
+    /// The tree: `btree`, `bf`, `bminus`, `ccl`, `lodge` or `pmtree`.
     pub tree: String,
     /// What it ran on.
     pub device: DeviceReport,

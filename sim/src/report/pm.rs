@@ -76,6 +76,80 @@ pub struct PmReport {
     pub log_peak_bytes: u64,
     /// Bytes of DRAM for buffer nodes, at the end.
     pub node_bytes: u64,
+    /// What only a LodgeTree has.
+    pub lodge: Option<LodgeReport>,
+}
+
+/// A LodgeTree's last-level inner nodes and logs; its buffer nodes are those inner nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LodgeReport {
+    /// Flushes of inner nodes.
+    pub flushes: u64,
+    /// Changes that one brought to leaves, in the mean.
+    pub pairs_per_flush: f64,
+    /// Changes that a leaf got by a visit, in the mean.
+    pub pairs_per_leaf: f64,
+    /// The most leaves that one flush went to without a split.
+    pub most_leaves_flushed: u64,
+    /// Leaves in which bits were cleared before updates had room.
+    pub clears: u64,
+    /// Splits of inner nodes into 2, 3, ... nodes.
+    pub node_splits: Vec<u64>,
+    /// Inner nodes of the last level, at the end.
+    pub nodes: u64,
+    /// Share of their slots that index no leaf, at the end (LodgeTree §II-C: 0.25 to 0.58).
+    pub free_share: f64,
+    /// Share of their slots that buffer a change, at the end.
+    pub buffered_share: f64,
+    /// Logs that were opened.
+    pub logs_opened: u64,
+    /// Entries that logs in use have room for, at the end.
+    pub log_room_entries: u64,
+}
+
+impl LodgeReport {
+    fn rows(&self) -> [(&'static str, String); 3] {
+        let into = self.node_splits.iter().enumerate();
+        let into: Vec<String> = into
+            .filter(|(_, splits)| **splits > 0)
+            .map(|(more, splits)| format!("{} into {}", grouped(*splits), more + 2))
+            .collect();
+        [
+            (
+                "inner nodes",
+                format!(
+                    "{}, {:.1} % of their slots index no leaf, {:.1} % buffer a record; splits: {}",
+                    grouped(self.nodes),
+                    100.0 * self.free_share,
+                    100.0 * self.buffered_share,
+                    if into.is_empty() {
+                        "none".into()
+                    } else {
+                        into.join(", ")
+                    }
+                ),
+            ),
+            (
+                "their flushes",
+                format!(
+                    "{}, of {:.2} records to {} leaves at most, {:.2} a leaf; {} leaves cleared first",
+                    grouped(self.flushes),
+                    self.pairs_per_flush,
+                    self.most_leaves_flushed,
+                    self.pairs_per_leaf,
+                    grouped(self.clears)
+                ),
+            ),
+            (
+                "logs",
+                format!(
+                    "{} opened, room for {} entries in use at the end",
+                    grouped(self.logs_opened),
+                    grouped(self.log_room_entries)
+                ),
+            ),
+        ]
+    }
 }
 
 impl PmReport {
@@ -143,6 +217,7 @@ impl PmReport {
                 ),
             ));
         }
+        rows.extend(self.lodge.iter().flat_map(LodgeReport::rows));
         rows
     }
 }

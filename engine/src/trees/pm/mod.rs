@@ -4,19 +4,25 @@ mod ccl;
 mod clean;
 mod global;
 pub(crate) mod leaves;
+pub(crate) mod lodge;
 mod merge;
 pub(crate) mod recover;
 mod write;
 
 pub(crate) use ccl::Ccl;
 pub(crate) use global::Global;
+pub(crate) use lodge::Lodge;
 
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::pager::Progress;
-use crate::pm::logs::Logs;
+use crate::pm::logs::{LogicalClock, Logs};
+use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
-use leaves::{Above, Leaves, NothingAbove};
+use crate::pm::records::Records;
+use crate::pm::space::Space;
+use crate::sync::atomic::Ordering::Relaxed;
+use leaves::{Leaves, NothingAbove};
 
 /// A tree in persistent memory.
 pub(crate) enum PmTree {
@@ -26,31 +32,64 @@ pub(crate) enum PmTree {
     Ccl(Ccl),
     /// One buffer for all leaves.
     Global(Global),
+    /// A surrogate buffer in last-level inner nodes (LodgeTree).
+    Lodge(Box<Lodge>),
+}
+
+/// What all trees have.
+#[derive(Clone, Copy)]
+pub(crate) struct Base<'a> {
+    pub(crate) medium: &'a Medium,
+    pub(crate) space: &'a Space,
+    pub(crate) records: &'a Records,
+    pub(crate) clock: &'a LogicalClock,
 }
 
 impl PmTree {
-    /// The leaves and their index, which all trees have.
-    pub(crate) fn leaves(&self) -> &Leaves {
+    /// Leaf splits and merges so far, and bytes of the index.
+    pub(crate) fn structure(&self) -> (u64, u64, u64) {
+        let of = |leaves: &Leaves| {
+            let splits = leaves.counters.splits.load(Relaxed);
+            let merges = leaves.counters.merges.load(Relaxed);
+            (splits, merges, leaves.index.bytes() as u64)
+        };
         match self {
-            PmTree::Plain(leaves) => leaves,
-            PmTree::Ccl(tree) => &tree.leaves,
-            PmTree::Global(tree) => &tree.leaves,
+            PmTree::Plain(leaves) => of(leaves),
+            PmTree::Ccl(tree) => of(&tree.leaves),
+            PmTree::Global(tree) => of(&tree.leaves),
+            PmTree::Lodge(tree) => (tree.splits(), 0, tree.index_bytes()),
         }
     }
 
-    /// The logs, if there are any.
+    /// What all trees have.
+    pub(crate) fn base(&self) -> Base<'_> {
+        fn of(leaves: &Leaves) -> Base<'_> {
+            Base {
+                medium: &leaves.medium,
+                space: &leaves.space,
+                records: &leaves.records,
+                clock: &leaves.clock,
+            }
+        }
+        match self {
+            PmTree::Plain(leaves) => of(leaves),
+            PmTree::Ccl(tree) => of(&tree.leaves),
+            PmTree::Global(tree) => of(&tree.leaves),
+            PmTree::Lodge(tree) => Base {
+                medium: &tree.medium,
+                space: &tree.space,
+                records: &tree.records,
+                clock: &tree.clock,
+            },
+        }
+    }
+
+    /// The logs, if there are any and they are of chunks that die together.
     pub(crate) fn logs(&self) -> Option<&Logs> {
         match self {
-            PmTree::Plain(_) => None,
+            PmTree::Plain(_) | PmTree::Lodge(_) => None,
             PmTree::Ccl(tree) => Some(&tree.logs),
             PmTree::Global(tree) => Some(&tree.logs),
-        }
-    }
-
-    fn above(&self) -> &dyn Above {
-        match self {
-            PmTree::Plain(_) | PmTree::Ccl(_) => &NothingAbove,
-            PmTree::Global(tree) => tree,
         }
     }
 
@@ -68,22 +107,35 @@ impl PmTree {
             }
             PmTree::Ccl(tree) => tree.change(key, change),
             PmTree::Global(tree) => tree.change(key, change),
+            PmTree::Lodge(tree) => tree.change(key, change),
         }
     }
 
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         match self {
-            PmTree::Plain(_) | PmTree::Ccl(_) => self.leaves().get(key, value),
+            PmTree::Plain(leaves) => leaves.get(key, value),
+            PmTree::Ccl(tree) => tree.leaves.get(key, value),
             PmTree::Global(tree) => tree.get(key, value),
+            PmTree::Lodge(tree) => tree.get(key, value),
         }
     }
 
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        self.leaves().scan(self.above(), from, visit)
+        match self {
+            PmTree::Plain(leaves) => leaves.scan(&NothingAbove, from, visit),
+            PmTree::Ccl(tree) => tree.leaves.scan(&NothingAbove, from, visit),
+            PmTree::Global(tree) => tree.leaves.scan(tree, from, visit),
+            PmTree::Lodge(tree) => tree.scan(from, visit),
+        }
     }
 
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.leaves().scan_back(self.above(), before, visit)
+        match self {
+            PmTree::Plain(leaves) => leaves.scan_back(&NothingAbove, before, visit),
+            PmTree::Ccl(tree) => tree.leaves.scan_back(&NothingAbove, before, visit),
+            PmTree::Global(tree) => tree.leaves.scan_back(tree, before, visit),
+            PmTree::Lodge(tree) => tree.scan_back(before, visit),
+        }
     }
 
     /// Whether the log wants cleaning, or is being cleaned.
@@ -92,6 +144,7 @@ impl PmTree {
             PmTree::Plain(_) => false,
             PmTree::Ccl(tree) => tree.cleaning_due(),
             PmTree::Global(tree) => tree.merge_due(),
+            PmTree::Lodge(tree) => tree.cleaning_due(),
         }
     }
 
@@ -101,6 +154,7 @@ impl PmTree {
             PmTree::Plain(_) => Ok(Progress::Idle),
             PmTree::Ccl(tree) => tree.clean(),
             PmTree::Global(tree) => tree.merge(),
+            PmTree::Lodge(tree) => tree.clean(),
         }
     }
 
@@ -110,6 +164,7 @@ impl PmTree {
             PmTree::Plain(_) => Ok(()),
             PmTree::Ccl(tree) => tree.clean_all(),
             PmTree::Global(tree) => tree.merge_all(),
+            PmTree::Lodge(tree) => tree.make_room(),
         }
     }
 
@@ -119,6 +174,7 @@ impl PmTree {
             PmTree::Plain(_) => Ok(()),
             PmTree::Ccl(tree) => tree.flush_and_give_up(),
             PmTree::Global(tree) => tree.merge_all(),
+            PmTree::Lodge(tree) => tree.flush_all(),
         }
     }
 }

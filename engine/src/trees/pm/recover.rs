@@ -50,6 +50,8 @@ pub struct PmRecoveryReport {
     pub replayed: u64,
     /// Keys whose newest entry went back to a buffer, as there was no room to split a leaf; then the log lives on.
     pub restored: u64,
+    /// Log entries that a crash had torn, of logs that do not end at one.
+    pub torn_entries: u64,
     /// Entries of a log that lives on.
     pub(crate) log_kept: u64,
 }
@@ -179,6 +181,8 @@ pub(crate) fn recover(
         PmTreeKind::PmTree => LastChunk::Anybody,
         PmTreeKind::Ccl(_) => LastChunk::Copies,
         PmTreeKind::Global(_) => LastChunk::Leaves,
+        // LodgeTree has its own recovery.
+        PmTreeKind::Lodge(_) => LastChunk::Anybody,
     });
     Ok(Recovered {
         leaves,
@@ -506,7 +510,7 @@ fn mark_records(leaves: &Leaves, restored: &[Slot], logged: &[Slot]) -> Result<(
 }
 
 /// What `work` makes of each item, in order; in so many threads. The caller waits for all of them: it is the opening of a store, and the threads end with it.
-fn share_out<I: Copy + Sync, T: Send>(
+pub(crate) fn share_out<I: Copy + Sync, T: Send>(
     items: &[I],
     threads: usize,
     work: impl Fn(I) -> Result<T> + Sync,

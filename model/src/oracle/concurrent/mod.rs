@@ -206,11 +206,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the run reached what it is for: calls overlapped, and an engine that counts splits and merges counted some of each.
+    /// Whether the run of this engine reached what it is for: calls overlapped, and an engine that counts splits and merges counted some of each.
     #[must_use]
-    pub fn exercised(&self) -> bool {
+    pub fn exercised(&self, engine: &dyn Engine) -> bool {
         let counts = self.splits + self.merges + self.evictions > 0;
-        self.overlapping > 0 && (!counts || self.splits > 0 && self.merges > 0)
+        let merged = self.merges > 0 || !engine.merges_leaves();
+        self.overlapping > 0 && (!counts || self.splits > 0 && merged)
     }
 
     fn count(&mut self, stats: &Stats, history: &History) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use treering_engine::{
-    CclOptions, Cleaning, GlobalOptions, Kv, Logging, PmOptions, PmStore, PmTreeKind, Result,
+    CclOptions, Cleaning, GlobalOptions, Kv, LodgeOptions, Logging, NodeSplit, PmOptions, PmStore,
+    PmTreeKind, Result,
 };
 
 use super::Geometry;
@@ -25,9 +26,59 @@ impl PmTree {
     /// CCL-BTree: as it is by default, with the smallest and the largest buffers, and with each of its switches.
     pub const CCL_NAMES: [&str; 5] = ["ccl", "ccl:1", "ccl:6", "ccl:every-write", "ccl:naive"];
 
+    /// LodgeTree: as it is by default; with small nodes and leaves that split early, and so with the smallest; with nodes that are only ever split in two; with full leaves, where
+    /// updates find no empty slots. Logs are of few entries, and are cleaned for soon.
+    pub const LODGE_NAMES: [&str; 5] = [
+        "lodge",
+        "lodge:small",
+        "lodge:smallest",
+        "lodge:double",
+        "lodge:full",
+    ];
+
     /// All names.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        Self::PMTREE_NAMES.into_iter().chain(Self::CCL_NAMES)
+        Self::PMTREE_NAMES
+            .into_iter()
+            .chain(Self::CCL_NAMES)
+            .chain(Self::LODGE_NAMES)
+    }
+
+    fn lodge(name: &str) -> Option<LodgeOptions> {
+        let lodge = LodgeOptions {
+            logs: 2,
+            log_entries: 16,
+            ..LodgeOptions::default()
+        };
+        let small = LodgeOptions {
+            slots: 8,
+            t_split: 6,
+            log_entries: 8,
+            log_percent: 4,
+            ..lodge
+        };
+        Some(match name {
+            "lodge" => lodge,
+            "lodge:small" => small,
+            "lodge:smallest" => LodgeOptions {
+                slots: 4,
+                t_node: 1,
+                t_split: 2,
+                log_entries: 2,
+                ..small
+            },
+            "lodge:double" => LodgeOptions {
+                t_node: 4,
+                node_split: NodeSplit::Double,
+                ..small
+            },
+            "lodge:full" => LodgeOptions {
+                slots: 12,
+                t_split: 27,
+                ..small
+            },
+            _ => return None,
+        })
     }
 
     /// A variant by name.
@@ -57,9 +108,12 @@ impl PmTree {
                 logs: 2,
                 ..GlobalOptions::default()
             }),
-            _ => PmTreeKind::Ccl(ccl),
+            _ => match Self::lodge(name) {
+                Some(lodge) => PmTreeKind::Lodge(lodge),
+                None => PmTreeKind::Ccl(ccl),
+            },
         };
-        // Chunks of four leaves, or of 42 log entries.
+        // Chunks of four leaves, of two of a LodgeTree's, or of 42 log entries.
         let (chunk_bytes, bytes) = match geometry {
             Geometry::Tiny => (1 << 10, 384 << 10),
             Geometry::Small => (16 << 10, 32 << 20),
@@ -101,6 +155,11 @@ impl Engine for PmTree {
 
     fn avoids(&self) -> Vec<Point> {
         vec![Point::NtStore]
+    }
+
+    fn merges_leaves(&self) -> bool {
+        // LodgeTree has no merges.
+        !matches!(self.options.tree, PmTreeKind::Lodge(_))
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {

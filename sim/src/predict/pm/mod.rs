@@ -8,7 +8,7 @@
 //! | splits | a new leaf, whole; buffers begin empty again | [`growth`]: played with the order in which keys came |
 //! | updates of buffered keys | overwrite their slot: fewer flushes, more of them logged | renewal of the buffer, below |
 //! | updates of full leaves | go to free slots, so a leaf without any is split, and its halves perhaps again | by chance |
-//! | batches that fill an XPLine before its header | it is written twice | [`slots`]: played |
+//! | batches that fill an XPLine before its header | it is written twice | `slots`: played |
 //! | cleaning | copies of what is buffered, once a cycle | a saw-tooth over time |
 //! | the XPBuffer | joins flushes of a hot leaf; writes a log's XPLine twice | [`buffer`]: occupancy, fixed point |
 //!

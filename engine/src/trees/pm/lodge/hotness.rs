@@ -1,0 +1,116 @@
+//! Splitting a last-level inner node into as many as it is hot (LodgeTree §III-C, Figures 7 to 9, equation (1)). In DRAM only: no crash sees it.
+//!
+//! A node remembers when it was split last, and the time before, and into how many (M). A split that comes much sooner than the last one means a burst of writes and makes one node more,
+//! one that comes much later makes one less; and the number is fitted to the room above, so that the upper node need not split.
+//!
+//! Where the text says too little or contradicts itself (CLAIMS LT-09, LT-10):
+//! - The factor t is not printed: [`crate::LodgeOptions::burst_factor`], 2 by default. Time is the number of log entries, which counts writes.
+//! - Equation (1) is computed as printed. It could afford one node more: N nodes add N - 1 entries above, so with X = 1 free slots two nodes fit and the upper one need not split, which the text says it
+//!   must; and M = X + 1 would fit, too. X = 0 is undefined there; then the upper one does split, and N is 2.
+//! - Nothing bounds M. A part of less than two leaves would have hardly anything but buffer, so N is at most half the leaves, and at least 2.
+//! - The upper levels are the engine's index with nodes of 29 entries, the paper's.
+
+use crate::options::NodeSplit;
+use crate::sync::RwLockWriteGuard;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::PageId;
+
+use super::Lodge;
+use super::node::Body;
+
+/// Bins of the histogram of node splits: into 2, 3, ... nodes.
+pub(crate) const SPLIT_BINS: usize = crate::trees::pm::leaves::FLUSH_BINS;
+
+/// Equation (1): of `m` nodes that a split is to make, how many it makes if the upper node has `x` free slots.
+fn fitted(m: usize, x: usize) -> usize {
+    match x {
+        0 | 1 => 2,
+        _ if m < x => m,
+        _ => x,
+    }
+}
+
+/// M for a node that was split into `parts` last, with `interval_lp` between its last two splits and `interval_nl` since the last one.
+fn judged(parts: usize, interval_lp: u64, interval_nl: u64, factor: u64) -> usize {
+    if interval_lp > factor * interval_nl {
+        parts + 1
+    } else if interval_lp * factor < interval_nl {
+        parts - 1
+    } else {
+        parts
+    }
+}
+
+impl Lodge {
+    fn wanted_parts(&self, body: &Body, low: &[u8]) -> usize {
+        if self.options.node_split == NodeSplit::Double {
+            return 2;
+        }
+        let now = self.clock.last().0;
+        let parts = usize::from(body.parts);
+        // Two splits make an interval.
+        let wanted = if body.split_before == 0 {
+            parts
+        } else {
+            let interval_lp = body.split_last - body.split_before;
+            let factor = u64::from(self.options.burst_factor);
+            judged(parts, interval_lp, now - body.split_last, factor)
+        };
+        fitted(wanted.max(2), self.index.room(low))
+    }
+
+    /// Splits a node that has no room for a buffer. Whoever waits for it looks again where its key belongs.
+    pub(super) fn split_node(&self, mut body: RwLockWriteGuard<'_, Body>) {
+        let leaves = body.leaves();
+        let low = body.low(0);
+        let parts = self.wanted_parts(&body, &low).min(leaves / 2).max(2);
+        (body.split_before, body.split_last) = (body.split_last, self.clock.last().0);
+        body.parts = parts as u8;
+        let bound = |part: usize| part * leaves / parts;
+        // From the right: what the index does not name yet is still the old node's, which is locked.
+        for part in (1..parts).rev() {
+            let number = self.nodes.allocate();
+            let mut new = body.like();
+            body.copy_to(&mut new, bound(part)..bound(part + 1));
+            let low = new.low(0);
+            *self.nodes.node(number).write() = new;
+            self.index.insert(&low, PageId(number));
+        }
+        let mut rest = body.like();
+        body.copy_to(&mut rest, 0..bound(1));
+        *body = rest;
+        self.counters.node_splits[(parts - 2).min(SPLIT_BINS - 1)].fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equation_1_is_as_printed() {
+        // LT-10.
+        let table = [
+            (2, 5, 2),
+            (4, 5, 4),
+            (5, 5, 5),
+            (6, 5, 5),
+            (3, 2, 2),
+            (2, 2, 2),
+            (7, 1, 2),
+            (2, 0, 2),
+        ];
+        for (m, x, n) in table {
+            assert_eq!(fitted(m, x), n, "M = {m}, X = {x}");
+        }
+    }
+
+    #[test]
+    fn a_burst_adds_a_node_and_a_pause_takes_one_away() {
+        // LT-09.
+        assert_eq!(judged(3, 100, 49, 2), 4);
+        assert_eq!(judged(3, 100, 50, 2), 3);
+        assert_eq!(judged(3, 100, 200, 2), 3);
+        assert_eq!(judged(3, 100, 201, 2), 2);
+    }
+}

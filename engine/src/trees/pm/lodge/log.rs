@@ -1,0 +1,467 @@
+//! The partitioned version log (LodgeTree §III-D, Figure 10), repaired (`specs/FINDINGS.md`, SurrogateBuffer 1 to 4).
+//!
+//! ```text
+//! chunk:  log | log | log | ...        a log is L entries; its place is its version
+//! entry:  key 8 | value 8 | number 36, kind 2, check 26
+//! count:  L when a log is opened, one less whenever an entry is needed no more; with 0 its room is free, and nothing is written to say so
+//! ```
+//!
+//! - **An entry is known by itself**: by its number, and a check over all three words. No length, version or header is in persistent memory, so none is believed.
+//! - Words of an entry become durable in any order, over an older entry's. The writer knows what it overwrites: if a mix of old and new words would pass for an entry
+//!   it takes another number, or empties the old entry first. So the 26 bits are exact here, not probable.
+//! - **Room first, number later.** [`VersionLogs::reserve`] finds room before the node is locked: who waits for room with a node locked keeps that node from
+//!   being flushed. The number is drawn under the lock ([`VersionLogs::write`]), so entries of one key are numbered as they take effect.
+//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves, which are never merged, would keep it for ever.
+//!
+//! Invariants: `LogInv`, every buffered pair is durable in the log that it names; `CountInv`, a log's count is that of its entries that are buffered or still to be written.
+//!
+//! A version is the place of its log here, and counts nothing: since an entry is compared with its leaf's stamp, versions only name logs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::pm::layout::{ChunkId, Geometry, Time, mix};
+use crate::pm::leaf::Slot;
+use crate::pm::logs::{ENTRY_BYTES, LogicalClock, thread_number};
+use crate::pm::medium::Medium;
+use crate::pm::nodes::Change;
+use crate::pm::space::Space;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::sync::{Arc, Mutex};
+use crate::types::IoClass;
+
+use super::leaf::NUMBER_BITS;
+
+/// Entries that are loaded together to see what is overwritten.
+const AHEAD: u64 = 10;
+const CHECK_BITS: u32 = 64 - NUMBER_BITS - 2;
+const CHECK: u64 = (1 << CHECK_BITS) - 1;
+
+/// Key, value, meta.
+pub(crate) type Words = [u64; 3];
+
+fn encode(change: Change, number: Time) -> Words {
+    let Slot {
+        key,
+        value,
+        indirect,
+    } = change.slot;
+    let kind = u64::from(indirect) | u64::from(change.delete) << 1;
+    let said = number.0 << (CHECK_BITS + 2) | kind << CHECK_BITS;
+    [key, value, said | mix([key, value, said]) & CHECK]
+}
+
+/// The entry, if these words are one.
+pub(crate) fn decode([key, value, meta]: Words) -> Option<(Time, Change)> {
+    let number = Time(meta >> (CHECK_BITS + 2));
+    let whole = meta & CHECK == mix([key, value, meta & !CHECK]) & CHECK;
+    let change = Change {
+        slot: Slot {
+            key,
+            value,
+            indirect: meta >> CHECK_BITS & 1 == 1,
+        },
+        delete: meta >> (CHECK_BITS + 1) & 1 == 1,
+    };
+    let believed = whole || mutation::on("lodge-torn-entry-believed");
+    (believed && number.0 != 0).then_some((number, change))
+}
+
+/// What a crash may leave of `new` over `old` that is neither and passes for an entry: none, one with the new meta word, one with the old.
+#[derive(PartialEq, Eq, Debug)]
+enum Mix {
+    None,
+    New,
+    Old,
+}
+
+fn mixes(old: Words, new: Words) -> Mix {
+    let mut found = Mix::None;
+    for some in 1..7u32 {
+        let words = [0, 1, 2].map(|at| {
+            if some >> at & 1 == 1 {
+                new[at]
+            } else {
+                old[at]
+            }
+        });
+        if words == old || words == new || decode(words).is_none() {
+            continue;
+        }
+        if words[2] == old[2] {
+            return Mix::Old;
+        }
+        found = Mix::New;
+    }
+    found
+}
+
+fn words_of(bytes: &[u8]) -> Words {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    [word(0), word(8), word(16)]
+}
+
+/// Room for one entry.
+pub(crate) struct Reserved {
+    /// Of this log.
+    pub(crate) log: u32,
+    offset: u64,
+    old: Words,
+}
+
+/// The log that a partition appends to.
+struct Open {
+    log: u32,
+    start: u64,
+    used: u64,
+    /// What entries from a multiple of [`AHEAD`] on held before; `None` in a chunk of zeros.
+    ahead: Option<(u64, [u8; (AHEAD * ENTRY_BYTES) as usize])>,
+}
+
+/// What is known of a log.
+#[derive(Default)]
+struct Log {
+    /// Entries that are needed, or still to be written.
+    valid: AtomicU32,
+    /// The clock when it was opened.
+    opened: AtomicU64,
+}
+
+/// See the module's story.
+pub(crate) struct VersionLogs {
+    medium: Arc<Medium>,
+    space: Arc<Space>,
+    clock: Arc<LogicalClock>,
+    /// L, and logs in a chunk.
+    entries: u64,
+    per_chunk: u32,
+    partitions: Box<[Mutex<Option<Open>>]>,
+    logs: Box<[OnceLock<Box<[Log]>>]>,
+    /// Free logs of all chunks that are the log's.
+    free: Mutex<BTreeMap<u32, BTreeSet<u32>>>,
+    /// Which logs are free is not known yet.
+    recovering: AtomicBool,
+    in_use: AtomicU64,
+    peak: AtomicU64,
+    opened: AtomicU64,
+    appended: AtomicU64,
+}
+
+impl VersionLogs {
+    /// Logs of `entries` entries in so many partitions; whatever chunks of logs there are count as full of entries that nobody needs, until
+    /// [`VersionLogs::recovered`].
+    pub(crate) fn new(
+        medium: Arc<Medium>,
+        space: Arc<Space>,
+        clock: Arc<LogicalClock>,
+        partitions: usize,
+        entries: u32,
+    ) -> VersionLogs {
+        let geometry = *space.geometry();
+        let fit = geometry.chunk_bytes / ENTRY_BYTES;
+        let entries = u64::from(entries).min(fit);
+        VersionLogs {
+            medium,
+            space,
+            clock,
+            entries,
+            per_chunk: (fit / entries) as u32,
+            partitions: (0..partitions).map(|_| Mutex::default()).collect(),
+            logs: (0..geometry.chunks).map(|_| OnceLock::new()).collect(),
+            free: Mutex::default(),
+            recovering: AtomicBool::new(true),
+            in_use: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+            appended: AtomicU64::new(0),
+        }
+    }
+
+    fn log(&self, log: u32) -> &Log {
+        let chunk = &self.logs[(log / self.per_chunk) as usize];
+        let logs = chunk.get_or_init(|| (0..self.per_chunk).map(|_| Log::default()).collect());
+        &logs[(log % self.per_chunk) as usize]
+    }
+
+    /// Room for one entry in the calling thread's partition; `None` if there is none, and then what pins logs has to be flushed. No node is locked.
+    pub(crate) fn reserve(&self) -> Result<Option<Reserved>> {
+        let mut partition = self.partitions[thread_number() % self.partitions.len()].lock();
+        if partition
+            .as_ref()
+            .is_none_or(|open| open.used == self.entries)
+        {
+            *partition = self.open()?;
+        }
+        let Some(open) = partition.as_mut() else {
+            return Ok(None);
+        };
+        let offset = open.start + open.used * ENTRY_BYTES;
+        let old = self.overwritten(open)?;
+        open.used += 1;
+        Ok(Some(Reserved {
+            log: open.log,
+            offset,
+            old,
+        }))
+    }
+
+    /// Another log for a partition.
+    fn open(&self) -> Result<Option<Open>> {
+        let mut free = self.free.lock();
+        let mut blank = false;
+        if free.values().all(BTreeSet::is_empty) {
+            let Some((chunk, zeros)) = self.space.allocate_version_log()? else {
+                return Ok(None);
+            };
+            blank = zeros;
+            let first = chunk.0 * self.per_chunk;
+            // Empty sets stay, so that the chunks are counted.
+            free.insert(chunk.0, (first..first + self.per_chunk).collect());
+        }
+        let taken = free.values_mut().find_map(BTreeSet::pop_first);
+        let log = taken.expect("a chunk has a log");
+        drop(free);
+        // CountInv: an open log is not free.
+        self.log(log).valid.store(self.entries as u32, Relaxed);
+        self.log(log).opened.store(self.clock.last().0, Relaxed);
+        let in_use = self.in_use.fetch_add(1, Relaxed) + 1;
+        self.peak.fetch_max(in_use, Relaxed);
+        self.opened.fetch_add(1, Relaxed);
+        let geometry = self.space.geometry();
+        let start = geometry.offset(ChunkId(log / self.per_chunk));
+        Ok(Some(Open {
+            log,
+            start: start + u64::from(log % self.per_chunk) * self.entries * ENTRY_BYTES,
+            used: 0,
+            ahead: (!blank).then_some((u64::MAX, [0; (AHEAD * ENTRY_BYTES) as usize])),
+        }))
+    }
+
+    /// What the next entry overwrites.
+    fn overwritten(&self, open: &mut Open) -> Result<Words> {
+        let Some((from, ahead)) = &mut open.ahead else {
+            return Ok([0; 3]);
+        };
+        let group = open.used / AHEAD;
+        if *from != group {
+            let entries = AHEAD.min(self.entries - group * AHEAD);
+            let bytes = &mut ahead[..(entries * ENTRY_BYTES) as usize];
+            let offset = open.start + group * AHEAD * ENTRY_BYTES;
+            self.medium.load(offset, bytes, IoClass::Log)?;
+            *from = group;
+        }
+        Ok(words_of(
+            &ahead[(open.used % AHEAD * ENTRY_BYTES) as usize..],
+        ))
+    }
+
+    /// Logs a change whose node is locked; durable when this returns. Says its number.
+    pub(crate) fn write(&self, reserved: &Reserved, change: Change) -> Result<Time> {
+        let offset = reserved.offset;
+        let mut old = reserved.old;
+        let (number, new) = loop {
+            let number = self.clock.tick();
+            if number.0 >> NUMBER_BITS != 0 {
+                return Err(Error::Poisoned {
+                    why: "the numbers of log entries have run out".into(),
+                });
+            }
+            let new = encode(change, number);
+            match mixes(old, new) {
+                _ if mutation::on("lodge-torn-entry-believed") => break (number, new),
+                Mix::None => break (number, new),
+                Mix::New => {}
+                Mix::Old => {
+                    self.medium.put_word(offset + 16, 0, IoClass::Log)?;
+                    old[2] = 0;
+                }
+            }
+        };
+        let mut bytes = [0; ENTRY_BYTES as usize];
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(new) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        self.medium.store(offset, &bytes)?;
+        self.medium
+            .write_back(offset..offset + ENTRY_BYTES, IoClass::Log)?;
+        if !mutation::on("lodge-log-not-fenced") {
+            self.medium.fence();
+        }
+        self.appended.fetch_add(1, Relaxed);
+        Ok(number)
+    }
+
+    /// An entry of a log is needed no more, or will never be written.
+    pub(crate) fn release(&self, log: u32) {
+        let before = self
+            .log(log)
+            .valid
+            .fetch_sub(1, crate::sync::atomic::Ordering::AcqRel);
+        debug_assert!(before > 0, "CountInv");
+        let last = if mutation::on("lodge-live-log-reused") {
+            2
+        } else {
+            1
+        };
+        if before == last && !self.recovering.load(Relaxed) {
+            self.free(log);
+        }
+    }
+
+    fn free(&self, log: u32) {
+        let mut free = self.free.lock();
+        self.in_use.fetch_sub(1, Relaxed);
+        let chunk = log / self.per_chunk;
+        let logs = free.entry(chunk).or_default();
+        logs.insert(log);
+        if logs.len() == self.per_chunk as usize && free.len() > 1 {
+            free.remove(&chunk);
+            self.space.free_version_log(ChunkId(chunk));
+        }
+    }
+
+    /// The log that the entry at a place in a chunk belongs to. What a longer log left behind the last one counts as the last one's.
+    pub(crate) fn log_of(&self, chunk: ChunkId, entry: u64) -> u32 {
+        let nth = (entry / self.entries).min(u64::from(self.per_chunk) - 1);
+        chunk.0 * self.per_chunk + nth as u32
+    }
+
+    /// Recovery needs an entry of this log.
+    pub(crate) fn need(&self, log: u32) {
+        self.log(log).valid.fetch_add(1, Relaxed);
+    }
+
+    /// Recovery is done with these chunks: logs of which nothing is needed are free.
+    pub(crate) fn recovered(&self, chunks: &[ChunkId]) {
+        self.recovering.store(false, Relaxed);
+        let mut free = self.free.lock();
+        let last = chunks.last();
+        for chunk in chunks {
+            let first = chunk.0 * self.per_chunk;
+            let unneeded = |log: &u32| self.log(*log).valid.load(Relaxed) == 0;
+            let logs: BTreeSet<u32> = (first..first + self.per_chunk).filter(unneeded).collect();
+            let used = self.per_chunk as usize - logs.len();
+            self.in_use.fetch_add(used as u64, Relaxed);
+            let is_last = last == Some(chunk) && free.is_empty();
+            if used == 0 && !is_last {
+                self.space.free_version_log(*chunk);
+            } else {
+                free.insert(chunk.0, logs);
+            }
+        }
+        self.peak.store(self.in_use.load(Relaxed), Relaxed);
+    }
+
+    /// The moment before which the older half of the logs in use were opened; 0 if that was before this opening of the store.
+    pub(crate) fn median_opened(&self) -> Time {
+        let made = self.logs.iter().filter_map(OnceLock::get).flatten();
+        let used = made.filter(|log| log.valid.load(Relaxed) > 0);
+        let mut opened: Vec<u64> = used.map(|log| log.opened.load(Relaxed)).collect();
+        opened.sort_unstable();
+        Time(opened.get(opened.len() / 2).copied().unwrap_or(0))
+    }
+
+    /// Entries that logs in use have room for, now and at most.
+    pub(crate) fn room(&self) -> (u64, u64) {
+        let entries = |logs: &AtomicU64| logs.load(Relaxed) * self.entries;
+        (entries(&self.in_use), entries(&self.peak))
+    }
+
+    /// Partitions that have a log open, in entries of room.
+    pub(crate) fn partition_room(&self) -> u64 {
+        self.partitions.len() as u64 * self.entries
+    }
+
+    /// Entries appended, and logs opened, since the opening of the store.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.appended.load(Relaxed), self.opened.load(Relaxed))
+    }
+}
+
+/// What recovery finds in a chunk.
+pub(crate) struct FoundEntries {
+    /// Place, number and change of each whole entry.
+    pub(crate) entries: Vec<(u64, Time, Change)>,
+    /// Torn ones, which were emptied.
+    pub(crate) torn: u64,
+}
+
+/// Reads a chunk, empties what is torn, and starts the write-back of all of it: what is read after a kill need not be durable.
+pub(crate) fn read_chunk(
+    medium: &Medium,
+    geometry: &Geometry,
+    chunk: ChunkId,
+) -> Result<FoundEntries> {
+    let start = geometry.offset(chunk);
+    let room = geometry.chunk_bytes / ENTRY_BYTES;
+    let mut bytes = vec![0; (room * ENTRY_BYTES) as usize];
+    medium.load(start, &mut bytes, IoClass::Log)?;
+    let mut found = FoundEntries {
+        entries: Vec::new(),
+        torn: 0,
+    };
+    let entries = bytes.chunks_exact(ENTRY_BYTES as usize).map(words_of);
+    for (at, words) in (0..).zip(entries) {
+        match decode(words) {
+            Some((number, change)) => found.entries.push((at, number, change)),
+            None if words[2] != 0 => {
+                found.torn += 1;
+                medium.store_word(start + at * ENTRY_BYTES + 16, 0)?;
+            }
+            None => {}
+        }
+        let offset = start + at * ENTRY_BYTES;
+        if words != [0; 3] {
+            medium.write_back(offset..offset + ENTRY_BYTES, IoClass::Log)?;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: u64, value: u64) -> Change {
+        Change {
+            slot: Slot {
+                key,
+                value,
+                indirect: false,
+            },
+            delete: false,
+        }
+    }
+
+    #[test]
+    fn entries_say_what_they_are() {
+        assert_eq!(size_of::<Words>() as u64, ENTRY_BYTES);
+        for (indirect, delete) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut change = put(u64::MAX, 3);
+            change.slot.indirect = indirect;
+            change.delete = delete;
+            let most = Time((1 << NUMBER_BITS) - 1);
+            let words = encode(change, most);
+            assert_eq!(decode(words), Some((most, change)));
+            assert_eq!(decode([words[0], 4, words[2]]), None, "torn");
+        }
+        assert_eq!(decode([0; 3]), None, "zeros");
+        assert_eq!(decode(encode(put(1, 1), Time(0))), None, "no number");
+    }
+
+    #[test]
+    fn a_mix_of_old_and_new_words_is_seen_before_it_is_written() {
+        let old = encode(put(1, 2), Time(3));
+        assert_eq!(mixes(old, encode(put(4, 5), Time(6))), Mix::None);
+        assert_eq!(mixes([0; 3], encode(put(4, 5), Time(6))), Mix::None);
+        // The same pair logged again where it was torn: whole with its old number.
+        let torn = [9, old[1], old[2]];
+        assert_eq!(mixes(torn, encode(put(1, 2), Time(7))), Mix::Old);
+        // A check that fits by chance.
+        let new = encode(put(4, 5), Time(6));
+        let chance = (0..1u64 << 34).find(|key| decode([*key, 5, new[2]]).is_some() && *key != 4);
+        assert_eq!(mixes([chance.unwrap(), 5, 0], new), Mix::New);
+    }
+}

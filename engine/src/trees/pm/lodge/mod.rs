@@ -1,0 +1,349 @@
+//! LodgeTree: writes gather in the free slots of last-level inner nodes, in the log until they are flushed to a few leaves together (LodgeTree §III).
+//!
+//! ```text
+//! DRAM  index: low -> node | nodes: (low, leaf) ... (key, value) ... free        the buffer is what the index part leaves free
+//! PM    leaves, chained by next0 or next1 | logs, a partition a thread
+//!
+//! write ─▶ room in the log ─▶ lock the node ─▶ full? flush t_node leaves, or split one ─▶ number, entry, fence ─▶ buffer ─▶ unlock
+//! ```
+//!
+//! What is implemented is the protocol of `specs/surrogate_buffer`, which repairs what the paper says and says what it leaves out; its rules are told where they are kept: entries
+//! and their numbers in [`log`], the flush in [`flush`], the split of leaves in [`split`], of nodes in [`hotness`], recovery in [`recover`], the words
+//! of a leaf in [`leaf`].
+//!
+//! Where the text contradicts itself or says nothing:
+//! - **Sizes** (CLAIMS LT-01): the leaf has its 512 bytes. A node of 29 slots, `leaf_count` and `buf_ver` does not fit 512; slots are what is kept, see [`node`].
+//! - **t_split** (LT-02) is 26 as in §IV-A, though Figure 6 has 27; both are options.
+//! - **Equation (1)** (LT-10), t and M: see [`hotness`].
+//! - **Merging** leaves: the paper has none, nor has the spec; a leaf that deletes have emptied stays, and is filled again when keys of its range come.
+//! - **Log room** (§III-D): one cold pair keeps L entries. The paper lets the log grow; here what pins old logs is flushed when the log takes more than a share of the leaves' bytes,
+//!   and when there is no room, see [`clean`].
+//! - **Records** that log entries name (keys and values that are not of eight bytes, which the paper does not have) wait for the log floor of
+//!   [`crate::pm::layout`]: recovery ignores entries with numbers below it. It is raised when all that they say is in leaves.
+//!
+//! A write to a key that is buffered takes its pair's slot, so it need not wait for a flush of a full buffer (the spec's AppendEntry does, which asks for room
+//! whatever the key; no invariant but SpaceInv is about room, and the number of pairs stays the same).
+//!
+//! The last level's nodes are this module's own, with a reader-writer lock each that stands for their leaves (§III-A); above is the engine's index, with nodes of 29 entries.
+
+pub(crate) mod clean;
+mod flush;
+pub(crate) mod hotness;
+pub(crate) mod leaf;
+mod log;
+mod node;
+pub(crate) mod recover;
+mod scan;
+mod split;
+
+pub(crate) use leaf::SLOTS;
+pub(crate) use node::{MAX_SLOTS, MIN_SLOTS};
+
+use crate::error::{Error, Result};
+use crate::index::IndexOf;
+use crate::mutation;
+use crate::options::LodgeOptions;
+use crate::pm::layout::LeafId;
+use crate::pm::leaf::Slot;
+use crate::pm::logs::{ENTRY_BYTES, LogicalClock};
+use crate::pm::medium::Medium;
+use crate::pm::nodes::Change;
+use crate::pm::records::{Bytes, Records};
+use crate::pm::space::Space;
+use crate::stats::{LodgeStats, PmStats};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{Arc, Backoff, Mutex, RwLockReadGuard, RwLockWriteGuard};
+use crate::trees::pm::leaves::FLUSH_BINS;
+use crate::types::IoClass;
+
+use hotness::SPLIT_BINS;
+use leaf::{BYTES, HEADER_BYTES, Image, members, slot_at};
+use log::{Reserved, VersionLogs};
+use node::{Body, Nodes, Pair, Sought};
+
+/// Fan-out of the upper levels (§IV-A).
+const FANOUT: usize = 29;
+
+/// What was done since the opening.
+#[derive(Default)]
+pub(crate) struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    overwrites: AtomicU64,
+    /// Writes that found their buffer full.
+    triggers: AtomicU64,
+    flushes: AtomicU64,
+    /// Leaves flushed to, by the changes that they got.
+    visits: [AtomicU64; FLUSH_BINS],
+    flushed: AtomicU64,
+    most_leaves_flushed: AtomicU64,
+    clears: AtomicU64,
+    splits: AtomicU64,
+    node_splits: [AtomicU64; SPLIT_BINS],
+    buffered: AtomicU64,
+    cleanings: AtomicU64,
+    cleaning_flushes: AtomicU64,
+}
+
+/// See the module's story.
+pub(crate) struct Lodge {
+    pub(crate) medium: Arc<Medium>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) records: Records,
+    pub(crate) clock: Arc<LogicalClock>,
+    options: LodgeOptions,
+    index: IndexOf<FANOUT>,
+    nodes: Nodes,
+    logs: VersionLogs,
+    /// The log floor: recovery does not look at entries with smaller numbers. It never falls, as what those name may be gone.
+    floor: AtomicU64,
+    cleaning: Mutex<Option<clean::Run>>,
+    /// No cleaning is due before the clock says so.
+    stuck_until: AtomicU64,
+    /// 1 if the last cleaning left the log as long as it was.
+    in_vain: AtomicU64,
+    counters: Counters,
+}
+
+impl Lodge {
+    /// Locks the node of a key for reading.
+    fn read(&self, key: &[u8]) -> RwLockReadGuard<'_, Body> {
+        let mut backoff = Backoff::new();
+        loop {
+            let located = self.index.locate(key);
+            let body = self.nodes.node(located.page.0).read();
+            // Splits change the index under the locks of the nodes that they are of.
+            if self.index.is_current(key, &located) {
+                return body;
+            }
+            drop(body);
+            backoff.wait();
+        }
+    }
+
+    /// The same for writing.
+    fn write(&self, key: &[u8]) -> RwLockWriteGuard<'_, Body> {
+        let mut backoff = Backoff::new();
+        loop {
+            let located = self.index.locate(key);
+            let body = self.nodes.node(located.page.0).write();
+            if self.index.is_current(key, &located) {
+                return body;
+            }
+            drop(body);
+            backoff.wait();
+        }
+    }
+
+    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has changed.
+    pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
+        let mut done = self.try_change(key, change);
+        if matches!(done, Err(Error::PmFull { .. })) {
+            self.make_room()?;
+            done = self.try_change(key, change);
+        }
+        match done {
+            Err(Error::PmFull { .. }) if change.delete => self.delete_from_leaf(key, change),
+            done => done,
+        }
+    }
+
+    fn try_change(&self, key: &[u8], change: Change) -> Result<()> {
+        let Some(reserved) = self.logs.reserve()? else {
+            return Err(self.space.full("the log"));
+        };
+        let made = self.change_with(key, change, &reserved);
+        if matches!(made, Err(Error::PmFull { .. })) {
+            self.logs.release(reserved.log);
+        }
+        made
+    }
+
+    fn change_with(&self, key: &[u8], change: Change, reserved: &Reserved) -> Result<()> {
+        let sought = Sought::from(key);
+        let mut early = None;
+        if mutation::on("lodge-logs-before-lock") {
+            early = Some(self.logs.write(reserved, change)?);
+            crate::sync::yield_now();
+        }
+        let mut triggered = false;
+        let (mut body, there) = loop {
+            let mut body = self.write(key);
+            let there = body.find(&self.records, sought)?;
+            if there.is_some() || !body.is_full() {
+                break (body, there);
+            }
+            if !triggered {
+                self.counters.triggers.fetch_add(1, Relaxed);
+                triggered = true;
+            }
+            if body.buffered() > 0 {
+                self.flush(&mut body, |_| true)?;
+            }
+            if body.must_split() {
+                self.split_node(body);
+            }
+        };
+        let number = match early {
+            Some(number) => number,
+            None => self.logs.write(reserved, change)?,
+        };
+        let pair = Pair {
+            change,
+            number,
+            log: reserved.log,
+        };
+        let Some(at) = there else {
+            let leaf = body.leaf_of(sought);
+            body.push(pair, leaf);
+            self.counters.buffered.fetch_add(1, Relaxed);
+            return Ok(());
+        };
+        let old = body.pair(at);
+        body.replace(at, pair);
+        drop(body);
+        self.counters.overwrites.fetch_add(1, Relaxed);
+        self.logs.release(old.log);
+        self.retire(old.change.slot)
+    }
+
+    /// There is no room to log a delete, or to flush what is in its way. The key's bit in the leaf can be cleared all the same: what the log has of the key is up to the leaf's
+    /// stamp, as the key is not buffered; so recovery does not look at it.
+    fn delete_from_leaf(&self, key: &[u8], change: Change) -> Result<()> {
+        let sought = Sought::from(key);
+        let mut body = self.write(key);
+        let at = body.leaf_of(sought);
+        if body.find(&self.records, sought)?.is_some() {
+            self.flush_leaf(&mut body, at)?;
+        }
+        let leaf = body.leaf(at);
+        let image = self.load(leaf)?;
+        let header = image.header();
+        for slot in members(header.bits()) {
+            let there = image.slot(slot);
+            if self.records.is_key(there, key)? {
+                let header = header.with_bits(header.bits() & !(1 << slot));
+                self.store_header(leaf.offset(), header)?;
+                body.set_count(at, header.count());
+                self.retire(there)?;
+                break;
+            }
+        }
+        drop(body);
+        self.retire(change.slot)
+    }
+
+    /// No leaf and no buffer names these records any more; the log may.
+    pub(crate) fn retire(&self, slot: Slot) -> Result<()> {
+        if !slot.indirect {
+            return Ok(());
+        }
+        self.records.retire(slot, self.clock.last())
+    }
+
+    /// Copies the value of `key` into `value`; `false` if there is none. The buffer has the last word (§IV-B).
+    pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let sought = Sought::from(key);
+        let body = self.read(key);
+        let found: Option<Bytes> = match body.find(&self.records, sought)? {
+            Some(at) => {
+                self.counters.hits.fetch_add(1, Relaxed);
+                let Change { slot, delete } = body.pair(at).change;
+                (!delete).then(|| self.records.value(slot)).transpose()?
+            }
+            None => {
+                self.counters.misses.fetch_add(1, Relaxed);
+                self.find_in_leaf(body.leaf(body.leaf_of(sought)), key)?
+            }
+        };
+        drop(body);
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    /// Looks at the slots of a leaf, from the left, half a leaf at a time: that is an XPLine. There are no fingerprints in the paper.
+    fn find_in_leaf(&self, leaf: LeafId, key: &[u8]) -> Result<Option<Bytes>> {
+        let mut image = Image::empty();
+        let mut loaded = 0;
+        let mut load = |image: &mut Image, end: usize| -> Result<()> {
+            while loaded < end {
+                let half = loaded..loaded + BYTES / 2;
+                let offset = leaf.offset() + loaded as u64;
+                loaded = half.end;
+                self.medium
+                    .load(offset, &mut image.0[half], IoClass::Page)?;
+            }
+            Ok(())
+        };
+        load(&mut image, HEADER_BYTES)?;
+        for at in members(image.header().bits()) {
+            load(&mut image, slot_at(at).end)?;
+            let slot = image.slot(at);
+            if self.records.is_key(slot, key)? {
+                return self.records.value(slot).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Splits of leaves.
+    pub(crate) fn splits(&self) -> u64 {
+        self.counters.splits.load(Relaxed)
+    }
+
+    /// DRAM of the upper levels.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.index.bytes() as u64
+    }
+
+    pub(crate) fn stats(&self) -> PmStats {
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let counters = &self.counters;
+        let bins = |from: &[AtomicU64]| {
+            let mut bins = [0; FLUSH_BINS];
+            for (bin, counter) in bins.iter_mut().zip(from) {
+                *bin = load(counter);
+            }
+            bins
+        };
+        let census = self.nodes.census();
+        let (room, most) = self.logs.room();
+        let (appended, logs_opened) = self.logs.counts();
+        let buffered = load(&counters.buffered);
+        PmStats {
+            buffer_hits: load(&counters.hits),
+            buffer_misses: load(&counters.misses),
+            buffer_overwrites: load(&counters.overwrites),
+            trigger_writes: load(&counters.triggers),
+            log_appends: appended,
+            flushes: bins(&counters.visits),
+            cleanings: load(&counters.cleanings),
+            cleaning_copies: 0,
+            cleaning_flushes: load(&counters.cleaning_flushes),
+            buffered,
+            leaf_bytes: self.space.leaves() * BYTES as u64,
+            log_bytes: buffered * ENTRY_BYTES,
+            log_peak_bytes: most * ENTRY_BYTES,
+            log_chunk_bytes: self.space.live_log_bytes(),
+            record_bytes: self.space.record_bytes(),
+            node_bytes: census.bytes(),
+            flush_time_bytes: 0,
+            lodge: Some(LodgeStats {
+                flushes: load(&counters.flushes),
+                flushed: load(&counters.flushed),
+                most_leaves_flushed: load(&counters.most_leaves_flushed),
+                clears: load(&counters.clears),
+                node_splits: bins(&counters.node_splits),
+                logs_opened,
+                log_room_entries: room,
+                nodes: census.nodes,
+                slots: census.slots,
+                leaves: census.leaves,
+                buffered: census.buffered,
+            }),
+        }
+    }
+}

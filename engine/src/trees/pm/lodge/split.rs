@@ -1,0 +1,172 @@
+//! Splitting a leaf without a log (LodgeTree §III-B), repaired (`specs/surrogate_buffer/LeafCountFlush.tla`, PrepareLeaf to FinishSplit).
+//!
+//! ```text
+//! new leaf, with what moves and what is buffered for it, next0 = the old one's next ─▶ fence
+//! ─▶ spare sibling pointer of the old one = the new one ─▶ fence
+//! ─▶ old header word: use_n flipped, bits of what moved off, stamp as it was ─▶ fence
+//! ─▶ separator into the node; then what is buffered for the lower half is merged
+//! ```
+//!
+//! - The separator is the middle key of all keys that the leaf would have, so that one split always makes room: t_split plus the slots of a node are at most twice a leaf.
+//! - The new leaf is stamped with the greatest number of the whole group; the old one keeps its stamp, for its half is still buffered.
+//! - Where the new leaf begins (`low`) is written in it before it is linked. The paper leaves recovery no separators but the keys that happen to be there.
+
+use crate::error::Result;
+use crate::mutation;
+use crate::pm::leaf::Slot;
+use crate::pm::records::Bytes;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::IoClass;
+
+use super::Lodge;
+use super::flush::Visit;
+use super::leaf::{Bits, HEADER_BYTES, Header, Image, SLOT_BYTES, SLOTS, members, next_at};
+use super::node::{Body, Pair};
+
+/// A key that the leaf would have.
+struct Key {
+    key: Bytes,
+    slot: Slot,
+}
+
+/// What goes where.
+struct Parted {
+    /// Where the new leaf begins.
+    separator: Bytes,
+    /// What it holds.
+    upper: Vec<Slot>,
+    /// Slots of the old leaf that are not its own any more: what moves, and what the group replaces there.
+    leaving: Bits,
+    /// Slots that the group replaces in the new leaf's range.
+    replaced: Vec<Slot>,
+}
+
+impl Lodge {
+    /// Splits a leaf that would have too many keys, and merges what is buffered for it. If it fails for lack of space, nothing has changed.
+    pub(super) fn split_leaf(&self, body: &mut Body, visit: Visit) -> Result<()> {
+        let old = body.leaf(visit.at).offset();
+        let parted = self.part(&visit)?;
+        let fresh = self.space.allocate_leaf()?;
+        let low = match self.records.encode(&parted.separator, None) {
+            Ok(low) => low,
+            Err(e) => {
+                self.space.free_leaf(fresh);
+                return Err(e);
+            }
+        };
+        let header = visit.image.header();
+        let next = visit.image.word(next_at(header.use_n()));
+        let mut image = Image::empty();
+        for (at, slot) in parted.upper.iter().enumerate() {
+            image.fill(at, *slot);
+        }
+        let bits = ((1u64 << parted.upper.len()) - 1) as Bits;
+        let stamp = if mutation::on("lodge-new-leaf-without-stamp") {
+            crate::pm::layout::Time(0)
+        } else {
+            visit.stamp()
+        };
+        image.set_word(0, Header::new(bits, 0, stamp).0);
+        image.set_low(low);
+        image.set_word(next_at(0), next);
+        // What is behind the slots in use may be anything.
+        let len = HEADER_BYTES + parted.upper.len() * SLOT_BYTES;
+        let offset = fresh.offset();
+        self.medium.store(offset, &image.0[..len])?;
+        self.medium
+            .write_back(offset..offset + len as u64, IoClass::Page)?;
+        let unfenced = mutation::on("lodge-switches-before-fence");
+        if !unfenced {
+            self.medium.fence();
+        }
+
+        let spare = old + next_at(1 - header.use_n());
+        self.medium.store_word(spare, fresh.0)?;
+        self.medium.write_back(spare..spare + 8, IoClass::Page)?;
+        if !unfenced {
+            self.medium.fence();
+        }
+        let stays = header.bits() & !parted.leaving;
+        let stamp = if mutation::on("lodge-stamps-at-switch") {
+            visit.stamp()
+        } else {
+            header.stamp()
+        };
+        let switched = Header::new(stays, 1 - header.use_n(), stamp);
+        if mutation::on("lodge-two-words") {
+            self.store_header(old, header.with_bits(stays))?;
+        }
+        self.store_header(old, switched)?;
+
+        let separator = parted.separator;
+        let mut moved = Vec::new();
+        for pair in &visit.group {
+            let key = self.records.key(pair.change.slot)?;
+            moved.push((*pair, key >= separator));
+        }
+        let is_moved = |pair: &Pair| moved.contains(&(*pair, true));
+        self.take_out(body, &visit, is_moved)?;
+        body.set_count(visit.at, switched.count());
+        body.insert_leaf(visit.at, &separator, fresh, parted.upper.len());
+        self.counters.splits.fetch_add(1, Relaxed);
+        self.retire_all(&parted.replaced)?;
+        let flushed = moved.iter().filter(|(_, moved)| *moved).count();
+        if flushed > 0 {
+            self.count_visit(flushed);
+        }
+        if flushed == visit.group.len() {
+            return Ok(());
+        }
+        let mut lower = Visit {
+            old: visit.old & !parted.leaving,
+            group: visit
+                .group
+                .into_iter()
+                .filter(|pair| !is_moved(pair))
+                .collect(),
+            ..visit
+        };
+        lower.image.set_word(0, switched.0);
+        self.merge(body, lower)
+    }
+
+    fn part(&self, visit: &Visit) -> Result<Parted> {
+        let bits = visit.image.header().bits();
+        let mut keys = Vec::with_capacity(2 * SLOTS);
+        let mut there = Vec::with_capacity(SLOTS);
+        for at in members(bits) {
+            let slot = visit.image.slot(at);
+            let key = self.records.key(slot)?;
+            if visit.old >> at & 1 == 0 {
+                let key = key.clone();
+                keys.push(Key { key, slot });
+            }
+            there.push((at, key, slot));
+        }
+        for pair in visit.puts() {
+            let slot = pair.change.slot;
+            let key = self.records.key(slot)?;
+            keys.push(Key { key, slot });
+        }
+        keys.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        let upper = keys.split_off(keys.len() / 2);
+        debug_assert!(keys.len() <= SLOTS && upper.len() <= SLOTS, "RoomInv");
+        let separator = upper[0].key.clone();
+        let mut leaving = 0;
+        let mut replaced = Vec::new();
+        for (at, key, slot) in there {
+            if key >= separator {
+                leaving |= 1 << at;
+                if visit.old >> at & 1 == 1 {
+                    replaced.push(slot);
+                }
+            }
+        }
+        Ok(Parted {
+            separator,
+            upper: upper.into_iter().map(|key| key.slot).collect(),
+            leaving,
+            replaced,
+        })
+    }
+}

@@ -1,0 +1,540 @@
+//! A LodgeTree answers like an ordered map, whatever its nodes and leaves hold, and again after it has been opened anew; and it flushes to few leaves at a time.
+//!
+//! Chunks are of a few leaves and leaves are split early, so that a few thousand operations split nodes and reuse logs by the dozen.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::device::{MemPm, PmDevice};
+use treering_engine::{
+    CclOptions, Error, Kv, LodgeOptions, NodeSplit, PmOptions, PmStore, PmTreeKind, Progress,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Small nodes, so that everything happens often.
+fn small() -> LodgeOptions {
+    LodgeOptions {
+        slots: 7,
+        t_split: 5,
+        logs: 2,
+        log_entries: 8,
+        ..LodgeOptions::default()
+    }
+}
+
+fn trees() -> Vec<LodgeOptions> {
+    let smallest = LodgeOptions {
+        slots: 4,
+        t_node: 1,
+        t_split: 2,
+        logs: 1,
+        log_entries: 2,
+        ..LodgeOptions::default()
+    };
+    vec![
+        LodgeOptions::default(),
+        small(),
+        smallest,
+        LodgeOptions {
+            node_split: NodeSplit::Double,
+            t_node: 4,
+            t_split: 27,
+            slots: 20,
+            ..small()
+        },
+        // Leaves and buffers of full size, so that updates find no empty slots.
+        LodgeOptions {
+            t_split: 27,
+            log_entries: 16,
+            ..LodgeOptions::default()
+        },
+    ]
+}
+
+fn options(lodge: LodgeOptions) -> PmOptions {
+    PmOptions {
+        tree: PmTreeKind::Lodge(lodge),
+        chunk_bytes: 2048,
+        ..PmOptions::default()
+    }
+}
+
+fn open(device: &Arc<MemPm>, lodge: LodgeOptions) -> PmStore {
+    let device: Arc<dyn PmDevice> = device.clone();
+    PmStore::open(device, &options(lodge)).unwrap_or_else(|e| panic!("{lodge:?}: {e}"))
+}
+
+fn contents(store: &PmStore) -> Map {
+    let mut map = Map::new();
+    store
+        .scan(b"", &mut |k, v| {
+            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
+            ControlFlow::Continue(())
+        })
+        .expect("scans");
+    map
+}
+
+fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    store
+        .scan_back(before, &mut |k, _| {
+            keys.push(k.to_vec());
+            ControlFlow::Continue(())
+        })
+        .expect("scans back");
+    keys
+}
+
+fn pump_all(store: &PmStore) {
+    let mut steps = 0;
+    while let Some(task) = store.due() {
+        while store.pump(task).expect("pumps") == Progress::More {}
+        steps += 1;
+        assert!(steps < 10, "cleaning without end: {:?}", store.stats());
+    }
+}
+
+/// Keys of eight bytes, with and without the top bit, others, prefixes of each other, the empty one.
+fn key(rng: &mut StdRng) -> Vec<u8> {
+    match rng.random_range(0..8) {
+        0..=2 => rng.random_range(0u64..300).to_be_bytes().to_vec(),
+        3 => (!rng.random_range(0u64..100)).to_be_bytes().to_vec(),
+        4 => format!("{:03}", rng.random_range(0..200)).into_bytes(),
+        5 => vec![b'z'; rng.random_range(0..20)],
+        6 => vec![255; rng.random_range(7..10)],
+        _ => format!("user:{:06}", rng.random_range(0..100)).into_bytes(),
+    }
+}
+
+fn value(rng: &mut StdRng) -> Vec<u8> {
+    let len = match rng.random_range(0..4) {
+        0 | 1 => 8,
+        2 => rng.random_range(0..40),
+        _ => rng.random_range(0..300),
+    };
+    vec![rng.random(); len]
+}
+
+fn assert_same(store: &PmStore, map: &Map, story: &str) {
+    let found = contents(store);
+    assert!(
+        found == *map,
+        "{story}: {} records scanned, {} expected",
+        found.len(),
+        map.len()
+    );
+    let keys: Vec<_> = map.keys().rev().cloned().collect();
+    assert_eq!(downwards(store, None), keys, "{story}: downwards");
+}
+
+/// FlushInv (LT-04, LT-05) of what one operation did: at most t_node leaves a flush, or one that was split.
+fn check_flushes(lodge: LodgeOptions, before: &mut (u64, u64, u64), store: &PmStore, story: &str) {
+    let stats = store.stats();
+    let pm = stats.pm.unwrap();
+    let now = (pm.lodge.unwrap().flushes, pm.leaf_flushes(), stats.splits);
+    let flushes = now.0 - before.0;
+    let visits = now.1 - before.1;
+    let splits = now.2 - before.2;
+    assert!(
+        splits <= flushes,
+        "{story}: {splits} splits in {flushes} flushes"
+    );
+    // A split leaf and the new one.
+    let most = (flushes - splits) * lodge.t_node as u64 + 2 * splits;
+    assert!(
+        visits <= most,
+        "{story}: {visits} leaves in {flushes} flushes"
+    );
+    *before = now;
+}
+
+fn run_program(lodge: LodgeOptions, seed: u64, operations: usize, reopen_every: usize) {
+    let device = Arc::new(MemPm::new(2 << 20));
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut store = open(&device, lodge);
+    let mut map = Map::new();
+    let mut got = Vec::new();
+    let mut flushes = (0, 0, 0);
+    for i in 0..operations {
+        let story = format!("{lodge:?}, seed {seed}, step {i}");
+        let k = key(&mut rng);
+        let growing = (i / 700) % 2 == 0;
+        match rng.random_range(0..10) {
+            0..=1 => {
+                let found = store.get(&k, &mut got).expect("gets");
+                assert_eq!(found.then_some(&got), map.get(&k), "{story}: get {k:?}");
+            }
+            2 => {
+                let mut seen = Vec::new();
+                store
+                    .scan(&k, &mut |k, v| {
+                        seen.push((k.to_vec(), v.to_vec()));
+                        match seen.len() < 5 {
+                            true => ControlFlow::Continue(()),
+                            false => ControlFlow::Break(()),
+                        }
+                    })
+                    .expect("scans");
+                let expected = map.range(k.clone()..).take(5);
+                let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
+                assert_eq!(seen, expected, "{story}: scan from {k:?}");
+                let below = map.range(..k.clone()).rev();
+                let below: Vec<_> = below.map(|(k, _)| k.clone()).collect();
+                assert_eq!(
+                    downwards(&store, Some(&k)),
+                    below,
+                    "{story}: down from {k:?}"
+                );
+            }
+            n if (n <= 7) == growing => {
+                let v = value(&mut rng);
+                store.put(&k, &v).expect("puts");
+                map.insert(k, v);
+            }
+            _ => {
+                store.delete(&k).expect("deletes");
+                map.remove(&k);
+            }
+        }
+        check_flushes(lodge, &mut flushes, &store, &story);
+        if i % 3 == 0 {
+            pump_all(&store);
+            check_flushes(lodge, &mut flushes, &store, &story);
+        }
+        if i % reopen_every == reopen_every - 1 {
+            assert_same(&store, &map, &story);
+            match i / reopen_every % 2 {
+                0 => drop(store),
+                _ => store.close().expect("closes"),
+            }
+            store = open(&device, lodge);
+            assert_same(&store, &map, &format!("{story}, opened again"));
+            flushes = (0, 0, 0);
+        }
+    }
+}
+
+#[test]
+fn every_lodge_agrees_with_an_ordered_map() {
+    for lodge in trees() {
+        for seed in 0..3 {
+            run_program(lodge, seed, 4_000, 900);
+        }
+    }
+}
+
+#[test]
+fn everything_really_happens() {
+    for lodge in trees() {
+        let device = Arc::new(MemPm::new(4 << 20));
+        let store = open(&device, lodge);
+        let mut map = Map::new();
+        let mut flushes = (0, 0, 0);
+        for i in 0..9_000u64 {
+            let key = (i % 6_000)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .to_be_bytes();
+            store.put(&key, &i.to_be_bytes()).unwrap();
+            map.insert(key.to_vec(), i.to_be_bytes().to_vec());
+            check_flushes(lodge, &mut flushes, &store, "growing");
+            if i % 8 == 0 {
+                pump_all(&store);
+                check_flushes(lodge, &mut flushes, &store, "cleaning");
+            }
+        }
+        assert_same(&store, &map, &format!("{lodge:?} grown"));
+        let stats = store.stats();
+        let pm = stats.pm.unwrap();
+        let own = pm.lodge.unwrap();
+        assert!(stats.splits > 200, "{lodge:?}: {stats:?}");
+        assert!(own.node_splits.iter().sum::<u64>() > 5, "{own:?}");
+        assert!(own.logs_opened > 20 && pm.trigger_writes > 1_000, "{pm:?}");
+        assert_eq!(own.most_leaves_flushed, lodge.t_node as u64, "{own:?}");
+        // LT-13: the buffer is free slots. LT-12: what is needed of the log is what is buffered.
+        assert!(own.leaves + own.buffered < own.slots, "{own:?}");
+        assert_eq!(
+            (own.buffered, pm.log_bytes),
+            (pm.buffered, 24 * pm.buffered)
+        );
+        assert_eq!(own.leaves, stats.leaf_pages);
+        let keys: Vec<_> = map.keys().cloned().collect();
+        for key in &keys {
+            store.delete(key).unwrap();
+        }
+        assert_same(&store, &Map::new(), &format!("{lodge:?} emptied"));
+        store.checkpoint().unwrap();
+        let pm = store.stats().pm.unwrap();
+        assert_eq!((pm.buffered, pm.log_bytes), (0, 0), "{pm:?}");
+        let open_logs = lodge.logs as u64 * u64::from(lodge.log_entries.min(2048 / 24));
+        assert!(pm.lodge.unwrap().log_room_entries <= open_logs, "{pm:?}");
+        // There are no merges, so the leaves are there for what comes next.
+        for key in &keys {
+            store.put(key, b"again").unwrap();
+        }
+        assert_eq!(contents(&store).len(), keys.len());
+    }
+}
+
+#[test]
+fn a_leaf_whose_updates_find_no_empty_slots_clears_what_they_replace() {
+    let device = Arc::new(MemPm::new(1 << 20));
+    let lodge = LodgeOptions {
+        t_split: 27,
+        ..LodgeOptions::default()
+    };
+    let store = open(&device, lodge);
+    // 27 keys, in one leaf.
+    for round in 0..20u64 {
+        for key in 0..27u64 {
+            let value = (round * 100 + key).to_be_bytes();
+            store.put(&key.to_be_bytes(), &value).unwrap();
+        }
+        store.checkpoint().unwrap();
+    }
+    let stats = store.stats();
+    assert_eq!(stats.leaf_pages, 1);
+    assert!(stats.pm.unwrap().lodge.unwrap().clears > 5, "{stats:?}");
+    let expected = (0..27u64).map(|key| {
+        (
+            key.to_be_bytes().to_vec(),
+            (1_900 + key).to_be_bytes().to_vec(),
+        )
+    });
+    assert_eq!(contents(&store), expected.collect::<Map>());
+}
+
+/// LT-18: what an operation may cost is bounded, however many records wait.
+#[test]
+fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
+    let device = Arc::new(MemPm::new(4 << 20));
+    let store = open(&device, LodgeOptions::default());
+    let mut before = store.stats();
+    let mut most = (0, 0);
+    let mut seen = [0u32; 3];
+    for i in 0..20_000u64 {
+        let key = (i % 12_000)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .to_be_bytes();
+        store.put(&key, &i.to_be_bytes()).unwrap();
+        let after = store.stats();
+        let own = |stats: &treering_engine::Stats| stats.pm.unwrap().lodge.unwrap();
+        let flushes = own(&after).flushes - own(&before).flushes;
+        let visits = after.pm.unwrap().leaf_flushes() - before.pm.unwrap().leaf_flushes();
+        let splits = after.splits - before.splits;
+        let clears = own(&after).clears - own(&before).clears;
+        // The entry; two fences a merge; three a split, which counts as a visit to the new leaf if that got anything. The directory's word now and then.
+        let fences = after.flushes - before.flushes;
+        let merges = visits - splits;
+        let least = 1 + 2 * merges + clears;
+        assert!(
+            (least..=least + 5 * splits + 2).contains(&fences),
+            "{i}: {fences} fences"
+        );
+        if (after.written.extra, splits) == (before.written.extra, 0) {
+            assert_eq!(fences, least, "{i}");
+        }
+        let lines = (after.written.page - before.written.page) / 64;
+        most = (most.0.max(lines), most.1.max(flushes));
+        seen[flushes.min(2) as usize] += 1;
+        before = after;
+    }
+    // A flush is bounded. An operation is nearly so: a split for a single pair takes the slot that it makes free, and then the next flush follows at once.
+    assert!(seen[2] * 50 < 20_000 && most.1 <= 8, "{most:?}, {seen:?}");
+    // All lines of t_node leaves; or those of a new leaf, what links it and switches to it, and slots and header of the old one.
+    assert!(most.0 <= most.1 * 16, "{most:?}");
+    assert!(seen[0] > seen[1] && seen[1] > seen[2], "{seen:?}");
+}
+
+#[test]
+fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
+    for lodge in trees() {
+        let device = Arc::new(MemPm::new(96 << 10));
+        let mut store = open(&device, lodge);
+        let mut map = Map::new();
+        let mut refused = 0;
+        for i in 0..20_000u64 {
+            let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let value = vec![i as u8; if i % 4 == 0 { 40 } else { 8 }];
+            match store.put(&key, &value) {
+                Ok(_) => drop(map.insert(key.to_vec(), value)),
+                Err(Error::PmFull { .. }) => refused += 1,
+                Err(e) => panic!("{lodge:?}: {e}"),
+            }
+            if let Some(task) = store.due() {
+                match store.pump(task) {
+                    Ok(_) | Err(Error::PmFull { .. }) => {}
+                    Err(e) => panic!("{lodge:?}: {e}"),
+                }
+            }
+            if refused > 50 {
+                break;
+            }
+        }
+        assert!(refused > 50, "{lodge:?}: never full");
+        assert!(map.len() > 200, "{lodge:?}: {} records fit", map.len());
+        for round in 0..2 {
+            assert_same(&store, &map, &format!("{lodge:?}, full, round {round}"));
+            drop(store);
+            store = open(&device, lodge);
+        }
+        assert_same(&store, &map, &format!("{lodge:?}, opened again"));
+        for _ in 0..20 {
+            let keys: Vec<_> = map.keys().cloned().collect();
+            for key in keys {
+                match store.delete(&key) {
+                    Ok(_) => drop(map.remove(&key)),
+                    Err(Error::PmFull { .. }) => {}
+                    Err(e) => panic!("{lodge:?}: {e}"),
+                }
+            }
+            assert_same(&store, &map, &format!("{lodge:?}, being emptied"));
+        }
+        assert_eq!(map, Map::new(), "{lodge:?}: a full store can be emptied");
+        // Its leaves stay, so there is room for keys like those that were there.
+        for i in 0..100u64 {
+            let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let done = store.put(&key, &[1; 8]);
+            done.unwrap_or_else(|e| panic!("{lodge:?}: {e} at {i}: {:?}", store.stats()));
+        }
+    }
+}
+
+#[test]
+fn nodes_of_fewer_slots_open_what_nodes_of_more_slots_left() {
+    let device = Arc::new(MemPm::new(1 << 20));
+    let store = open(&device, LodgeOptions::default());
+    let mut map = Map::new();
+    let mut rng = StdRng::seed_from_u64(4);
+    for i in 0..3_000u64 {
+        let (k, v) = (
+            rng.random::<u64>().to_be_bytes().to_vec(),
+            vec![i as u8; 8 + (i % 3) as usize * 9],
+        );
+        store.put(&k, &v).unwrap();
+        map.insert(k, v);
+    }
+    assert!(store.stats().pm.unwrap().buffered > 20);
+    drop(store);
+    for lodge in trees().into_iter().rev().chain(trees()) {
+        let store = open(&device, lodge);
+        assert_same(&store, &map, &format!("{lodge:?}"));
+        for i in 0..300u64 {
+            let (k, v) = (
+                rng.random::<u64>().to_be_bytes().to_vec(),
+                vec![i as u8; 8 + (i % 3) as usize * 9],
+            );
+            store.put(&k, &v).unwrap();
+            map.insert(k, v);
+        }
+        assert_same(&store, &map, &format!("{lodge:?}, and more"));
+    }
+}
+
+#[test]
+fn bad_options_and_other_trees_stores_are_refused_by_name() {
+    let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(1 << 20));
+    let refused = |options: PmOptions, name: &str| {
+        let error = PmStore::open(Arc::clone(&device), &options).err().unwrap();
+        assert!(error.to_string().contains(name), "{error}");
+    };
+    let lodge = LodgeOptions::default();
+    for slots in [3, 30] {
+        refused(options(LodgeOptions { slots, ..lodge }), "slots");
+    }
+    refused(options(LodgeOptions { t_node: 0, ..lodge }), "t-node");
+    for t_split in [1, 28] {
+        refused(options(LodgeOptions { t_split, ..lodge }), "t-split");
+    }
+    refused(
+        options(LodgeOptions {
+            burst_factor: 0,
+            ..lodge
+        }),
+        "burst-factor",
+    );
+    refused(
+        options(LodgeOptions {
+            log_entries: 1,
+            ..lodge
+        }),
+        "log-entries",
+    );
+    refused(
+        options(LodgeOptions {
+            log_percent: 0,
+            ..lodge
+        }),
+        "log-share",
+    );
+    refused(options(LodgeOptions { logs: 0, ..lodge }), "logs");
+    refused(
+        PmOptions {
+            chunk_bytes: 2304,
+            ..options(lodge)
+        },
+        "chunk",
+    );
+    drop(PmStore::open(Arc::clone(&device), &options(lodge)).unwrap());
+    refused(
+        PmOptions {
+            tree: PmTreeKind::Ccl(CclOptions::default()),
+            ..options(lodge)
+        },
+        "leaves of 512 bytes",
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    /// Few keys, so that everything happens to each of them: overwritten in the buffer, flushed, deleted, put again, split away, cleaned.
+    #[test]
+    fn few_keys_in_every_order(
+        tree in 0usize..5,
+        steps in prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250),
+    ) {
+        let lodge = trees()[tree];
+        let device = Arc::new(MemPm::new(256 << 10));
+        let mut store = open(&device, lodge);
+        let mut map = Map::new();
+        for (number, what, byte) in steps {
+            // Every third one is not of eight bytes, every fifth has its top bit set.
+            let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
+            key[7] = number;
+            key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });
+            key.push(number);
+            key.drain(..usize::from(key.len() == 9));
+            match what {
+                0..=3 => {
+                    let value = vec![byte; if byte % 4 == 0 { 11 } else { 8 }];
+                    store.put(&key, &value).unwrap();
+                    map.insert(key, value);
+                }
+                4..=6 => {
+                    store.delete(&key).unwrap();
+                    map.remove(&key);
+                }
+                7 => pump_all(&store),
+                _ if byte % 2 == 0 => drop(store.checkpoint().unwrap()),
+                _ => {
+                    drop(store);
+                    store = open(&device, lodge);
+                }
+            }
+            prop_assert_eq!(&contents(&store), &map);
+        }
+        let keys: Vec<_> = map.keys().rev().cloned().collect();
+        prop_assert_eq!(downwards(&store, None), keys);
+        let mut got = Vec::new();
+        for (key, value) in &map {
+            prop_assert!(store.get(key, &mut got).unwrap());
+            prop_assert_eq!(&got, value);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is written, in which order.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use treering_sim::replay::ReplayError;
+use treering_traces::{Header, Op, OpKind, TraceError, Writer};
+
+/// Orders of writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pattern {
+    /// New keys, anywhere.
+    Uniform,
+    /// New keys; four of five in a fifth of the key space.
+    Skewed,
+    /// New keys, ascending.
+    Sequential,
+    /// A first half of new keys; then four of five writes go to a fifth of them.
+    HotUpdates,
+    /// A first half of new keys, anywhere; then new keys in a hundredth of the key space.
+    Burst,
+}
+
+/// A number in no order.
+fn scrambled(i: u64) -> u64 {
+    let mut z = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Pattern {
+    pub(crate) const INSERTS: [Pattern; 3] =
+        [Pattern::Uniform, Pattern::Skewed, Pattern::Sequential];
+    pub(crate) const ALL: [Pattern; 4] = [
+        Pattern::Uniform,
+        Pattern::Skewed,
+        Pattern::Sequential,
+        Pattern::HotUpdates,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Pattern::Uniform => "uniform inserts",
+            Pattern::Skewed => "80 % of inserts in 20 %",
+            Pattern::Sequential => "sequential inserts",
+            Pattern::HotUpdates => "80 % of updates to 20 %",
+            Pattern::Burst => "a burst of inserts in 1 %",
+        }
+    }
+
+    /// The `i`-th key.
+    pub(crate) fn key(self, i: u64) -> [u8; 8] {
+        let half = super::KEYS / 2;
+        let word = match self {
+            Pattern::Uniform => scrambled(i),
+            // The hot fifth of the key space is its second one.
+            Pattern::Skewed if !i.is_multiple_of(5) => u64::MAX / 5 + scrambled(i) / 5,
+            Pattern::Skewed => scrambled(i),
+            Pattern::Sequential => i << 32,
+            Pattern::HotUpdates | Pattern::Burst if i < half => scrambled(i),
+            Pattern::Burst => u64::MAX / 2 + scrambled(i) / 100,
+            Pattern::HotUpdates => {
+                let hot = !i.is_multiple_of(5);
+                scrambled(scrambled(i) % if hot { half / 5 } else { half })
+            }
+        };
+        word.to_be_bytes()
+    }
+}
+
+/// A trace of puts of eight and eight bytes, of which the first half is warm-up; gone when dropped.
+pub(crate) struct Trace {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl Trace {
+    pub(crate) fn new(pattern: Pattern, ops: u64) -> Result<Trace, ReplayError> {
+        let folder = TempDir::new().map_err(|source| TraceError::Io {
+            file: "a folder for the trace".into(),
+            source,
+        })?;
+        let path = folder.path().join("trace.trz");
+        let header = Header {
+            schema: Header::SCHEMA.into(),
+            name: pattern.name().into(),
+            source: "lodge_figures".into(),
+            ops,
+            warmup_ops: ops / 2,
+            records: None,
+            zeros: 0.5,
+            seed: None,
+        };
+        let mut writer = Writer::create(&path, header)?;
+        for i in 0..ops {
+            writer.write(&Op {
+                kind: OpKind::Put,
+                key: pattern.key(i).to_vec(),
+                value_len: 8,
+                ..Op::default()
+            })?;
+        }
+        writer.finish()?;
+        Ok(Trace {
+            _folder: folder,
+            path,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
