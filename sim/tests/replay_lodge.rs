@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use treering_engine::{LodgeOptions, NodeSplit, PmTreeKind};
 use treering_sim::pm;
 use treering_sim::replay::{PmReplayConfig, run_pm};
-use treering_sim::report::{LodgeReport, PmReport, ReplayReport};
+use treering_sim::report::{LodgeReport, PmReport, ReplayReport, html, text};
 use treering_traces::{Header, Op, OpKind, Writer};
 
 const KEYS: u64 = 60_000;
@@ -142,6 +142,184 @@ fn nodes_in_a_burst_are_split_into_more() {
     let more = |own: &LodgeReport| own.node_splits[1..].iter().sum::<u64>();
     assert_eq!(more(&double), 0, "{double:?}");
     assert!(more(&aware) > 2, "{aware:?}");
+}
+
+/// A first half of new keys; then any of them.
+fn updated(i: u64) -> u64 {
+    let half = KEYS / 2;
+    // Twice, for multiples of one number come too evenly to be random.
+    let any = scattered(scattered(i) >> 7 ^ i) >> 20;
+    scattered(if i < half { i } else { any % half })
+}
+
+fn off(measured: f64, predicted: f64) -> f64 {
+    (measured / predicted - 1.0).abs()
+}
+
+/// The same, but 95 of 100 go to a thousandth: what the others leave in buffers keeps logs, which are cleaned.
+fn few_updated(i: u64) -> u64 {
+    let half = KEYS / 2;
+    match i {
+        _ if i < half || i.is_multiple_of(20) => updated(i),
+        _ => scattered((scattered(i) >> 20) % (half / 1000)),
+    }
+}
+
+type Order = fn(u64) -> u64;
+
+const ORDERS: [(&str, Order); 4] = [
+    ("uniform inserts", scattered),
+    ("skewed inserts", skewed),
+    ("sequential inserts", |i| i << 20),
+    ("uniform updates", updated),
+];
+
+#[test]
+fn amplification_is_as_predicted() {
+    let mut errors = Vec::new();
+    for (name, key) in ORDERS {
+        let (pm, _) = inserted(key, LodgeOptions::default());
+        let (m, p) = (pm.measured, pm.predicted.expect("records lie in leaves"));
+        let own = [
+            off(m.xbi, p.xbi),
+            off(m.xbi_leaf, p.xbi_leaf),
+            off(m.xbi_log, p.xbi_log),
+            off(m.cli, p.cli),
+        ];
+        println!("{name}: {own:.4?}");
+        assert!(
+            own.iter().all(|e| *e < 0.05),
+            "{name}: {own:?}, {m:?}, {p:?}"
+        );
+        errors.extend(own);
+        let error = pm.error.expect("there is a prediction");
+        assert!(error.xbi.is_some_and(|e| (e.abs() - own[0]).abs() < 1e-9));
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
+}
+
+/// Occupancy and grouping, whatever the options.
+#[test]
+fn buffers_and_flushes_are_as_predicted() {
+    let default = LodgeOptions::default();
+    let sets = [
+        default,
+        LodgeOptions {
+            t_node: 1,
+            ..default
+        },
+        LodgeOptions {
+            t_node: 8,
+            ..default
+        },
+        LodgeOptions {
+            slots: 12,
+            node_split: NodeSplit::Double,
+            ..default
+        },
+        LodgeOptions {
+            t_split: 14,
+            ..default
+        },
+    ];
+    for (n, options) in sets.into_iter().enumerate() {
+        for (name, key) in ORDERS {
+            let (pm, own) = inserted(key, options);
+            let p = own.predicted.expect("records lie in leaves");
+            let amplified = pm.predicted.expect("the same");
+            let errors = [
+                off(own.flushes as f64, p.flushes),
+                off(own.pairs_per_flush, p.pairs_per_flush),
+                off(own.pairs_per_leaf, p.pairs_per_leaf),
+                off(own.nodes as f64, p.nodes),
+                off(own.free_share, p.free_share),
+                (own.buffered_share - p.buffered_share).abs(),
+                off(pm.measured.xbi, amplified.xbi),
+                off(pm.measured.cli, amplified.cli),
+            ];
+            println!("{n}, {name}: {errors:.4?}");
+            assert!(
+                errors.iter().all(|e| *e < 0.05),
+                "{n}, {name}: {errors:?}, {own:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn reports_show_measured_beside_predicted() {
+    let folder = TempDir::new().expect("a folder");
+    let path = trace(&folder, (0..6_000).map(|i| op(OpKind::Put, scattered(i))));
+    let report = replay(path.clone(), LodgeOptions::default(), |_| {});
+    let pm = report.pm.clone().expect("it ran on persistent memory");
+    let xbi = format!("{:.2}", pm.predicted.expect("records lie in leaves").xbi);
+    let said = "index no leaf";
+    for shown in [text::render(&report), html::render(&report)] {
+        assert!(shown.contains(&xbi), "{xbi}: {shown}");
+        assert_eq!(shown.matches(said).count(), 2, "measured and predicted");
+    }
+    let json = serde_json::to_value(&report).expect("JSON");
+    assert!(json["pm"]["error"]["xbi"].is_number());
+    assert!(json["pm"]["lodge"]["predicted"]["free_share"].is_number());
+    let unpredicted = replay(path, LodgeOptions::default(), |config| {
+        config.predict = false;
+    });
+    let json = serde_json::to_value(&unpredicted).expect("JSON");
+    assert!(json["pm"]["predicted"].is_null() && json["pm"]["lodge"]["predicted"].is_null());
+}
+
+#[test]
+fn cleaning_of_logs_is_as_predicted() {
+    let (pm, own) = inserted(few_updated, LodgeOptions::default());
+    assert!(pm.cleanings > 3 && pm.cleaning_flushes > 300, "{pm:?}");
+    let (m, p) = (pm.measured, pm.predicted.expect("records lie in leaves"));
+    let nodes = own.predicted.expect("the same");
+    let errors = [
+        off(m.xbi, p.xbi),
+        off(m.cli, p.cli),
+        off(own.flushes as f64, nodes.flushes),
+        (own.buffered_share - nodes.buffered_share).abs(),
+    ];
+    println!("{errors:.4?}");
+    assert!(errors.iter().all(|e| *e < 0.10), "{errors:?}");
+    // Without it more would stay.
+    let lazy = LodgeOptions {
+        log_percent: 100,
+        ..LodgeOptions::default()
+    };
+    let (_, own) = inserted(few_updated, lazy);
+    let unclean = own.predicted.expect("the same").buffered_share;
+    assert!(unclean > 2.0 * nodes.buffered_share, "{unclean}, {nodes:?}");
+}
+
+#[test]
+fn other_xp_buffers_are_predicted_too() {
+    for (replacement, full_lines, lines) in [
+        ("lru", "at-once", 64),
+        ("random", "on-eviction", 64),
+        ("random", "at-once", 1024),
+    ] {
+        for (name, key) in ORDERS {
+            let folder = TempDir::new().expect("a folder");
+            let path = trace(&folder, (0..KEYS).map(|i| op(OpKind::Put, key(i))));
+            let report = replay(path, LodgeOptions::default(), |config| {
+                config.profile.buffer.replacement = replacement.into();
+                config.profile.buffer.full_lines = full_lines.into();
+                config.profile.buffer.lines = lines;
+            });
+            let pm = report.pm.expect("it ran on persistent memory");
+            let error = off(pm.measured.xbi, pm.predicted.expect("the same").xbi);
+            println!(
+                "{replacement} {full_lines} {lines}, {name}: {error:.4} {:?} {:?}",
+                pm.measured, pm.predicted
+            );
+            assert!(
+                error < 0.10,
+                "{replacement} {full_lines} {lines}, {name}: {error}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@
 #[path = "../bf_figures/page.rs"]
 mod page;
 mod patterns;
+mod prediction;
 #[path = "../bf_figures/run.rs"]
 mod run;
 
@@ -33,12 +34,13 @@ use run::{Figure, each};
 /// Keys inserted; the second half is measured.
 const KEYS: u64 = 400_000;
 
-const FIGURES: [(&str, Figure); 5] = [
+const FIGURES: [(&str, Figure); 6] = [
     ("growth", growth),
     ("grouping", grouping),
     ("logs", logs),
     ("dram", dram),
     ("tails", tails),
+    ("prediction", prediction::figure),
 ];
 
 fn main() -> ExitCode {
@@ -137,15 +139,16 @@ fn growth(sheet: &mut Sheet) -> Result<(), ReplayError> {
 fn replay(
     trace: &Trace,
     tree: PmTreeKind,
-    clients: u32,
-    timing: bool,
+    set: impl FnOnce(&mut PmReplayConfig),
 ) -> Result<ReplayReport, ReplayError> {
     let (_, profile) = builtin("pm").expect("built in");
     let mut config = PmReplayConfig::new(trace.path().into(), profile, "pm".into(), tree);
-    config.clients = clients;
-    config.timing = timing;
-    config.predict = false;
+    set(&mut config);
     run_pm(&config, &mut |_| {})
+}
+
+fn unpredicted(config: &mut PmReplayConfig) {
+    config.predict = false;
 }
 
 /// §III-B: records that a flush, and a visit to a leaf, take along; and what that amplifies.
@@ -165,7 +168,7 @@ fn grouping(sheet: &mut Sheet) -> Result<(), ReplayError> {
     for pattern in Pattern::ALL {
         let trace = Trace::new(pattern, KEYS)?;
         let peers = [PmTreeKind::Ccl(CclOptions::default()), PmTreeKind::PmTree];
-        let peers = each(&peers, |tree| replay(&trace, *tree, 1, false))?;
+        let peers = each(&peers, |tree| replay(&trace, *tree, unpredicted))?;
         let xbi = |report: &ReplayReport| report.pm.as_ref().expect("it is pm").measured.xbi;
         let sizes = [1, 2, 4, 8];
         let reports = each(&sizes, |t_node| {
@@ -173,7 +176,7 @@ fn grouping(sheet: &mut Sheet) -> Result<(), ReplayError> {
                 t_node: *t_node,
                 ..lodge()
             };
-            replay(&trace, PmTreeKind::Lodge(options), 1, false)
+            replay(&trace, PmTreeKind::Lodge(options), unpredicted)
         })?;
         for (t_node, report) in sizes.iter().zip(&reports) {
             let pm = report.pm.as_ref().expect("it is pm");
@@ -308,7 +311,11 @@ fn tails(sheet: &mut Sheet) -> Result<(), ReplayError> {
         .flat_map(|tree| [(tree, 1), (tree, 8)])
         .collect();
     let reports = each(&cells, |((_, tree), clients)| {
-        replay(&trace, *tree, *clients, true)
+        replay(&trace, *tree, |config| {
+            config.clients = *clients;
+            config.timing = true;
+            config.predict = false;
+        })
     })?;
     let mut table = Table::new(&[
         "tree",

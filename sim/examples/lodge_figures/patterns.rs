@@ -15,8 +15,12 @@ pub(crate) enum Pattern {
     Skewed,
     /// New keys, ascending.
     Sequential,
+    /// A first half of new keys; then any of them.
+    Updates,
     /// A first half of new keys; then four of five writes go to a fifth of them.
     HotUpdates,
+    /// The same, but 95 of 100 go to a thousandth.
+    FewUpdates,
     /// A first half of new keys, anywhere; then new keys in a hundredth of the key space.
     Burst,
 }
@@ -44,6 +48,8 @@ impl Pattern {
             Pattern::Uniform => "uniform inserts",
             Pattern::Skewed => "80 % of inserts in 20 %",
             Pattern::Sequential => "sequential inserts",
+            Pattern::Updates => "uniform updates",
+            Pattern::FewUpdates => "95 % of updates to 0.1 %",
             Pattern::HotUpdates => "80 % of updates to 20 %",
             Pattern::Burst => "a burst of inserts in 1 %",
         }
@@ -58,8 +64,15 @@ impl Pattern {
             Pattern::Skewed if !i.is_multiple_of(5) => u64::MAX / 5 + scrambled(i) / 5,
             Pattern::Skewed => scrambled(i),
             Pattern::Sequential => i << 32,
-            Pattern::HotUpdates | Pattern::Burst if i < half => scrambled(i),
+            Pattern::Updates | Pattern::HotUpdates | Pattern::FewUpdates | Pattern::Burst
+                if i < half =>
+            {
+                scrambled(i)
+            }
             Pattern::Burst => u64::MAX / 2 + scrambled(i) / 100,
+            Pattern::Updates => scrambled(scrambled(i) % half),
+            Pattern::FewUpdates if !i.is_multiple_of(20) => scrambled(scrambled(i) % (half / 1000)),
+            Pattern::FewUpdates => scrambled(scrambled(i) % half),
             Pattern::HotUpdates => {
                 let hot = !i.is_multiple_of(5);
                 scrambled(scrambled(i) % if hot { half / 5 } else { half })

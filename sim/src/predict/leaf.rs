@@ -382,8 +382,12 @@ pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
 }
 
 /// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
-pub(crate) fn part(keys: &mut [u32], boundary: u32, scratch: &mut Vec<u32>) -> usize {
-    scratch.resize(keys.len().max(scratch.len()), 0);
+pub(crate) fn part<T: Copy + Default + PartialOrd>(
+    keys: &mut [T],
+    boundary: T,
+    scratch: &mut Vec<T>,
+) -> usize {
+    scratch.resize(keys.len().max(scratch.len()), T::default());
     let (mut below, mut above) = (0, 0);
     for i in 0..keys.len() {
         let rank = keys[i];

@@ -26,10 +26,12 @@ use super::{Failure, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
 use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
+use crate::predict::pm::lodge::LodgeShape;
 use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
+use crate::predict::workload::Workload;
 use crate::report::{
-    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgeReport,
-    PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
+    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgePredicted,
+    LodgeReport, PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
 };
 use crate::ssd::{Served, TimingMode};
 
@@ -107,7 +109,42 @@ impl PmReplayConfig {
         }
     }
 
-    /// The tree as the predictor needs it; none for a buffer of all leaves together, or in inner nodes.
+    /// What is predicted; nothing for a buffer of all leaves together.
+    fn predict(&self, workload: &Workload, xp_buffer: &XpBuffer) -> Option<Predicted> {
+        if let PmTreeKind::Lodge(lodge) = self.tree {
+            let shape = LodgeShape {
+                slots: lodge.slots,
+                t_node: lodge.t_node,
+                t_split: lodge.t_split,
+                burst_factor: match lodge.node_split {
+                    NodeSplit::Double => None,
+                    NodeSplit::HotnessAware => Some(f64::from(lodge.burst_factor)),
+                },
+                log_entries: f64::from(lodge.log_entries),
+                entitled_entries: lodge.logs as f64 * f64::from(lodge.log_entries),
+                log_share: f64::from(lodge.log_percent) / 100.0,
+            };
+            let p = predict::lodge::predict(workload, &shape, xp_buffer);
+            return Some(Predicted {
+                pm: p.pm,
+                lodge: Some(LodgePredicted {
+                    flushes: p.node_flushes,
+                    pairs_per_flush: p.pairs_per_flush,
+                    pairs_per_leaf: p.pairs_per_leaf,
+                    nodes: p.nodes,
+                    free_share: p.free_share,
+                    buffered_share: p.buffered_share,
+                }),
+            });
+        }
+        let tree = self.predicted_tree()?;
+        Some(Predicted {
+            pm: predict::predict(workload, &tree, xp_buffer),
+            lodge: None,
+        })
+    }
+
+    /// CCL-BTree, or a tree without buffers, as the predictor needs it.
     fn predicted_tree(&self) -> Option<PmTree> {
         let nothing = PmTree {
             batch: 0,
@@ -138,6 +175,13 @@ impl PmReplayConfig {
             ..nothing
         })
     }
+}
+
+/// What the predictors say.
+#[derive(Clone, Copy)]
+struct Predicted {
+    pm: PmPrediction,
+    lodge: Option<LodgePredicted>,
 }
 
 /// Replays a trace on persistent memory. `progress` is called every few ten thousand operations.
@@ -198,8 +242,9 @@ pub fn run_pm(
         full_lines: FullLines::parse(&buffer.full_lines).unwrap_or(FullLines::AtOnce),
     };
     let fits = predict::fits_leaves(&looked.workload);
-    let tree = (config.predicted_tree()).filter(|_| config.predict && fits);
-    let predicted = tree.map(|tree| predict::predict(&looked.workload, &tree, &xp_buffer));
+    let predicted = (config.predict && fits)
+        .then(|| config.predict(&looked.workload, &xp_buffer))
+        .flatten();
     Ok(report(config, &looked, outcome, predicted))
 }
 
@@ -445,7 +490,7 @@ fn report(
     config: &PmReplayConfig,
     looked: &Looked,
     outcome: Outcome,
-    predicted: Option<PmPrediction>,
+    predicted: Option<Predicted>,
 ) -> ReplayReport {
     let user_bytes = outcome.phase.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
@@ -572,7 +617,7 @@ fn pm_report(
     (host, media): (HostWa<f64>, HostWa<f64>),
     user_bytes: u64,
     cleaning_bytes: Option<u64>,
-    predicted: Option<PmPrediction>,
+    predicted: Option<Predicted>,
 ) -> PmReport {
     let measured = Amplification {
         cli: host.total,
@@ -581,7 +626,8 @@ fn pm_report(
         xbi_log: media.log,
         xbi_extra: media.extra,
     };
-    let predicted = predicted.map(|p| {
+    let predicted_lodge = predicted.and_then(|p| p.lodge);
+    let predicted = predicted.map(|Predicted { pm: p, .. }| {
         let (leaf, log) = p.xbi(user_bytes as f64);
         Amplification {
             cli: p.cli(user_bytes as f64),
@@ -634,6 +680,7 @@ fn pm_report(
             buffered_share: share(lodge.buffered, lodge.slots),
             logs_opened: lodge.logs_opened,
             log_room_entries: lodge.log_room_entries,
+            predicted: predicted_lodge,
         }),
     }
 }

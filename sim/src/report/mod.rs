@@ -19,7 +19,7 @@ use crate::predict::Prediction;
 pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
-pub use pm::{Amplification, LodgeReport, PmReport};
+pub use pm::{Amplification, LodgePredicted, LodgeReport, PmReport};
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "treering.replay/1";

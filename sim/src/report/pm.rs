@@ -105,16 +105,35 @@ pub struct LodgeReport {
     pub logs_opened: u64,
     /// Entries that logs in use have room for, at the end.
     pub log_room_entries: u64,
+    /// What was predicted of them; `null` where there is no prediction.
+    pub predicted: Option<LodgePredicted>,
+}
+
+/// What a predictor says of a LodgeTree's inner nodes: as in [`LodgeReport`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LodgePredicted {
+    /// Flushes of inner nodes.
+    pub flushes: f64,
+    /// Changes that one brought to leaves, in the mean.
+    pub pairs_per_flush: f64,
+    /// Changes that a leaf got by a visit, in the mean.
+    pub pairs_per_leaf: f64,
+    /// Inner nodes of the last level, at the end.
+    pub nodes: f64,
+    /// Share of their slots that index no leaf, at the end.
+    pub free_share: f64,
+    /// Share of their slots that buffer a change, at the end.
+    pub buffered_share: f64,
 }
 
 impl LodgeReport {
-    fn rows(&self) -> [(&'static str, String); 3] {
+    fn rows(&self) -> Vec<(&'static str, String)> {
         let into = self.node_splits.iter().enumerate();
         let into: Vec<String> = into
             .filter(|(_, splits)| **splits > 0)
             .map(|(more, splits)| format!("{} into {}", grouped(*splits), more + 2))
             .collect();
-        [
+        let mut rows = vec![
             (
                 "inner nodes",
                 format!(
@@ -148,7 +167,20 @@ impl LodgeReport {
                     grouped(self.log_room_entries)
                 ),
             ),
-        ]
+        ];
+        if let Some(p) = &self.predicted {
+            let said = format!(
+                "{} inner nodes, {:.1} % of their slots index no leaf, {:.1} % buffer a record; {} flushes of {:.2} records, {:.2} a leaf",
+                grouped(p.nodes.round() as u64),
+                100.0 * p.free_share,
+                100.0 * p.buffered_share,
+                grouped(p.flushes.round() as u64),
+                p.pairs_per_flush,
+                p.pairs_per_leaf
+            );
+            rows.push(("predicted", said));
+        }
+        rows
     }
 }
 

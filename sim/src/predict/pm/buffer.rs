@@ -30,6 +30,14 @@ impl XpBuffer {
         }
     }
 
+    /// Chance that an XPLine is still there when so many others have come since it was written.
+    pub(super) fn stays(&self, others: f64) -> f64 {
+        match self.replacement {
+            Replacement::Random => (-others / self.lines).exp(),
+            Replacement::Lru | Replacement::Fifo => f64::from(u8::from(others < self.lines)),
+        }
+    }
+
     /// How often an XPLine leaves dirty while it is written in `writes` parts and `others` XPLines come.
     pub(super) fn evictions_while(&self, others: f64, writes: f64) -> f64 {
         match self.replacement {

@@ -1,4 +1,4 @@
-//! Trees in persistent memory: XPLines written, for CCL-BTree and for a tree without buffers.
+//! Trees in persistent memory: XPLines written, for CCL-BTree and for a tree without buffers; for LodgeTree in [`lodge`].
 //!
 //! CCL-BTree §3.5 counts `K / (N+1)` XPLines of leaves and `24 K N / (256 (N+1))` of logs for `K` upserts, `N` the slots of a buffer node. That leaves
 //! out what is here:
@@ -28,6 +28,7 @@
 
 pub mod buffer;
 pub mod growth;
+pub mod lodge;
 mod slots;
 
 use self::buffer::XpBuffer;
