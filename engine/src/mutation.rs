@@ -84,6 +84,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("delete-not-logged", "store_crash"),
     // The same from the other end: recovery redoes puts only.
     ("redo-skips-deletes", "store_crash"),
+    // A page of another layout than the log believes has no place for what is put next.
+    ("redo-skips-relayouts", "store_layouts"),
     // The log record of a split lacks the record at the separator.
     ("split-logs-too-little", "store_crash"),
     // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.
