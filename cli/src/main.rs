@@ -18,6 +18,7 @@ mod failure;
 mod gen_cmd;
 mod import_cmd;
 mod info_cmd;
+mod layout_cmd;
 mod oracle_cmd;
 mod output;
 mod pm_replay;
@@ -67,6 +68,7 @@ fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Gen(args)) => gen_cmd::run(&args),
         Some(Command::Trace(TraceCommand::Info(args))) => info_cmd::run(&args),
         Some(Command::Devices(args)) => devices_cmd::run(&args),
+        Some(Command::Layout(args)) => layout_cmd::run(&args),
         Some(Command::Check(args)) => check_cmd::run(&args),
         Some(Command::Explore(args)) => check_cmd::explore(&args),
         Some(Command::Oracle(args)) => oracle_cmd::run(&args),

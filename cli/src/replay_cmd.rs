@@ -305,13 +305,6 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         None => defaults.log_packing,
     };
     let tree = tree(args)?;
-    let layout = tree.page_layout().name();
-    if args.layout.as_ref().is_some_and(|asked| asked != layout) {
-        let tree = tree.name();
-        return Err(Failure::usage(format!(
-            "--layout: expected {layout}, the leaves of --tree {tree}"
-        )));
-    }
     let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
     let too_large =
         |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
@@ -320,6 +313,7 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         tree,
         store,
         mod_log: mod_log(args, defaults.mod_log)?,
+        layout: args.layout,
         log_packing,
         page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,
         log_bytes,

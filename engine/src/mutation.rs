@@ -84,6 +84,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("delete-not-logged", "store_crash"),
     // The same from the other end: recovery redoes puts only.
     ("redo-skips-deletes", "store_crash"),
+    // A page of another layout than the log believes has no place for what is put next.
+    ("redo-skips-relayouts", "store_layouts"),
     // The log record of a split lacks the record at the separator.
     ("split-logs-too-little", "store_crash"),
     // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.
@@ -175,6 +177,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-log-over-records", "pm_store"),
     // A leaf that another thread has merged away is looked at for its keys, which are in others' records by now.
     ("pm-merged-leaf-read", "lib"),
+    // What threads must do to each other: a leaf is split while its lock is waited for; a node is changed while it is read.
+    ("pm-trust-index", "pm_threads"),
+    ("pm-read-unvalidated", "pm_threads"),
+    ("lodge-trust-index", "pm_threads"),
     // Leaves are refused while the log is in their way, most of it garbage.
     ("ccl-full-of-log", "pm_store"),
     // A write is in the log, and then refused.

@@ -1,7 +1,7 @@
 //! Options and their defaults: the one place where an unset option gets its value.
 
 use crate::error::{Error, Result};
-use crate::node::PageLayout;
+use crate::node::{LayoutChoice, PageLayout};
 use crate::pm::layout::{Format, MAX_CHUNK, MIN_CHUNK};
 use crate::pm::nodes::MAX_BATCH;
 use crate::store::MIN_CACHE_PAGES;
@@ -27,7 +27,7 @@ impl TreeKind {
         }
     }
 
-    /// The layout of the leaf pages of a store that it makes. In a store that is there already each page says its own.
+    /// The layout of the leaf pages of a store that it makes, unless [`Options::layout`] is another. In a store that is there already each page says its own.
     #[must_use]
     pub fn page_layout(self) -> PageLayout {
         match self {
@@ -194,6 +194,10 @@ pub struct Options {
     pub store: PageStoreKind,
     /// Whether pages have a modification log, in any page store. Default: none.
     pub mod_log: Option<ModLog>,
+    /// How leaf pages lay out their records; `None`: as the tree's own papers have it ([`TreeKind::page_layout`]). A dense layout is one that leaves take on where
+    /// their records let them; the Bf-Tree has none of these. In a store that is there already pages keep theirs until they change it
+    /// by that rule.
+    pub layout: Option<LayoutChoice>,
     /// Page size in bytes: a power of two from 4 KiB to 64 KiB. Default: 4 KiB.
     pub page_size: usize,
     /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
@@ -221,6 +225,7 @@ impl Default for Options {
             tree: TreeKind::BTree,
             store: PageStoreKind::InPlace,
             mod_log: None,
+            layout: None,
             page_size: 4096,
             cache_bytes: 64 << 20,
             durability: Durability::Grouped(Nanos(60_000_000_000)),
@@ -246,6 +251,19 @@ impl Options {
             page_size: 8192,
             ..Options::default()
         }
+    }
+
+    /// The layouts of leaves.
+    #[must_use]
+    pub fn leaf_layouts(&self) -> LayoutChoice {
+        let own = LayoutChoice::of(self.tree.page_layout());
+        self.layout.unwrap_or(own)
+    }
+
+    /// The layout that leaves begin with.
+    #[must_use]
+    pub fn page_layout(&self) -> PageLayout {
+        self.leaf_layouts().general()
     }
 
     /// What reports call the tree: its kind's name, or `bminus` if all three of that composition's parts are here.

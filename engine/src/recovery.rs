@@ -96,6 +96,9 @@ enum Change {
     },
     /// The right side of a merge.
     Forget,
+    Relayout {
+        layout: PageLayout,
+    },
 }
 
 struct Gathered {
@@ -192,6 +195,11 @@ impl<'a> Redo<'a> {
                 let upper = upper.map(|u| self.keep(u));
                 self.gather(left, lsn, Change::Absorb { upper, records });
                 self.gather(right, lsn, Change::Forget);
+            }
+            Record::Relayout { page, layout } => {
+                if !mutation::on("redo-skips-relayouts") {
+                    self.gather(page, lsn, Change::Relayout { layout });
+                }
             }
         }
         if self.bytes.len() >= GATHER_BYTES {
@@ -300,6 +308,7 @@ impl<'a> Redo<'a> {
                 let moved = self.decode(page, &bytes[records.clone()])?;
                 edit.absorb(upper.clone().map(|u| &bytes[u]), moved)
             }
+            Change::Relayout { layout } => edit.relayout(*layout),
             Change::Build { .. } | Change::Forget => Ok(()),
         })
     }

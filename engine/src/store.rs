@@ -106,7 +106,7 @@ impl Store {
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
         leaf.edit()
-            .init(options.tree.page_layout(), first, b"", None)
+            .init(options.page_layout(), first, b"", None)
             .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);
@@ -510,7 +510,7 @@ fn region(layout: &Layout) -> LogRegion {
 }
 
 fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
-    let leaves = BTree::new(pager, index);
+    let leaves = BTree::new(pager, index, options.leaf_layouts());
     Ok(match options.tree {
         TreeKind::BTree => Tree::BTree(Box::new(leaves)),
         TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
@@ -569,6 +569,13 @@ impl Options {
         }
         if let TreeKind::Bf(bf) = self.tree {
             bf.check()?;
+            if self.leaf_layouts().may_be_dense() {
+                let why = format!(
+                    "{}; expected one that takes any records, for what is buffered above a leaf is counted in bytes",
+                    self.leaf_layouts().name()
+                );
+                return bad("layout", why);
+            }
         }
         if let Some(mod_log) = self.mod_log {
             mod_log.check()?;

@@ -44,9 +44,10 @@ fn pages_from_disk_never_panic_and_what_is_accepted_behaves() {
     for layout in PageLayout::ALL {
         for verdict in [Verdict::Refused, Verdict::Unsound, Verdict::Sound] {
             let count = seen.get(&(layout.name(), verdict as u8)).copied();
-            let share = count.unwrap_or(0) * 100 / cases;
+            // Of the layout's own cases.
+            let share = count.unwrap_or(0) * PageLayout::ALL.len() as u64 * 100 / cases;
             assert!(
-                share >= 2 || cases < 1000,
+                share >= 4 || cases < 1000,
                 "{layout:?}, {verdict:?}: {seen:?}"
             );
         }

@@ -18,6 +18,7 @@ use support::{
     BMINUS, EACH_FLUSH, IN_PLACE, IN_PLACE_LOGGED, LAZY, LAZY_LOGGED, Pages, SHADOW, STORES, TREES,
 };
 use treering_engine::device::{BlockDevice, CrashDevice};
+use treering_engine::node::LayoutChoice;
 use treering_engine::{
     Durability, Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
 };
@@ -49,7 +50,30 @@ fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result
     Store::open(device, Arc::new(SystemClock::new()), options)
 }
 
-fn step(rng: &mut StdRng, i: usize, page_size: usize) -> Step {
+/// Numbers and values of one length, mostly, so that leaves can be dense.
+fn dense_step(rng: &mut StdRng, i: usize) -> Step {
+    let number = rng.random_range(0_u32..900);
+    let key = match rng.random_range(0..100) {
+        0 => [&number.to_be_bytes()[..], b"!"].concat(),
+        _ => number.to_be_bytes().to_vec(),
+    };
+    let grow = if (i / 300) % 4 < 3 { 0.95 } else { 0.1 };
+    if rng.random_bool(grow) {
+        let mut value = (i as u64).to_be_bytes().to_vec();
+        if number < 50 && rng.random_bool(0.1) {
+            value.resize(40, b'v');
+        }
+        Step::Put(key, value)
+    } else {
+        Step::Delete(key)
+    }
+}
+
+fn step(rng: &mut StdRng, i: usize, options: &Options) -> Step {
+    if options.leaf_layouts().may_be_dense() {
+        return dense_step(rng, i);
+    }
+    let page_size = options.page_size;
     let key = format!("{:04}", rng.random_range(0..300)).into_bytes();
     // Phases of growth and of shrinking, so that leaves split and merge.
     let grow = if (i / 300).is_multiple_of(2) {
@@ -81,14 +105,14 @@ struct History {
 }
 
 /// Runs a program until the power goes (or the program ends).
-fn run_until_cut(store: &Store, rng: &mut StdRng, from: usize, page_size: usize) -> History {
+fn run_until_cut(store: &Store, rng: &mut StdRng, from: usize, options: &Options) -> History {
     let mut history = History {
         steps: Vec::new(),
         acknowledged: 0,
     };
     let mut newest = Lsn(0);
     for i in from..from + 1_200 {
-        let step = step(rng, i, page_size);
+        let step = step(rng, i, options);
         let done = match &step {
             Step::Put(k, v) => store.put(k, v),
             Step::Delete(k) => store.delete(k),
@@ -232,13 +256,13 @@ fn in_words(options: &Options) -> String {
         page_size,
         ..
     } = options;
-    format!("{tree:?} on {store:?}, {page_size} B pages")
+    let layout = options.leaf_layouts().name();
+    format!("{tree:?} on {store:?}, {page_size} B pages, {layout}")
 }
 
 /// As [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the store is opened again on the same device.
 /// What a failed flush has forgotten may vanish rounds later, when the power goes.
 fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
-    let page_size = options.page_size;
     let story = format!("{}, seed {seed}, with failures", in_words(options));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut device = Arc::new(CrashDevice::new(BLOCKS));
@@ -251,7 +275,7 @@ fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
             1 => device.fail_write_in(rng.random_range(0..500)),
             _ => device.cut_power_in(rng.random_range(0..1_500)),
         }
-        let history = run_until_cut(&store, &mut rng, round * 1_000, page_size);
+        let history = run_until_cut(&store, &mut rng, round * 1_000, options);
         drop(store);
         if end < 2 {
             store = restart(&device, options, &mut rng);
@@ -279,7 +303,6 @@ fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
 }
 
 fn crash_again_and_again(options: &Options, seed: u64, rounds: usize) {
-    let page_size = options.page_size;
     let story = format!("{}, seed {seed}", in_words(options));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut device = Arc::new(CrashDevice::new(BLOCKS));
@@ -287,7 +310,7 @@ fn crash_again_and_again(options: &Options, seed: u64, rounds: usize) {
     let mut base = Map::new();
     for round in 0..rounds {
         device.cut_power_in(rng.random_range(0..1_500));
-        let history = run_until_cut(&store, &mut rng, round * 1_000, page_size);
+        let history = run_until_cut(&store, &mut rng, round * 1_000, options);
         drop(store);
         let after = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
         (device, store) = recover(after, options, &mut rng);
@@ -367,6 +390,23 @@ fn modification_logs_of_other_stores_come_back_with_a_prefix() {
     }
 }
 
+/// Pages take on other layouts and lose them again, and redo must know which they had.
+#[test]
+fn leaves_of_every_layout_come_back_with_a_prefix() {
+    for layout in LayoutChoice::all() {
+        for kind in [IN_PLACE, LAZY, BMINUS] {
+            let options = Options {
+                layout: Some(layout),
+                ..options(TreeKind::BTree, kind, 4096)
+            };
+            for seed in 0..rounds() / 2 {
+                crash_again_and_again(&options, seed, 8);
+                fail_again_and_again(&options, seed, 8);
+            }
+        }
+    }
+}
+
 #[test]
 fn failures_and_restarts_leave_a_prefix() {
     for kind in STORES {
@@ -389,7 +429,7 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
             // The first failing write is somewhere in write-back, a checkpoint or a log flush.
             device.fail_write_in(200 + 17 * seed);
             for i in 0.. {
-                let step = step(&mut rng, i, 4096);
+                let step = step(&mut rng, i, &options);
                 let done = match &step {
                     Step::Put(k, v) => store.put(k, v),
                     Step::Delete(k) => store.delete(k),

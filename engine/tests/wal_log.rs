@@ -75,6 +75,10 @@ fn record(kind: u8, (left, right, a, upper, c): &Fields) -> Record<'_> {
             value: c,
         },
         1 => Record::Delete { page: left, key: a },
+        5 => Record::Relayout {
+            page: left,
+            layout: PageLayout::DENSE[right.0 as usize % 2],
+        },
         2 | 4 => Record::Split {
             layout: PageLayout::ALL[usize::from(kind / 4)],
             left,
@@ -95,7 +99,7 @@ fn record(kind: u8, (left, right, a, upper, c): &Fields) -> Record<'_> {
 
 proptest! {
     #[test]
-    fn records_survive_encoding(kind in 0u8..5, fields: Fields) {
+    fn records_survive_encoding(kind in 0u8..6, fields: Fields) {
         let record = record(kind, &fields);
         let bytes = record.to_bytes();
         prop_assert_eq!(bytes.len(), record.encoded_len());
@@ -108,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_never_panic(bytes: Vec<u8>, kind in 0u8..7) {
+    fn random_bytes_never_panic(bytes: Vec<u8>, kind in 0u8..8) {
         let _ = next_frame(&bytes);
         let _ = Record::decode(&bytes);
         let mut body = vec![kind];

@@ -8,12 +8,14 @@
 //! | [`predict`] | write amplification from a trace's statistics alone |
 //! | [`replay`] | a trace through the real engine on a device, in virtual time |
 //! | [`report`] | what came out, as JSON, text and HTML |
+//! | [`layouts`] | what page layouts take of which keys |
 //! | [`clock`], [`queue`] | virtual time and its events |
 
 #![warn(missing_docs)]
 
 pub mod clock;
 pub mod csd;
+pub mod layouts;
 pub mod pm;
 pub mod predict;
 mod profiles;

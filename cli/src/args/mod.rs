@@ -15,7 +15,8 @@ pub(crate) use replay::{
     Before, CleaningArg, LoggingArg, NodeSplitArg, OversizeArg, ReplayArgs, Reset, Tables,
 };
 pub(crate) use small::{
-    CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, VerifyArgs,
+    CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
+    VerifyArgs,
 };
 
 /// Replay traces through write-optimised B-trees on simulated devices.
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Trace(TraceCommand),
     /// List the built-in drives, or print one as the TOML that --device reads.
     Devices(DevicesArgs),
+    /// Say what each page layout takes of these keys, and which suits them.
+    Layout(LayoutArgs),
     /// Check the specs with TLC, tla-mc and the mirrors. Exit status 1 on a counterexample or a difference.
     Check(CheckArgs),
     /// Explore a spec's mirror in the browser (Stateright Explorer).

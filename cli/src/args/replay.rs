@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use treering_engine::Nanos;
+use treering_engine::node::LayoutChoice;
 use treering_sim::replay::{Acknowledge, Size};
 
 use crate::units;
@@ -53,9 +54,10 @@ pub(crate) struct ReplayArgs {
     /// When a page that differs by just the threshold is written whole [default: at-threshold]
     #[arg(long)]
     pub(crate) reset: Option<Reset>,
-    /// Leaf layout: slotted, or compact with --tree bf (Bf-Tree §3.2) [default: the tree's]
+    /// Leaf layout: baseline, prefix, slotted (or heads), hints, fingerprint, compact; semi-dense or fully-dense, which leaves take on where
+    /// their keys are numbers near each other, or adaptive, each leaf as suits it: these three not with bf [default: slotted; compact with bf]
     #[arg(long, value_parser = layout)]
-    pub(crate) layout: Option<String>,
+    pub(crate) layout: Option<LayoutChoice>,
     /// Page size, a power of two from 4KiB to 64KiB [default: 4KiB; 8KiB with bminus]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) page: Option<u64>,
@@ -311,8 +313,11 @@ fn log(text: &str) -> Result<String, String> {
     choose(text, &["packed", "sparse"], &[])
 }
 
-fn layout(text: &str) -> Result<String, String> {
-    choose(text, &["slotted", "compact"], &[])
+fn layout(text: &str) -> Result<LayoutChoice, String> {
+    LayoutChoice::named(text).ok_or_else(|| {
+        let names: Vec<_> = LayoutChoice::all().map(LayoutChoice::name).collect();
+        format!("expected {}", names.join(", "))
+    })
 }
 
 fn durability(text: &str) -> Result<Durability, String> {

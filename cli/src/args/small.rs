@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::units;
 
@@ -57,6 +57,53 @@ pub(crate) struct InfoArgs {
 pub(crate) struct DevicesArgs {
     /// The drive to print
     pub(crate) name: Option<String>,
+    /// Write it as JSON; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// In which order keys come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayoutOrder {
+    /// As chance will have it.
+    Random,
+    /// Ascending.
+    Sorted,
+}
+
+/// Flags of `treering layout`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering layout dense --records 2500k\n  \
+    treering layout dense --density 0.5 --order sorted\n  \
+    treering layout urls.txt --json - | jq '.layouts[] | {layout, bytes_per_record}'\n  \
+    treering layout --trace zipf.trz\n\n\
+    A page has its size for the layout alone; the envelope of a page in a store, 28 bytes, is not counted.")]
+pub(crate) struct LayoutArgs {
+    /// A file of one key a line; dense: numbers of four bytes one after the other; sparse: random ones
+    #[arg(value_name = "KEYFILE|dense|sparse")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Lay out what a trace puts, .trz or .jsonl, with its values
+    #[arg(long, value_name = "TRACE", conflicts_with = "keys")]
+    pub(crate) trace: Option<PathBuf>,
+    /// So many records, at most, of a file or a trace
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = units::count)]
+    pub(crate) records: u64,
+    /// Of dense: share of the numbers that are there
+    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = units::share)]
+    pub(crate) density: f64,
+    /// Value length where no trace says it
+    #[arg(long, value_name = "N", default_value = "8", value_parser = units::small_size)]
+    pub(crate) value_size: u32,
+    /// In which order keys come; a trace has its own
+    #[arg(long, value_enum, default_value = "random")]
+    pub(crate) order: LayoutOrder,
+    /// Page size without its envelope, a power of two from 4KiB to 32KiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
+    pub(crate) page: u64,
+    /// What is random follows from it
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) seed: u64,
     /// Write it as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -148,7 +148,7 @@ impl Leaf {
     pub(crate) fn of(page: &PageRef<'_>) -> Leaf {
         let (slot, prefix) = (page.layout().slot_bytes(), page.prefix().len());
         Leaf {
-            free: page.free_bytes(),
+            free: page.room_bytes(),
             // Both are far less than 2^15.
             beside: slot as i16 - prefix as i16,
         }

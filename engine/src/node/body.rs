@@ -2,6 +2,7 @@
 //!
 //! Every access is clamped to the bytes: on damaged ones answers are wrong, but nothing panics.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
@@ -57,8 +58,17 @@ impl<'a, F: Format> Body<'a, F> {
     #[inline]
     pub(crate) fn search(self, suffix: &[u8]) -> Result<usize, usize> {
         let slots = self.slots();
+        if !self.is_in_order() {
+            return self.rank(suffix);
+        }
+        if !F::HEADS {
+            return slots.binary_search_by(|raw| self.rest_of(raw).cmp(suffix));
+        }
         let wanted = F::head(suffix);
-        let first = slots.partition_point(|raw| F::head_of(raw) < wanted);
+        let within = F::narrow(self.bytes, slots.len(), wanted);
+        let from = within.start;
+        let slots = &slots[..within.end];
+        let first = from + slots[from..].partition_point(|raw| F::head_of(raw) < wanted);
         let rest = &slots[first..];
         // Equal heads do not make equal keys (Bf-Tree issue 17, `test` and `teste`): compare in full.
         match rest.first() {
@@ -77,6 +87,49 @@ impl<'a, F: Format> Body<'a, F> {
         .map_err(|i| first + i)
     }
 
+    /// As [`Body::search`] where slots are in no order: how many keys are smaller.
+    #[cold]
+    fn rank(self, suffix: &[u8]) -> Result<usize, usize> {
+        let mut smaller = 0;
+        let mut found = false;
+        for raw in self.slots() {
+            match self.rest_of(raw).cmp(suffix) {
+                Ordering::Less => smaller += 1,
+                Ordering::Equal => found = true,
+                Ordering::Greater => {}
+            }
+        }
+        if found { Ok(smaller) } else { Err(smaller) }
+    }
+
+    /// The slot of a key, or where to put one for it.
+    #[inline]
+    pub(crate) fn place(self, suffix: &[u8]) -> Result<usize, usize> {
+        if F::SORTED {
+            self.search(suffix)
+        } else {
+            F::find(self.bytes, suffix).ok_or(self.count())
+        }
+    }
+
+    /// Whether all slots are in the order of their keys.
+    #[inline]
+    pub(super) fn is_in_order(self) -> bool {
+        F::SORTED || F::in_order(self.bytes) >= self.count()
+    }
+
+    /// The slots in the order of their keys.
+    #[inline]
+    pub(super) fn ordered(self) -> Cow<'a, [F::RawSlot]> {
+        let slots = self.slots();
+        if self.is_in_order() {
+            return Cow::Borrowed(slots);
+        }
+        let mut ordered = slots.to_vec();
+        ordered.sort_by(|a, b| self.suffix_of(a).cmp(self.suffix_of(b)));
+        Cow::Owned(ordered)
+    }
+
     #[inline]
     pub(crate) fn suffix_of(self, raw: &F::RawSlot) -> &'a [u8] {
         suffix(self.bytes, &F::decode(raw))
@@ -87,17 +140,19 @@ impl<'a, F: Format> Body<'a, F> {
         value(self.bytes, &F::decode(raw))
     }
 
-    /// The key suffix of record `index`; empty if there is no such record.
+    /// The key suffix of record `index`, in the order of keys; empty if there is no such record.
     #[inline]
     pub(crate) fn suffix(self, index: usize) -> &'a [u8] {
-        let raw = self.slots().get(index);
+        let slots = self.ordered();
+        let raw = slots.get(index);
         raw.map_or(&[], |raw| self.suffix_of(raw))
     }
 
-    /// The value of record `index`; empty if there is no such record.
+    /// The value of record `index`, in the order of keys; empty if there is no such record.
     #[inline]
     pub(crate) fn value(self, index: usize) -> &'a [u8] {
-        let raw = self.slots().get(index);
+        let slots = self.ordered();
+        let raw = slots.get(index);
         raw.map_or(&[], |raw| self.value_of(raw))
     }
 
@@ -121,18 +176,26 @@ impl<'a, F: Format> Body<'a, F> {
     /// Bytes between slots and heap: what fits without compaction.
     #[inline]
     pub(crate) fn gap(self) -> usize {
-        (self.heap_start()).saturating_sub(F::slot_at(self.count()))
+        (self.heap_start()).saturating_sub(F::slots_end(self.count()))
     }
 
     /// Bytes in use: header, slots, live payloads, fences.
     #[inline]
     pub(crate) fn used_bytes(self) -> usize {
-        F::slot_at(self.count()) + self.heap_used()
+        F::slots_end(self.count()) + self.heap_used()
     }
 
+    /// Bytes for payloads, and for slots, of which a record more takes at least one.
     #[inline]
     pub(crate) fn free_bytes(self) -> usize {
         self.bytes.len().saturating_sub(self.used_bytes())
+    }
+
+    /// Bytes that slots and their index take more with a record more.
+    #[inline]
+    pub(super) fn growth(self) -> usize {
+        let count = self.count();
+        F::slots_end(count + 1) - F::slots_end(count)
     }
 }
 
@@ -182,7 +245,18 @@ impl<'a, F: LeafFormat> Body<'a, F> {
 
     #[inline]
     pub(super) fn get(self, key: &[u8]) -> Option<&'a [u8]> {
-        self.search_key(key).ok().map(|index| self.value(index))
+        if F::SORTED {
+            let index = self.search_key(key).ok()?;
+            return self.slots().get(index).map(|raw| self.value_of(raw));
+        }
+        let slot = F::find(self.bytes, key.strip_prefix(self.prefix())?)?;
+        self.slots().get(slot).map(|raw| self.value_of(raw))
+    }
+
+    /// As [`Body::place`], for a whole key.
+    #[inline]
+    pub(super) fn place_key(self, key: &[u8]) -> Option<usize> {
+        self.place(key.strip_prefix(self.prefix())?).ok()
     }
 }
 

@@ -56,7 +56,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
     ) -> Result<(), Refused> {
         let page = self.view();
         let len = suffix.len() + value.len();
-        let need = F::SLOT_BYTES + len;
+        let need = page.growth() + len;
         if page.gap() < need {
             if page.free_bytes() < need {
                 return Err(Refused::NoSpace);
@@ -66,8 +66,9 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         let count = page.count();
         let heap_used = page.heap_used() + len;
         let offset = self.append(suffix, value);
-        let (at, end) = (F::slot_at(index), F::slot_at(count));
-        self.bytes[at..end + F::SLOT_BYTES].copy_within(..end - at, F::SLOT_BYTES);
+        // The index moves along.
+        let (at, end) = (F::slot_at(index), F::slots_end(count));
+        self.bytes[at..end + F::STRIDE].copy_within(..end - at, F::STRIDE);
         let slot = Slot {
             offset,
             key_len: suffix.len() as u16,
@@ -75,8 +76,13 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
             head: F::head(suffix.get(F::shared(self.bytes)..).unwrap_or_default()),
             kind,
         };
-        self.bytes[at..at + F::SLOT_BYTES].copy_from_slice(F::encode(&slot).as_ref());
-        self.track.mark(at..end + F::SLOT_BYTES);
+        self.bytes[at..at + F::STRIDE].copy_from_slice(F::encode(&slot).as_ref());
+        if F::INDEXED {
+            F::index_inserted(self.bytes, count + 1, index);
+            self.track.mark(at..F::slots_end(count + 1));
+        } else {
+            self.track.mark(at..end + F::STRIDE);
+        }
         self.set(F::set_count, count + 1);
         self.set(F::set_heap_used, heap_used);
         Ok(())
@@ -139,12 +145,36 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         };
         let count = page.count() - 1;
         let heap_used = page.heap_used().saturating_sub(slot.payload_len());
-        let (at, end) = (F::slot_at(index), F::slot_at(count + 1));
-        self.bytes.copy_within(at + F::SLOT_BYTES..end, at);
-        self.bytes[end - F::SLOT_BYTES..end].fill(0);
+        // The index moves along; on damaged bytes it may end outside.
+        let (at, end) = (F::slot_at(index), F::slots_end(count + 1));
+        let end = end.min(self.bytes.len());
+        self.bytes.copy_within(at + F::STRIDE..end, at);
+        if F::INDEXED {
+            F::index_removed(self.bytes, count, index);
+            self.bytes[F::slots_end(count).min(end)..end].fill(0);
+        } else {
+            self.bytes[end - F::STRIDE..end].fill(0);
+        }
         self.track.mark(at..end);
         self.set(F::set_count, count);
         self.set(F::set_heap_used, heap_used);
+        true
+    }
+
+    /// Puts all slots in order; says whether they were not.
+    pub(super) fn sort(&mut self) -> bool {
+        let page = self.view();
+        if page.is_in_order() {
+            return false;
+        }
+        let slots = page.ordered().into_owned();
+        for (index, raw) in slots.iter().enumerate() {
+            let at = F::slot_at(index);
+            self.bytes[at..at + F::STRIDE].copy_from_slice(raw.as_ref());
+        }
+        F::build_index(self.bytes, slots.len());
+        // The header says that they are.
+        self.track.mark(0..F::slots_end(slots.len()));
         true
     }
 
@@ -152,22 +182,8 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
     #[inline]
     pub(crate) fn set_slot(&mut self, index: usize, slot: &Slot) {
         let at = F::slot_at(index);
-        self.bytes[at..at + F::SLOT_BYTES].copy_from_slice(F::encode(slot).as_ref());
-        self.track.mark(at..at + F::SLOT_BYTES);
-    }
-
-    /// Takes over the segments of `image` that differ, and marks exactly those.
-    pub(super) fn adopt(&mut self, image: Image<F>) {
-        let image = image.finish();
-        let old = self.bytes.chunks_mut(SEGMENT_BYTES);
-        let new = image.chunks(SEGMENT_BYTES);
-        for (segment, (old, new)) in old.zip(new).enumerate() {
-            if old != new {
-                old.copy_from_slice(new);
-                let at = segment * SEGMENT_BYTES;
-                self.track.mark(at..at + new.len());
-            }
-        }
+        self.bytes[at..at + F::STRIDE].copy_from_slice(F::encode(slot).as_ref());
+        self.track.mark(at..at + F::STRIDE);
     }
 
     /// Puts a payload below the heap and returns its offset. The caller has checked that the gap is large enough.
@@ -206,7 +222,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         if at >= page.count() {
             image.push(kind, &[], suffix, value)?;
         }
-        self.adopt(image);
+        adopt(self.bytes, &image.finish(), &mut self.track);
         Ok(())
     }
 
@@ -221,7 +237,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
                 image.copy(page, raw)?;
             }
         }
-        self.adopt(image);
+        adopt(self.bytes, &image.finish(), &mut self.track);
         Ok(())
     }
 
@@ -229,6 +245,18 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
     fn set(&mut self, field: impl Fn(&mut [u8], usize) -> std::ops::Range<usize>, value: usize) {
         let changed = field(self.bytes, value);
         self.track.mark(changed);
+    }
+}
+
+/// Takes over the segments of `new` that differ, and marks exactly those.
+pub(super) fn adopt<T: Track>(old: &mut [u8], new: &[u8], track: &mut T) {
+    let segments = old.chunks_mut(SEGMENT_BYTES).zip(new.chunks(SEGMENT_BYTES));
+    for (segment, (old, new)) in segments.enumerate() {
+        if old != new {
+            old.copy_from_slice(new);
+            let at = segment * SEGMENT_BYTES;
+            track.mark(at..at + new.len());
+        }
     }
 }
 

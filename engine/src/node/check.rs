@@ -6,10 +6,12 @@
 
 use std::fmt;
 
+use super::adapt;
 use super::body::Body;
+use super::dense::Dense;
 use super::format::LeafFormat;
 use super::layout::{
-    self, MAGIC, PageLayout, by_layout, field, is_page_size, shared_prefix, u16_at, u64_at,
+    self, MAGIC, PageLayout, by_layout, field, is_page_len, is_page_size, u16_at, u64_at,
 };
 use super::limit::limits;
 use crate::error::Error;
@@ -150,7 +152,7 @@ pub fn check_deep(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
 /// # Errors
 /// [`PageDamage::Broken`].
 pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
-    if !is_page_size(bytes.len()) {
+    if !is_page_len(bytes.len()) {
         return Err(bad_size(bytes.len()));
     }
     check_header(bytes)?;
@@ -158,8 +160,9 @@ pub fn check_structure(bytes: &[u8]) -> Result<(), PageDamage> {
         let page = Body::<F>::new(bytes);
         check_fences(page)?;
         check_slots(page)?;
+        check_index(page)?;
         check_order(page)
-    })
+    }, D => Dense::<D>::new(bytes).check_records().map_err(named))
 }
 
 #[cold]
@@ -185,14 +188,23 @@ fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
     need(magic == MAGIC, "page magic", "0x5254", magic.into())?;
     let kind = bytes[field::KIND];
     let Some(layout) = PageLayout::from_number(kind) else {
-        let known = "1 (slotted, version 1) or 2 (compact, version 1)";
+        let known = "1 to 8, each in version 1";
         return Err(PageDamage::broken("page layout", known, kind));
     };
     let log2 = u32::from(bytes[field::SIZE_LOG2]);
-    let same_size = log2 == bytes.len().trailing_zeros();
+    let same_size = log2 == bytes.len().ilog2();
     let as_read = "the size that was read";
     need(same_size, "log2 of the page size", as_read, log2 as usize)?;
-    by_layout!(layout, F => check_numbers(Body::<F>::new(bytes)))
+    by_layout!(
+        layout,
+        F => check_numbers(Body::<F>::new(bytes)),
+        D => Dense::<D>::new(bytes).check_numbers().map_err(named)
+    )
+}
+
+#[cold]
+fn named((what, expected, found): (String, String, String)) -> PageDamage {
+    PageDamage::broken(what, expected, found)
 }
 
 fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
@@ -204,11 +216,15 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let stray: usize = reserved.map(|&b| usize::from(b)).sum();
     need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
 
+    let scans = bytes[super::slotted::header::SCANS];
+    let known = !F::ADAPTS || adapt::is_counter(scans);
+    need(known, "counter of scans", "0 to 3 or 255", scans.into())?;
+
     let (lower, upper) = (F::lower_len(bytes), F::upper_len(bytes));
     let fences = lower + upper;
     let none = bounded == 1 || upper == 0;
     need(none, "upper-fence length", "0 without one", upper)?;
-    let slots_end = F::slot_at(F::count(bytes));
+    let slots_end = F::slots_end(F::count(bytes));
     let heap_start = F::heap_start(bytes);
     let heap_used = F::heap_used(bytes);
     let room = size - F::SLOTS_AT;
@@ -223,8 +239,11 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let ordered = page.upper_fence().is_none_or(|u| page.lower_fence() < u);
     need(ordered, "upper fence", "above the lower fence", upper)?;
     let prefix = F::prefix_len(bytes);
-    let shared = shared_prefix(page.lower_fence(), page.upper_fence());
-    let common = "the common prefix of the fences";
+    let shared = F::truncated(page.lower_fence(), page.upper_fence());
+    let common = match F::TRUNCATES {
+        true => "the common prefix of the fences",
+        false => "0, for keys are whole",
+    };
     need(prefix == shared, "prefix length", common, prefix)
 }
 
@@ -291,20 +310,47 @@ fn check_slots<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     Ok(())
 }
 
-/// Keys ascend strictly and lie within the fences.
+/// The index is what would be made of the slots.
+fn check_index<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
+    if !F::INDEXED {
+        return Ok(());
+    }
+    let (bytes, count) = (page.bytes(), page.count());
+    let mut rebuilt = bytes.to_vec();
+    F::build_index(&mut rebuilt, count);
+    let index = F::slot_at(count)..F::slots_end(count);
+    let at = index.clone().find(|&at| bytes[at] != rebuilt[at]);
+    if let Some(at) = at {
+        return Err(PageDamage::broken(
+            format!("byte {} of the index of slots", at - index.start),
+            format_args!("{:#04x} as follows from them", rebuilt[at]),
+            format_args!("{:#04x}", bytes[at]),
+        ));
+    }
+    let (claimed, found) = (F::in_order(bytes), F::in_order(&rebuilt));
+    if !F::SORTED && claimed > found {
+        let most = format_args!("at most {found}").to_string();
+        return Err(PageDamage::broken("records in order", most, claimed));
+    }
+    Ok(())
+}
+
+/// Keys ascend strictly, where slots are in order and else once they are, and lie within the fences.
 fn check_order<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
-    for index in 1..page.count() {
-        if page.suffix(index - 1) >= page.suffix(index) {
+    let slots = page.ordered();
+    let suffix = |index: usize| page.suffix_of(&slots[index]);
+    for index in 1..slots.len() {
+        if suffix(index - 1) >= suffix(index) {
             return Err(PageDamage::broken(
                 format!("key of record {index}"),
                 "a greater one than before",
-                format_args!("{:02x?}", page.suffix(index)),
+                format_args!("{:02x?}", suffix(index)),
             ));
         }
     }
-    let ends = [0, page.count().saturating_sub(1)];
-    for index in ends.into_iter().filter(|&i| i < page.count()) {
-        let key = [page.prefix(), page.suffix(index)].concat();
+    let ends = [0, slots.len().saturating_sub(1)];
+    for index in ends.into_iter().filter(|&i| i < slots.len()) {
+        let key = [page.prefix(), suffix(index)].concat();
         if !page.covers(&key) {
             return Err(PageDamage::broken(
                 format!("key of record {index}"),

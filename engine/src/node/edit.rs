@@ -1,10 +1,12 @@
 //! Changing a page: single records, LSN, checksum.
 
-use super::body_mut::BodyMut;
+use super::body_mut::{self, BodyMut};
 use super::change::ChangeMap;
+use super::dense::{self, DenseFormat};
+use super::dense_image::{self, Empty};
 use super::format::LeafFormat;
 use super::image::{Fences, Image};
-use super::layout::{self, PageLayout, by_layout, field, is_page_size, put_at};
+use super::layout::{self, PageLayout, by_layout, by_layout_often, field, is_page_len, put_at};
 use super::limit::{Refused, limits};
 use super::view::PageRef;
 use crate::types::{Lsn, PageId};
@@ -31,11 +33,11 @@ impl<'a> PageMut<'a> {
     /// A guard over `bytes` that notes changes in `changes`.
     ///
     /// # Panics
-    /// If `bytes` is not of a page size: a mistake of the caller, whatever the bytes hold.
+    /// If `bytes` is not of a page size, nor of one and an envelope: a mistake of the caller, whatever the bytes hold.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a mut [u8], changes: &'a mut ChangeMap) -> Self {
-        assert!(is_page_size(bytes.len()), "not a page: {}", bytes.len());
+        assert!(is_page_len(bytes.len()), "not a page: {}", bytes.len());
         PageMut { bytes, changes }
     }
 
@@ -50,7 +52,7 @@ impl<'a> PageMut<'a> {
     /// device at the page's place is unrelated.
     ///
     /// # Errors
-    /// [`Refused::TooLarge`] for a fence longer than a key may be, [`Refused::NotCovered`] unless `lower < upper`.
+    /// [`Refused::TooLarge`] for a fence longer than a key may be, [`Refused::NotCovered`] unless `lower < upper`, [`Refused::Unfit`] in dense layouts.
     pub fn init(
         &mut self,
         layout: PageLayout,
@@ -66,7 +68,7 @@ impl<'a> PageMut<'a> {
     /// side of a split, live and in redo. Marks every segment, as [`PageMut::init`].
     ///
     /// # Errors
-    /// [`Refused`] if fences or records do not make a page.
+    /// [`Refused`] if fences or records do not make a page: dense ones are made of records that are dense, and of at least one.
     pub fn build<K, V>(
         &mut self,
         layout: PageLayout,
@@ -86,7 +88,10 @@ impl<'a> PageMut<'a> {
             for (key, value) in records {
                 image.push_checked(fences, key.as_ref(), value.as_ref())?;
             }
-            self.adopt_new(image);
+            self.adopt_new(&image.finish());
+        }, D => {
+            let shape = Empty::of(id, lsn, self.bytes.len(), fences);
+            self.adopt_new(&dense_image::build::<D, _, _>(shape, records)?);
         });
         Ok(())
     }
@@ -95,10 +100,28 @@ impl<'a> PageMut<'a> {
     ///
     /// # Errors
     /// [`Refused::NoSpace`] if it does not fit even after compaction, [`Refused::NotCovered`] if the key lies outside
-    /// the fences, [`Refused::TooLarge`] if the record exceeds [`limits`].
+    /// the fences, [`Refused::TooLarge`] if the record exceeds [`limits`], [`Refused::Unfit`] if the page is dense and has no place for it.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Put, Refused> {
-        by_layout!(self.view().layout(), F => self.put_as::<F>(key, value))
+        by_layout_often!(
+            self.bytes,
+            F => self.put_as::<F>(key, value),
+            D => self.put_dense::<D>(key, value)
+        )
+    }
+
+    #[inline]
+    fn put_dense<D: DenseFormat>(&mut self, key: &[u8], value: &[u8]) -> Result<Put, Refused> {
+        if !limits(self.bytes.len()).admits(key.len(), value.len()) {
+            return Err(Refused::TooLarge);
+        }
+        if !self.view().dense::<D>().covers(key) {
+            return Err(Refused::NotCovered);
+        }
+        let sound = self.is_sound();
+        let new = dense::put::<D>(self.bytes, key, value, &mut self.changes)?;
+        self.assert_still_sound(sound);
+        Ok(if new { Put::Inserted } else { Put::Replaced })
     }
 
     #[inline]
@@ -112,7 +135,7 @@ impl<'a> PageMut<'a> {
         }
         let suffix = key.strip_prefix(page.prefix()).ok_or(Refused::NotCovered)?;
         let sound = self.is_sound();
-        let put = match page.search(suffix) {
+        let put = match page.place(suffix) {
             Ok(index) => {
                 self.body_mut::<F>().replace(index, 0, suffix, value)?;
                 Put::Replaced
@@ -130,12 +153,26 @@ impl<'a> PageMut<'a> {
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let sound = self.is_sound();
-        let deleted = by_layout!(self.view().layout(), F => {
-            let found = self.view().body::<F>().search_key(key);
-            found.is_ok_and(|index| self.body_mut::<F>().remove(index))
-        });
+        let page = &mut *self;
+        let deleted = by_layout_often!(page.bytes, F => {
+            let found = page.view().body::<F>().place_key(key);
+            found.is_some_and(|slot| page.body_mut::<F>().remove(slot))
+        }, D => dense::delete::<D>(page.bytes, key, &mut page.changes));
         self.assert_still_sound(sound);
         deleted
+    }
+
+    /// Puts slots in the order of their keys, where the layout lets them be in another ([`PageLayout::Fingerprint`]), so that scans need not sort; says
+    /// whether anything has changed. The records are the same, so this needs no log record and makes no page dirty.
+    pub fn sort(&mut self) -> bool {
+        let sound = self.is_sound();
+        let sorted = by_layout!(
+            self.view().layout(),
+            F => self.body_mut::<F>().sort(),
+            D => false
+        );
+        self.assert_still_sound(sound);
+        sorted
     }
 
     /// Notes the log record that was applied last.
@@ -151,16 +188,17 @@ impl<'a> PageMut<'a> {
 
     /// Takes over the segments of `image` that differ, and marks exactly those. The stale checksum stays until
     /// [`PageMut::seal`].
-    pub(super) fn adopt<F: LeafFormat>(&mut self, mut image: Image<F>) {
+    pub(super) fn adopt(&mut self, mut image: Vec<u8>) {
         let sound = self.is_sound();
-        image.set_checksum(&self.bytes[field::CHECKSUM..field::CHECKSUM + 8]);
-        self.body_mut().adopt(image);
+        let sum = field::CHECKSUM..field::CHECKSUM + 8;
+        image[sum.clone()].copy_from_slice(&self.bytes[sum]);
+        body_mut::adopt(self.bytes, &image, &mut self.changes);
         self.assert_still_sound(sound);
     }
 
     /// Takes over `image` as a page that was never written: everything changed.
-    pub(super) fn adopt_new<F: LeafFormat>(&mut self, image: Image<F>) {
-        self.bytes.copy_from_slice(&image.finish());
+    pub(super) fn adopt_new(&mut self, image: &[u8]) {
+        self.bytes.copy_from_slice(image);
         self.changes.mark(0..self.bytes.len());
     }
 
@@ -187,7 +225,7 @@ impl<'a> PageMut<'a> {
     }
 
     #[inline]
-    fn set<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+    pub(super) fn set<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
         self.changes.mark(put_at(self.bytes, at, bytes));
     }
 }

@@ -10,10 +10,17 @@
 //! [`super::body`] searches and changes whatever has a [`Format`]: leaf pages of every layout, and mini-pages, which have no fences of their own
 //! ([`crate::mini`]). It is compiled for each format, so no loop asks for the layout. A layout without slots (dense leaves) takes
 //! another body, beside this one; what chooses between them is [`super::layout::by_layout`].
+//!
+//! Behind its last slot a format may keep an **index** of the slots, as long as it follows from their number alone: hints, fingerprints. There it costs
+//! nothing while there are few records, moves with the slots, and leaves every slot where it is without one.
+//!
+//! ```text
+//!   | header | slot 0 | slot 1 | -> | index | gap
+//! ```
 
 use std::ops::Range;
 
-use super::layout::PageLayout;
+use super::layout::{PageLayout, shared_prefix};
 
 /// One slot, decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,8 +48,16 @@ impl Slot {
 pub(crate) trait Format: Copy + 'static {
     /// A slot as it lies in the page: an array of bytes.
     type RawSlot: Copy + AsRef<[u8]> + 'static;
-    /// Bytes of one slot.
-    const SLOT_BYTES: usize = size_of::<Self::RawSlot>();
+    /// Bytes from slot to slot.
+    const STRIDE: usize = size_of::<Self::RawSlot>();
+    /// What a record takes beside key suffix and value: its slot, and its own part of the index.
+    const SLOT_BYTES: usize = Self::STRIDE;
+    /// Whether slots have heads.
+    const HEADS: bool = true;
+    /// Whether all slots are in the order of their keys, not just the first [`Format::in_order`].
+    const SORTED: bool = true;
+    /// Whether there is an index.
+    const INDEXED: bool = false;
     /// Bytes of the header, all that is before it included.
     const SLOTS_AT: usize;
 
@@ -75,13 +90,75 @@ pub(crate) trait Format: Copy + 'static {
     /// Where slot `index` begins.
     #[inline]
     fn slot_at(index: usize) -> usize {
-        Self::SLOTS_AT + index * Self::SLOT_BYTES
+        Self::SLOTS_AT + index * Self::STRIDE
     }
+
+    /// Bytes of the index of so many slots: never fewer for more of them.
+    #[inline]
+    fn index_bytes(_count: usize) -> usize {
+        0
+    }
+
+    /// What the index of more than `count` slots may take beyond their [`Format::SLOT_BYTES`] and what it takes now.
+    #[inline]
+    fn index_to_come(_count: usize) -> usize {
+        0
+    }
+
+    /// Where `count` slots and their index end.
+    #[inline]
+    fn slots_end(count: usize) -> usize {
+        Self::slot_at(count) + Self::index_bytes(count)
+    }
+
+    /// Among which of `count` slots the first whose head is not smaller than this one is found, and all whose head is the same.
+    #[inline]
+    fn narrow(_bytes: &[u8], count: usize, _head: u32) -> Range<usize> {
+        0..count
+    }
+
+    /// So many first slots are in the order of their keys.
+    #[inline]
+    fn in_order(_bytes: &[u8]) -> usize {
+        usize::MAX
+    }
+
+    /// The slot of a key, where slots are in no order.
+    #[inline]
+    fn find(_bytes: &[u8], _suffix: &[u8]) -> Option<usize> {
+        None
+    }
+
+    /// Makes the index of `count` slots, whatever there was.
+    #[inline]
+    fn build_index(_bytes: &mut [u8], _count: usize) {}
+
+    /// Corrects the index, which has moved behind the last of now `count` slots, after one was put in at `slot`.
+    #[inline]
+    fn index_inserted(_bytes: &mut [u8], _count: usize, _slot: usize) {}
+
+    /// Corrects the index, which has moved behind the last of now `count` slots, after the one at `slot` was taken out.
+    #[inline]
+    fn index_removed(_bytes: &mut [u8], _count: usize, _slot: usize) {}
 }
 
 /// A format of leaf pages: with fences, behind the envelope.
 pub(crate) trait LeafFormat: Format {
     const LAYOUT: PageLayout;
+    /// Whether a byte of the header says how common scans are.
+    const ADAPTS: bool = false;
+    /// Whether payloads leave out what the fences share.
+    const TRUNCATES: bool = true;
+
+    /// How much the payloads leave out.
+    #[inline]
+    fn truncated(lower: &[u8], upper: Option<&[u8]>) -> usize {
+        if Self::TRUNCATES {
+            shared_prefix(lower, upper)
+        } else {
+            0
+        }
+    }
 
     /// Number of records that the header claims.
     fn count(bytes: &[u8]) -> usize;

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use super::body::{self, Body};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{MAGIC, MAX_PAGE_BYTES, PageLayout, field, put_at, shared_prefix};
+use super::layout::{MAGIC, MAX_PAGE_BYTES, PageLayout, field, put_at};
 use super::limit::{Refused, limits};
 use crate::types::{Lsn, PageId};
 
@@ -57,7 +57,7 @@ impl<F: Format> Image<F> {
     ) -> Result<(), Refused> {
         let key_len = lead.len() + suffix.len();
         let len = key_len + value.len();
-        if self.heap_start - F::slot_at(self.count) < F::SLOT_BYTES + len {
+        if self.heap_start < F::slots_end(self.count + 1) + len {
             return Err(Refused::NoSpace);
         }
         self.heap_start -= len;
@@ -77,7 +77,7 @@ impl<F: Format> Image<F> {
             kind,
         };
         let at = F::slot_at(self.count);
-        self.bytes[at..at + F::SLOT_BYTES].copy_from_slice(F::encode(&slot).as_ref());
+        self.bytes[at..at + F::STRIDE].copy_from_slice(F::encode(&slot).as_ref());
         self.count += 1;
         Ok(())
     }
@@ -94,6 +94,7 @@ impl<F: Format> Image<F> {
         F::set_count(&mut self.bytes, self.count);
         F::set_heap_start(&mut self.bytes, self.heap_start);
         F::set_heap_used(&mut self.bytes, heap_used);
+        F::build_index(&mut self.bytes, self.count);
         self.bytes
     }
 }
@@ -122,8 +123,8 @@ impl<F: LeafFormat> Image<F> {
         put_at(&mut bytes, field::LSN, lsn.0.to_le_bytes());
         put_at(&mut bytes, field::MAGIC, MAGIC.to_le_bytes());
         bytes[field::KIND] = F::LAYOUT.number();
-        bytes[field::SIZE_LOG2] = page_size.trailing_zeros() as u8;
-        let prefix_len = shared_prefix(lower, upper);
+        bytes[field::SIZE_LOG2] = page_size.ilog2() as u8;
+        let prefix_len = F::truncated(lower, upper);
         F::set_fences(&mut bytes, prefix_len, lower.len(), upper.map(<[u8]>::len));
         Ok(Image {
             bytes,
@@ -135,11 +136,6 @@ impl<F: LeafFormat> Image<F> {
 
     pub(super) fn prefix_len(&self) -> usize {
         F::prefix_len(&self.bytes)
-    }
-
-    /// Keeps this checksum, stale as it is, until the page is sealed.
-    pub(super) fn set_checksum(&mut self, sum: &[u8]) {
-        self.bytes[field::CHECKSUM..field::CHECKSUM + 8].copy_from_slice(sum);
     }
 
     /// Appends a record with its whole key, after checking that it may stand here.

@@ -33,7 +33,7 @@ pub struct Limits {
 /// key. (3) A page with at most one record uses at most `48 + 2 K + (R + 10)` bytes, truncated prefixes only make it
 /// smaller, so the inequality above leaves it room for one more. By (1) at most `count - 1` splits lead to (3).
 ///
-/// The 48 and the 10 are the slotted layout's header and slot. No layout takes more, and all have the same limits, so that whatever one
+/// The 48 and the 10 are the slotted layout's header and slot. No layout takes more for two records, and all have the same limits, so that whatever one
 /// holds another can.
 ///
 /// `page_size` must satisfy [`super::is_page_size`]; others give limits without meaning.
@@ -104,6 +104,9 @@ pub enum Refused {
     /// Records that must come in strictly ascending key order did not.
     #[error("the records are not in strictly ascending key order")]
     OutOfOrder,
+    /// The layout has no place for such a key or value ([`PageLayout::DENSE`]): lay the page out in another way, or split it, first.
+    #[error("the page's layout has no place for such a record")]
+    Unfit,
     /// The key, fence or record is larger than [`limits`] allows.
     #[error("the key or record is larger than the page size allows")]
     TooLarge,

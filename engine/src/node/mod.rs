@@ -17,13 +17,32 @@
 //!
 //! The envelope (`layout`) is the same for every page; its byte 26 names the layout of the rest:
 //!
-//! | [`PageLayout`] | header | slot | head | of |
-//! |---|---|---|---|---|
-//! | slotted (`slotted`) | 20 B | 10 B | 4 B | B-Trees Are Back §3.2 |
-//! | compact (`compact`) | 12 B | 8 B | 2 B | Bf-Tree §3.2, §3.5; mini-pages share it (`mini`) |
+//! | [`PageLayout`] | header | slot | head | index behind the slots | of |
+//! |---|---|---|---|---|---|
+//! | baseline (`plain`) | 20 B | 6 B | | | B-Trees Are Back §2; whole keys |
+//! | prefix (`plain`) | 20 B | 6 B | | | §3.1 |
+//! | slotted (`slotted`) | 20 B | 10 B | 4 B | | §3.2 "heads" |
+//! | hints (`hints`) | 20 B | 10 B | 4 B | 16 heads, from 33 records on | §3.3 |
+//! | fingerprint (`fingerprint`) | 20 B | 6 B | | a byte of hash a record; slots in no order | §3.4 |
+//! | compact (`compact`) | 12 B | 8 B | 2 B | | Bf-Tree §3.2, §3.5; mini-pages share it (`mini`) |
+//! | semi-dense (`semi_dense`) | 20 B | 2 B a place | | | B-Trees Are Back §3.5; numbers between the fences |
+//! | fully dense (`fully_dense`) | 20 B | 1 bit a place | | | §3.5; numbers near each other, values of one length |
 //!
-//! What both do is written once, in `body` and `body_mut`, for any `Format`; [`PageRef`] and [`PageMut`] ask the page for its layout
-//! once an operation.
+//! # One interface
+//!
+//! Trees see [`PageRef`] and [`PageMut`] and ask for no layout: search and get, put and delete, scans from either end, where to split, split, merge, what of a
+//! page is free, the list of records that a log record carries. Each of these asks the page for its layout once and then runs code that was compiled for it.
+//! Three things are up to a layout, and their users must not rely on more:
+//!
+//! - **In which order records lie.** Indices are ranks in the order of keys; where slots are in another order, an index costs a sort. Iterators are right
+//!   in any case, and [`PageMut::sort`] makes them cheap.
+//! - **What a record takes.** [`PageLayout::slots_bytes`] says what any number of them does.
+//! - **Which records it takes.** A dense page refuses a record that it has no place for. Whoever is refused, for that or for want of room, asks the tree's
+//!   [`LayoutChoice`] what to do: to lay the page out anew ([`PageMut::relayout`]), or where to split it. A dense page takes over no neighbour; it is laid out anew first.
+//!
+//! What all layouts with slots do is written once, in `body` and `body_mut`, for any `Format`: how slots are coded, whether they have heads and are in order, what
+//! indexes them; what dense ones do in `dense`, for any `DenseFormat`. What stays the same for the others: page stores and checks of bytes from a device see the envelope; the modification log sees
+//! changed segments; the log names keys and records, never bytes of a page, and says of a new page which layout it has.
 //!
 //! - **Prefix truncation** (§3.1): all keys of the page share the common prefix of its fences, so payloads leave
 //!   it out. The fences themselves are stored whole at the very end of the page, which keeps splits and merges
@@ -40,8 +59,8 @@
 //! changed since the page was last written (DESIGN, "Pages change only through a guard").
 //!
 //! # Redo needs no history
-//! Whether a change fits depends on fences and records alone, never on holes or on the order of earlier changes. So a
-//! put that was logged because it fitted also fits when redo repeats it on an image of the same records.
+//! Whether a change fits depends on layout, fences and records alone, never on holes or on the order of earlier changes. So a
+//! put that was logged because it fitted also fits when redo repeats it on an image of the same records, if a new layout is logged as well.
 //!
 //! # Who trusts whom
 //! [`check`] is the gate for bytes from a device: checksum, identity and header bounds. [`check_deep`] adds every
@@ -53,33 +72,50 @@
 //! always has room for a second one of maximal size (see [`limits`]). So "split until the record fits" ends after fewer
 //! splits than the page has records.
 
+pub mod adapt;
 pub(crate) mod body;
 pub(crate) mod body_mut;
 mod change;
 mod check;
+mod choice;
 pub(crate) mod compact;
+mod dense;
+mod dense_image;
 mod edit;
+mod fingerprint;
 pub(crate) mod format;
+mod fully_dense;
+mod hints;
 mod image;
 mod layout;
 mod limit;
+mod plain;
 pub mod records;
+mod semi_dense;
 mod slotted;
 mod split;
+mod suffix;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
 use compact::CompactLeaf;
+use fingerprint::Fingerprint;
+use fully_dense::FullyDense;
+use hints::Hints;
+use plain::{Baseline, Prefix};
+use semi_dense::SemiDense;
 use slotted::Slotted;
 
 pub(crate) use change::Untracked;
 pub use change::{ChangeMap, SEGMENT_BYTES};
 pub use check::{PageDamage, check, check_deep, check_structure};
+pub use choice::{LayoutChoice, Remedy};
 pub use edit::{PageMut, Put};
 pub(crate) use layout::common_prefix;
 pub use layout::{ENVELOPE_BYTES, MAX_PAGE_BYTES, MIN_PAGE_BYTES, PageLayout, is_page_size};
 pub use limit::{Limits, Refused, limits};
 pub use split::SplitPlan;
+pub use suffix::Suffix;
 pub use view::{PageRef, Records};

@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use super::suffix::Suffix;
+
 /// Longest varint accepted: 28 bits, far more than any length within a page.
 const VARINT_MAX: usize = 4;
 
@@ -36,7 +38,7 @@ where
 pub(super) fn encode_suffixes<'a>(
     prefix: &[u8],
     count: usize,
-    records: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+    records: impl Iterator<Item = (Suffix<'a>, &'a [u8])> + Clone,
 ) -> Vec<u8> {
     let body: usize = (records.clone())
         .map(|(suffix, value)| suffix.len() + value.len() + 2 * VARINT_MAX)
@@ -45,9 +47,7 @@ pub(super) fn encode_suffixes<'a>(
     push_varint(&mut list, count);
     push_varint(&mut list, prefix.len());
     list.extend_from_slice(prefix);
-    for (suffix, value) in records {
-        push(&mut list, suffix, value);
-    }
+    records.for_each(|(suffix, value)| push(&mut list, &suffix, value));
     list
 }
 

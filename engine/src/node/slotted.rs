@@ -1,4 +1,5 @@
-//! The slotted layout: heads of four bytes (B-Trees Are Back §3.2).
+//! The slotted layout: heads of four bytes (B-Trees Are Back §3.2), and the header that it shares with the layouts that have other slots or an index of
+//! them ([`super::plain`], [`super::hints`], [`super::fingerprint`]).
 //!
 //! | bytes | field |
 //! |---|---|
@@ -6,7 +7,8 @@
 //! | 30-31 | length of the prefix that the fences share |
 //! | 32-33, 34-35 | lengths of lower and upper fence |
 //! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
-//! | 37-39 | zeros |
+//! | 37 | how common scans are, in the layouts that adapt to it ([`super::adapt`]); else zero |
+//! | 38-39 | how many first slots are in order, where not all are (fingerprints); else zeros |
 //! | 40-43 | where the lowest payload begins; the page size if the page holds nothing at all |
 //! | 44-47 | live heap bytes: payloads and fences, holes left out |
 //!
@@ -17,52 +19,155 @@
 //! Packed: the two bytes of padding that would align the head cost more space than they save time (B-Trees Are Back §3.2, "Slot
 //! Alignment"). Bounds that may equal the page size are 32 bits.
 
-use std::ops::Range;
+use super::format::{Format, LeafFormat, Slot, first_bytes};
+use super::layout::{PageLayout, u16_at, u32_at};
 
-use super::format::{Format, LeafFormat, Slot, first_bytes, slots_of};
-use super::layout::{PageLayout, put_at, u16_at, u32_at};
+/// Where each field of the header begins.
+pub(super) mod header {
+    use std::ops::Range;
 
-const COUNT: usize = 28;
-const PREFIX_LEN: usize = 30;
-const LOWER_LEN: usize = 32;
-const UPPER_LEN: usize = 34;
-const BOUNDED: usize = 36;
-const RESERVED: Range<usize> = 37..40;
-const HEAP_START: usize = 40;
-const HEAP_USED: usize = 44;
-const SLOTS: usize = 48;
+    pub(in crate::node) const COUNT: usize = 28;
+    pub(in crate::node) const PREFIX_LEN: usize = 30;
+    pub(in crate::node) const LOWER_LEN: usize = 32;
+    pub(in crate::node) const UPPER_LEN: usize = 34;
+    pub(in crate::node) const BOUNDED: usize = 36;
+    pub(in crate::node) const RESERVED: Range<usize> = 37..40;
+    /// In the layouts that adapt: how common scans are ([`crate::node::adapt`]).
+    pub(in crate::node) const SCANS: usize = 37;
+    pub(in crate::node) const IN_ORDER: usize = 38;
+    pub(in crate::node) const HEAP_START: usize = 40;
+    pub(in crate::node) const HEAP_USED: usize = 44;
+    pub(in crate::node) const END: usize = 48;
+}
 
-/// See the module's story.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slotted;
+/// What of a [`Format`] is in the header.
+macro_rules! format_by_header {
+    () => {
+        const SLOTS_AT: usize = $crate::node::slotted::header::END;
 
-impl Format for Slotted {
-    type RawSlot = [u8; 10];
-    const SLOTS_AT: usize = SLOTS;
+        #[inline]
+        fn slots(bytes: &[u8]) -> &[Self::RawSlot] {
+            let count = $crate::node::layout::u16_at(bytes, $crate::node::slotted::header::COUNT);
+            $crate::node::format::slots_of(bytes, Self::SLOTS_AT, usize::from(count))
+        }
+
+        #[inline]
+        fn slot_in(bytes: &[u8]) -> Option<&Self::RawSlot> {
+            bytes.first_chunk()
+        }
+
+        #[inline]
+        fn heap_start(bytes: &[u8]) -> usize {
+            $crate::node::layout::u32_at(bytes, $crate::node::slotted::header::HEAP_START) as usize
+        }
+
+        #[inline]
+        fn heap_used(bytes: &[u8]) -> usize {
+            $crate::node::layout::u32_at(bytes, $crate::node::slotted::header::HEAP_USED) as usize
+        }
+
+        #[inline]
+        fn tail_len(bytes: &[u8]) -> usize {
+            use $crate::node::format::LeafFormat;
+            Self::lower_len(bytes) + Self::upper_len(bytes)
+        }
+
+        #[inline]
+        fn set_count(bytes: &mut [u8], count: usize) -> std::ops::Range<usize> {
+            let at = $crate::node::slotted::header::COUNT;
+            $crate::node::layout::put_at(bytes, at, (count as u16).to_le_bytes())
+        }
+
+        #[inline]
+        fn set_heap_start(bytes: &mut [u8], start: usize) -> std::ops::Range<usize> {
+            let at = $crate::node::slotted::header::HEAP_START;
+            $crate::node::layout::put_at(bytes, at, (start as u32).to_le_bytes())
+        }
+
+        #[inline]
+        fn set_heap_used(bytes: &mut [u8], used: usize) -> std::ops::Range<usize> {
+            let at = $crate::node::slotted::header::HEAP_USED;
+            $crate::node::layout::put_at(bytes, at, (used as u32).to_le_bytes())
+        }
+    };
+}
+
+/// What of a [`LeafFormat`] is in the header.
+macro_rules! leaf_format_by_header {
+    () => {
+        #[inline]
+        fn count(bytes: &[u8]) -> usize {
+            usize::from($crate::node::layout::u16_at(
+                bytes,
+                $crate::node::slotted::header::COUNT,
+            ))
+        }
+
+        #[inline]
+        fn prefix_len(bytes: &[u8]) -> usize {
+            usize::from($crate::node::layout::u16_at(
+                bytes,
+                $crate::node::slotted::header::PREFIX_LEN,
+            ))
+        }
+
+        #[inline]
+        fn lower_len(bytes: &[u8]) -> usize {
+            usize::from($crate::node::layout::u16_at(
+                bytes,
+                $crate::node::slotted::header::LOWER_LEN,
+            ))
+        }
+
+        #[inline]
+        fn upper_len(bytes: &[u8]) -> usize {
+            usize::from($crate::node::layout::u16_at(
+                bytes,
+                $crate::node::slotted::header::UPPER_LEN,
+            ))
+        }
+
+        #[inline]
+        fn bounded(bytes: &[u8]) -> u8 {
+            bytes[$crate::node::slotted::header::BOUNDED]
+        }
+
+        fn set_fences(bytes: &mut [u8], prefix_len: usize, lower: usize, upper: Option<usize>) {
+            use $crate::node::layout::put_at;
+            use $crate::node::slotted::header;
+            put_at(bytes, header::PREFIX_LEN, (prefix_len as u16).to_le_bytes());
+            put_at(bytes, header::LOWER_LEN, (lower as u16).to_le_bytes());
+            put_at(
+                bytes,
+                header::UPPER_LEN,
+                (upper.unwrap_or(0) as u16).to_le_bytes(),
+            );
+            bytes[header::BOUNDED] = u8::from(upper.is_some());
+        }
+    };
+}
+
+pub(super) use {format_by_header, leaf_format_by_header};
+
+/// Slots with heads, as [`Slotted`] has them and [`super::hints`] indexes them.
+pub(super) mod headed {
+    use super::{Slot, first_bytes, u16_at, u32_at};
+
+    pub(in crate::node) type Raw = [u8; 10];
 
     #[inline]
-    fn slots(bytes: &[u8]) -> &[Self::RawSlot] {
-        slots_of(bytes, SLOTS, Self::count(bytes))
-    }
-
-    #[inline]
-    fn slot_in(bytes: &[u8]) -> Option<&Self::RawSlot> {
-        bytes.first_chunk()
-    }
-
-    #[inline]
-    fn decode(raw: &Self::RawSlot) -> Slot {
+    pub(in crate::node) fn decode(raw: &Raw) -> Slot {
         Slot {
             offset: u16_at(raw, 0),
             key_len: u16_at(raw, 2),
             value_len: u16_at(raw, 4),
-            head: Self::head_of(raw),
+            head: head_of(raw),
             kind: 0,
         }
     }
 
     #[inline]
-    fn encode(slot: &Slot) -> Self::RawSlot {
+    pub(in crate::node) fn encode(slot: &Slot) -> Raw {
         let mut raw = [0; 10];
         raw[0..2].copy_from_slice(&slot.offset.to_le_bytes());
         raw[2..4].copy_from_slice(&slot.key_len.to_le_bytes());
@@ -72,82 +177,50 @@ impl Format for Slotted {
     }
 
     #[inline]
-    fn head_of(raw: &Self::RawSlot) -> u32 {
+    pub(in crate::node) fn head_of(raw: &Raw) -> u32 {
         u32_at(raw, 6)
     }
 
     #[inline]
-    fn head(suffix: &[u8]) -> u32 {
+    pub(in crate::node) fn head(suffix: &[u8]) -> u32 {
         u32::from_be_bytes(first_bytes(suffix))
     }
+}
+
+/// See the module's story.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slotted;
+
+impl Format for Slotted {
+    type RawSlot = headed::Raw;
+    format_by_header!();
 
     #[inline]
-    fn heap_start(bytes: &[u8]) -> usize {
-        u32_at(bytes, HEAP_START) as usize
+    fn decode(raw: &Self::RawSlot) -> Slot {
+        headed::decode(raw)
     }
 
     #[inline]
-    fn heap_used(bytes: &[u8]) -> usize {
-        u32_at(bytes, HEAP_USED) as usize
+    fn encode(slot: &Slot) -> Self::RawSlot {
+        headed::encode(slot)
     }
 
     #[inline]
-    fn tail_len(bytes: &[u8]) -> usize {
-        Self::lower_len(bytes) + Self::upper_len(bytes)
+    fn head_of(raw: &Self::RawSlot) -> u32 {
+        headed::head_of(raw)
     }
 
     #[inline]
-    fn set_count(bytes: &mut [u8], count: usize) -> Range<usize> {
-        put_at(bytes, COUNT, (count as u16).to_le_bytes())
-    }
-
-    #[inline]
-    fn set_heap_start(bytes: &mut [u8], at: usize) -> Range<usize> {
-        put_at(bytes, HEAP_START, (at as u32).to_le_bytes())
-    }
-
-    #[inline]
-    fn set_heap_used(bytes: &mut [u8], used: usize) -> Range<usize> {
-        put_at(bytes, HEAP_USED, (used as u32).to_le_bytes())
+    fn head(suffix: &[u8]) -> u32 {
+        headed::head(suffix)
     }
 }
 
 impl LeafFormat for Slotted {
     const LAYOUT: PageLayout = PageLayout::Slotted;
-
-    #[inline]
-    fn count(bytes: &[u8]) -> usize {
-        usize::from(u16_at(bytes, COUNT))
-    }
-
-    #[inline]
-    fn prefix_len(bytes: &[u8]) -> usize {
-        usize::from(u16_at(bytes, PREFIX_LEN))
-    }
-
-    #[inline]
-    fn lower_len(bytes: &[u8]) -> usize {
-        usize::from(u16_at(bytes, LOWER_LEN))
-    }
-
-    #[inline]
-    fn upper_len(bytes: &[u8]) -> usize {
-        usize::from(u16_at(bytes, UPPER_LEN))
-    }
-
-    #[inline]
-    fn bounded(bytes: &[u8]) -> u8 {
-        bytes[BOUNDED]
-    }
+    leaf_format_by_header!();
 
     fn reserved(bytes: &[u8]) -> &[u8] {
-        &bytes[RESERVED]
-    }
-
-    fn set_fences(bytes: &mut [u8], prefix_len: usize, lower: usize, upper: Option<usize>) {
-        put_at(bytes, PREFIX_LEN, (prefix_len as u16).to_le_bytes());
-        put_at(bytes, LOWER_LEN, (lower as u16).to_le_bytes());
-        put_at(bytes, UPPER_LEN, (upper.unwrap_or(0) as u16).to_le_bytes());
-        bytes[BOUNDED] = u8::from(upper.is_some());
+        &bytes[header::RESERVED]
     }
 }

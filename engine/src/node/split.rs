@@ -1,10 +1,11 @@
 //! Changing the range a page covers: separator choice, split, merge.
 
 use super::body::Body;
+use super::dense_image::{self, Empty};
 use super::edit::PageMut;
-use super::format::LeafFormat;
+use super::format::{Format, LeafFormat};
 use super::image::{Fences, Image};
-use super::layout::{by_layout, common_prefix};
+use super::layout::{PageLayout, by_layout, common_prefix};
 use super::limit::Refused;
 use super::view::PageRef;
 use crate::types::PageId;
@@ -29,55 +30,63 @@ use crate::types::PageId;
 pub struct SplitPlan {
     /// Upper fence of the left page and lower fence of the right one.
     pub separator: Vec<u8>,
-    /// Index of the first record that moves right; at least 1 and below the count.
+    /// Index of the first record that moves right; at least 1 and below the count, except at a dense split, which moves none.
     pub at: usize,
+    /// How the right page lays out its records.
+    pub right: PageLayout,
 }
 
 impl PageRef<'_> {
     /// Where to split this page, or `None` if it holds fewer than two records.
     #[must_use]
     pub fn choose_separator(&self) -> Option<SplitPlan> {
-        by_layout!(self.layout(), F => self.body::<F>().choose_separator())
+        by_layout!(
+            self.layout(),
+            F => self.body::<F>().choose_separator(),
+            D => self.dense::<D>().choose_separator()
+        )
     }
 }
 
 impl<F: LeafFormat> Body<'_, F> {
     fn choose_separator(self) -> Option<SplitPlan> {
-        let count = self.count();
-        let middle = self.byte_median()?;
-        let keys = (count / 16).max(2);
+        let slots = self.ordered();
+        let suffix = |index: usize| self.suffix_of(&slots[index]);
+        let middle = byte_median::<F>(&slots)?;
+        let keys = (slots.len() / 16).max(2);
         let first = middle.saturating_sub(keys / 2);
-        let end = (first + keys).min(count);
-        let lowest = self.suffix(first);
-        let shared = common_prefix(lowest, self.suffix(end - 1));
-        let at = (first + 1..end).find(|&i| self.suffix(i).get(shared) != lowest.get(shared))?;
-        let cut = self.suffix(at).get(..=shared)?;
+        let end = (first + keys).min(slots.len());
+        let lowest = suffix(first);
+        let shared = common_prefix(lowest, suffix(end - 1));
+        let at = (first + 1..end).find(|&i| suffix(i).get(shared) != lowest.get(shared))?;
+        let cut = suffix(at).get(..=shared)?;
         Some(SplitPlan {
             separator: [self.prefix(), cut].concat(),
             at,
+            right: F::LAYOUT,
         })
     }
+}
 
-    /// Number of records left of the boundary at which the bytes on both sides differ least.
-    fn byte_median(self) -> Option<usize> {
-        let count = self.count();
-        if count < 2 {
-            return None;
-        }
-        let cost = |raw| F::SLOT_BYTES + F::decode(raw).payload_len();
-        let total: usize = self.slots().iter().map(cost).sum();
-        let mut left = 0;
-        for (index, raw) in self.slots().iter().enumerate() {
-            let more = left + cost(raw);
-            if 2 * more > total {
-                let closer_without = total - 2 * left <= 2 * more - total;
-                let middle = if closer_without { index } else { index + 1 };
-                return Some(middle.clamp(1, count - 1));
-            }
-            left = more;
-        }
-        Some(count - 1)
+/// Number of records left of the boundary at which the bytes on both sides differ least.
+fn byte_median<F: Format>(slots: &[F::RawSlot]) -> Option<usize> {
+    let count = slots.len();
+    if count < 2 {
+        return None;
     }
+    let cost = |raw| F::SLOT_BYTES + F::decode(raw).payload_len();
+    let total: usize = slots.iter().map(cost).sum();
+    let mut left = 0;
+    for (index, raw) in slots.iter().enumerate() {
+        let more = left + cost(raw);
+        if 2 * more > total {
+            let closer_without = total - 2 * left <= 2 * more - total;
+            let middle = if closer_without { index } else { index + 1 };
+            return Some(middle.clamp(1, count - 1));
+        }
+        left = more;
+    }
+    Some(count - 1)
 }
 
 impl PageMut<'_> {
@@ -105,12 +114,23 @@ impl PageMut<'_> {
             upper: page.upper_fence(),
         };
         let size = right.view().page_size();
-        by_layout!(page.layout(), F => {
+        let moved = at..page.count();
+        let bytes = by_layout!(plan.right, F => {
             let mut image = Image::<F>::new(size, right_id, page.lsn(), fences)?;
-            copy_narrowed(page, at..page.count(), &mut image)?;
-            self.truncate_to(&plan.separator)?;
-            right.adopt_new(image);
+            if page.layout() == plan.right {
+                copy_narrowed(page, moved, &mut image)?;
+            } else {
+                for index in moved {
+                    image.push_checked(fences, &page.key(index), page.value(index))?;
+                }
+            }
+            image.finish()
+        }, D => {
+            let records = moved.map(|index| (page.key(index), page.value(index)));
+            dense_image::build::<D, _, _>(Empty::of(right_id, page.lsn(), size, fences), records)?
         });
+        self.truncate_to(&plan.separator)?;
+        right.adopt_new(&bytes);
         Ok(())
     }
 
@@ -133,7 +153,11 @@ impl PageMut<'_> {
         by_layout!(page.layout(), F => {
             let mut image = Image::<F>::new(size, id, lsn, fences)?;
             copy_narrowed(page, 0..at, &mut image)?;
-            self.adopt(image);
+            self.adopt(image.finish());
+        }, D => {
+            let shape = Empty::of(id, lsn, size, fences);
+            let bytes = dense_image::narrowed(page.dense::<D>(), shape, separator)?;
+            self.adopt(bytes);
         });
         Ok(())
     }
@@ -144,7 +168,7 @@ impl PageMut<'_> {
     /// # Errors
     /// [`Refused::NoSpace`] if they do not fit ([`PageRef::can_absorb`] tells beforehand), [`Refused::NotCovered`] if
     /// `upper` is not beyond the present upper fence or a record lies outside, [`Refused::OutOfOrder`],
-    /// [`Refused::TooLarge`].
+    /// [`Refused::TooLarge`]; [`Refused::Unfit`] on a dense page, which must be laid out otherwise first.
     pub fn absorb<K, V>(
         &mut self,
         upper: Option<&[u8]>,
@@ -172,13 +196,43 @@ impl PageMut<'_> {
             let mut image = Image::<F>::new(size, id, lsn, fences)?;
             let regrown = page.prefix().get(image.prefix_len()..).unwrap_or_default();
             for (suffix, value) in page.iter() {
-                image.push(0, regrown, suffix, value)?;
+                image.push(0, regrown, &suffix, value)?;
             }
             for (key, value) in records {
                 image.push_checked(right, key.as_ref(), value.as_ref())?;
             }
-            self.adopt(image);
-        });
+            self.adopt(image.finish());
+        }, D => return Err(Refused::Unfit));
+        Ok(())
+    }
+
+    /// Lays the same records out in another way. A page that has this layout already stays as it is.
+    ///
+    /// # Errors
+    /// [`Refused::NoSpace`] if they do not fit, [`Refused::Unfit`] if they are not such as the layout takes, or none are there, from which a dense one could tell how long
+    /// keys and values are to be.
+    pub fn relayout(&mut self, layout: PageLayout) -> Result<(), Refused> {
+        let page = self.view();
+        if page.layout() == layout {
+            return Ok(());
+        }
+        let fences = Fences {
+            lower: page.lower_fence(),
+            upper: page.upper_fence(),
+        };
+        let (size, id, lsn) = (page.page_size(), page.page_id(), page.lsn());
+        let prefix = page.prefix();
+        let records = (page.iter()).map(|(suffix, value)| ([prefix, &suffix].concat(), value));
+        let bytes = by_layout!(layout, F => {
+            let mut image = Image::<F>::new(size, id, lsn, fences)?;
+            for (key, value) in records {
+                image.push_checked(fences, &key, value)?;
+            }
+            image.finish()
+        }, D => dense_image::build::<D, _, _>(Empty::of(id, lsn, size, fences), records)?);
+        let scans = page.scans();
+        self.adopt(bytes);
+        self.keep_scans(scans);
         Ok(())
     }
 }

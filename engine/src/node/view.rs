@@ -1,11 +1,18 @@
 //! Reading a page.
 
+use std::borrow::Cow;
 use std::iter::FusedIterator;
 
 use super::body::{self, Body};
+use super::dense::{Dense, DenseFormat, DenseRecords};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{PageLayout, by_layout, field, is_page_size, shared_prefix, u64_at};
-use super::{CompactLeaf, Slotted, records};
+use super::layout::{
+    GENERAL, PageLayout, apart, by_layout, by_layout_often, field, is_page_len, u64_at,
+};
+use super::suffix::Suffix;
+use super::{
+    Baseline, CompactLeaf, Fingerprint, FullyDense, Hints, Prefix, SemiDense, Slotted, records,
+};
 use crate::types::{Lsn, PageId};
 
 /// A page to read from. Cheap to make and to copy.
@@ -21,11 +28,11 @@ impl<'a> PageRef<'a> {
     /// A view of `bytes`.
     ///
     /// # Panics
-    /// If `bytes` is not of a page size: a mistake of the caller, whatever the bytes hold.
+    /// If `bytes` is not of a page size, nor of one and an envelope: a mistake of the caller, whatever the bytes hold.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
-        assert!(is_page_size(bytes.len()), "not a page: {}", bytes.len());
+        assert!(is_page_len(bytes.len()), "not a page: {}", bytes.len());
         PageRef { bytes }
     }
 
@@ -40,6 +47,13 @@ impl<'a> PageRef<'a> {
     pub(super) fn body<F: LeafFormat>(&self) -> Body<'a, F> {
         debug_assert_eq!(F::LAYOUT, self.layout());
         Body::new(self.bytes)
+    }
+
+    /// The records as dense format `D` has them, which must be that of the page's layout.
+    #[inline]
+    pub(super) fn dense<D: DenseFormat>(&self) -> Dense<'a, D> {
+        debug_assert_eq!(D::LAYOUT, self.layout());
+        Dense::new(self.bytes)
     }
 
     /// Page size in bytes.
@@ -78,28 +92,32 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn lower_fence(&self) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().lower_fence())
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().lower_fence(), D => page.dense::<D>().lower_fence())
     }
 
     /// The smallest key beyond the page, or `None` on the rightmost page.
     #[must_use]
     #[inline]
     pub fn upper_fence(&self) -> Option<&'a [u8]> {
-        by_layout!(self.layout(), F => self.body::<F>().upper_fence())
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().upper_fence(), D => page.dense::<D>().upper_fence())
     }
 
     /// Whether `key` belongs on this page: `lower fence <= key < upper fence`.
     #[must_use]
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
-        by_layout!(self.layout(), F => self.body::<F>().covers(key))
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().covers(key), D => page.dense::<D>().covers(key))
     }
 
     /// Number of records.
     #[must_use]
     #[inline]
     pub fn count(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().count())
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().count(), D => page.dense::<D>().count())
     }
 
     /// Whether the page holds no record.
@@ -108,11 +126,20 @@ impl<'a> PageRef<'a> {
         self.count() == 0
     }
 
+    /// Whether the page has its records in the order of their keys, as scans want them ([`super::PageMut::sort`]).
+    #[must_use]
+    #[inline]
+    pub fn is_in_order(&self) -> bool {
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().is_in_order(), D => true)
+    }
+
     /// What all keys of the page begin with; slots and payloads leave it out.
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().prefix())
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().prefix(), D => page.dense::<D>().prefix())
     }
 
     /// Where `key` is (`Ok`) or would have to be inserted (`Err`). A key outside the fences is never found.
@@ -121,40 +148,46 @@ impl<'a> PageRef<'a> {
     /// The index of the first record with a greater key, if `key` is absent.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        by_layout!(self.layout(), F => self.body::<F>().search_key(key))
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().search_key(key), D => page.dense::<D>().search_key(key))
     }
 
     /// The value of `key`.
     #[must_use]
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&'a [u8]> {
-        by_layout!(self.layout(), F => self.body::<F>().get(key))
+        let page = *self;
+        by_layout_often!(page.bytes, F => page.body::<F>().get(key), D => page.dense::<D>().get(key))
     }
 
     /// What follows the prefix in the key of record `index`; empty if there is no such record.
     #[must_use]
-    pub fn suffix(&self, index: usize) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().suffix(index))
+    pub fn suffix(&self, index: usize) -> Suffix<'a> {
+        by_layout!(
+            self.layout(),
+            F => Suffix::stored(self.body::<F>().suffix(index)),
+            D => self.dense::<D>().suffix(index)
+        )
     }
 
     /// The value of record `index`; empty if there is no such record.
     #[must_use]
     #[inline]
     pub fn value(&self, index: usize) -> &'a [u8] {
-        by_layout!(self.layout(), F => self.body::<F>().value(index))
+        by_layout!(self.layout(), F => self.body::<F>().value(index), D => self.dense::<D>().value(index))
     }
 
     /// Assembles the whole key of record `index` in `key` (cleared first).
     pub fn key_into(&self, index: usize, key: &mut Vec<u8>) {
         key.clear();
         key.extend_from_slice(self.prefix());
-        key.extend_from_slice(self.suffix(index));
+        key.extend_from_slice(&self.suffix(index));
     }
 
     /// The whole key of record `index`.
     #[must_use]
     pub fn key(&self, index: usize) -> Vec<u8> {
-        [self.prefix(), self.suffix(index)].concat()
+        [self.prefix(), &self.suffix(index)].concat()
     }
 
     /// All records as (key suffix, value), in key order.
@@ -175,18 +208,20 @@ impl<'a> PageRef<'a> {
     pub fn iter_at(&self, first: usize) -> Records<'a> {
         let bytes = self.bytes;
         let slots = match self.layout() {
-            PageLayout::Slotted => Slots::Slotted(
-                Slotted::slots(bytes)
-                    .get(first..)
-                    .unwrap_or_default()
-                    .iter(),
-            ),
-            PageLayout::Compact => Slots::Compact(
-                CompactLeaf::slots(bytes)
-                    .get(first..)
-                    .unwrap_or_default()
-                    .iter(),
-            ),
+            PageLayout::Slotted => Slots::Headed(slots_from::<Slotted>(bytes, first).iter()),
+            PageLayout::Hints => Slots::Headed(slots_from::<Hints>(bytes, first).iter()),
+            PageLayout::Compact => Slots::Compact(slots_from::<CompactLeaf>(bytes, first).iter()),
+            PageLayout::Baseline => Slots::Plain(slots_from::<Baseline>(bytes, first).iter()),
+            PageLayout::Prefix => Slots::Plain(slots_from::<Prefix>(bytes, first).iter()),
+            PageLayout::Fingerprint => match self.body::<Fingerprint>().ordered() {
+                Cow::Borrowed(slots) => Slots::Plain(slots.get(first..).unwrap_or_default().iter()),
+                Cow::Owned(mut slots) => {
+                    slots.drain(..first.min(slots.len()));
+                    Slots::Sorted(slots.into_iter())
+                }
+            },
+            PageLayout::SemiDense => Slots::Semi(DenseRecords::new(self.dense(), first)),
+            PageLayout::FullyDense => Slots::Fully(DenseRecords::new(self.dense(), first)),
         };
         Records { bytes, slots }
     }
@@ -204,60 +239,106 @@ impl<'a> PageRef<'a> {
     #[must_use]
     #[inline]
     pub fn used_bytes(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().used_bytes())
+        by_layout!(self.layout(), F => self.body::<F>().used_bytes(), D => self.dense::<D>().used_bytes())
     }
 
-    /// Bytes that records (their slots included, [`PageLayout::slot_bytes`] each) could still take after compaction.
+    /// Bytes that records (their slots included) could still take after compaction.
     #[must_use]
     #[inline]
     pub fn free_bytes(&self) -> usize {
-        by_layout!(self.layout(), F => self.body::<F>().free_bytes())
+        by_layout!(self.layout(), F => self.body::<F>().free_bytes(), D => self.dense::<D>().free_bytes())
+    }
+
+    /// Bytes that records could still take, however many they are, at [`PageLayout::slot_bytes`] each beside key suffix and value.
+    #[must_use]
+    #[inline]
+    pub fn room_bytes(&self) -> usize {
+        let layout = self.layout();
+        by_layout!(layout, F => {
+            let page = self.body::<F>();
+            page.free_bytes().saturating_sub(F::index_to_come(page.count()))
+        }, D => self.dense::<D>().free_bytes())
     }
 
     /// Whether at least three quarters of the page are unused: merge it with a neighbour of which the same holds
     /// (B-Trees Are Back §2, "Remove").
     #[must_use]
     pub fn is_three_quarters_free(&self) -> bool {
-        self.free_bytes() >= self.bytes.len() / 4 * 3
+        // The places of a dense page are taken whether or not records are.
+        let free = match self.layout().is_dense() {
+            true => {
+                let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
+                let payload = self.payload_bytes(self.prefix().len());
+                let used = fences + payload + GENERAL.slots_bytes(self.count());
+                (self.bytes.len() - GENERAL.header_bytes()).saturating_sub(used)
+            }
+            false => self.free_bytes(),
+        };
+        free >= self.bytes.len() / 4 * 3
     }
 
     /// Bytes in use if this page took over all records and the upper fence of its right neighbour. The shared
     /// prefix may become shorter, so this can exceed the sum of both.
     #[must_use]
     pub fn absorbed_bytes(&self, right: &PageRef<'_>) -> usize {
-        let layout = self.layout();
-        let prefix = shared_prefix(self.lower_fence(), right.upper_fence());
-        let regrown = |page: &PageRef<'_>| {
-            let longer = page.prefix().len().saturating_sub(prefix);
-            page.payload_bytes() + page.count() * (layout.slot_bytes() + longer)
-        };
+        self.joined_bytes(right, self.layout())
+    }
+
+    /// As [`PageRef::absorbed_bytes`], of a page of this layout.
+    fn joined_bytes(&self, right: &PageRef<'_>, layout: PageLayout) -> usize {
+        let prefix = layout.prefix_bytes(self.lower_fence(), right.upper_fence());
         layout.header_bytes()
+            + layout.slots_bytes(self.count() + right.count())
             + self.lower_fence().len()
             + right.upper_fence().map_or(0, <[u8]>::len)
-            + regrown(self)
-            + regrown(right)
+            + self.payload_bytes(prefix)
+            + right.payload_bytes(prefix)
     }
 
-    /// Live bytes of keys, without the prefix, and values.
-    fn payload_bytes(&self) -> usize {
-        let heap_used = by_layout!(self.layout(), F => self.body::<F>().heap_used());
-        let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
-        heap_used.saturating_sub(fences)
+    /// Live bytes of keys and values, if keys leave out so many bytes: as many as these do, or fewer.
+    fn payload_bytes(&self, prefix: usize) -> usize {
+        by_layout!(self.layout(), F => {
+            let page = self.body::<F>();
+            let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
+            let longer = page.prefix().len().saturating_sub(prefix);
+            page.heap_used().saturating_sub(fences) + page.count() * longer
+        }, D => self.dense::<D>().payload_bytes(prefix))
     }
 
-    /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed.
+    /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed. Never on a dense page.
     #[must_use]
     pub fn can_absorb(&self, right: &PageRef<'_>) -> bool {
-        self.upper_fence() == Some(right.lower_fence())
-            && self.absorbed_bytes(right) <= self.bytes.len()
+        !self.layout().is_dense() && self.could_absorb(right)
     }
+
+    /// As [`PageRef::can_absorb`], if the page were laid out so that it takes any records.
+    #[must_use]
+    pub fn could_absorb(&self, right: &PageRef<'_>) -> bool {
+        let layout = match self.layout().is_dense() {
+            true => GENERAL,
+            false => self.layout(),
+        };
+        self.upper_fence() == Some(right.lower_fence())
+            && self.joined_bytes(right, layout) <= self.bytes.len()
+    }
+}
+
+/// The slots from index `first` on.
+#[inline]
+fn slots_from<F: Format>(bytes: &[u8], first: usize) -> &[F::RawSlot] {
+    F::slots(bytes).get(first..).unwrap_or_default()
 }
 
 /// The slots that are left to visit.
 #[derive(Clone, Debug)]
 enum Slots<'a> {
-    Slotted(std::slice::Iter<'a, <Slotted as Format>::RawSlot>),
+    Headed(std::slice::Iter<'a, <Slotted as Format>::RawSlot>),
     Compact(std::slice::Iter<'a, <CompactLeaf as Format>::RawSlot>),
+    Plain(std::slice::Iter<'a, <Prefix as Format>::RawSlot>),
+    /// In the page they are in another order.
+    Sorted(std::vec::IntoIter<<Fingerprint as Format>::RawSlot>),
+    Semi(DenseRecords<'a, SemiDense>),
+    Fully(DenseRecords<'a, FullyDense>),
 }
 
 /// Records of a page as (key suffix, value), in key order.
@@ -267,32 +348,53 @@ pub struct Records<'a> {
     slots: Slots<'a>,
 }
 
-impl<'a> Records<'a> {
-    #[inline]
-    fn record(&self, slot: &Slot) -> (&'a [u8], &'a [u8]) {
-        (
-            body::suffix(self.bytes, slot),
-            body::value(self.bytes, slot),
-        )
-    }
+#[inline]
+fn record<'a>(bytes: &'a [u8], slot: &Slot) -> (Suffix<'a>, &'a [u8]) {
+    (
+        Suffix::stored(body::suffix(bytes, slot)),
+        body::value(bytes, slot),
+    )
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+    type Item = (Suffix<'a>, &'a [u8]);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let slot = match &mut self.slots {
-            Slots::Slotted(slots) => Slotted::decode(slots.next()?),
+            Slots::Headed(slots) => Slotted::decode(slots.next()?),
             Slots::Compact(slots) => CompactLeaf::decode(slots.next()?),
+            Slots::Plain(slots) => Prefix::decode(slots.next()?),
+            Slots::Sorted(slots) => Fingerprint::decode(&slots.next()?),
+            Slots::Semi(records) => return apart(|| records.next()),
+            Slots::Fully(records) => return apart(|| records.next()),
         };
-        Some(self.record(&slot))
+        Some(record(self.bytes, &slot))
+    }
+
+    /// Asks for the layout once, not for each record: `for_each` is faster than `for`.
+    #[inline]
+    fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, mut f: F) -> B {
+        let bytes = self.bytes;
+        let mut with = |b: B, slot: Slot| f(b, record(bytes, &slot));
+        match self.slots {
+            Slots::Headed(slots) => slots.fold(init, |b, raw| with(b, Slotted::decode(raw))),
+            Slots::Compact(slots) => slots.fold(init, |b, raw| with(b, CompactLeaf::decode(raw))),
+            Slots::Plain(slots) => slots.fold(init, |b, raw| with(b, Prefix::decode(raw))),
+            Slots::Sorted(slots) => slots.fold(init, |b, raw| with(b, Fingerprint::decode(&raw))),
+            Slots::Semi(records) => records.fold(init, f),
+            Slots::Fully(records) => records.fold(init, f),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.slots {
-            Slots::Slotted(slots) => slots.size_hint(),
+            Slots::Headed(slots) => slots.size_hint(),
             Slots::Compact(slots) => slots.size_hint(),
+            Slots::Plain(slots) => slots.size_hint(),
+            Slots::Sorted(slots) => slots.size_hint(),
+            Slots::Semi(records) => (records.len(), Some(records.len())),
+            Slots::Fully(records) => (records.len(), Some(records.len())),
         }
     }
 }
@@ -300,10 +402,14 @@ impl<'a> Iterator for Records<'a> {
 impl DoubleEndedIterator for Records<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let slot = match &mut self.slots {
-            Slots::Slotted(slots) => Slotted::decode(slots.next_back()?),
+            Slots::Headed(slots) => Slotted::decode(slots.next_back()?),
             Slots::Compact(slots) => CompactLeaf::decode(slots.next_back()?),
+            Slots::Plain(slots) => Prefix::decode(slots.next_back()?),
+            Slots::Sorted(slots) => Fingerprint::decode(&slots.next_back()?),
+            Slots::Semi(records) => return records.next_back(),
+            Slots::Fully(records) => return records.next_back(),
         };
-        Some(self.record(&slot))
+        Some(record(self.bytes, &slot))
     }
 }
 

@@ -397,7 +397,9 @@ impl Log {
 
 fn appended(record: &Record<'_>, lsn: Lsn) -> Event {
     match *record {
-        Record::Put { page, .. } | Record::Delete { page, .. } => Event::LogAppended { lsn, page },
+        Record::Put { page, .. } | Record::Delete { page, .. } | Record::Relayout { page, .. } => {
+            Event::LogAppended { lsn, page }
+        }
         Record::Split { .. } | Record::Merge { .. } => Event::StructureAppended { lsn },
     }
 }

@@ -7,6 +7,7 @@
 //! split   = 3 left right slen ulen+1 separator upper records
 //! merge   = 4 left right llen ulen+1 right_lower upper records
 //! split   = 5 layout left right slen ulen+1 separator upper records
+//! layout  = 6 layout page
 //! ```
 //!
 //! Numbers are LEB128 varints (seven bits a byte, low ones first); the last field of a body has no length of its own, for the body
@@ -23,6 +24,7 @@ const DELETE: u8 = 2;
 const SPLIT: u8 = 3;
 const MERGE: u8 = 4;
 const SPLIT_AS: u8 = 5;
+const RELAYOUT: u8 = 6;
 
 /// One change, applied to the pages it names exactly if their LSN is smaller than the record's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,13 @@ pub enum Record<'a> {
         /// The records that moved, as `node::records` encodes them.
         records: &'a [u8],
     },
+    /// `page` lays out the same records in another way: what fits and has a place from now on depends on it.
+    Relayout {
+        /// The leaf.
+        page: PageId,
+        /// How it does.
+        layout: PageLayout,
+    },
 }
 
 /// Why bytes are no record.
@@ -88,6 +97,9 @@ pub enum RecordDamage {
     /// An unknown page layout.
     #[error("page layout {0}")]
     Layout(u64),
+    /// So many bytes behind the last field.
+    #[error("{0} bytes behind its last field")]
+    Trailing(usize),
     /// A length beyond [`MAX_RECORD_BYTES`].
     #[error("a record of {0} bytes")]
     Long(u64),
@@ -181,6 +193,9 @@ impl<'a> Record<'a> {
                 .number(right.0)
                 .number(right_lower.len() as u64)
                 .number(up(upper)),
+            Record::Relayout { page, layout } => Encoded::new(RELAYOUT, [b""; 3])
+                .number(layout.number().into())
+                .number(page.0),
         }
         .framed()
     }
@@ -188,7 +203,9 @@ impl<'a> Record<'a> {
     /// The pages it changes.
     pub fn pages(&self) -> impl Iterator<Item = PageId> + use<> {
         let (first, second) = match *self {
-            Record::Put { page, .. } | Record::Delete { page, .. } => (page, None),
+            Record::Put { page, .. }
+            | Record::Delete { page, .. }
+            | Record::Relayout { page, .. } => (page, None),
             Record::Split { left, right, .. } | Record::Merge { left, right, .. } => {
                 (left, Some(right))
             }
@@ -251,6 +268,15 @@ impl<'a> Record<'a> {
                     upper,
                     records: f.0,
                 })
+            }
+            RELAYOUT => {
+                let layout = f.layout()?;
+                let page = PageId(f.number()?);
+                if f.0.is_empty() {
+                    Ok(Record::Relayout { page, layout })
+                } else {
+                    Err(RecordDamage::Trailing(f.0.len()))
+                }
             }
             kind => Err(RecordDamage::Kind(kind)),
         }

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use treering_engine::node::{
-    ChangeMap, PageLayout, PageMut, PageRef, Put, Refused, check, check_deep, check_structure,
-    records,
+    ChangeMap, PageLayout, PageMut, PageRef, Put, Refused, Suffix, check, check_deep,
+    check_structure, records,
 };
 use treering_engine::{Lba, Lsn, PageId};
 
@@ -147,8 +147,9 @@ fn read_all(bytes: &[u8], input: &mut Input<'_>) {
 fn change_damaged(bytes: &[u8], input: &mut Input<'_>) {
     let page = PageRef::new(bytes);
     let (key, value) = (key(input), value(input));
-    let other = PageLayout::ALL[usize::from(input.byte()) % 2];
-    let edits: [&dyn Fn(&mut PageMut<'_>); 6] = [
+    let other = input.pick(&PageLayout::ALL);
+    let edits: [&dyn Fn(&mut PageMut<'_>); 7] = [
+        &|p| _ = (p.sort(), p.put(&key, &value)),
         &|p| _ = p.put(&key, &value),
         &|p| _ = (p.put(&key, b"1"), p.put(&key, b"1234"), p.put(&key, b"")),
         &|p| _ = (p.delete(&key), p.put(&key, &value)),
@@ -171,7 +172,8 @@ fn change_damaged(bytes: &[u8], input: &mut Input<'_>) {
 
 fn contents(bytes: &[u8]) -> Map {
     let page = PageRef::new(bytes);
-    let whole = |(suffix, value): (&[u8], &[u8])| ([page.prefix(), suffix].concat(), value.into());
+    let whole =
+        |(suffix, value): (Suffix<'_>, &[u8])| ([page.prefix(), &suffix].concat(), value.into());
     page.iter().map(whole).collect()
 }
 

@@ -20,7 +20,7 @@
 //! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the size of its last value
 //! from the beginning. Both are exact for loads followed by updates of equal size.
 
-use treering_engine::node::PageLayout;
+use treering_engine::node::{LayoutChoice, PageLayout};
 
 use super::workload::{NEVER, Workload};
 
@@ -74,9 +74,10 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`.
+    /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`; of a dense one, as if no leaf took it on.
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, layout: PageLayout) -> LeafLevel {
+        let layout = LayoutChoice::of(layout).general();
         let order = workload.key_order();
         let mut growth = Growth::new(workload, &order, page_size, layout);
         let mut inserted = insertion_order(workload, &order);
@@ -235,12 +236,14 @@ impl<'a> Growth<'a> {
     /// Fills a page until it overflows; a page that does not overflow becomes a leaf.
     fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
         let upper = range.upper.as_deref();
-        let prefix = upper.map_or(0, |u| common_prefix(&range.lower, u));
+        let prefix = self.layout.prefix_bytes(&range.lower, upper);
         let fences = range.lower.len() + upper.map_or(0, <[u8]>::len);
         let mut used = self.layout.header_bytes() + fences;
         let mut fit = keys.len();
         for (i, &rank) in keys.iter().enumerate() {
-            let cost = self.cost(rank, prefix);
+            // What indexes the slots may grow by leaps.
+            let slots = self.layout.slots_bytes(i + 1) - self.layout.slots_bytes(i);
+            let cost = self.cost(rank, prefix) - self.layout.slot_bytes() + slots;
             if used + cost > self.page_size && i >= 2.max(range.present) {
                 fit = i;
                 break;

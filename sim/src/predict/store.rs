@@ -119,7 +119,7 @@ pub fn predict(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
-    let level = LeafLevel::grow(workload, options.page_size, options.tree.page_layout());
+    let level = LeafLevel::grow(workload, options.page_size, options.page_layout());
     let Settled {
         lru_hit_ratio,
         run,

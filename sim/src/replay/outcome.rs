@@ -535,7 +535,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         ("threshold", json!(threshold)),
         ("segment", json!(segment)),
         ("reset", json!(reset)),
-        ("layout", json!(engine.tree.page_layout().name())),
+        ("layout", json!(engine.leaf_layouts().name())),
         ("page", json!(engine.page_size)),
         ("cache", json!(engine.cache_bytes)),
         ("copy-on-access", copy_on_access),

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use treering_engine::node::LayoutChoice;
 use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
 use treering_traces::{Header, Op, OpSource};
 
@@ -107,11 +108,12 @@ pub(super) fn plan(
     } = look_through(&config.trace, (config.limit, config.warmup), progress)?;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
-    let layout = engine.tree.page_layout();
+    let layout = engine.page_layout();
     let leaves = LeafLevel::grow(&workload, engine.page_size, layout).count();
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
+    warnings.extend(not_as_dense(config, engine.leaf_layouts()));
     Ok(Plan {
         ops,
         warmup_ops,
@@ -246,6 +248,14 @@ fn no_closed_form(config: &ReplayConfig) -> Option<String> {
         format!(
             "No closed form is known for garbage collection by {policy}: it is predicted as greedy."
         )
+    })
+}
+
+/// Which leaves become dense, and when, no model here says.
+fn not_as_dense(config: &ReplayConfig, layouts: LayoutChoice) -> Option<String> {
+    (layouts.may_be_dense() && config.predict).then(|| {
+        let (asked, general) = (layouts.name(), layouts.general().name());
+        format!("Leaves are predicted as if all were {general}; of those that are {asked} no model is known.")
     })
 }
 

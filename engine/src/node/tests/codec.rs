@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use crate::node::Suffix;
 use crate::node::records::{RecordsFlaw, decode, encode, encode_suffixes};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
@@ -46,7 +47,7 @@ proptest! {
 
     #[test]
     fn a_prefix_stored_once_is_in_every_key(prefix in prop::collection::vec(any::<u8>(), 0..300), pairs in pairs()) {
-        let suffixes = pairs.iter().map(|(k, v)| (k.as_slice(), v.as_slice()));
+        let suffixes = pairs.iter().map(|(k, v)| (Suffix::stored(k), v.as_slice()));
         let list = encode_suffixes(&prefix, pairs.len(), suffixes);
         let keys: Vec<_> = pairs.iter().map(|(k, _)| [prefix.as_slice(), k].concat()).collect();
         let back: Vec<_> = decode(&list).unwrap().map(|(k, _)| k).collect();

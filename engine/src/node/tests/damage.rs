@@ -3,12 +3,17 @@
 use proptest::prelude::*;
 
 use super::Tracked;
+use super::model::every;
 use crate::node::{
-    ChangeMap, PageDamage, PageLayout, PageMut, PageRef, check, check_deep, check_structure,
+    ChangeMap, LayoutChoice, PageDamage, PageLayout, PageMut, PageRef, check, check_deep,
+    check_structure,
 };
 use crate::types::{Lba, Lsn, PageId};
 
 fn sealed(layout: PageLayout, log2: u32) -> Vec<u8> {
+    if layout.is_dense() {
+        return sealed_dense(layout, log2);
+    }
     let mut page = Tracked::new(layout, 1 << log2, 5, b"key-1", Some(b"key-9"));
     for n in 0..60_u8 {
         let key = [&b"key-2"[..], &[n % 7, n]].concat();
@@ -18,6 +23,25 @@ fn sealed(layout: PageLayout, log2: u32) -> Vec<u8> {
     for n in 0..10_u8 {
         page.change(|p| Ok::<_, ()>(p.delete(&[&b"key-2"[..], &[n % 7, n]].concat())))
             .unwrap();
+    }
+    PageMut::new(&mut page.bytes, &mut ChangeMap::new()).seal();
+    page.bytes
+}
+
+fn sealed_dense(layout: PageLayout, log2: u32) -> Vec<u8> {
+    // A fence so long that the last byte of the bitmap is not full.
+    let (lower, upper) = (b"key-2\0\x01 and more", b"key-2\x01\x40");
+    let mut page = Tracked::new(PageLayout::Hints, 1 << log2, 5, lower, Some(upper));
+    let key = |n: u16| [&b"key-2"[..], &(n * 3 + 2).to_be_bytes()].concat();
+    for n in 0..70 {
+        page.change(|p| p.put(&key(n), &[n as u8; 8])).unwrap();
+    }
+    page.change(|p| p.relayout(layout)).unwrap();
+    for n in (0..70).step_by(7) {
+        page.change(|p| Ok::<_, ()>(p.delete(&key(n)))).unwrap();
+        if layout == PageLayout::SemiDense {
+            page.change(|p| p.put(&key(n + 1), &[1; 11])).unwrap();
+        }
     }
     PageMut::new(&mut page.bytes, &mut ChangeMap::new()).seal();
     page.bytes
@@ -45,7 +69,24 @@ fn exercise(bytes: &[u8], key: &[u8]) {
         check(bytes, PageId(5)).map_err(|d| d.to_string()),
     );
     let plan = page.choose_separator();
-    let edits: [&dyn Fn(&mut PageMut<'_>); 6] = [
+    let relayouts = every().map(|layout| {
+        move |p: &mut PageMut<'_>| {
+            _ = (p.relayout(layout), p.sort());
+        }
+    });
+    let relayouts: Vec<_> = relayouts.collect();
+    for edit in &relayouts {
+        let (mut copy, mut map) = (bytes.to_vec(), ChangeMap::new());
+        edit(&mut PageMut::new(&mut copy, &mut map));
+        exercise_reads(&copy, key);
+    }
+    for layout in every() {
+        let _ = LayoutChoice::of(layout).remedy(&page, key, 8);
+    }
+    let edits: [&dyn Fn(&mut PageMut<'_>); 7] = [
+        &|p| {
+            _ = (p.put(b"key-2\0\x05", b"8 bytes."), p.delete(b"key-2\0\x08"));
+        },
         &|p| {
             _ = p.put(key, b"");
         },
@@ -94,7 +135,7 @@ proptest! {
     #[test]
     fn flipped_bytes_are_noticed_and_never_panic(
         log2 in prop::sample::select(vec![12_u32, 16]),
-        layout in prop::sample::select(&PageLayout::ALL[..]),
+        layout in prop::sample::select(every().collect::<Vec<_>>()),
         header in any::<bool>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..12),
         key in prop::collection::vec(prop::sample::select(b"key-2\0\xff".to_vec()), 0..9),
@@ -114,7 +155,7 @@ proptest! {
     /// and what `check_deep` lets through reads consistently.
     #[test]
     fn resealed_damage_never_panics(
-        layout in prop::sample::select(&PageLayout::ALL[..]),
+        layout in prop::sample::select(every().collect::<Vec<_>>()),
         flips in prop::collection::vec((8_usize..700, any::<u8>()), 1..8),
         key in prop::collection::vec(prop::sample::select(b"key-2\0\xff".to_vec()), 0..9),
     ) {
@@ -151,7 +192,7 @@ fn a_page_of_zeros_is_told_apart() {
 
 #[test]
 fn a_misdirected_page_is_told_by_its_own_id() {
-    for layout in PageLayout::ALL {
+    for layout in every() {
         let bytes = sealed(layout, 12);
         assert_eq!(check_deep(&bytes, PageId(5)), Ok(()));
         let damage = check(&bytes, PageId(6)).unwrap_err();
@@ -169,12 +210,18 @@ fn a_misdirected_page_is_told_by_its_own_id() {
 
 #[test]
 fn a_page_read_with_the_wrong_size_is_no_page() {
-    for layout in PageLayout::ALL {
+    for layout in every() {
         let bytes = sealed(layout, 13);
         assert!(check(&bytes[..4096], PageId(5)).is_err());
         assert!(check(&bytes[..5000], PageId(5)).is_err());
         assert!(check(&[], PageId(5)).is_err());
     }
+}
+
+/// Bytes from slot to slot.
+fn stride(layout: PageLayout) -> usize {
+    let print = usize::from(layout == PageLayout::Fingerprint);
+    layout.slot_bytes() - print
 }
 
 type Break<'a> = &'a dyn Fn(&mut Vec<u8>);
@@ -185,7 +232,7 @@ fn assert_named(layout: PageLayout, cases: &[(&str, Break<'_>)]) {
         breakage(&mut bytes);
         let mut map = ChangeMap::new();
         PageMut::new(&mut bytes, &mut map).seal();
-        let damage = check_deep(&bytes, PageId(5)).unwrap_err().to_string();
+        let damage = check_deep(&bytes, PageId(5)).expect_err(what).to_string();
         assert!(
             damage.starts_with(&format!("{what}: expected")),
             "{layout:?}, {what}: {damage}"
@@ -198,22 +245,42 @@ fn assert_named(layout: PageLayout, cases: &[(&str, Break<'_>)]) {
 fn check_deep_names_the_broken_invariant() {
     let set = |bytes: &mut Vec<u8>, at: usize, value: u8| bytes[at] = value;
     for layout in PageLayout::ALL {
-        let (slots, slot) = (layout.header_bytes(), layout.slot_bytes());
+        let (slots, slot) = (layout.header_bytes(), stride(layout));
         let swap = move |b: &mut Vec<u8>| {
             let (first, rest) = b[slots..].split_at_mut(slot);
             first.swap_with_slice(&mut rest[..slot]);
         };
-        let cases: [(&str, Break<'_>); 7] = [
+        let cases: [(&str, Break<'_>); 5] = [
             ("page magic", &|b| set(b, 24, 0)),
             ("page layout", &|b| set(b, 26, 9)),
             ("page layout", &|b| set(b, 26, 0)),
             ("log2 of the page size", &|b| set(b, 27, 13)),
             ("prefix length", &|b| set(b, 30, 3)),
-            ("head of record 0", &|b| b[slots + 6] ^= 1),
-            ("key of record 1", &swap),
         ];
         assert_named(layout, &cases);
+        if slot > 6 {
+            let head: [(&str, Break<'_>); 1] = [("head of record 0", &|b| b[slots + 6] ^= 1)];
+            assert_named(layout, &head);
+        }
+        let order: [(&str, Break<'_>); 1] = [match layout {
+            PageLayout::Fingerprint => ("byte 0 of the index of slots", &swap),
+            _ => ("key of record 1", &swap),
+        }];
+        // Hints are copies of heads of other slots.
+        assert_named(layout, &order);
     }
+    let hints = PageLayout::Hints.header_bytes() + 50 * 10;
+    let hinted: [(&str, Break<'_>); 1] = [("byte 3 of the index of slots", &|b| b[hints + 3] ^= 1)];
+    assert_named(PageLayout::Hints, &hinted);
+    let prints = PageLayout::Fingerprint.header_bytes() + 50 * 6;
+    for layout in [PageLayout::Hints, PageLayout::Fingerprint] {
+        assert_named(layout, &[("counter of scans", &|b| set(b, 37, 4))]);
+    }
+    let printed: [(&str, Break<'_>); 2] = [
+        ("byte 7 of the index of slots", &|b| b[prints + 7] ^= 1),
+        ("records in order", &|b| set(b, 38, 50)),
+    ];
+    assert_named(PageLayout::Fingerprint, &printed);
     let slotted: [(&str, Break<'_>); 4] = [
         ("sum of the reserved header bytes", &|b| set(b, 38, 3)),
         ("upper-fence flag", &|b| set(b, 36, 2)),
@@ -230,13 +297,54 @@ fn check_deep_names_the_broken_invariant() {
         ("kind of record 0", &|b| b[40 + 3] |= 0x40),
     ];
     assert_named(PageLayout::Compact, &compact);
+    let dense: [(&str, Break<'_>); 9] = [
+        ("upper-fence flag", &|b| set(b, 36, 2)),
+        ("sum of the reserved header bytes", &|b| set(b, 37, 1)),
+        ("fence lengths", &|b| set(b, 33, 0xff)),
+        ("upper fence", &|b| set(b, 4080, b'z')),
+        ("key length", &|b| b[30..32].fill(0)),
+        ("reference", &|b| b[40] ^= 1),
+        ("reference", &|b| set(b, 30, 6)),
+        ("number of places", &|b| b[44..46].fill(0)),
+        ("number of records", &|b| b[28] ^= 1),
+    ];
+    for layout in PageLayout::DENSE {
+        assert_named(layout, &dense);
+    }
+    let fully: [(&str, Break<'_>); 5] = [
+        ("number of places", &|b| set(b, 45, 2)),
+        ("sum of the reserved header bytes", &|b| set(b, 46, 2)),
+        ("bits beyond the places", &|b| {
+            let places = usize::from(u16::from_le_bytes([b[44], b[45]]));
+            b[48 + places / 8] |= 0x80;
+        }),
+        ("number of records", &|b| b[48] ^= 2),
+        ("places that are vacant and hold a value", &|b| {
+            let places = usize::from(u16::from_le_bytes([b[44], b[45]]));
+            b[48 + places.div_ceil(8) + 8] = 1;
+        }),
+    ];
+    assert_named(PageLayout::FullyDense, &fully);
+    let semi: [(&str, Break<'_>); 6] = [
+        ("key length", &|b| set(b, 31, 0xff)),
+        ("used bytes", &|b| set(b, 47, 0x0f)),
+        ("heap start", &|b| b[38..40].fill(0)),
+        ("value of a record", &|b| set(b, 48 + 6 + 1, 0)),
+        ("values", &|b| b.copy_within(48 + 6..48 + 8, 48 + 12)),
+        ("used heap bytes", &|b| b[46] ^= 1),
+    ];
+    assert_named(PageLayout::SemiDense, &semi);
 }
 
 /// A page of one layout that says it has another.
 #[test]
 fn a_page_with_another_layouts_number_is_damage_and_never_panics() {
-    for layout in PageLayout::ALL {
-        for other in PageLayout::ALL.into_iter().filter(|other| *other != layout) {
+    for layout in every() {
+        for other in every().filter(|other| *other != layout) {
+            // A page with hints is one without, in whose gap they are.
+            if (layout, other) == (PageLayout::Hints, PageLayout::Slotted) {
+                continue;
+            }
             let mut bytes = sealed(layout, 12);
             bytes[26] = other.number();
             PageMut::new(&mut bytes, &mut ChangeMap::new()).seal();
@@ -275,7 +383,7 @@ fn check_deep_sees_payloads_that_overlap() {
         // The payload of the first record is `a` + `ab`: the second could live in its value.
         let (first, second) = (
             layout.header_bytes(),
-            layout.header_bytes() + layout.slot_bytes(),
+            layout.header_bytes() + stride(layout),
         );
         let inside = u16::from_le_bytes([bytes[first], bytes[first + 1]]) + 1;
         bytes[second..second + 2].copy_from_slice(&inside.to_le_bytes());

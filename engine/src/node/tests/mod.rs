@@ -1,8 +1,11 @@
 //! Tests of the page layer: the bytes on the device, a model of a whole leaf level, ordinary cases, damage, record lists.
 
+mod adapt;
+mod adversarial;
 mod bytes;
 mod codec;
 mod damage;
+mod dense;
 mod model;
 mod ordinary;
 

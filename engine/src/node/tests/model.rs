@@ -5,29 +5,39 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::Tracked;
-use crate::node::{ChangeMap, SplitPlan};
-use crate::node::{PageLayout, PageMut, PageRef, Put, Refused, limits, records};
+use crate::node::{
+    ChangeMap, LayoutChoice, PageLayout, PageMut, PageRef, Put, Refused, Remedy, SplitPlan, limits,
+    records,
+};
 use crate::types::PageId;
 
+/// All layouts, dense ones as what leaves become where they can.
+pub(super) fn every() -> impl Iterator<Item = PageLayout> {
+    PageLayout::ALL.into_iter().chain(PageLayout::DENSE)
+}
+
 /// Leaf pages in key order. Their fences tile the key space.
-struct Level {
-    layout: PageLayout,
+pub(super) struct Level {
+    choice: LayoutChoice,
     page_size: usize,
-    pages: Vec<Tracked>,
+    pub(super) pages: Vec<Tracked>,
     next_id: u64,
-    splits: usize,
-    merges: usize,
+    pub(super) splits: usize,
+    pub(super) merges: usize,
+    pub(super) relayouts: usize,
 }
 
 impl Level {
-    fn new(layout: PageLayout, page_size: usize) -> Level {
+    pub(super) fn new(layout: PageLayout, page_size: usize) -> Level {
+        let choice = LayoutChoice::of(layout);
         Level {
-            layout,
+            choice,
             page_size,
-            pages: vec![Tracked::new(layout, page_size, 0, b"", None)],
+            pages: vec![Tracked::new(choice.general(), page_size, 0, b"", None)],
             next_id: 1,
             splits: 0,
             merges: 0,
+            relayouts: 0,
         }
     }
 
@@ -36,32 +46,44 @@ impl Level {
         home.expect("the fences tile the key space")
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Put {
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Put {
         loop {
             let home = self.home(key);
             match self.pages[home].change(|p| p.put(key, value)) {
                 Ok(put) => return put,
-                Err(Refused::NoSpace) => {
+                Err(refused @ (Refused::NoSpace | Refused::Unfit)) => {
                     let page = self.pages[home].view();
-                    let slot = self.layout.slot_bytes();
-                    let suffix = key.len() - page.prefix().len();
-                    let old = page.get(key);
-                    let gone = old.map_or(0, |old| slot + suffix + old.len());
-                    let used = page.used_bytes() - gone + slot + suffix + value.len();
-                    assert!(used > self.page_size, "refused, but {used} bytes fit");
-                    self.split(home);
+                    assert!(refused == Refused::NoSpace || page.layout().is_dense());
+                    if !page.layout().is_dense() {
+                        assert_would_not_fit(page, key, value);
+                    }
+                    let remedy = self.choice.remedy(&page, key, value.len());
+                    match remedy.expect("a page that is too full holds two records") {
+                        Remedy::Relayout(layout) => self.relayout(home, layout),
+                        Remedy::Split(plan) => self.split(home, &plan),
+                    }
                 }
                 Err(other) => panic!("put of an admitted record: {other}"),
             }
         }
     }
 
+    fn relayout(&mut self, home: usize, layout: PageLayout) {
+        let before = self.pages[home].clone();
+        assert_ne!(before.view().layout(), layout);
+        self.pages[home]
+            .change(|p| p.relayout(layout))
+            .expect("it was tried");
+        let after = self.pages[home].view();
+        assert_eq!(after.layout(), layout);
+        assert!(whole(after).eq(whole(before.view())), "other records");
+        self.relayouts += 1;
+    }
+
     /// Splits as live code does, and again as redo does; both must give the same bytes.
-    fn split(&mut self, home: usize) {
+    fn split(&mut self, home: usize, plan: &SplitPlan) {
         let old = self.pages[home].clone();
-        let plan =
-            (old.view().choose_separator()).expect("a page that is too full holds two records");
-        assert_good_plan(old.view(), &plan);
+        assert_good_plan(old.view(), plan, self.choice);
         let id = PageId(self.next_id);
         self.next_id += 1;
         self.splits += 1;
@@ -69,20 +91,20 @@ impl Level {
         let mut bytes = vec![0x5a; self.page_size];
         let mut map = ChangeMap::new();
         self.pages[home]
-            .change(|left| left.split_into(&mut PageMut::new(&mut bytes, &mut map), id, &plan))
+            .change(|left| left.split_into(&mut PageMut::new(&mut bytes, &mut map), id, plan))
             .expect("a split always fits");
         assert_eq!(
             map.count(),
-            self.page_size / 64,
+            self.page_size.div_ceil(64),
             "a new page is all changed"
         );
         self.pages.insert(home + 1, Tracked { bytes });
 
         let moved = old.view().encode_records(plan.at);
         let moved = records::decode(&moved).unwrap();
-        let mut right = Tracked::new(self.layout, self.page_size, 99, b"", None);
+        let mut right = Tracked::new(PageLayout::Slotted, self.page_size, 99, b"", None);
         let (upper, lsn) = (old.view().upper_fence(), old.view().lsn());
-        (right.change(|p| p.build(self.layout, id, &plan.separator, upper, lsn, moved))).unwrap();
+        (right.change(|p| p.build(plan.right, id, &plan.separator, upper, lsn, moved))).unwrap();
         let mut left = old.clone();
         left.change(|p| p.truncate_to(&plan.separator)).unwrap();
         assert!(
@@ -99,6 +121,9 @@ impl Level {
         if home + 1 >= self.pages.len() {
             return;
         }
+        // As trees do: a dense page that is to take others over is laid out as the others are.
+        let general = self.choice.general();
+        let _ = self.pages[home].change(|p| p.relayout(general));
         let right = self.pages[home + 1].clone();
         let fits = self.pages[home].view().can_absorb(&right.view());
         let expected = self.pages[home].view().absorbed_bytes(&right.view());
@@ -111,8 +136,27 @@ impl Level {
             self.pages.remove(home + 1);
             self.merges += 1;
         } else {
-            assert_eq!(merged, Err(Refused::NoSpace));
+            let dense = self.pages[home].view().layout().is_dense();
+            let expected = if dense {
+                Refused::Unfit
+            } else {
+                Refused::NoSpace
+            };
+            assert_eq!(merged, Err(expected));
         }
+    }
+
+    fn sort(&mut self, home: usize) {
+        let before = self.pages[home].clone();
+        let wanted = !before.view().is_in_order();
+        assert!(!wanted || before.view().layout() == PageLayout::Fingerprint);
+        let sorted = self.pages[home].change(|p| Ok::<_, Refused>(p.sort()));
+        assert_eq!(sorted, Ok(wanted));
+        let page = self.pages[home].view();
+        assert!(page.is_in_order());
+        assert!(page.iter().eq(before.view().iter()), "other records");
+        assert_eq!(page.used_bytes(), before.view().used_bytes());
+        assert!(wanted || before.bytes == self.pages[home].bytes);
     }
 
     fn check_against(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
@@ -127,7 +171,7 @@ impl Level {
             );
             lower = page.upper_fence().map(<[u8]>::to_vec);
             for (index, (suffix, value)) in page.iter().enumerate() {
-                let key = [page.prefix(), suffix].concat();
+                let key = [page.prefix(), &suffix].concat();
                 assert_eq!(page.search(&key), Ok(index));
                 all.push((key, value.to_vec()));
             }
@@ -146,7 +190,7 @@ impl Level {
         );
         let upper = page.upper_fence().map(<[u8]>::to_vec);
         let from_here =
-            (page.iter_from(key)).map(|(s, v)| ([page.prefix(), s].concat(), v.to_vec()));
+            (page.iter_from(key)).map(|(s, v)| ([page.prefix(), &s].concat(), v.to_vec()));
         let expected = (model.range(key.to_vec()..))
             .take_while(|(k, _)| upper.as_ref().is_none_or(|upper| *k < upper))
             .map(|(k, v)| (k.clone(), v.clone()));
@@ -154,8 +198,29 @@ impl Level {
     }
 }
 
-/// Every left key < separator <= every right key, nothing shorter does, both sides non-empty.
-fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan) {
+/// Whole records.
+fn whole<'a>(page: PageRef<'a>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + 'a {
+    (page.iter()).map(move |(suffix, value)| ([page.prefix(), &suffix].concat(), value.to_vec()))
+}
+
+/// The page is right to refuse the record.
+fn assert_would_not_fit(page: PageRef<'_>, key: &[u8], value: &[u8]) {
+    let slots = |count| page.layout().slots_bytes(count);
+    let suffix = key.len() - page.prefix().len();
+    let (old, count) = (page.get(key), page.count());
+    let gone = old.map_or(0, |old| suffix + old.len());
+    let slot = old.map_or(slots(count + 1) - slots(count), |_| 0);
+    let used = page.used_bytes() - gone + slot + suffix + value.len();
+    assert!(used > page.page_size(), "refused, but {used} bytes fit");
+}
+
+/// Every left key < separator <= every right key, nothing shorter does, both sides non-empty; a dense split moves nothing.
+fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan, choice: LayoutChoice) {
+    if page.layout() == PageLayout::FullyDense && plan.at == page.count() {
+        assert!(page.is_empty() || page.key(plan.at - 1) < plan.separator);
+        assert!(page.covers(&plan.separator) && plan.separator.as_slice() > page.lower_fence());
+        return;
+    }
     assert!(plan.at >= 1 && plan.at < page.count());
     let (left, right) = (page.key(plan.at - 1), page.key(plan.at));
     let separator = &plan.separator;
@@ -163,8 +228,13 @@ fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan) {
         left < *separator && *separator <= right,
         "{left:?} {separator:?} {right:?}"
     );
+    // Where fully dense leaves may come, the last place of one may end its page.
+    let at_last_place = choice == LayoutChoice::of(PageLayout::FullyDense)
+        && plan.at >= page.count() / 2
+        && separator.len() == left.len()
+        && separator.len() <= right.len();
     let shorter = &right[..separator.len() - 1];
-    assert!(*left >= *shorter, "{shorter:?} would do");
+    assert!(at_last_place || *left >= *shorter, "{shorter:?} would do");
     assert!(*separator.as_slice() > *page.lower_fence());
     assert!(
         page.upper_fence()
@@ -173,12 +243,14 @@ fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan) {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Put(Vec<u8>, usize),
     Delete(Vec<u8>),
     Split(usize),
     Merge(usize),
     Read(Vec<u8>),
+    /// Puts the records of a page in order, where they are not.
+    Sort(usize),
 }
 
 /// Keys that are prefixes of each other, end in zero bytes, share long prefixes, or are empty.
@@ -204,11 +276,12 @@ fn step(max_key: usize, max_record: usize) -> impl Strategy<Value = Step> {
         4 => key(max_key).prop_map(Step::Delete),
         1 => any::<usize>().prop_map(Step::Split),
         1 => any::<usize>().prop_map(Step::Merge),
+        1 => any::<usize>().prop_map(Step::Sort),
         4 => key(max_key).prop_map(Step::Read),
     ]
 }
 
-fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
+pub(super) fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
     let max_record = limits(page_size).max_record;
     let mut level = Level::new(layout, page_size);
     let mut model = BTreeMap::new();
@@ -232,11 +305,14 @@ fn run(layout: PageLayout, page_size: usize, steps: &[Step]) -> Level {
             }
             Step::Split(which) => {
                 let home = which % level.pages.len();
-                if level.pages[home].view().count() >= 2 {
-                    level.split(home);
+                if let Some(plan) = level.pages[home].view().choose_separator() {
+                    level.split(home, &plan);
+                } else {
+                    assert!(level.pages[home].view().count() < 2);
                 }
             }
             Step::Merge(which) => level.merge(which % level.pages.len()),
+            Step::Sort(which) => level.sort(which % level.pages.len()),
             Step::Read(key) => level.check_reads(key, &model),
         }
     }
@@ -249,7 +325,7 @@ proptest! {
 
     #[test]
     fn pages_behave_like_an_ordered_map(steps in prop::collection::vec(step(512, 1502), 1..250)) {
-        for layout in PageLayout::ALL {
+        for layout in every() {
             run(layout, 4096, &steps);
         }
     }
@@ -259,7 +335,7 @@ proptest! {
     fn pages_of_tiny_records_behave_like_an_ordered_map(
         steps in prop::collection::vec(step(8, 24), 200..1200)
     ) {
-        for layout in PageLayout::ALL {
+        for layout in every() {
             run(layout, 4096, &steps);
         }
     }
@@ -293,7 +369,7 @@ proptest! {
                 _ => Step::Put(Vec::new(), limits.max_record / 2),
             }
         }).collect();
-        for layout in PageLayout::ALL {
+        for layout in every() {
             run(layout, page_size, &steps);
         }
     }
@@ -338,8 +414,13 @@ fn a_page_with_one_maximal_record_takes_another_one() {
                 Err(Refused::NoSpace)
             );
             let spared = match layout {
-                PageLayout::Slotted => 0,
+                PageLayout::Slotted | PageLayout::Hints => 0,
                 PageLayout::Compact => 8 + 2 * 2,
+                PageLayout::Baseline | PageLayout::Prefix => 2 * 4,
+                PageLayout::Fingerprint => 2 * 3,
+                PageLayout::SemiDense | PageLayout::FullyDense => {
+                    unreachable!("takes no such keys")
+                }
             };
             let free = page.view().free_bytes();
             assert!(free < 2 + spared, "the limit could be larger");

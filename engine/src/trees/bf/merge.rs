@@ -22,6 +22,14 @@ const STEP_PAGES: u64 = 64;
 impl BfTree {
     fn write_leaf(&self, page: PageId) -> Result<WriteGuard<'_>> {
         match self.leaves.pager.write(page)? {
+            // Another tree has made it: what is buffered here was counted in bytes, which say nothing of places.
+            Fix::Got(leaf) if leaf.view().layout().is_dense() => Err(Error::BadOption {
+                name: "tree",
+                why: format!(
+                    "{page} is {}; expected a tree whose leaves may be",
+                    leaf.view().layout().name()
+                ),
+            }),
             Fix::Got(leaf) => Ok(leaf),
             Fix::Gone => Err(Error::MissingPage { page }),
         }

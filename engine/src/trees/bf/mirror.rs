@@ -39,7 +39,7 @@ pub(super) fn both(
     let prefix = key.len();
     for (suffix, value) in leaf.iter_from(from) {
         key.truncate(prefix);
-        key.extend_from_slice(suffix);
+        key.extend_from_slice(&suffix);
         while let Some(entry) = newer.next_if(|entry| entry.key < &key[..]) {
             each(entry.kind, entry.key, entry.value);
         }

@@ -77,7 +77,7 @@ impl BfTree {
             // Nothing to merge with: most leaves of a scan.
             let prefix = view.prefix();
             view.iter_from(from)
-                .for_each(|(suffix, value)| rows.push(&[prefix, suffix], value));
+                .for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
         } else {
             both(&view, mini, from, |kind, key, value| {
                 copy(kind.exists(), key, value);

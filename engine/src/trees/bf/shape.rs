@@ -61,7 +61,7 @@ impl BfShape {
             mini_page: mini::bytes_for(0, 0),
             mini_slot: mini::bytes_for(1, 0) - mini::bytes_for(0, 0),
             largest: largest(options.page_size),
-            leaf_slot: crate::node::PageLayout::Compact.slot_bytes(),
+            leaf_slot: options.page_layout().slot_bytes(),
             spare: super::SPARE_ROOM,
             free_goal: ring / super::ahead::FREE_SHARE,
             batch: super::ahead::BATCH,

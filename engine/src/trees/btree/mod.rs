@@ -16,6 +16,7 @@
 //!
 //! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
 
+mod adapt;
 mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
@@ -24,7 +25,8 @@ use crate::events::Event;
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
-use crate::node::{self, Limits, PageRef, Refused};
+use crate::node::adapt::Use;
+use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
 use crate::pager::Pager;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +38,8 @@ use crate::wal::Record;
 pub(crate) struct BTree {
     pub(crate) pager: Arc<Pager>,
     pub(crate) index: Index,
+    /// How leaves that are made, or have no room or place for a record, are laid out.
+    choice: LayoutChoice,
     limits: Limits,
     /// Log bytes promised to operations that have begun: an operation that has room when it begins finds room when it appends.
     promised: AtomicU64,
@@ -43,6 +47,8 @@ pub(crate) struct BTree {
     fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
+    /// Which uses of leaves count, if any do.
+    chance: AtomicU64,
 }
 
 /// What an attempt at a change came to.
@@ -86,18 +92,20 @@ impl Drop for Room<'_> {
 }
 
 impl BTree {
-    pub(crate) fn new(pager: Arc<Pager>, index: Index) -> BTree {
+    pub(crate) fn new(pager: Arc<Pager>, index: Index, choice: LayoutChoice) -> BTree {
         let limits = node::limits(pager.layout.page_size);
         let mut fence_bytes = 0;
         index.for_each(|fence, _| fence_bytes += fence.len() as u64);
         BTree {
             pager,
             index,
+            choice,
             limits,
             promised: AtomicU64::new(0),
             fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
+            chance: AtomicU64::new(0),
         }
     }
 
@@ -214,7 +222,12 @@ impl BTree {
         if let Some(bytes) = found {
             value.extend_from_slice(bytes);
         }
-        Ok(found.is_some())
+        let found = found.is_some();
+        if self.counts(Use::Point) {
+            drop(leaf);
+            self.count_use(key, Use::Point)?;
+        }
+        Ok(found)
     }
 
     /// Sets a key in the leaf that covers it, or splits the leaf.
@@ -227,9 +240,12 @@ impl BTree {
             Ok(_) => {
                 let lsn = self.append(&Record::Put { page, key, value })?;
                 self.changed(&mut leaf, page, lsn);
+                if self.counts(Use::Point) {
+                    self.count_use_of(page, &mut leaf, Use::Point)?;
+                }
                 Ok(Attempt::Done(lsn))
             }
-            Err(Refused::NoSpace) => self.split(page, leaf),
+            Err(Refused::NoSpace | Refused::Unfit) => self.make_room(page, leaf, key, value.len()),
             Err(refused) => Err(self.impossible(page, &refused)),
         }
     }
@@ -256,11 +272,18 @@ impl BTree {
     /// Visits records leaf by leaf, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, rows| {
-            let leaf = self.leaf(at)?;
-            let view = leaf.view();
-            for (suffix, value) in view.iter_from(at) {
-                rows.push(&[view.prefix(), suffix], value);
+            if self.counts(Use::Scan) {
+                self.count_use(at, Use::Scan)?;
             }
+            let mut leaf = self.leaf(at)?;
+            if !leaf.view().is_in_order() {
+                drop(leaf);
+                self.leaf_mut(at)?.1.edit().sort();
+                leaf = self.leaf(at)?;
+            }
+            let view = leaf.view();
+            let prefix = view.prefix();
+            (view.iter_from(at)).for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
             Ok(view.upper_fence().map(<[u8]>::to_vec))
         })
     }
@@ -283,9 +306,8 @@ impl BTree {
                 let end = before.map_or(view.count(), |key| {
                     view.search(key).unwrap_or_else(|place| place)
                 });
-                for (suffix, value) in view.iter().take(end) {
-                    rows.push(&[view.prefix(), suffix], value);
-                }
+                let (prefix, records) = (view.prefix(), view.iter().take(end));
+                records.for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
                 return Ok(lower);
             }
         })

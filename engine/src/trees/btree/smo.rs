@@ -10,16 +10,31 @@ use super::{Attempt, BTree};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mutation;
-use crate::node::records;
+use crate::node::{PageLayout, Remedy, SplitPlan, records};
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
 impl BTree {
-    /// Splits `left`; the caller tries its put again.
-    pub(super) fn split(&self, left_id: PageId, left: WriteGuard<'_>) -> Result<Attempt<Lsn>> {
-        let divided = self.divide(left_id, left)?;
-        Ok(divided.and_then(|_| Attempt::Again))
+    /// Splits a leaf that has refused a record, or lays it out anew; the caller tries its put again.
+    pub(super) fn make_room(
+        &self,
+        page: PageId,
+        mut leaf: WriteGuard<'_>,
+        key: &[u8],
+        value_len: usize,
+    ) -> Result<Attempt<Lsn>> {
+        match self.choice.remedy(&leaf.view(), key, value_len) {
+            Some(Remedy::Split(plan)) => {
+                let divided = self.divide_at(page, leaf, &plan)?;
+                Ok(divided.and_then(|_| Attempt::Again))
+            }
+            Some(Remedy::Relayout(layout)) => Ok(match self.lay_out(page, &mut leaf, layout)? {
+                true => Attempt::Again,
+                false => Attempt::LogFull,
+            }),
+            None => Err(self.too_few(page)),
+        }
     }
 
     /// Splits `left` at a short separator near its middle, and says which page is new.
@@ -28,15 +43,53 @@ impl BTree {
         left_id: PageId,
         mut left: WriteGuard<'_>,
     ) -> Result<Attempt<PageId>> {
-        let plan = left
-            .view()
-            .choose_separator()
-            .ok_or_else(|| Error::Damaged {
-                what: left_id.to_string(),
-                lba: self.pager.pages.place(left_id),
-                expected: "two records or more in a full page".into(),
-                found: "fewer".into(),
-            })?;
+        if let Some(plan) = left.view().choose_separator() {
+            return self.divide_at(left_id, left, &plan);
+        }
+        // Who counts in bytes leaves room for hints, which a page of one record may not have; without them it has room for another of any size.
+        if left.view().layout() == PageLayout::Hints {
+            return Ok(
+                match self.lay_out(left_id, &mut left, PageLayout::Slotted)? {
+                    true => Attempt::Again,
+                    false => Attempt::LogFull,
+                },
+            );
+        }
+        Err(self.too_few(left_id))
+    }
+
+    fn too_few(&self, page: PageId) -> Error {
+        Error::Damaged {
+            what: page.to_string(),
+            lba: self.pager.pages.place(page),
+            expected: "two records or more in a full page".into(),
+            found: "fewer".into(),
+        }
+    }
+
+    /// Lays a leaf out anew, which must be possible; `false` if the log has no room.
+    pub(super) fn lay_out(
+        &self,
+        page: PageId,
+        leaf: &mut WriteGuard<'_>,
+        layout: PageLayout,
+    ) -> Result<bool> {
+        let Some(_room) = self.room(0) else {
+            return Ok(false);
+        };
+        (leaf.edit().relayout(layout)).map_err(|refused| self.impossible(page, &refused))?;
+        let lsn = self.append(&Record::Relayout { page, layout })?;
+        self.changed(leaf, page, lsn);
+        Ok(true)
+    }
+
+    /// Splits `left` as planned, and says which page is new.
+    fn divide_at(
+        &self,
+        left_id: PageId,
+        mut left: WriteGuard<'_>,
+        plan: &SplitPlan,
+    ) -> Result<Attempt<PageId>> {
         let skipped = usize::from(mutation::on("split-logs-too-little"));
         let moved = left.view().encode_records(plan.at + skipped);
         let upper = left.view().upper_fence().map(<[u8]>::to_vec);
@@ -58,7 +111,7 @@ impl BTree {
             }
         };
         let lsn = self.append(&Record::Split {
-            layout: left.view().layout(),
+            layout: plan.right,
             left: left_id,
             right: right_id,
             separator: &plan.separator,
@@ -66,7 +119,7 @@ impl BTree {
             records: &moved,
         })?;
         left.edit()
-            .split_into(&mut right.edit(), right_id, &plan)
+            .split_into(&mut right.edit(), right_id, plan)
             .map_err(|refused| self.impossible(left_id, &refused))?;
         self.changed(&mut left, left_id, lsn);
         self.changed(&mut right, right_id, lsn);
@@ -74,6 +127,8 @@ impl BTree {
         self.fence_bytes
             .fetch_add(plan.separator.len() as u64, Ordering::Relaxed);
         self.splits.fetch_add(1, Ordering::Relaxed);
+        self.adapt(left_id, &mut left)?;
+        self.adapt(right_id, &mut right)?;
         Ok(Attempt::Done(right_id))
     }
 
@@ -128,6 +183,15 @@ impl BTree {
         if right.view().lower_fence() != right_lower || !wants_merge(&left, &right) {
             return Ok(false);
         }
+        let general = self.choice.general();
+        if left.view().layout().is_dense()
+            && !(left.view().can_be(general) && self.lay_out(left_id, &mut left, general)?)
+        {
+            return Ok(false);
+        }
+        if !left.view().can_absorb(&right.view()) {
+            return Ok(false);
+        }
         let skipped = usize::from(mutation::on("merge-drops-first"));
         let moved = right.view().encode_records(skipped);
         // Records out of order pass the check of a page that is read.
@@ -158,13 +222,14 @@ impl BTree {
             .fetch_sub(right_lower.len() as u64, Ordering::Relaxed);
         self.pager.retire(right, right_id, lsn);
         self.merges.fetch_add(1, Ordering::Relaxed);
+        self.adapt(left_id, &mut left)?;
         Ok(true)
     }
 }
 
-/// Both neighbours at least three quarters unused, or one without a record; and what they hold fits one page.
+/// Both neighbours at least three quarters unused, or one without a record; and what they hold fits one page, if the left one is none that takes over no others.
 fn wants_merge(left: &WriteGuard<'_>, right: &WriteGuard<'_>) -> bool {
     let (l, r) = (left.view(), right.view());
     let sparse = l.is_three_quarters_free() && r.is_three_quarters_free();
-    (sparse || l.is_empty() || r.is_empty()) && l.can_absorb(&r)
+    (sparse || l.is_empty() || r.is_empty()) && l.could_absorb(&r)
 }

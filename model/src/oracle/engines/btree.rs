@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
+use treering_engine::node::LayoutChoice;
 use treering_engine::{
     BLOCK_SIZE, BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options,
     PageStoreKind, ResetRule, Result, Store, SystemClock, TablePersist, TreeKind, node,
@@ -140,6 +141,20 @@ impl BTree {
         "bf:bminus",
     ];
 
+    /// Leaves of other layouts: behind the tree's name and a plus.
+    pub const LAYOUT_NAMES: [&str; 10] = [
+        "btree+baseline:in-place",
+        "btree+prefix:cow-logged",
+        "btree+compact:shadow",
+        "btree+hints:in-place",
+        "btree+fingerprint:cow",
+        "btree+semi-dense:in-place-logged",
+        "btree+fully-dense:cow",
+        "btree+adaptive:in-place",
+        "bf+hints:in-place",
+        "bf+fingerprint:cow",
+    ];
+
     /// Those with pages so small that a few keys split and merge them.
     pub const SMALL_PAGES: [&str; 7] = [
         "btree:in-place",
@@ -157,12 +172,20 @@ impl BTree {
     /// All names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let trees = Self::NAMES.into_iter().chain(Self::BMINUS_NAMES);
-        trees.chain(Self::BF_NAMES)
+        trees.chain(Self::BF_NAMES).chain(Self::LAYOUT_NAMES)
     }
 
     /// A variant by name.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
+        if let Some((tree, (layout, parts))) =
+            (name.split_once('+')).and_then(|(tree, rest)| Some((tree, rest.split_once(':')?)))
+        {
+            let mut engine = BTree::named(&format!("{tree}:{parts}"), geometry)?;
+            engine.options.layout = Some(LayoutChoice::named(layout)?);
+            engine.name = name.to_owned();
+            return Some(engine);
+        }
         let (tree, parts) = match name.split_once(':') {
             Some(("btree", parts)) if !parts.starts_with("bminus") => {
                 (TreeKind::BTree, Parts::named(parts)?)

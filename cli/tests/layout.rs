@@ -1,0 +1,130 @@
+//! `treering layout`, and `replay --layout`, as their users see them.
+
+mod support;
+
+use serde_json::Value;
+use support::{ok, treering};
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/samples/zipf.trz");
+
+const NAMES: [&str; 9] = [
+    "slotted",
+    "compact",
+    "baseline",
+    "prefix",
+    "hints",
+    "fingerprint",
+    "semi-dense",
+    "fully-dense",
+    "adaptive",
+];
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// Layouts by name.
+fn rows(document: &Value) -> Vec<(&str, &Value)> {
+    assert_eq!(document["schema"], "treering.layout/1");
+    assert_eq!(document["complete"], true);
+    let rows = document["layouts"].as_array().expect("a list");
+    let name = |row: &'_ Value| row["layout"].as_str().expect("a name").len();
+    assert!(rows.iter().all(|row| name(row) > 0));
+    let named = rows
+        .iter()
+        .map(|row| (row["layout"].as_str().unwrap_or_default(), row));
+    named.collect()
+}
+
+fn bytes(row: &Value) -> f64 {
+    row["bytes_per_record"].as_f64().expect("a number")
+}
+
+#[test]
+fn dense_keys_take_least_in_fully_dense_leaves() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let args = [
+        "layout",
+        "dense",
+        "--records",
+        "20k",
+        "--order",
+        "sorted",
+        "--json",
+        "-",
+    ];
+    let document = json(&ok(folder.path(), &args));
+    let rows = rows(&document);
+    let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, NAMES);
+    let of = |name| rows.iter().find(|(n, _)| *n == name).expect("a row").1;
+    assert!(bytes(of("fully-dense")) * 4.0 < bytes(of("hints")));
+    assert_eq!(bytes(of("adaptive")), bytes(of("fully-dense")));
+    assert_eq!(of("fully-dense")["kinds"]["fully-dense"]["leaves"], 40);
+    assert!(of("fully-dense")["predicted_bytes_per_record"].is_null());
+    for (name, row) in rows.iter().take(6) {
+        let predicted = row["predicted_bytes_per_record"]
+            .as_f64()
+            .expect("a number");
+        assert!((predicted / bytes(row) - 1.0).abs() < 0.03, "{name}");
+    }
+}
+
+#[test]
+fn a_key_file_and_a_trace_are_laid_out_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let urls: String = (0..3000)
+        .map(|n| format!("https://example.org/{}/{n}\n", n % 7))
+        .collect();
+    std::fs::write(folder.path().join("urls.txt"), urls).expect("writes");
+    let text = ok(folder.path(), &["layout", "urls.txt"]);
+    assert!(text.contains("urls.txt: 3000 records"), "{text}");
+    assert!(NAMES.iter().all(|name| text.contains(name)), "{text}");
+    let document = json(&ok(
+        folder.path(),
+        &[
+            "layout",
+            "--trace",
+            SAMPLE,
+            "--records",
+            "2000",
+            "--json",
+            "-",
+        ],
+    ));
+    assert_eq!(rows(&document).len(), NAMES.len());
+}
+
+#[test]
+fn what_cannot_be_laid_out_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("empty.txt"), "\n").expect("writes");
+    for (args, status, why) in [
+        ("layout", 2, "KEYFILE"),
+        ("layout nosuch.txt", 2, "nosuch.txt"),
+        ("layout empty.txt", 4, "empty.txt"),
+        ("layout dense --page 5KiB", 2, "--page"),
+        ("layout dense --page 64KiB", 2, "--page"),
+        ("layout dense --records 10 --value-size 60KiB", 2, "limits"),
+    ] {
+        let args: Vec<_> = args.split(' ').collect();
+        let run = treering(folder.path(), &args);
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(status), "{args:?}: {stderr}");
+        assert!(stderr.contains(why), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_trace_is_replayed_with_leaves_of_any_layout() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for layout in ["hints", "heads", "fingerprint", "fully-dense", "adaptive"] {
+        let args = [
+            "replay", SAMPLE, "--layout", layout, "--seed", "5", "--json", "-",
+        ];
+        let report = json(&ok(folder.path(), &args));
+        let name = if layout == "heads" { "slotted" } else { layout };
+        assert_eq!(report["options"]["layout"], name);
+        assert_eq!(report["complete"], true);
+    }
+}

@@ -1,0 +1,153 @@
+//! Which of two layouts suits the keys of a leaf and what is done with them (B-Trees Are Back §5.1).
+//!
+//! Leaves with hints find a key by its head, leaves with fingerprints by a byte of hash. Hints are better where heads tell keys apart and where scans are common; else
+//! fingerprints are.
+//!
+//! ```text
+//!                    good heads, or scans common (counter >= 2 at splits and merges, = 3 at once)
+//!     fingerprints  ------------------------------------------------------------------------------>  hints  <---> fully dense
+//!                   <------------------------------------------------------------------------------                 where it can be
+//!                    bad heads, and scans rare (counter < 2 at splits and merges, = 0 at once)
+//! ```
+//!
+//! - **Key adaption**, at splits and merges: heads are *good* if no more than a sixteenth of the records have the head of the one before them.
+//! - **Operation adaption**: a byte in the page counts from 0 to 3, up with 15 % of the scans, down with 5 % of the point operations, so that scans are common if there
+//!   is one for three of those. 255 says that heads are good, so that nobody counts.
+//!
+//! The counter is a guess and not data: it is not logged, changing it makes no page dirty, and 0, as new pages have it, is taken for "scans are rare".
+
+use super::edit::PageMut;
+use super::layout::PageLayout;
+use super::slotted::header;
+use super::view::PageRef;
+
+/// Records for each neighbour of equal head that good heads may have.
+const RECORDS_A_COLLISION: usize = 16;
+/// The greatest count: scans are common.
+const MOST: u8 = 3;
+/// From this count on scans are common enough at splits and merges.
+const COMMON: u8 = 2;
+/// Heads are good: nobody counts.
+const OFF: u8 = 255;
+
+/// Scans of a hundred that count.
+pub const SCANS_PERCENT: u64 = 15;
+/// Point operations of a hundred that count.
+pub const POINTS_PERCENT: u64 = 5;
+
+/// What is done with a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A get or put.
+    Point,
+    /// A scan that visits the leaf.
+    Scan,
+}
+
+/// Whether a page may have this counter.
+pub(super) fn is_counter(byte: u8) -> bool {
+    byte <= MOST || byte == OFF
+}
+
+/// Whether pages of this layout count.
+fn counts(layout: PageLayout) -> bool {
+    matches!(layout, PageLayout::Hints | PageLayout::Fingerprint)
+}
+
+impl PageRef<'_> {
+    /// Whether the first four bytes behind the prefix tell the keys of a page apart.
+    #[must_use]
+    pub fn has_good_heads(&self) -> bool {
+        let head = |suffix: &[u8]| super::format::first_bytes::<4>(suffix);
+        let mut records = self.iter();
+        let Some((suffix, _)) = records.next() else {
+            return true;
+        };
+        let most = self.count() / RECORDS_A_COLLISION;
+        let (mut last, mut same) = (head(&suffix), 0);
+        for (suffix, _) in records {
+            let next = head(&suffix);
+            same += usize::from(next == last);
+            if same > most {
+                return false;
+            }
+            last = next;
+        }
+        true
+    }
+
+    /// How common scans are, from 0 to 3; 255 if nobody counts, here or in this layout.
+    #[must_use]
+    pub fn scans(&self) -> u8 {
+        match counts(self.layout()) {
+            true => self.bytes()[header::SCANS],
+            false => OFF,
+        }
+    }
+
+    /// The layout that this page, or what it is split into, should have as its keys and uses are: hints or fingerprints.
+    #[must_use]
+    pub fn suited_layout(&self) -> PageLayout {
+        let scans = self.scans();
+        // Nobody has counted where heads were good.
+        let rare = scans < COMMON || scans == OFF && counts(self.layout());
+        match rare && !self.has_good_heads() {
+            true => PageLayout::Fingerprint,
+            false => PageLayout::Hints,
+        }
+    }
+}
+
+impl PageMut<'_> {
+    /// Begins to count uses where they matter, or ends it: to be called after a split or merge. No log record is needed, and the page need not be written.
+    pub fn judge_heads(&mut self) {
+        let page = self.view();
+        if !counts(page.layout()) {
+            return;
+        }
+        let to = match (page.has_good_heads(), page.scans()) {
+            (true, _) => OFF,
+            (false, OFF) => 0,
+            (false, scans) => scans,
+        };
+        self.set_scans(to);
+    }
+
+    /// Counts one use, of those that count; says which layout the page should be given at once, if another one.
+    pub fn count_use(&mut self, used: Use) -> Option<PageLayout> {
+        let page = self.view();
+        let (layout, before) = (page.layout(), page.scans());
+        let now = match used {
+            // Off is greater than all.
+            Use::Scan if before < MOST => before + 1,
+            Use::Point if (1..=MOST).contains(&before) => before - 1,
+            Use::Scan | Use::Point => before,
+        };
+        let wanted = match (layout, now) {
+            (PageLayout::Fingerprint, MOST) => PageLayout::Hints,
+            (PageLayout::Hints, 0) => PageLayout::Fingerprint,
+            _ => layout,
+        };
+        let differs = wanted != layout;
+        if differs && page.has_good_heads() {
+            // It was never judged.
+            self.set_scans(OFF);
+            return (layout == PageLayout::Fingerprint).then_some(PageLayout::Hints);
+        }
+        if now != before {
+            self.set_scans(now);
+        }
+        differs.then_some(wanted)
+    }
+
+    /// The page had this counter in another layout.
+    pub(super) fn keep_scans(&mut self, scans: u8) {
+        if counts(self.view().layout()) && is_counter(scans) {
+            self.set_scans(scans);
+        }
+    }
+
+    fn set_scans(&mut self, scans: u8) {
+        self.set(header::SCANS, [scans]);
+    }
+}

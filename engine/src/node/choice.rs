@@ -1,0 +1,233 @@
+//! Which layouts a tree's leaves have, and what to do with a leaf that refuses a record.
+//!
+//! A tree lays its leaves out in one way that takes any records and, if it is told to, as dense ones where their records allow it (B-Trees Are Back §3.5). A
+//! leaf that must be split otherwise is looked at first:
+//!
+//! ```text
+//!                    full, all keys and values of one length, near each other:  relayout
+//!    any records  ----------------------------------------------------------------------->  dense
+//!       |   ^                                                                             |  |
+//!       |   +---- a record without a place, and with it all would fit: relayout ----------+  |
+//!       v                                                                                    v
+//!   split: where most can become dense, if that is half or more,           split: behind the last place, if the record belongs there,
+//!   else at the middle                                                            else at the middle
+//! ```
+//!
+//! - *Partition detection*: with ascending numbers in several ranges at once, a page at the end of one has the beginning of the next. Split at the end of the places that
+//!   it would have as a fully dense one, it becomes that; split at the middle, one of its halves would hold both again.
+//! - *Dense split*: no record moves. The page ends where its places end, and the new page behind it takes any records; when that one is full it may become dense itself.
+//!   (The paper makes it dense at once if the record is not far away. It would be full of the same records in the end.)
+//! - A fully dense page with hardly any records (three quarters unused) is laid out as before instead of split: else a few records far from each other could have a page each.
+//!
+//! What is decided here follows from the page and the record alone, but a tree logs it: redo must not depend on what the tree was told.
+
+use super::change::ChangeMap;
+use super::dense::Dense;
+use super::edit::PageMut;
+use super::fully_dense::FullyDense;
+use super::layout::{GENERAL, PageLayout, common_prefix};
+use super::limit::Refused;
+use super::split::SplitPlan;
+use super::view::PageRef;
+
+/// The layouts of a tree's leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LayoutChoice {
+    /// What takes any records: one of [`PageLayout::ALL`].
+    general: PageLayout,
+    /// What leaves become where they can: one of [`PageLayout::DENSE`].
+    dense: Option<PageLayout>,
+    /// Whether leaves that are not dense have hints or fingerprints, whichever suits them.
+    adaptive: bool,
+}
+
+impl LayoutChoice {
+    /// Leaves of this layout; where it is a dense one, of it where that can be, else with hints, as the paper has it.
+    #[must_use]
+    pub const fn of(layout: PageLayout) -> LayoutChoice {
+        match layout.is_dense() {
+            true => LayoutChoice {
+                general: GENERAL,
+                dense: Some(layout),
+                adaptive: false,
+            },
+            false => LayoutChoice {
+                general: layout,
+                dense: None,
+                adaptive: false,
+            },
+        }
+    }
+
+    /// Hints, fingerprints or fully dense, each leaf as suits it ([`super::adapt`]).
+    pub const ADAPTIVE: LayoutChoice = LayoutChoice {
+        general: GENERAL,
+        dense: Some(PageLayout::FullyDense),
+        adaptive: true,
+    };
+
+    /// Every choice.
+    pub fn all() -> impl Iterator<Item = LayoutChoice> {
+        let layouts = PageLayout::ALL.into_iter().chain(PageLayout::DENSE);
+        layouts
+            .map(LayoutChoice::of)
+            .chain([LayoutChoice::ADAPTIVE])
+    }
+
+    /// Its name on the command line and in reports: that of the layout, or `adaptive`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.adaptive {
+            true => "adaptive",
+            false => self.dense.unwrap_or(self.general).name(),
+        }
+    }
+
+    /// The choice of this name, if there is one; the paper calls the slotted layout by its heads.
+    #[must_use]
+    pub fn named(name: &str) -> Option<LayoutChoice> {
+        let name = if name == "heads" { "slotted" } else { name };
+        Self::all().find(|choice| choice.name() == name)
+    }
+
+    /// Whether leaves may become dense.
+    #[must_use]
+    pub const fn may_be_dense(self) -> bool {
+        self.dense.is_some()
+    }
+
+    /// Whether uses of leaves are to be counted.
+    #[must_use]
+    pub const fn is_adaptive(self) -> bool {
+        self.adaptive
+    }
+
+    /// The layout of leaves that are not dense.
+    #[must_use]
+    pub const fn general(self) -> PageLayout {
+        self.general
+    }
+
+    /// What to do with a page that has refused a record for want of room or place; `None` only on damage.
+    #[must_use]
+    pub fn remedy(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
+        if page.layout().is_dense() {
+            return self.remedy_for_dense(page, key, value_len);
+        }
+        if let Some(dense) = self.dense {
+            let may = page.layout() != PageLayout::Fingerprint || !self.adaptive;
+            if may && resembles(page, key, value_len, dense) && can_be(page, dense, None) {
+                return Some(Remedy::Relayout(dense));
+            }
+            if dense == PageLayout::FullyDense
+                && let Some(plan) = partition(page)
+            {
+                return Some(Remedy::Split(plan));
+            }
+        }
+        let mut plan = page.choose_separator()?;
+        if self.adaptive {
+            plan.right = page.suited_layout();
+        }
+        Some(Remedy::Split(plan))
+    }
+
+    fn remedy_for_dense(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
+        let beyond = match page.layout() {
+            PageLayout::FullyDense => page.dense::<FullyDense>().beyond(),
+            // There is a place for each key between the fences.
+            _ => None,
+        };
+        let record = Some((key, value_len));
+        match beyond.filter(|first| key >= &first[..]) {
+            Some(separator) => {
+                if page.is_three_quarters_free() && can_be(page, self.general, record) {
+                    return Some(Remedy::Relayout(self.general));
+                }
+                Some(Remedy::Split(SplitPlan {
+                    separator,
+                    at: page.count(),
+                    right: self.general,
+                }))
+            }
+            None if can_be(page, self.general, record) => Some(Remedy::Relayout(self.general)),
+            None => page.choose_separator().map(Remedy::Split),
+        }
+    }
+}
+
+/// What to do with a page that has refused a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Lay it out in this way, which will succeed, and try again.
+    Relayout(PageLayout),
+    /// Split it so, and try again.
+    Split(SplitPlan),
+}
+
+/// Whether a record is like the first one of a page, as far as the dense layout cares.
+fn resembles(page: &PageRef<'_>, key: &[u8], value_len: usize, dense: PageLayout) -> bool {
+    let Some((suffix, value)) = page.iter().next() else {
+        return false;
+    };
+    page.prefix().len() + suffix.len() == key.len()
+        && (dense == PageLayout::SemiDense || value.len() == value_len)
+}
+
+impl PageRef<'_> {
+    /// Whether [`PageMut::relayout`] would succeed.
+    #[must_use]
+    pub fn can_be(&self, layout: PageLayout) -> bool {
+        can_be(self, layout, None)
+    }
+}
+
+/// Whether the page can be laid out so, and then take this record.
+fn can_be(page: &PageRef<'_>, layout: PageLayout, record: Option<(&[u8], usize)>) -> bool {
+    let (mut copy, mut changes) = (page.bytes().to_vec(), ChangeMap::new());
+    let mut copy = PageMut::new(&mut copy, &mut changes);
+    if copy.relayout(layout).is_err() {
+        return false;
+    }
+    record
+        .is_none_or(|(key, value_len)| copy.put(key, &vec![0; value_len]) != Err(Refused::NoSpace))
+}
+
+/// A split of which the left side is as many records as a fully dense page could take, if these are half of them or more and not all.
+fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
+    let (lower, prefix) = (page.lower_fence(), page.prefix());
+    let mut records = page.iter();
+    let (suffix, value) = records.next()?;
+    let mut last = [prefix, &suffix].concat();
+    // A page of the first record alone says which keys have a place.
+    let upper = [&last[..], &[0]].concat();
+    let first = std::iter::once((&last[..], value));
+    let mut image = vec![0; page.page_size()];
+    let mut changes = ChangeMap::new();
+    let (layout, id, lsn) = (PageLayout::FullyDense, page.page_id(), page.lsn());
+    let mut narrow = PageMut::new(&mut image, &mut changes);
+    narrow
+        .build(layout, id, lower, Some(&upper), lsn, first)
+        .ok()?;
+    let places = Dense::<FullyDense>::new(&image);
+    for (at, (suffix, next)) in (1..).zip(records) {
+        let key = [prefix, &suffix].concat();
+        if next.len() != value.len() || places.place(&key).is_none() {
+            // Where the places end, so that the left page has all of them; if the next key is in between, before it. Both sides fit if the separator
+            // is no longer than the first right key ([`SplitPlan`]).
+            let end = (places.end()).filter(|end| *end <= key && end.len() <= key.len());
+            let separator = match end {
+                Some(end) => end,
+                None => key.get(..=common_prefix(&last, &key))?.to_vec(),
+            };
+            let plan = SplitPlan {
+                separator,
+                at,
+                right: page.layout(),
+            };
+            return (at >= page.count() / 2).then_some(plan);
+        }
+        last = key;
+    }
+    None
+}

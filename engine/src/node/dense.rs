@@ -1,0 +1,529 @@
+//! Dense leaves: keys that are numbers are not stored but counted (B-Trees Are Back §3.5).
+//!
+//! All keys of such a page have one length and differ in their last four bytes at most, the *numeric part*, read as a big-endian number; the lower fence has all that
+//! is before, the *fixed part*. A key's place is its number less the *reference*: that of the smallest key of this length not below the lower fence.
+//!
+//! ```text
+//!   key  w i k i 0 0 1 7        fixed part: wiki      place: 0x0017 - reference
+//!        |fixed| |numeric
+//! ```
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 28-29 | number of records |
+//! | 30-31 | length of all keys |
+//! | 32-33, 34-35 | lengths of lower and upper fence |
+//! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
+//! | 37 | zero |
+//! | 38-39 | fully dense: length of all values; semi-dense: bytes from the lowest value to the page's end |
+//! | 40-43 | the reference |
+//! | 44-45 | number of places |
+//! | 46-47 | fully dense: zeros; semi-dense: live heap bytes |
+//!
+//! What both kinds do is here; how they keep values is [`super::fully_dense`]'s and [`super::semi_dense`]'s. Neither compares keys: a search is a subtraction.
+//!
+//! A record that does not belong in such a page (another length, a number beyond the places) is refused with [`Refused::Unfit`]: somebody above decides
+//! whether to lay the page out anew or to split it ([`super::choice`]).
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::change::Track;
+use super::image::Fences;
+use super::layout::{PageLayout, common_prefix, put_at, u16_at, u32_at};
+use super::limit::{Refused, limits};
+use super::split::SplitPlan;
+use super::suffix::Suffix;
+
+/// Where each field of the header begins.
+pub(super) mod header {
+    pub(in crate::node) const COUNT: usize = 28;
+    pub(in crate::node) const KEY_LEN: usize = 30;
+    pub(in crate::node) const LOWER_LEN: usize = 32;
+    pub(in crate::node) const UPPER_LEN: usize = 34;
+    pub(in crate::node) const BOUNDED: usize = 36;
+    pub(in crate::node) const RESERVED: usize = 37;
+    pub(in crate::node) const VALUE: usize = 38;
+    pub(in crate::node) const REFERENCE: usize = 40;
+    pub(in crate::node) const PLACES: usize = 44;
+    pub(in crate::node) const USED: usize = 46;
+    pub(in crate::node) const END: usize = 48;
+}
+
+/// Longest numeric part.
+const NUMERIC: usize = size_of::<u32>();
+
+/// How a dense page keeps its values. On damaged bytes answers are wrong, but nothing panics.
+pub(crate) trait DenseFormat: Copy + 'static {
+    const LAYOUT: PageLayout;
+
+    /// Bytes behind the values: fences, and room for one.
+    fn tail_len(bytes: &[u8]) -> usize;
+    /// Whether the place is taken.
+    fn has(bytes: &[u8], place: usize) -> bool;
+    /// How many of the places in the range are taken.
+    fn taken(bytes: &[u8], places: Range<usize>) -> usize;
+    /// The value at a place that is taken, else nothing.
+    fn value(bytes: &[u8], place: usize) -> &[u8];
+    /// Bytes in use: all but what more records could take.
+    fn used_bytes(bytes: &[u8]) -> usize;
+    /// How many places an empty page gets, whose header has everything else; where keys of `keys` numbers from the reference on lie between its fences.
+    ///
+    /// # Errors
+    /// [`Refused::Unfit`] if that makes no page.
+    fn places(bytes: &[u8], keys: u64) -> Result<usize, Refused>;
+    /// The length of all values, where they have one.
+    fn value_len(bytes: &[u8]) -> usize;
+    /// Readies an empty page that has its places.
+    fn init(bytes: &mut [u8]);
+    /// Sets the value at a place.
+    ///
+    /// # Errors
+    /// [`Refused::Unfit`] for a value that must not be here, [`Refused::NoSpace`].
+    fn put(
+        bytes: &mut [u8],
+        place: usize,
+        value: &[u8],
+        track: &mut impl Track,
+    ) -> Result<(), Refused>;
+    /// Takes the value out of a place that is taken.
+    fn remove(bytes: &mut [u8], place: usize, track: &mut impl Track);
+    /// What of the layout is broken, as what, expected, found.
+    fn check(bytes: &[u8]) -> Result<(), (String, String, String)>;
+}
+
+/// A dense page to read from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dense<'a, D> {
+    bytes: &'a [u8],
+    format: PhantomData<D>,
+}
+
+/// A key's number, of as many bytes as the numeric part has; shorter ones are taken to end in zeros.
+fn number(bytes: &[u8], len: usize) -> u32 {
+    let mut padded = [0; NUMERIC];
+    let from = NUMERIC - len;
+    let given = bytes.len().min(len);
+    padded[from..from + given].copy_from_slice(&bytes[..given]);
+    u32::from_be_bytes(padded)
+}
+
+/// Length of the numeric part of keys of this length.
+fn numeric_len(key_len: usize) -> usize {
+    key_len.min(NUMERIC)
+}
+
+/// The records at places that are taken, as (key suffix, value).
+#[derive(Clone, Debug)]
+pub(super) struct DenseRecords<'a, D> {
+    page: Dense<'a, D>,
+    places: Range<usize>,
+    left: usize,
+}
+
+impl<'a, D: DenseFormat> DenseRecords<'a, D> {
+    pub(super) fn new(page: Dense<'a, D>, rank: usize) -> Self {
+        let places = page.places_from(rank);
+        let left = D::taken(page.bytes, places.clone());
+        DenseRecords { page, places, left }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.left
+    }
+
+    fn record(&mut self, place: usize) -> (Suffix<'a>, &'a [u8]) {
+        self.left = self.left.saturating_sub(1);
+        (self.page.suffix_at(place), self.page.value_at(place))
+    }
+
+    pub(super) fn fold<B>(
+        mut self,
+        mut b: B,
+        mut f: impl FnMut(B, (Suffix<'a>, &'a [u8])) -> B,
+    ) -> B {
+        while let Some(record) = self.next() {
+            b = f(b, record);
+        }
+        b
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<(Suffix<'a>, &'a [u8])> {
+        let bytes = self.page.bytes;
+        let place = self.places.find(|&place| D::has(bytes, place))?;
+        Some(self.record(place))
+    }
+
+    #[inline]
+    pub(super) fn next_back(&mut self) -> Option<(Suffix<'a>, &'a [u8])> {
+        let bytes = self.page.bytes;
+        let place = self.places.rfind(|&place| D::has(bytes, place))?;
+        Some(self.record(place))
+    }
+}
+
+/// The number of the first key of length `key_len` that is not below `bound`, which has the fixed part; one more than there are if none is.
+fn first_from(bound: &[u8], key_len: usize) -> u64 {
+    let numeric = numeric_len(key_len);
+    let rest = bound.get(key_len - numeric..).unwrap_or_default();
+    u64::from(number(rest, numeric)) + u64::from(rest.len() > numeric)
+}
+
+/// How many numbers keys of this length have, from the reference on, between such fences.
+///
+/// # Errors
+/// [`Refused::Unfit`] if the fixed part is not in the lower fence, or nothing is between.
+pub(super) fn numbers(fences: Fences<'_>, key_len: usize) -> Result<Range<u64>, Refused> {
+    let numeric = numeric_len(key_len);
+    let fixed = key_len - numeric;
+    let in_lower = fences.lower.get(..fixed).ok_or(Refused::Unfit)?;
+    let reference = first_from(fences.lower, key_len);
+    let all = 1 << (8 * numeric);
+    let end = match fences.upper {
+        Some(upper) if upper.starts_with(in_lower) => first_from(upper, key_len),
+        // Or the upper fence has another fixed part, a greater one.
+        _ => all,
+    };
+    if reference < end.min(all) {
+        Ok(reference..end.min(all))
+    } else {
+        Err(Refused::Unfit)
+    }
+}
+
+impl<'a, D: DenseFormat> Dense<'a, D> {
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Dense {
+            bytes,
+            format: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    fn u16(self, at: usize) -> usize {
+        usize::from(u16_at(self.bytes, at))
+    }
+
+    /// Number of records.
+    #[inline]
+    pub(super) fn count(self) -> usize {
+        self.u16(header::COUNT)
+    }
+
+    #[inline]
+    pub(super) fn key_len(self) -> usize {
+        self.u16(header::KEY_LEN)
+    }
+
+    #[inline]
+    fn reference(self) -> u32 {
+        u32_at(self.bytes, header::REFERENCE)
+    }
+
+    #[inline]
+    pub(super) fn places(self) -> usize {
+        self.u16(header::PLACES)
+    }
+
+    #[inline]
+    fn fixed_len(self) -> usize {
+        self.key_len() - numeric_len(self.key_len())
+    }
+
+    #[inline]
+    pub(super) fn lower_fence(self) -> &'a [u8] {
+        let end = self.bytes.len();
+        let start = end.saturating_sub(self.u16(header::LOWER_LEN));
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn upper_fence(self) -> Option<&'a [u8]> {
+        if self.bytes[header::BOUNDED] == 0 {
+            return None;
+        }
+        let start = self.bytes.len().saturating_sub(D::tail_len(self.bytes));
+        let end = start + self.u16(header::UPPER_LEN);
+        Some(self.bytes.get(start..end).unwrap_or_default())
+    }
+
+    #[inline]
+    pub(super) fn covers(self, key: &[u8]) -> bool {
+        key >= self.lower_fence() && self.upper_fence().is_none_or(|upper| key < upper)
+    }
+
+    /// The fixed part.
+    #[inline]
+    pub(super) fn prefix(self) -> &'a [u8] {
+        let fence = self.lower_fence();
+        fence.get(..self.fixed_len()).unwrap_or_default()
+    }
+
+    /// The place of a key, if this page has one for it.
+    #[inline]
+    pub(super) fn place(self, key: &[u8]) -> Option<usize> {
+        let (len, fixed) = (self.key_len(), self.fixed_len());
+        if key.len() != len || len == 0 || key.get(..fixed)? != self.prefix() {
+            return None;
+        }
+        let numeric = key.get(fixed..)?;
+        let place = number(numeric, numeric.len()).checked_sub(self.reference())? as usize;
+        (place < self.places()).then_some(place)
+    }
+
+    #[inline]
+    pub(super) fn get(self, key: &[u8]) -> Option<&'a [u8]> {
+        let place = self.place(key)?;
+        D::has(self.bytes, place).then(|| D::value(self.bytes, place))
+    }
+
+    /// The first place whose key is not smaller, or the number of places.
+    pub(super) fn first_place(self, key: &[u8]) -> usize {
+        let prefix = self.prefix();
+        if !key.starts_with(prefix) {
+            return if key < prefix { 0 } else { self.places() };
+        }
+        let from = first_from(key, self.key_len());
+        let place = from.saturating_sub(self.reference().into());
+        usize::try_from(place).map_or(self.places(), |place| place.min(self.places()))
+    }
+
+    #[inline]
+    pub(super) fn search_key(self, key: &[u8]) -> Result<usize, usize> {
+        let place = self.first_place(key);
+        let rank = D::taken(self.bytes, 0..place);
+        match self.place(key) {
+            Some(at) if D::has(self.bytes, at) => Ok(rank),
+            _ => Err(rank),
+        }
+    }
+
+    /// The places that are taken from the one of this rank on.
+    pub(super) fn places_from(self, rank: usize) -> Range<usize> {
+        let mut first = 0;
+        if rank > 0 {
+            let mut left = rank;
+            while first < self.places() && left > 0 {
+                left -= usize::from(D::has(self.bytes, first));
+                first += 1;
+            }
+        }
+        first..self.places()
+    }
+
+    fn place_of(self, rank: usize) -> Option<usize> {
+        (self.places_from(rank)).find(|&place| D::has(self.bytes, place))
+    }
+
+    /// The numeric part of the key at a place.
+    #[inline]
+    pub(super) fn suffix_at(self, place: usize) -> Suffix<'a> {
+        let number = self.reference().wrapping_add(place as u32);
+        Suffix::number(number, numeric_len(self.key_len()))
+    }
+
+    #[inline]
+    pub(super) fn value_at(self, place: usize) -> &'a [u8] {
+        D::value(self.bytes, place)
+    }
+
+    pub(super) fn suffix(self, rank: usize) -> Suffix<'a> {
+        match self.place_of(rank) {
+            Some(place) => self.suffix_at(place),
+            None => Suffix::stored(&[]),
+        }
+    }
+
+    pub(super) fn value(self, rank: usize) -> &'a [u8] {
+        self.place_of(rank)
+            .map_or(&[], |place| self.value_at(place))
+    }
+
+    #[inline]
+    pub(super) fn used_bytes(self) -> usize {
+        D::used_bytes(self.bytes)
+    }
+
+    #[inline]
+    pub(super) fn free_bytes(self) -> usize {
+        self.bytes.len().saturating_sub(self.used_bytes())
+    }
+
+    /// Bytes of keys and values in a page with slots whose keys leave out so many bytes.
+    pub(super) fn payload_bytes(self, prefix: usize) -> usize {
+        let places = (0..self.places()).filter(|&place| D::has(self.bytes, place));
+        let key = self.key_len().saturating_sub(prefix);
+        places.map(|place| key + self.value_at(place).len()).sum()
+    }
+
+    /// The first key behind the places, if there is such a number.
+    pub(super) fn end(self) -> Option<Vec<u8>> {
+        let numeric = numeric_len(self.key_len());
+        let next = u64::from(self.reference()) + self.places() as u64;
+        let next = u32::try_from(next).ok()?;
+        (u64::from(next) < 1 << (8 * numeric))
+            .then(|| [self.prefix(), &next.to_be_bytes()[NUMERIC - numeric..]].concat())
+    }
+
+    /// That key, if it lies below the upper fence.
+    pub(super) fn beyond(self) -> Option<Vec<u8>> {
+        self.end().filter(|key| self.covers(key))
+    }
+
+    /// As in pages with slots, for records of one size.
+    pub(super) fn choose_separator(self) -> Option<SplitPlan> {
+        let count = D::taken(self.bytes, 0..self.places());
+        if count < 2 {
+            return None;
+        }
+        let middle = (count / 2).clamp(1, count - 1);
+        let keys = (count / 16).max(2);
+        let first = middle.saturating_sub(keys / 2);
+        let end = (first + keys).min(count);
+        let lowest = self.suffix(first);
+        let shared = common_prefix(&lowest, &self.suffix(end - 1));
+        let at = (first + 1..end).find(|&i| self.suffix(i).get(shared) != lowest.get(shared))?;
+        Some(SplitPlan {
+            separator: [self.prefix(), self.suffix(at).get(..=shared)?].concat(),
+            at,
+            right: D::LAYOUT,
+        })
+    }
+
+    /// What is broken in the header, as what, expected, found: in the order in which later checks rely on earlier ones.
+    pub(super) fn check_numbers(self) -> Result<(), (String, String, String)> {
+        let size = self.bytes.len();
+        need(
+            self.bytes[header::BOUNDED] <= 1,
+            "upper-fence flag",
+            "0 or 1",
+            self.bytes[header::BOUNDED].into(),
+        )?;
+        let stray = usize::from(self.bytes[header::RESERVED]);
+        need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
+        let upper = self.u16(header::UPPER_LEN);
+        let none = self.bytes[header::BOUNDED] == 1 || upper == 0;
+        need(none, "upper-fence length", "0 without one", upper)?;
+        let room = size - header::END;
+        let tail = D::tail_len(self.bytes);
+        need(tail <= room, "fence lengths", "within the page", tail)?;
+        let ordered = self.upper_fence().is_none_or(|u| self.lower_fence() < u);
+        need(ordered, "upper fence", "above the lower fence", upper)?;
+        let len = self.key_len();
+        let most = limits(size).max_key;
+        need(
+            (1..=most).contains(&len),
+            "key length",
+            "that of a key",
+            len,
+        )?;
+        let fences = Fences {
+            lower: self.lower_fence(),
+            upper: self.upper_fence(),
+        };
+        let numbers = numbers(fences, len).unwrap_or_default();
+        let reference = u64::from(self.reference());
+        let same = numbers.start == reference && !numbers.is_empty();
+        need(
+            same,
+            "reference",
+            "the first number from the lower fence on",
+            reference as usize,
+        )?;
+        let places = self.places();
+        let all = u64::from(self.reference()) + places as u64;
+        let within = places >= 1 && all <= 1 << (8 * numeric_len(len));
+        need(
+            within,
+            "number of places",
+            "at least 1, at most all numbers",
+            places,
+        )?;
+        need(
+            self.used_bytes() <= size,
+            "used bytes",
+            "within the page",
+            self.used_bytes(),
+        )
+    }
+
+    /// What is broken behind the header.
+    pub(super) fn check_records(self) -> Result<(), (String, String, String)> {
+        D::check(self.bytes)?;
+        let taken = D::taken(self.bytes, 0..self.places());
+        need(
+            self.count() == taken,
+            "number of records",
+            "as many as places are taken",
+            self.count(),
+        )?;
+        let last = (0..self.places())
+            .rev()
+            .find(|&place| D::has(self.bytes, place));
+        let key = last.map(|place| [self.prefix(), &self.suffix_at(place)].concat());
+        let covered = key.is_none_or(|key| self.covers(&key));
+        need(
+            covered,
+            "last record",
+            "one within the fences",
+            last.unwrap_or(0),
+        )
+    }
+}
+
+/// What is wrong, as what, expected, found; unless it holds.
+pub(super) fn need(
+    holds: bool,
+    what: &str,
+    expected: &str,
+    found: usize,
+) -> Result<(), (String, String, String)> {
+    if holds {
+        Ok(())
+    } else {
+        Err((what.into(), expected.into(), found.to_string()))
+    }
+}
+
+/// Puts a record into a page that has a place for it, or says why not.
+///
+/// # Errors
+/// [`Refused::Unfit`] if there is no place for the key or the value must not be there, [`Refused::NoSpace`]. Says whether the key is new.
+pub(super) fn put<D: DenseFormat>(
+    bytes: &mut [u8],
+    key: &[u8],
+    value: &[u8],
+    track: &mut impl Track,
+) -> Result<bool, Refused> {
+    let page = Dense::<D>::new(bytes);
+    let place = page.place(key).ok_or(Refused::Unfit)?;
+    let (new, count) = (!D::has(bytes, place), page.count());
+    D::put(bytes, place, value, track)?;
+    if new {
+        track.mark(put_at(
+            bytes,
+            header::COUNT,
+            (count as u16 + 1).to_le_bytes(),
+        ));
+    }
+    Ok(new)
+}
+
+/// Removes a key; says whether it was there.
+pub(super) fn delete<D: DenseFormat>(bytes: &mut [u8], key: &[u8], track: &mut impl Track) -> bool {
+    let page = Dense::<D>::new(bytes);
+    let Some(place) = page.place(key).filter(|&place| D::has(bytes, place)) else {
+        return false;
+    };
+    let count = page.count().saturating_sub(1) as u16;
+    D::remove(bytes, place, track);
+    track.mark(put_at(bytes, header::COUNT, count.to_le_bytes()));
+    true
+}

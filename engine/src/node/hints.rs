@@ -1,0 +1,158 @@
+//! The hint array: heads at even distances, to begin a search with (B-Trees Are Back §3.3).
+//!
+//! ```text
+//!   | header | slot 0 ... slot count-1 | hint 0 ... hint 15 | gap          hint (4 B): a head, little-endian
+//!
+//!   d = count / 17;   hint i = head of slot d (i + 1);   partitions of d slots between them
+//! ```
+//!
+//! Slots and header are those of [`super::slotted`]. The sixteen hints lie in two cache lines at most, and one pass over them, which compilers
+//! vectorise, leaves one partition (or a few, if heads are equal) to the binary search.
+//!
+//! *After a change* only hints of slots from it on are copied anew, unless d has changed.
+//!
+//! *Where they are.* The paper has them in the header, always. Here they stand behind the slots, and only from 33 records on: with fewer they are not used there
+//! either. So a page of few large records has all its room, and [`super::limits`] are the same for all layouts. They move with the slots' end: 64 bytes.
+
+use std::ops::Range;
+
+use super::format::{Format, LeafFormat, Slot};
+use super::layout::{PageLayout, u32_at};
+use super::slotted::{format_by_header, headed, header, leaf_format_by_header};
+
+/// Number of hints.
+const HINTS: usize = 16;
+/// Bytes of all of them.
+const BYTES: usize = HINTS * size_of::<u32>();
+/// With so many records or fewer there are none.
+const TOO_FEW: usize = 2 * HINTS;
+
+/// Slots from hint to hint.
+#[inline]
+fn distance(count: usize) -> usize {
+    count / (HINTS + 1)
+}
+
+/// See the module's story.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hints;
+
+impl Hints {
+    /// Copies the heads of the slots that hints `from` to 15 are of.
+    #[inline]
+    fn copy_heads(bytes: &mut [u8], count: usize, from: usize) {
+        if count <= TOO_FEW {
+            return;
+        }
+        let distance = distance(count);
+        let Some((slots, index)) = bytes.split_at_mut_checked(Self::slot_at(count)) else {
+            return;
+        };
+        let Some(hints) = index.first_chunk_mut::<BYTES>() else {
+            return;
+        };
+        let hints = hints.as_chunks_mut::<4>().0;
+        for (i, hint) in hints.iter_mut().enumerate().skip(from) {
+            let head = Self::slot_at(distance * (i + 1)) + 6;
+            *hint = u32_at(slots, head).to_le_bytes();
+        }
+    }
+
+    /// The first hint that is of `slot` or one behind it.
+    #[inline]
+    fn first_from(slot: usize, distance: usize) -> usize {
+        slot.div_ceil(distance).saturating_sub(1)
+    }
+}
+
+impl Format for Hints {
+    type RawSlot = headed::Raw;
+    const INDEXED: bool = true;
+    format_by_header!();
+
+    #[inline]
+    fn decode(raw: &Self::RawSlot) -> Slot {
+        headed::decode(raw)
+    }
+
+    #[inline]
+    fn encode(slot: &Slot) -> Self::RawSlot {
+        headed::encode(slot)
+    }
+
+    #[inline]
+    fn head_of(raw: &Self::RawSlot) -> u32 {
+        headed::head_of(raw)
+    }
+
+    #[inline]
+    fn head(suffix: &[u8]) -> u32 {
+        headed::head(suffix)
+    }
+
+    #[inline]
+    fn index_bytes(count: usize) -> usize {
+        if count > TOO_FEW { BYTES } else { 0 }
+    }
+
+    #[inline]
+    fn index_to_come(count: usize) -> usize {
+        BYTES - Self::index_bytes(count)
+    }
+
+    #[inline]
+    fn narrow(bytes: &[u8], count: usize, head: u32) -> Range<usize> {
+        let at = Self::slot_at(count);
+        let hints = bytes
+            .get(at..)
+            .and_then(|index| index.first_chunk::<BYTES>());
+        let Some(hints) = hints.filter(|_| count > TOO_FEW) else {
+            return 0..count;
+        };
+        // Counting all of them takes no branch; in order they are as good as searched.
+        let (mut smaller, mut not_greater) = (0, 0);
+        for hint in hints.as_chunks::<4>().0 {
+            let hint = u32::from_le_bytes(*hint);
+            smaller += u32::from(hint < head);
+            not_greater += u32::from(hint <= head);
+        }
+        let distance = distance(count);
+        let (smaller, not_greater) = (smaller as usize, not_greater as usize);
+        let end = match not_greater {
+            HINTS => count,
+            _ => distance * (not_greater + 1),
+        };
+        distance * smaller..end
+    }
+
+    #[inline]
+    fn build_index(bytes: &mut [u8], count: usize) {
+        Self::copy_heads(bytes, count, 0);
+    }
+
+    #[inline]
+    fn index_inserted(bytes: &mut [u8], count: usize, slot: usize) {
+        let now = distance(count);
+        let same = count > TOO_FEW + 1 && distance(count - 1) == now;
+        let from = if same { Self::first_from(slot, now) } else { 0 };
+        Self::copy_heads(bytes, count, from);
+    }
+
+    #[inline]
+    fn index_removed(bytes: &mut [u8], count: usize, slot: usize) {
+        let now = distance(count);
+        let same = count > TOO_FEW && distance(count + 1) == now;
+        let from = if same { Self::first_from(slot, now) } else { 0 };
+        Self::copy_heads(bytes, count, from);
+    }
+}
+
+impl LeafFormat for Hints {
+    const LAYOUT: PageLayout = PageLayout::Hints;
+    const ADAPTS: bool = true;
+    leaf_format_by_header!();
+
+    fn reserved(bytes: &[u8]) -> &[u8] {
+        &bytes[header::RESERVED][1..]
+    }
+}

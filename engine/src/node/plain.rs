@@ -1,0 +1,82 @@
+//! Slots without heads: the baseline (B-Trees Are Back §2) and, beside it, prefix truncation alone (§3.1).
+//!
+//! ```text
+//!   slot (6 B):    | offset u16 | key len u16 | value len u16 |        all integers little-endian
+//! ```
+//!
+//! The header is that of [`super::slotted`]. Baseline pages store whole keys: their prefix length is 0. Each comparison of a search reads a key on the heap.
+
+use super::format::{Format, LeafFormat, Slot};
+use super::layout::{PageLayout, u16_at};
+use super::slotted::{format_by_header, header, leaf_format_by_header};
+
+/// A slot without a head.
+pub(super) type Raw = [u8; 6];
+
+#[inline]
+pub(super) fn decode(raw: &Raw) -> Slot {
+    Slot {
+        offset: u16_at(raw, 0),
+        key_len: u16_at(raw, 2),
+        value_len: u16_at(raw, 4),
+        head: 0,
+        kind: 0,
+    }
+}
+
+#[inline]
+pub(super) fn encode(slot: &Slot) -> Raw {
+    let mut raw = [0; 6];
+    raw[0..2].copy_from_slice(&slot.offset.to_le_bytes());
+    raw[2..4].copy_from_slice(&slot.key_len.to_le_bytes());
+    raw[4..6].copy_from_slice(&slot.value_len.to_le_bytes());
+    raw
+}
+
+/// See the module's story.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain<const TRUNCATED: bool>;
+
+/// Whole keys.
+pub(crate) type Baseline = Plain<false>;
+/// Keys without the prefix that the fences share.
+pub(crate) type Prefix = Plain<true>;
+
+impl<const TRUNCATED: bool> Format for Plain<TRUNCATED> {
+    type RawSlot = Raw;
+    const HEADS: bool = false;
+    format_by_header!();
+
+    #[inline]
+    fn decode(raw: &Self::RawSlot) -> Slot {
+        decode(raw)
+    }
+
+    #[inline]
+    fn encode(slot: &Slot) -> Self::RawSlot {
+        encode(slot)
+    }
+
+    #[inline]
+    fn head_of(_: &Self::RawSlot) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn head(_: &[u8]) -> u32 {
+        0
+    }
+}
+
+impl<const TRUNCATED: bool> LeafFormat for Plain<TRUNCATED> {
+    const LAYOUT: PageLayout = match TRUNCATED {
+        true => PageLayout::Prefix,
+        false => PageLayout::Baseline,
+    };
+    const TRUNCATES: bool = TRUNCATED;
+    leaf_format_by_header!();
+
+    fn reserved(bytes: &[u8]) -> &[u8] {
+        &bytes[header::RESERVED]
+    }
+}

@@ -1,0 +1,242 @@
+//! Each layout of leaves in a store: it answers like an ordered map, through splits, merges, new layouts, checkpoints and recovery from the log, on every page store.
+//!
+//! Keys are such that dense leaves come and go: runs of numbers in random and in ascending order, in partitions, broken by strings; values of eight bytes mostly.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use support::{BF, BMINUS, IN_PLACE, LAZY_LOGGED, Pages, STORES, contents};
+use treering_engine::device::{BlockDevice, MemDevice};
+use treering_engine::node::{LayoutChoice, PageLayout, PageRef, check};
+use treering_engine::{
+    Error, IoClass, Kv, Lba, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
+};
+
+const BLOCKS: u64 = 8_192;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options(tree: TreeKind, store: Pages, layouts: LayoutChoice) -> Options {
+    Options {
+        layout: Some(layouts),
+        ..support::tiny(tree, store)
+    }
+}
+
+fn try_open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {
+    let device: Arc<dyn BlockDevice> = device.clone();
+    Store::open(device, Arc::new(SystemClock::new()), options)
+}
+
+fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
+    try_open(device, options).expect("opens")
+}
+
+fn pump_all(store: &Store) {
+    while let Some(task) = store.due() {
+        while store.pump(task).expect("pumps") == Progress::More {}
+    }
+}
+
+/// The next key of a program: `step` of ascending ones.
+fn key(rng: &mut StdRng, step: u32) -> Vec<u8> {
+    let numbers = |a: u32, b: u32| [a.to_be_bytes(), b.to_be_bytes()].concat();
+    match rng.random_range(0..100) {
+        0..50 => rng.random_range(0_u32..4_000).to_be_bytes().to_vec(),
+        50..80 => numbers(rng.random_range(1..4) << 20, step / 8),
+        80..96 => numbers(9, rng.random_range(0..1_500)),
+        96 => [&rng.random_range(0_u32..100).to_be_bytes()[..], b"!"].concat(),
+        97 => rng.random_range(1_u16..200).to_be_bytes().to_vec(),
+        _ => format!("https://www.example.org/{}", rng.random_range(0..300)).into_bytes(),
+    }
+}
+
+/// What is checked of a store at the end of a program.
+struct Seen {
+    layouts: BTreeSet<&'static str>,
+    splits: u64,
+    merges: u64,
+}
+
+fn run(rounds: &[Options], seed: u64) -> Seen {
+    let story = format!(
+        "{} on {:?}, seed {seed}",
+        rounds[0].leaf_layouts().name(),
+        rounds[0].store
+    );
+    let device = Arc::new(MemDevice::new(BLOCKS));
+    let (mut map, mut rng) = (Map::new(), StdRng::seed_from_u64(seed));
+    let mut seen = Seen {
+        layouts: BTreeSet::new(),
+        splits: 0,
+        merges: 0,
+    };
+    let (mut got, mut last) = (Vec::new(), Lsn(0));
+    for (round, options) in rounds.iter().enumerate() {
+        let store = open(&device, options);
+        assert!(contents(&store) == map, "{story}: round {round}");
+        for i in 0..4_000_u32 {
+            let step = round as u32 * 4_000 + i;
+            let k = key(&mut rng, step);
+            // Every fourth round ends with less than it began with.
+            let (puts, deletes) = if round % 4 == 3 && i > 2_000 {
+                (2, 40)
+            } else {
+                (7, 2)
+            };
+            match rng.random_range(0..10) {
+                0 => {
+                    let found = store.get(&k, &mut got).expect("gets");
+                    assert_eq!(
+                        found.then_some(&got),
+                        map.get(&k),
+                        "{story}: get {k:?} at {step}"
+                    );
+                }
+                1 => scan(&store, &map, &k, &format!("{story} at {step}")),
+                n if n < puts + 2 => {
+                    // Most numbers have values of one length for ever.
+                    let odd = k.len() > 8 || k.len() == 4 && k[2] < 4;
+                    let len = if odd && rng.random_bool(0.05) {
+                        rng.random_range(0..200)
+                    } else {
+                        8
+                    };
+                    let value = vec![rng.random(); len];
+                    last = store.put(&k, &value).expect("puts");
+                    map.insert(k, value);
+                }
+                _ => {
+                    // A range of them, so that leaves become sparse.
+                    let gone: Vec<_> = map
+                        .range(k..)
+                        .take(deletes)
+                        .map(|(k, _)| k.clone())
+                        .collect();
+                    for k in gone {
+                        last = store.delete(&k).expect("deletes");
+                        map.remove(&k);
+                    }
+                }
+            }
+            pump_all(&store);
+        }
+        assert!(contents(&store) == map, "{story}: end of round {round}");
+        let stats = store.stats();
+        seen.splits += stats.splits;
+        seen.merges += stats.merges;
+        if round % 2 == 0 {
+            // The log is all there is of the last changes.
+            store.sync(last).expect("syncs");
+            drop(store);
+        } else {
+            store.close().expect("closes");
+        }
+        let report = verify(device.clone()).expect("verifies");
+        assert_eq!(report.damage, Vec::<String>::new(), "{story}");
+        assert_eq!(report.records as usize, map.len(), "{story}");
+        seen.layouts.extend(layouts(&device));
+    }
+    seen
+}
+
+fn scan(store: &Store, map: &Map, from: &[u8], story: &str) {
+    let mut seen = Vec::new();
+    let mut visit = |k: &[u8], v: &[u8]| {
+        seen.push((k.to_vec(), v.to_vec()));
+        if seen.len() < 30 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    store.scan(from, &mut visit).expect("scans");
+    let expected = map.range(from.to_vec()..).take(30);
+    let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert_eq!(seen, expected, "{story}: scan from {from:?}");
+}
+
+/// The layouts of all pages on the device.
+fn layouts(device: &MemDevice) -> BTreeSet<&'static str> {
+    let mut block = vec![0; 4096];
+    let mut found = BTreeSet::new();
+    for lba in (0..BLOCKS).map(Lba) {
+        device.read(lba, &mut block, IoClass::Page).expect("reads");
+        let page = PageRef::new(&block);
+        if check(&block, page.page_id()).is_ok() {
+            found.insert(page.layout().name());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_store_of_any_layout_on_any_page_store_agrees_with_an_ordered_map() {
+    for layout in LayoutChoice::all() {
+        for store in STORES {
+            let seen = run(&vec![options(TreeKind::BTree, store, layout); 4], 1);
+            let expected: &[&str] = match layout.is_adaptive() {
+                true => &["hints", "fingerprint", "fully-dense"],
+                false => &[layout.name()],
+            };
+            assert!(
+                expected.iter().all(|name| seen.layouts.contains(name)),
+                "{layout:?}: {:?}",
+                seen.layouts
+            );
+            assert!(
+                seen.splits > 20 && seen.merges > 5,
+                "{layout:?}: {} {}",
+                seen.splits,
+                seen.merges
+            );
+        }
+    }
+}
+
+#[test]
+fn the_bf_tree_has_leaves_of_any_layout_that_takes_any_records() {
+    for layout in PageLayout::ALL.map(LayoutChoice::of) {
+        for store in [IN_PLACE, BMINUS] {
+            let seen = run(&vec![options(BF, store, layout); 4], 2);
+            assert!(
+                seen.layouts.contains(layout.name()),
+                "{layout:?}: {:?}",
+                seen.layouts
+            );
+        }
+    }
+    let device = Arc::new(MemDevice::new(BLOCKS));
+    for layout in LayoutChoice::all().filter(|layout| layout.may_be_dense()) {
+        let refused = try_open(&device, &options(BF, IN_PLACE, layout)).map(drop);
+        assert!(
+            matches!(refused, Err(Error::BadOption { name: "layout", .. })),
+            "{refused:?}"
+        );
+    }
+}
+
+/// Pages keep their layout until they must change it, and every tree with such a choice can take them over.
+#[test]
+fn a_store_may_be_opened_with_another_layout_each_time() {
+    // The first page has the first layout, and what is split off it; dense ones are what they become.
+    let mut layouts = BTreeSet::new();
+    for store in [IN_PLACE, LAZY_LOGGED] {
+        for seed in 0..3 {
+            let mut rounds: Vec<_> = LayoutChoice::all()
+                .map(|layout| options(TreeKind::BTree, store, layout))
+                .collect();
+            rounds.rotate_left(3 * seed as usize);
+            rounds.extend(rounds.clone().into_iter().rev());
+            layouts.extend(run(&rounds, 10 + seed).layouts);
+        }
+    }
+    for dense in PageLayout::DENSE {
+        assert!(layouts.contains(dense.name()), "{layouts:?}");
+    }
+}
