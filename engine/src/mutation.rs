@@ -86,6 +86,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("redo-skips-deletes", "store_crash"),
     // A page of another layout than the log believes has no place for what is put next.
     ("redo-skips-relayouts", "store_layouts"),
+    // A leaf is split for writers who waited long ago.
+    ("contention-never-forgotten", "store_contention"),
     // The log record of a split lacks the record at the separator.
     ("split-logs-too-little", "store_crash"),
     // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.

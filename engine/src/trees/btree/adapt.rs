@@ -10,6 +10,15 @@ use crate::node::adapt::{POINTS_PERCENT, SCANS_PERCENT, Use};
 use crate::sync::atomic::Ordering;
 use crate::types::PageId;
 
+/// The golden ratio's multiples are spread evenly.
+pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// 32 bits in which its multiples are scattered.
+#[inline]
+pub(super) fn scattered(step: u64) -> u64 {
+    (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
+}
+
 impl BTree {
     /// Whether this use counts: a matter of chance, the same in every run.
     #[inline]
@@ -19,12 +28,8 @@ impl BTree {
                 Use::Point => POINTS_PERCENT,
                 Use::Scan => SCANS_PERCENT,
             };
-            // The golden ratio's multiples are spread evenly, and the upper half of their square is scattered.
-            let step = self
-                .chance
-                .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-            let mixed = (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32;
-            (mixed * 100) >> 32 < percent
+            let step = self.chance.fetch_add(GOLDEN, Ordering::Relaxed);
+            (scattered(step) * 100) >> 32 < percent
         }
     }
 

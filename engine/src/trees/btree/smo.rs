@@ -84,7 +84,7 @@ impl BTree {
     }
 
     /// Splits `left` as planned, and says which page is new.
-    fn divide_at(
+    pub(super) fn divide_at(
         &self,
         left_id: PageId,
         mut left: WriteGuard<'_>,
