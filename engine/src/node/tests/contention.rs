@@ -22,7 +22,7 @@ fn number(n: usize) -> Vec<u8> {
 fn a_split_between_two_keys_parts_them_and_keeps_every_record() {
     let all = PageLayout::ALL.into_iter().chain(PageLayout::DENSE);
     for layout in all {
-        let bytes = page(layout, (0..90).map(number), Some(b"key1"));
+        let bytes = page(layout, (0..90).map(number), Some(&number(1_000)));
         let view = PageRef::new(&bytes);
         for (one, other) in [(0, 1), (1, 0), (0, 89), (88, 89), (40, 47), (10, 80)] {
             let plan = view.split_between(&number(one), &number(other));
@@ -85,7 +85,8 @@ fn a_dense_page_is_split_only_where_both_sides_have_their_places() {
             let mut changes = ChangeMap::new();
             let records = (0..n).map(|i| ((0x0100_0000 + i).to_be_bytes(), [7_u8]));
             let mut page = PageMut::new(&mut bytes, &mut changes);
-            let built = page.build(layout, PageId(1), b"\x01", Some(b"\x02"), Lsn(1), records);
+            let upper = (0x0100_0000 + n).to_be_bytes();
+            let built = page.build(layout, PageId(1), b"\x01", Some(&upper), Lsn(1), records);
             built.map(|()| bytes)
         };
         let most = (1..4_000).rev().find(|n| full(*n).is_ok()).expect("some");
@@ -105,9 +106,7 @@ fn a_dense_page_is_split_only_where_both_sides_have_their_places() {
             assert_eq!(sum, most as usize, "{layout:?}");
         }
         // The middle always can.
-        assert!(
-            view.split_between(&0x0100_0000_u32.to_be_bytes(), b"\x01\xff")
-                .is_some()
-        );
+        let key = |n: u32| (0x0100_0000 + n).to_be_bytes();
+        assert!(view.split_between(&key(0), &key(most - 1)).is_some());
     }
 }
