@@ -108,6 +108,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("bf-late-promotion", "oracle"),
     // Changes are admitted for which the leaf has no room, so that neither merge nor redo can make them.
     ("bf-growth-ignored", "oracle"),
+    // The same of places in dense leaves.
+    ("bf-place-ignored", "store_layouts"),
     // Half of what is dirty goes down, and all of it is clean.
     ("bf-merge-some", "oracle"),
     // BUGS D10: a tombstone ends with its mini-page, and the leaf never hears of it.

@@ -199,8 +199,7 @@ pub struct Options {
     /// Whether pages have a modification log, in any page store. Default: none.
     pub mod_log: Option<ModLog>,
     /// How leaf pages lay out their records; `None`: as the tree's own papers have it ([`TreeKind::page_layout`]). A dense layout is one that leaves take on where
-    /// their records let them; the Bf-Tree has none of these. In a store that is there already pages keep theirs until they change it
-    /// by that rule.
+    /// their records let them. In a store that is there already pages keep theirs until they change it by that rule.
     pub layout: Option<LayoutChoice>,
     /// Whether leaves that writers wait for are split, in a [`TreeKind::BTree`]; over the leaves of a Bf-Tree writers do not meet. Default: none, as the paper has it but where
     /// it measures this (§7.3): a store with one thread gains nothing. Not kept with the store.

@@ -569,13 +569,6 @@ impl Options {
         }
         if let TreeKind::Bf(bf) = self.tree {
             bf.check()?;
-            if self.leaf_layouts().may_be_dense() {
-                let why = format!(
-                    "{}; expected one that takes any records, for what is buffered above a leaf is counted in bytes",
-                    self.leaf_layouts().name()
-                );
-                return bad("layout", why);
-            }
         }
         if let Some(mod_log) = self.mod_log {
             mod_log.check()?;

@@ -22,7 +22,7 @@ pub(super) fn scattered(step: u64) -> u64 {
 impl BTree {
     /// Whether this use counts: a matter of chance, the same in every run.
     #[inline]
-    pub(super) fn counts(&self, used: Use) -> bool {
+    pub(in crate::trees) fn counts(&self, used: Use) -> bool {
         self.choice.is_adaptive() && {
             let percent = match used {
                 Use::Point => POINTS_PERCENT,
@@ -45,8 +45,15 @@ impl BTree {
         Ok(())
     }
 
+    /// Counts a use of a leaf, if it is in memory and nobody is in the way; what follows from it is left to who can lay the leaf out anew.
+    pub(in crate::trees) fn note_use(&self, page: PageId, used: Use) {
+        if let Some(mut leaf) = self.pager.cache.try_resident(page) {
+            let _ = leaf.edit().count_use(used);
+        }
+    }
+
     /// Counts a use of a leaf, and lays it out anew if it is time for that and it fits.
-    pub(super) fn count_use_of(
+    pub(in crate::trees) fn count_use_of(
         &self,
         page: PageId,
         leaf: &mut WriteGuard<'_>,

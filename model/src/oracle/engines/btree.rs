@@ -148,7 +148,7 @@ impl BTree {
     ];
 
     /// Leaves of other layouts: behind the tree's name and a plus.
-    pub const LAYOUT_NAMES: [&str; 10] = [
+    pub const LAYOUT_NAMES: [&str; 13] = [
         "btree+baseline:in-place",
         "btree+prefix:cow-logged",
         "btree+compact:shadow",
@@ -159,6 +159,9 @@ impl BTree {
         "btree+adaptive:in-place",
         "bf+hints:in-place",
         "bf+fingerprint:cow",
+        "bf+semi-dense:cow-lazy",
+        "bf+fully-dense:in-place",
+        "bf+adaptive:in-place",
     ];
 
     /// Leaves that writers wait for are split.
