@@ -143,18 +143,15 @@ fn when_writers_no_longer_meet_nothing_is_split() {
     let device = Arc::new(MemDevice::new(8_192));
     let store = open(device, &options(IN_PLACE, Some(EAGER))).expect("opens");
     let keys: Vec<_> = write(&store, 0, 3).into_keys().collect();
-    let alone = |rounds: usize| {
-        for round in 0..rounds * usize::from(EAGER.period) {
-            for key in &keys {
-                store.put(key, &(round as u64).to_be_bytes()).expect("puts");
-                pump(&store).expect("pumps");
-            }
-        }
+    let alone = |key: &Vec<u8>| {
+        store.put(key, b"alone...").expect("puts");
+        pump(&store).expect("pumps");
     };
-    // Each leaf's period ends, in which somebody may have waited.
-    alone(1);
+    // The periods end in which somebody may have waited, and others in which nobody has; of one key after the other, which no split parts.
+    let twice = 2 * usize::from(EAGER.period);
+    (keys.iter()).for_each(|key| (0..twice).for_each(|_| alone(key)));
     let before = splits(&store);
-    alone(3);
+    (0..twice).for_each(|_| keys.iter().for_each(alone));
     assert_eq!(splits(&store), before, "nobody waits any more");
 }
 
