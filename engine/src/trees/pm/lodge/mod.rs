@@ -43,9 +43,10 @@ use crate::error::{Error, Result};
 use crate::index::IndexOf;
 use crate::mutation;
 use crate::options::LodgeOptions;
+use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::Slot;
-use crate::pm::logs::{ENTRY_BYTES, LogicalClock};
+use crate::pm::logs::LogicalClock;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
@@ -127,7 +128,7 @@ impl Lodge {
         loop {
             let located = self.index.locate(key);
             let body = self.nodes.node(located.page.0).write();
-            if self.index.is_current(key, &located) {
+            if self.index.is_current(key, &located) || mutation::on("lodge-trust-index") {
                 return body;
             }
             drop(body);
