@@ -1,10 +1,11 @@
 //! Contention split (B-Trees Are Back §7.3): threads that write a few keys of one leaf wait for each other, the leaf is split between them, and nothing is lost, by threads or by
 //! a power cut.
 //!
-//! Whoever has changed a page gives the processor away before its latch is released, so that threads meet as surely as on a machine with many processors.
+//! Writers that have changed a page give the processor away now and then before its latch is released, so that they meet as surely as on a machine with many processors.
 
 mod support;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -36,13 +37,23 @@ fn options(store: Pages, contention_split: Option<ContentionSplit>) -> Options {
     }
 }
 
-/// Gives the processor away under the latch of a page that was changed.
+thread_local! {
+    /// Changes of pages by this thread, if it is one of several writers.
+    static CHANGES: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Has a writer give the processor away under the latch of a page that it has changed: once in so many times, for on a busy machine that takes long.
 struct Slow;
+
+const GIVES_WAY_ONE_IN: u64 = 8;
 
 impl Observer for Slow {
     fn event(&self, event: Event) {
-        if let Event::PageChanged { .. } = event {
-            std::thread::yield_now();
+        if let (Event::PageChanged { .. }, Some(changes)) = (event, CHANGES.get()) {
+            CHANGES.set(Some(changes + 1));
+            if changes % GIVES_WAY_ONE_IN == 0 {
+                std::thread::yield_now();
+            }
         }
     }
 }
@@ -69,6 +80,7 @@ fn write(store: &Store, least: u64, splits: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (begin, enough) = (Barrier::new(WRITERS), AtomicBool::new(false));
     let one = |writer: usize| {
         let mut mine = BTreeMap::new();
+        CHANGES.set(Some(0));
         begin.wait();
         for version in 1_u64.. {
             let n = (version as usize * 7 + writer) % (KEYS / WRITERS);
@@ -208,7 +220,8 @@ struct History {
 fn write_until_cut(store: &Store, writer: usize, from: usize, seed: u64) -> History {
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut steps, mut acknowledged, mut newest) = (Vec::new(), 0, Lsn(0));
-    for version in from as u64..from as u64 + 2_000 {
+    CHANGES.set(Some(0));
+    for version in from as u64..from as u64 + 800 {
         // A few of them much more often than the others.
         let most = if rng.random_bool(0.7) { 8 } else { 100 };
         let key = key(writer, rng.random_range(0..most));
@@ -277,7 +290,7 @@ fn leaves_split_for_writers_come_back_after_power_cuts() {
         for round in 0..6_usize {
             let store = open(device.clone(), &options).expect("opens");
             assert!(contents(&store) == base, "{kind:?}, round {round}");
-            device.cut_power_in(rng.random_range(20..600));
+            device.cut_power_in(rng.random_range(20..300));
             let seeds: [u64; WRITERS] = rng.random();
             let histories: Vec<_> = std::thread::scope(|scope| {
                 let store = &store;
