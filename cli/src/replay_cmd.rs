@@ -4,7 +4,8 @@ use std::path::Path;
 
 use treering_engine::device::FileIo;
 use treering_engine::{
-    BfOptions, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
+    BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
+    TablePersist, TreeKind,
 };
 use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
 use treering_sim::report::{ReplayReport, html, text};
@@ -314,6 +315,7 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         store,
         mod_log: mod_log(args, defaults.mod_log)?,
         layout: args.layout,
+        contention_split: args.contention_split.then(ContentionSplit::default),
         log_packing,
         page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,
         log_bytes,

@@ -245,7 +245,10 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --store shadows", "'--store"),
     ("replay good.trz --log spare", "'--log"),
     ("replay good.trz --layout columns", "'--layout"),
-    ("replay good.trz --tree bf --layout fully-dense", "layout"),
+    (
+        "replay good.trz --tree bf --contention-split",
+        "contention-split",
+    ),
     ("replay good.trz --device pm", "--device pm"),
     ("replay good.trz --device pm.toml", "--device pm.toml"),
     ("replay good.trz --device bad-pm.toml", "buffer.lines = 0"),

@@ -41,9 +41,9 @@ pub use layout::required_blocks;
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{
-    BfOptions, CclOptions, Cleaning, Durability, GlobalOptions, LodgeOptions, LogPacking, Logging,
-    ModLog, NodeSplit, Options, PageStoreKind, PmOptions, PmTreeKind, ResetRule, TablePersist,
-    TreeKind,
+    BfOptions, CclOptions, Cleaning, ContentionSplit, Durability, GlobalOptions, LodgeOptions,
+    LogPacking, Logging, ModLog, NodeSplit, Options, PageStoreKind, PmOptions, PmTreeKind,
+    ResetRule, TablePersist, TreeKind,
 };
 pub use pager::Progress;
 pub use pages::delta_block;

@@ -86,6 +86,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("redo-skips-deletes", "store_crash"),
     // A page of another layout than the log believes has no place for what is put next.
     ("redo-skips-relayouts", "store_layouts"),
+    // A leaf is split for writers who waited long ago.
+    ("contention-never-forgotten", "store_contention"),
     // The log record of a split lacks the record at the separator.
     ("split-logs-too-little", "store_crash"),
     // BUGS D13: the log is given up to where the checkpoint began, though pages of before are still dirty.
@@ -106,6 +108,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("bf-late-promotion", "oracle"),
     // Changes are admitted for which the leaf has no room, so that neither merge nor redo can make them.
     ("bf-growth-ignored", "oracle"),
+    // The same of places in dense leaves.
+    ("bf-place-ignored", "store_layouts"),
     // Half of what is dirty goes down, and all of it is clean.
     ("bf-merge-some", "oracle"),
     // BUGS D10: a tombstone ends with its mini-page, and the leaf never hears of it.

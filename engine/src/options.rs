@@ -1,5 +1,9 @@
 //! Options and their defaults: the one place where an unset option gets its value.
 
+mod contention;
+
+pub use contention::ContentionSplit;
+
 use crate::error::{Error, Result};
 use crate::node::{LayoutChoice, PageLayout};
 use crate::pm::layout::{Format, MAX_CHUNK, MIN_CHUNK};
@@ -195,9 +199,11 @@ pub struct Options {
     /// Whether pages have a modification log, in any page store. Default: none.
     pub mod_log: Option<ModLog>,
     /// How leaf pages lay out their records; `None`: as the tree's own papers have it ([`TreeKind::page_layout`]). A dense layout is one that leaves take on where
-    /// their records let them; the Bf-Tree has none of these. In a store that is there already pages keep theirs until they change it
-    /// by that rule.
+    /// their records let them. In a store that is there already pages keep theirs until they change it by that rule.
     pub layout: Option<LayoutChoice>,
+    /// Whether leaves that writers wait for are split, in a [`TreeKind::BTree`]; over the leaves of a Bf-Tree writers do not meet. Default: none, as the paper has it but where
+    /// it measures this (§7.3): a store with one thread gains nothing. Not kept with the store.
+    pub contention_split: Option<ContentionSplit>,
     /// Page size in bytes: a power of two from 4 KiB to 64 KiB. Default: 4 KiB.
     pub page_size: usize,
     /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
@@ -226,6 +232,7 @@ impl Default for Options {
             store: PageStoreKind::InPlace,
             mod_log: None,
             layout: None,
+            contention_split: None,
             page_size: 4096,
             cache_bytes: 64 << 20,
             durability: Durability::Grouped(Nanos(60_000_000_000)),

@@ -103,6 +103,10 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Leaf splits.
     pub splits: u64,
+    /// Those of them that parted what writers waited for.
+    pub contention_splits: u64,
+    /// Writes that waited for the latch of their leaf; of a Bf-Tree, whose writers lock pages above, none.
+    pub contended_writes: u64,
     /// Leaf merges.
     pub merges: u64,
     /// Log records appended.

@@ -510,7 +510,7 @@ fn region(layout: &Layout) -> LogRegion {
 }
 
 fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
-    let leaves = BTree::new(pager, index, options.leaf_layouts());
+    let leaves = BTree::new(pager, index, options);
     Ok(match options.tree {
         TreeKind::BTree => Tree::BTree(Box::new(leaves)),
         TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
@@ -569,16 +569,17 @@ impl Options {
         }
         if let TreeKind::Bf(bf) = self.tree {
             bf.check()?;
-            if self.leaf_layouts().may_be_dense() {
-                let why = format!(
-                    "{}; expected one that takes any records, for what is buffered above a leaf is counted in bytes",
-                    self.leaf_layouts().name()
-                );
-                return bad("layout", why);
-            }
         }
         if let Some(mod_log) = self.mod_log {
             mod_log.check()?;
+        }
+        if let Some(contention) = self.contention_split {
+            contention.check()?;
+            if self.tree != TreeKind::BTree {
+                let tree = self.tree.name();
+                let why = format!("tree {tree}; expected btree, whose writers latch leaves");
+                return bad("contention-split", why);
+            }
         }
         let least = MIN_LOG_PAGES * self.page_size as u64;
         if self.log_bytes < least {

@@ -395,13 +395,15 @@ fn modification_logs_of_other_stores_come_back_with_a_prefix() {
 fn leaves_of_every_layout_come_back_with_a_prefix() {
     for layout in LayoutChoice::all() {
         for kind in [IN_PLACE, LAZY, BMINUS] {
-            let options = Options {
-                layout: Some(layout),
-                ..options(TreeKind::BTree, kind, 4096)
-            };
-            for seed in 0..rounds() / 2 {
-                crash_again_and_again(&options, seed, 8);
-                fail_again_and_again(&options, seed, 8);
+            for tree in TREES {
+                let options = Options {
+                    layout: Some(layout),
+                    ..options(tree, kind, 4096)
+                };
+                for seed in 0..rounds() / 2 {
+                    crash_again_and_again(&options, seed, 8);
+                    fail_again_and_again(&options, seed, 8);
+                }
             }
         }
     }

@@ -55,9 +55,12 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) reset: Option<Reset>,
     /// Leaf layout: baseline, prefix, slotted (or heads), hints, fingerprint, compact; semi-dense or fully-dense, which leaves take on where
-    /// their keys are numbers near each other, or adaptive, each leaf as suits it: these three not with bf [default: slotted; compact with bf]
+    /// their keys are numbers near each other, or adaptive, each leaf as suits it [default: slotted; compact with bf]
     #[arg(long, value_parser = layout)]
     pub(crate) layout: Option<LayoutChoice>,
+    /// Split leaves that writers wait for: only with --tree btree or bminus, and of use only to --clients on a file, for simulated ones never wait
+    #[arg(long)]
+    pub(crate) contention_split: bool,
     /// Page size, a power of two from 4KiB to 64KiB [default: 4KiB; 8KiB with bminus]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) page: Option<u64>,

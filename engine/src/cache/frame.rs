@@ -1,5 +1,6 @@
 //! One frame of the cache: a page's bytes behind a latch, and its flags.
 
+use super::contention::{Contention, Latched};
 use crate::device::AlignedBuf;
 use crate::node::{ChangeMap, PageMut, PageRef};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +14,17 @@ pub(crate) struct FrameData {
     pub(crate) bytes: AlignedBuf,
     /// What changed since the page was last written.
     pub(crate) changes: ChangeMap,
+    /// What writers met here.
+    contention: Contention,
+}
+
+impl FrameData {
+    /// Another page is, or is about to be, here.
+    pub(super) fn hold(&mut self, page: PageId) {
+        self.page = Some(page);
+        self.changes.clear();
+        self.contention.clear();
+    }
 }
 
 /// A frame. The flags are set under the latch and read without it by the sweeping hand, which looks again once it holds the
@@ -34,6 +46,7 @@ impl Frame {
             page: None,
             bytes,
             changes: ChangeMap::default(),
+            contention: Contention::default(),
         };
         Frame {
             latch: RwLock::new(data),
@@ -122,11 +135,33 @@ pub(crate) struct WriteGuard<'a> {
     pub(crate) data: RwLockWriteGuard<'a, FrameData>,
     pub(crate) frame: &'a Frame,
     pub(crate) index: u32,
+    latched: Latched,
 }
 
 impl<'a> WriteGuard<'a> {
-    pub(crate) fn new(data: RwLockWriteGuard<'a, FrameData>, frame: &'a Frame, index: u32) -> Self {
-        WriteGuard { data, frame, index }
+    pub(crate) fn new(
+        data: RwLockWriteGuard<'a, FrameData>,
+        frame: &'a Frame,
+        index: u32,
+        latched: Latched,
+    ) -> Self {
+        WriteGuard {
+            data,
+            frame,
+            index,
+            latched,
+        }
+    }
+
+    /// Whether somebody was in the way.
+    pub(crate) fn latched(&self) -> Latched {
+        self.latched
+    }
+
+    /// Counts a write of `key`, which was sampled; see [`Contention::sample`].
+    pub(crate) fn sample_write(&mut self, key: &[u8], period: u16) -> Option<Vec<u8>> {
+        let latched = self.latched;
+        self.data.contention.sample(key, latched, period)
     }
 
     pub(crate) fn view(&self) -> PageRef<'_> {

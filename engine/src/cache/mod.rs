@@ -14,8 +14,10 @@
 //! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
 //! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name.
 
+mod contention;
 mod frame;
 
+pub(crate) use contention::Latched;
 pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
 
 use crate::device::AlignedBuf;
@@ -148,10 +150,14 @@ impl Cache {
                 ABSENT => loaded = self.load(page, store, take_frame()?)?,
                 at => {
                     let frame = &self.frames[(at - FIRST_FRAME) as usize];
-                    let data = frame.latch.write();
+                    let (data, latched) = match frame.latch.try_write() {
+                        Some(data) => (data, Latched::AtOnce),
+                        None => (frame.latch.write(), Latched::AfterWaiting),
+                    };
                     if data.page == Some(page) {
                         self.count_access(frame, loaded);
-                        return Ok(Fix::Got(WriteGuard::new(data, frame, at - FIRST_FRAME)));
+                        let at = at - FIRST_FRAME;
+                        return Ok(Fix::Got(WriteGuard::new(data, frame, at, latched)));
                     }
                 }
             }
@@ -181,7 +187,8 @@ impl Cache {
         }
         let frame = &self.frames[(at - FIRST_FRAME) as usize];
         let data = frame.latch.try_write()?;
-        (data.page == Some(page)).then(|| WriteGuard::new(data, frame, at - FIRST_FRAME))
+        (data.page == Some(page))
+            .then(|| WriteGuard::new(data, frame, at - FIRST_FRAME, Latched::AtOnce))
     }
 
     /// The access that loads a page is a miss and leaves the reference bit clear; every other is a hit and sets it.
@@ -221,8 +228,7 @@ impl Cache {
 
     /// The frame, whose latch the caller holds and where the map says the page is, has its image.
     fn loaded(&self, page: PageId, frame: &Frame, data: &mut FrameData) {
-        data.page = Some(page);
-        data.changes.clear();
+        data.hold(page);
         frame.reset();
         self.hook.tell(|| Event::PageLoaded {
             page,
@@ -296,10 +302,9 @@ impl Cache {
             "{page} is new, yet in frame {}",
             before - FIRST_FRAME
         );
-        data.page = Some(page);
-        data.changes.clear();
+        data.hold(page);
         frame.reset();
-        Ok(WriteGuard::new(data, frame, at))
+        Ok(WriteGuard::new(data, frame, at, Latched::AtOnce))
     }
 
     /// Takes a latched page out of the cache, its changes forgotten. From now on it is gone (or, in recovery, unknown).

@@ -38,8 +38,10 @@
 //!
 //! A record is counted for what it takes of its leaf, whatever layout that has: key, value and what is *beside* them, the slot
 //! less the prefix that the leaf leaves out. A bound would not do: what is deleted gives back what it was counted for, and
-//! a record that replaced the leaf's own was not counted at all. Prefix and layout of a leaf change when it is split or merged, and then its mini-page
-//! goes.
+//! a record that replaced the leaf's own was not counted at all. Prefix and layout of a leaf change when it is split, merged or laid out anew, and then its mini-page
+//! goes, or is clean and learns of it.
+//!
+//! A dense leaf must have a *place* for the record, too. Which it has the mini-page does not know, but for those of records that are there: for others the leaf is read.
 
 pub mod events;
 
@@ -137,20 +139,44 @@ pub(crate) struct Entry<'a> {
 pub(crate) struct Leaf {
     /// Bytes that it has free.
     pub(crate) free: usize,
-    /// What a record takes of it beside key and value: a slot, less the prefix that all its keys share.
+    /// What a record takes of it beside key and value: [`PageRef::bytes_beside`]; 15 bits.
     beside: i16,
+    /// Whether a record needs a place there, beside bytes: [`PageRef::has_place`].
+    pub(crate) has_places: bool,
 }
+
+/// The bit for `has_places` beside the 15 of `beside`.
+const PLACES: u16 = 1 << 15;
 
 impl Leaf {
     /// Where there is none.
-    pub(crate) const NONE: Leaf = Leaf { free: 0, beside: 0 };
+    pub(crate) const NONE: Leaf = Leaf {
+        free: 0,
+        beside: 0,
+        has_places: false,
+    };
 
     pub(crate) fn of(page: &PageRef<'_>) -> Leaf {
-        let (slot, prefix) = (page.layout().slot_bytes(), page.prefix().len());
         Leaf {
             free: page.room_bytes(),
-            // Both are far less than 2^15.
-            beside: slot as i16 - prefix as i16,
+            beside: page.bytes_beside(),
+            has_places: page.layout().is_dense(),
+        }
+    }
+
+    /// All but `free`.
+    fn kind_bits(self) -> u16 {
+        let places = if self.has_places { PLACES } else { 0 };
+        self.beside as u16 & !PLACES | places
+    }
+
+    /// What these bits say of a leaf that has so much free.
+    fn of_kind(bits: u16, free: usize) -> Leaf {
+        Leaf {
+            free,
+            // The sign is the last of the 15.
+            beside: (bits << 1) as i16 >> 1,
+            has_places: bits & PLACES != 0,
         }
     }
 
@@ -165,15 +191,12 @@ impl Leaf {
 
     /// In 33 bits, never 0.
     pub(crate) fn to_bits(self) -> u64 {
-        1 << 32 | u64::from(self.beside as u16) << 16 | self.free as u64
+        1 << 32 | u64::from(self.kind_bits()) << 16 | self.free as u64
     }
 
     /// What [`Leaf::to_bits`] gave; of 0 nothing.
     pub(crate) fn from_bits(bits: u64) -> Option<Leaf> {
-        (bits != 0).then_some(Leaf {
-            free: usize::from(bits as u16),
-            beside: (bits >> 16) as u16 as i16,
-        })
+        (bits != 0).then(|| Leaf::of_kind((bits >> 16) as u16, usize::from(bits as u16)))
     }
 }
 
@@ -275,10 +298,7 @@ impl<'a> MiniRef<'a> {
 
     /// The leaf as it will be, at least, once it has all that is dirty here.
     pub(crate) fn leaf(self) -> Leaf {
-        Leaf {
-            free: self.u16(ROOM).into(),
-            beside: self.u16(BESIDE) as i16,
-        }
+        Leaf::of_kind(self.u16(BESIDE), self.u16(ROOM).into())
     }
 
     fn entry_of(self, raw: &'a <Layout as Format>::RawSlot) -> Entry<'a> {
@@ -396,7 +416,7 @@ impl<'a> MiniMut<'a> {
 
     fn set_leaf(&mut self, leaf: Leaf) {
         self.set_room(leaf.free as isize);
-        self.set(BESIDE, leaf.beside as u16);
+        self.set(BESIDE, leaf.kind_bits());
     }
 
     fn set_room(&mut self, bytes: isize) {

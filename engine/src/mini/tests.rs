@@ -6,7 +6,11 @@ use super::*;
 
 /// A leaf without a prefix.
 fn leaf(free: usize) -> Leaf {
-    Leaf { free, beside: 10 }
+    Leaf {
+        free,
+        beside: 10,
+        has_places: false,
+    }
 }
 
 /// Keys that are prefixes of one another, some equal in their first two bytes.
@@ -28,6 +32,23 @@ fn the_smallest_block_holds_one_record_of_the_papers() {
     let found = mini.view().find(&[1; 16]).unwrap();
     assert_eq!((found.kind, found.value), (Kind::Insert, &[2; 16][..]));
     assert_eq!(mini.view().leaf().free, 4000 - 42);
+}
+
+#[test]
+fn what_is_known_of_a_leaf_survives_its_bits() {
+    let mut block = [0; 60];
+    for beside in [10, 8, 0, -1, -8192] {
+        for (has_places, free) in [(false, 0), (true, 0), (false, 4096), (true, 65_535)] {
+            let leaf = Leaf {
+                free,
+                beside,
+                has_places,
+            };
+            assert_eq!(Leaf::from_bits(leaf.to_bits()), Some(leaf));
+            assert!(leaf.to_bits() < 1 << 33);
+            assert_eq!(MiniMut::init(&mut block, leaf).view().leaf(), leaf);
+        }
+    }
 }
 
 #[test]

@@ -132,6 +132,33 @@ impl LayoutChoice {
         Some(Remedy::Split(plan))
     }
 
+    /// As [`LayoutChoice::remedy`], for whoever counts in bytes what is yet to come to a page (`bf`) and may find too few where a put would succeed. A page that has become dense
+    /// for that must help: it takes the record, or it is split next. Else it would be laid out as before, for such a page has room for the record, and so on for ever.
+    #[must_use]
+    pub fn remedy_in_bytes(
+        self,
+        page: &PageRef<'_>,
+        key: &[u8],
+        value_len: usize,
+    ) -> Option<Remedy> {
+        let remedy = self.remedy(page, key, value_len)?;
+        let Remedy::Relayout(dense) = remedy else {
+            return Some(remedy);
+        };
+        if page.layout().is_dense() {
+            return Some(remedy);
+        }
+        let (mut copy, mut changes) = (page.bytes().to_vec(), ChangeMap::new());
+        PageMut::new(&mut copy, &mut changes).relayout(dense).ok()?;
+        let copy = PageRef::new(&copy);
+        let needs = (key.len() + value_len) as isize + isize::from(copy.bytes_beside());
+        let takes = copy.has_place(key, value_len) && needs <= copy.room_bytes() as isize;
+        match takes || matches!(self.remedy(&copy, key, value_len), Some(Remedy::Split(_))) {
+            true => Some(remedy),
+            false => page.choose_separator().map(Remedy::Split),
+        }
+    }
+
     fn remedy_for_dense(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
         let beyond = match page.layout() {
             PageLayout::FullyDense => page.dense::<FullyDense>().beyond(),

@@ -56,6 +56,10 @@ const NUMERIC: usize = size_of::<u32>();
 /// How a dense page keeps its values. On damaged bytes answers are wrong, but nothing panics.
 pub(crate) trait DenseFormat: Copy + 'static {
     const LAYOUT: PageLayout;
+    /// What a record takes of [`DenseFormat::used_bytes`] beside its value: the key takes nothing.
+    const BESIDE: usize;
+    /// Whether all values have one length.
+    const ONE_LENGTH: bool;
 
     /// Bytes behind the values: fences, and room for one.
     fn tail_len(bytes: &[u8]) -> usize;

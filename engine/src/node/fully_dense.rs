@@ -55,6 +55,8 @@ impl FullyDense {
 
 impl DenseFormat for FullyDense {
     const LAYOUT: PageLayout = PageLayout::FullyDense;
+    const BESIDE: usize = 0;
+    const ONE_LENGTH: bool = true;
 
     #[inline]
     fn tail_len(bytes: &[u8]) -> usize {

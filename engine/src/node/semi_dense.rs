@@ -99,6 +99,8 @@ impl SemiDense {
 
 impl DenseFormat for SemiDense {
     const LAYOUT: PageLayout = PageLayout::SemiDense;
+    const BESIDE: usize = LEN;
+    const ONE_LENGTH: bool = false;
 
     #[inline]
     fn tail_len(bytes: &[u8]) -> usize {

@@ -1,6 +1,7 @@
 //! Changing the range a page covers: separator choice, split, merge.
 
 use super::body::Body;
+use super::change::ChangeMap;
 use super::dense_image::{self, Empty};
 use super::edit::PageMut;
 use super::format::{Format, LeafFormat};
@@ -45,6 +46,42 @@ impl PageRef<'_> {
             F => self.body::<F>().choose_separator(),
             D => self.dense::<D>().choose_separator()
         )
+    }
+}
+
+impl PageRef<'_> {
+    /// A split halfway between the records of two keys that are written much, so that each has a page of its own: where writers meet, not where the bytes are, decides
+    /// (contention split, B-Trees Are Back §7.3, after Alhomssi and Leis, CIDR 2021). The separator is as short as can be. `None` if no two records lie between.
+    ///
+    /// O(log n) comparisons; of a dense page, a copy of it.
+    #[must_use]
+    pub fn split_between(&self, one: &[u8], other: &[u8]) -> Option<SplitPlan> {
+        if !self.covers(one) || !self.covers(other) {
+            return None;
+        }
+        let rank = |key| self.search(key).unwrap_or_else(|rank| rank);
+        let (low, high) = (rank(one).min(rank(other)), rank(one).max(rank(other)));
+        let high = high.min(self.count().checked_sub(1)?);
+        if low >= high {
+            return None;
+        }
+        let at = low + (high - low).div_ceil(2);
+        let (left, right) = (self.key(at - 1), self.key(at));
+        let plan = SplitPlan {
+            separator: right.get(..=common_prefix(&left, &right))?.to_vec(),
+            at,
+            right: self.layout(),
+        };
+        (!self.layout().is_dense() || self.can_be_split(&plan)).then_some(plan)
+    }
+
+    /// Whether [`PageMut::split_into`] would succeed. Of a dense page longer fences take places, so that a side with all but a few of the records may have too few.
+    fn can_be_split(&self, plan: &SplitPlan) -> bool {
+        let (mut left, mut changes) = (self.bytes().to_vec(), ChangeMap::new());
+        let (mut right, mut other_changes) = (vec![0; left.len()], ChangeMap::new());
+        let mut right = PageMut::new(&mut right, &mut other_changes);
+        let mut left = PageMut::new(&mut left, &mut changes);
+        left.split_into(&mut right, self.page_id(), plan).is_ok()
     }
 }
 

@@ -121,6 +121,8 @@ impl Tree {
         let base = Stats {
             splits: leaves.splits.load(Ordering::Relaxed),
             merges: leaves.merges.load(Ordering::Relaxed),
+            contended_writes: leaves.contended_writes.load(Ordering::Relaxed),
+            contention_splits: leaves.contention_splits.load(Ordering::Relaxed),
             leaf_pages: leaves.index.len() as u64,
             index_bytes: leaves.index.bytes() as u64,
             ..io

@@ -329,6 +329,8 @@ fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
         pages_checkpointed: after.pages_checkpointed - before.pages_checkpointed,
         checkpoints: after.checkpoints - before.checkpoints,
         splits: after.splits - before.splits,
+        contention_splits: after.contention_splits - before.contention_splits,
+        contended_writes: after.contended_writes - before.contended_writes,
         merges: after.merges - before.merges,
         log_flushes: after.log_flushes - before.log_flushes,
         log_appended_bytes: after.log_appended_bytes - before.log_appended_bytes,
@@ -528,7 +530,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
             json!(bf.promotion_percent),
         ),
     };
-    let pairs: [(&str, Value); 23] = [
+    let pairs: [(&str, Value); 24] = [
         ("store", json!(store)),
         ("table", table),
         ("log", json!(log)),
@@ -536,6 +538,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         ("segment", json!(segment)),
         ("reset", json!(reset)),
         ("layout", json!(engine.leaf_layouts().name())),
+        ("contention-split", json!(engine.contention_split.is_some())),
         ("page", json!(engine.page_size)),
         ("cache", json!(engine.cache_bytes)),
         ("copy-on-access", copy_on_access),

@@ -582,6 +582,8 @@ fn report(
         store: StoreReport {
             kind: "persistent memory".into(),
             splits: after.stats.splits - before.stats.splits,
+            contention_splits: 0,
+            contended_writes: 0,
             merges: after.stats.merges - before.stats.merges,
             log_appended_bytes: pm_stats.log_appends * ENTRY_BYTES as u64,
             flushes: device.fences,

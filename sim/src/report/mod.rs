@@ -408,6 +408,10 @@ pub struct StoreReport {
     pub checkpoints: u64,
     /// Leaf splits.
     pub splits: u64,
+    /// Those of them that parted what writers waited for.
+    pub contention_splits: u64,
+    /// Writes that waited for the latch of their leaf: on a file; simulated clients never wait.
+    pub contended_writes: u64,
     /// Leaf merges.
     pub merges: u64,
     /// Log flushes.

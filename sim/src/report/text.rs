@@ -226,6 +226,16 @@ fn state(r: &ReplayReport, out: &mut String) {
             grouped(r.store.merges)
         ),
     );
+    if r.store.contended_writes > 0 {
+        line(
+            out,
+            &format!(
+                "Latches:    {} writes waited for their leaf; {} splits were for that",
+                grouped(r.store.contended_writes),
+                grouped(r.store.contention_splits)
+            ),
+        );
+    }
     if let Some(sentence) = r.mod_log() {
         line(out, &format!("Mod. log:   {sentence}"));
     }

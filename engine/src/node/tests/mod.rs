@@ -4,6 +4,7 @@ mod adapt;
 mod adversarial;
 mod bytes;
 mod codec;
+mod contention;
 mod damage;
 mod dense;
 mod model;

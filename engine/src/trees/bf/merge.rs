@@ -12,6 +12,7 @@ use crate::mapping::{LeafAddress, PageError};
 use crate::mini::events::{Event as Told, LeafImage, MiniImage};
 use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
+use crate::node::adapt::Use;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;
@@ -22,14 +23,6 @@ const STEP_PAGES: u64 = 64;
 impl BfTree {
     fn write_leaf(&self, page: PageId) -> Result<WriteGuard<'_>> {
         match self.leaves.pager.write(page)? {
-            // Another tree has made it: what is buffered here was counted in bytes, which say nothing of places.
-            Fix::Got(leaf) if leaf.view().layout().is_dense() => Err(Error::BadOption {
-                name: "tree",
-                why: format!(
-                    "{page} is {}; expected a tree whose leaves may be",
-                    leaf.view().layout().name()
-                ),
-            }),
             Fix::Got(leaf) => Ok(leaf),
             Fix::Gone => Err(Error::MissingPage { page }),
         }
@@ -103,6 +96,12 @@ impl BfTree {
             self.leaves.pager.log.redo_start()
         };
         leaf.changed_since(first, mini.view().lsn());
+        // All that was logged is there: now it may get another layout.
+        for _ in 0..records {
+            if self.leaves.counts(Use::Point) {
+                self.leaves.count_use_of(page, leaf, Use::Point)?;
+            }
+        }
         let view = leaf.view();
         mini.merged(Leaf::of(&view));
         if view.is_three_quarters_free() {
@@ -167,13 +166,34 @@ impl BfTree {
             }
         }
         let leaf = self.write_leaf(page)?;
-        let right = match self.leaves.divide(page, leaf)? {
-            Attempt::Done(right) => right,
+        let divided = (self.leaves).divide(page, leaf, change.key, change.value.len())?;
+        match divided {
+            Attempt::Done(Some(right)) => {
+                let adopted = self.adopt(right)?;
+                self.divide_mini(guard, adopted)?;
+            }
+            Attempt::Done(None) => self.know_leaf(guard)?,
             stopped => return Ok(stopped.and_then(|_| Attempt::Again)),
-        };
-        let adopted = self.adopt(right)?;
-        self.divide_mini(guard, adopted)?;
+        }
         Ok(Attempt::Again)
+    }
+
+    /// The leaf of a page, whose mini-page is clean, may have another layout: what was known of it is known anew, or not at all.
+    fn know_leaf(&self, mut guard: Exclusive<'_>) -> Result<()> {
+        let page = guard.page();
+        let leaf = self.read_leaf(page);
+        match (&leaf, guard.bytes_mut()) {
+            (Ok(leaf), Some(block)) => MiniMut::new(block).recount(&leaf.view()),
+            (Ok(leaf), None) => guard.set_leaf(address(Some(Leaf::of(&leaf.view())))),
+            (Err(_), mini) => {
+                let had_one = mini.is_some();
+                guard.set_leaf(address(None));
+                if had_one {
+                    self.hook.tell(|| Told::Dropped { page });
+                }
+            }
+        }
+        leaf.map(drop)
     }
 
     /// Tells the mapping table of a new page. Its id is free since a merge has retired it, but who merged may not have taken it out of the
@@ -241,8 +261,10 @@ impl BfTree {
             }
         }
         let leaf = self.write_leaf(left_id)?;
-        if !self.leaves.merge_right(left_id, leaf)? {
-            return Ok(false);
+        let merged = self.leaves.merge_right(left_id, leaf);
+        if !matches!(merged, Ok(true)) {
+            // A dense one was perhaps laid out anew for that.
+            return self.know_leaf(left).and(merged);
         }
         left.set_leaf(address(None));
         self.hook.tell(|| Told::Joined {

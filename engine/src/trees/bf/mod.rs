@@ -17,6 +17,11 @@
 //! redo, structure changes and checkpoints. So a store is on the device what a `btree` store is, but for the layout of its pages, and either tree opens it. Each change is logged
 //! against its leaf when it enters the mini-page, and [`mini`](crate::mini) says why redo can repeat it.
 //!
+//! # Leaves of any layout
+//! A dense leaf takes what it has a place for, and what that is the leaf alone knows: a write of a key that its mini-page has not reads it. One that has no place, or no room, makes
+//! the leaf change its layout or split, after a merge, as [`BTree`] would have it. Uses count where the leaf itself is used (B-Trees Are Back §5.1): gets and scans that read it, and records
+//! that are merged into it; it gets another layout at a merge, when the mini-page is clean.
+//!
 //! Where somebody pumps, mini-pages are evicted before room is needed, and the leaves for it are read together (`ahead`).
 //!
 //! # Locks
@@ -44,6 +49,7 @@ use crate::events::{Event, Hook};
 use crate::mini::events::{Event as Told, LeafImage};
 use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
+use crate::node::adapt::Use;
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
@@ -94,6 +100,15 @@ impl Change<'_> {
             Some(mini) => mini.bytes_with(self.key, self.value.len()),
             None => mini::bytes_for(1, self.key.len() + self.value.len()),
         }
+    }
+
+    /// Whether it needs no place in a leaf, or one that its mini-page knows to be there: that of such a record.
+    fn has_place(&self, mini: Option<MiniRef<'_>>) -> bool {
+        let known = |mini: MiniRef<'_>| {
+            (mini.find(self.key))
+                .is_some_and(|old| old.kind.exists() && old.value.len() == self.value.len())
+        };
+        self.kind == Kind::Tombstone || mini.is_some_and(known)
     }
 
     /// Bytes that it takes of a mini-page without the key.
@@ -236,6 +251,9 @@ impl BfTree {
             }
         }
         Counters::add(&self.counters.lookups().misses, 1);
+        if self.leaves.counts(Use::Point) {
+            self.leaves.note_use(page, Use::Point);
+        }
         let leaf = self.leaf_of(page, key)?;
         let found = leaf.view().get(key);
         if let Some(bytes) = found {
@@ -431,8 +449,13 @@ impl BfTree {
             Some(mini) => mini.growth_of(change.kind, change.key, change.value),
             None => change.growth(leaf, None),
         });
-        let (leaf, growth, lsn) = match (known, guess) {
-            (Some(leaf), Some(growth)) if growth <= leaf.free as isize => (leaf, growth, Lsn(0)),
+        let placed = |leaf: Leaf| {
+            !leaf.has_places || change.has_place(mini) || mutation::on("bf-place-ignored")
+        };
+        let (leaf, growth, lsn, fits) = match (known, guess) {
+            (Some(leaf), Some(growth)) if growth <= leaf.free as isize && placed(leaf) => {
+                (leaf, growth, Lsn(0), true)
+            }
             _ => {
                 // The leaf knows better what it has free, and whether it has the key.
                 let page = self.leaf_of(page, change.key)?;
@@ -449,10 +472,14 @@ impl BfTree {
                     Some(guess) if dirty => guess,
                     _ => change.growth(leaf, view.get(change.key).map(<[u8]>::len)),
                 };
-                (leaf, growth, view.lsn())
+                let placed = change.kind == Kind::Tombstone
+                    || view.has_place(change.key, change.value.len())
+                    || mutation::on("bf-place-ignored");
+                let roomy = growth <= leaf.free as isize || mutation::on("bf-growth-ignored");
+                (leaf, growth, view.lsn(), placed && roomy)
             }
         };
-        if growth > leaf.free as isize && !mutation::on("bf-growth-ignored") {
+        if !fits {
             return self.merge_or_split(page, guard, change).map(Ready::Not);
         }
         let needed = change.needs(&guard);

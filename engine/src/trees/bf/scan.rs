@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::events::Event as Told;
 use crate::mini::{Marks, MiniRef};
+use crate::node::adapt::Use;
 use crate::ring::Shared;
 use crate::trees::rows::{self, Rows};
 use crate::types::PageId;
@@ -70,6 +71,9 @@ impl BfTree {
                 self.copy_to_tail(guard);
             }
             return Ok(());
+        }
+        if self.leaves.counts(Use::Scan) {
+            self.leaves.note_use(page, Use::Scan);
         }
         let leaf = self.leaf_of(page, from)?;
         let view = leaf.view();

@@ -10,21 +10,26 @@ use crate::node::adapt::{POINTS_PERCENT, SCANS_PERCENT, Use};
 use crate::sync::atomic::Ordering;
 use crate::types::PageId;
 
+/// The golden ratio's multiples are spread evenly.
+pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// 32 bits in which its multiples are scattered.
+#[inline]
+pub(super) fn scattered(step: u64) -> u64 {
+    (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
+}
+
 impl BTree {
     /// Whether this use counts: a matter of chance, the same in every run.
     #[inline]
-    pub(super) fn counts(&self, used: Use) -> bool {
+    pub(in crate::trees) fn counts(&self, used: Use) -> bool {
         self.choice.is_adaptive() && {
             let percent = match used {
                 Use::Point => POINTS_PERCENT,
                 Use::Scan => SCANS_PERCENT,
             };
-            // The golden ratio's multiples are spread evenly, and the upper half of their square is scattered.
-            let step = self
-                .chance
-                .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-            let mixed = (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32;
-            (mixed * 100) >> 32 < percent
+            let step = self.chance.fetch_add(GOLDEN, Ordering::Relaxed);
+            (scattered(step) * 100) >> 32 < percent
         }
     }
 
@@ -40,8 +45,15 @@ impl BTree {
         Ok(())
     }
 
+    /// Counts a use of a leaf, if it is in memory and nobody is in the way; what follows from it is left to who can lay the leaf out anew.
+    pub(in crate::trees) fn note_use(&self, page: PageId, used: Use) {
+        if let Some(mut leaf) = self.pager.cache.try_resident(page) {
+            let _ = leaf.edit().count_use(used);
+        }
+    }
+
     /// Counts a use of a leaf, and lays it out anew if it is time for that and it fits.
-    pub(super) fn count_use_of(
+    pub(in crate::trees) fn count_use_of(
         &self,
         page: PageId,
         leaf: &mut WriteGuard<'_>,

@@ -12,11 +12,12 @@
 //! log's order is the order of changes page by page, which is all that page-wise redo needs (see [`crate::recovery`]).
 //!
 //! Structure changes (`smo`) hold the latches of the leaves they change, left before right, and update the index before
-//! letting go. B-Trees Are Back §2 says where to split and when to merge.
+//! letting go. B-Trees Are Back §2 says where to split and when to merge. If the store is told so, a leaf that writers wait for is split, too (`contention`).
 //!
 //! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
 
 mod adapt;
+mod contention;
 mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
@@ -27,6 +28,7 @@ use crate::kv::Visitor;
 use crate::mutation;
 use crate::node::adapt::Use;
 use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
+use crate::options::{ContentionSplit, Options};
 use crate::pager::Pager;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -49,6 +51,12 @@ pub(crate) struct BTree {
     pub(crate) merges: AtomicU64,
     /// Which uses of leaves count, if any do.
     chance: AtomicU64,
+    /// When leaves that writers wait for are split; never without.
+    contention: Option<ContentionSplit>,
+    /// Writes that waited for the latch of their leaf.
+    pub(crate) contended_writes: AtomicU64,
+    /// Those of `splits` that parted what writers wait for.
+    pub(crate) contention_splits: AtomicU64,
 }
 
 /// What an attempt at a change came to.
@@ -92,20 +100,23 @@ impl Drop for Room<'_> {
 }
 
 impl BTree {
-    pub(crate) fn new(pager: Arc<Pager>, index: Index, choice: LayoutChoice) -> BTree {
+    pub(crate) fn new(pager: Arc<Pager>, index: Index, options: &Options) -> BTree {
         let limits = node::limits(pager.layout.page_size);
         let mut fence_bytes = 0;
         index.for_each(|fence, _| fence_bytes += fence.len() as u64);
         BTree {
             pager,
             index,
-            choice,
+            choice: options.leaf_layouts(),
             limits,
             promised: AtomicU64::new(0),
             fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
             chance: AtomicU64::new(0),
+            contention: options.contention_split,
+            contended_writes: AtomicU64::new(0),
+            contention_splits: AtomicU64::new(0),
         }
     }
 
@@ -243,6 +254,7 @@ impl BTree {
                 if self.counts(Use::Point) {
                     self.count_use_of(page, &mut leaf, Use::Point)?;
                 }
+                self.note_write(page, leaf, key, lsn)?;
                 Ok(Attempt::Done(lsn))
             }
             Err(Refused::NoSpace | Refused::Unfit) => self.make_room(page, leaf, key, value.len()),
@@ -266,7 +278,9 @@ impl BTree {
             self.append(&Record::Delete { page, key })?
         };
         self.changed(&mut leaf, page, lsn);
-        Ok(Attempt::Done((lsn, leaf.view().is_three_quarters_free())))
+        let sparse = leaf.view().is_three_quarters_free();
+        self.note_write(page, leaf, key, lsn)?;
+        Ok(Attempt::Done((lsn, sparse)))
     }
 
     /// Visits records leaf by leaf, see [`rows`].

@@ -37,25 +37,27 @@ impl BTree {
         }
     }
 
-    /// Splits `left` at a short separator near its middle, and says which page is new.
+    /// Splits `left`, whose keeper finds that it has too few bytes, or no place, for a record, or lays it out anew; says which page is new, if one is.
     pub(in crate::trees) fn divide(
         &self,
         left_id: PageId,
         mut left: WriteGuard<'_>,
-    ) -> Result<Attempt<PageId>> {
-        if let Some(plan) = left.view().choose_separator() {
-            return self.divide_at(left_id, left, &plan);
-        }
-        // Who counts in bytes leaves room for hints, which a page of one record may not have; without them it has room for another of any size.
-        if left.view().layout() == PageLayout::Hints {
-            return Ok(
-                match self.lay_out(left_id, &mut left, PageLayout::Slotted)? {
-                    true => Attempt::Again,
-                    false => Attempt::LogFull,
-                },
-            );
-        }
-        Err(self.too_few(left_id))
+        key: &[u8],
+        value_len: usize,
+    ) -> Result<Attempt<Option<PageId>>> {
+        let layout = match self.choice.remedy_in_bytes(&left.view(), key, value_len) {
+            Some(Remedy::Split(plan)) => {
+                return Ok(self.divide_at(left_id, left, &plan)?.map(Some));
+            }
+            Some(Remedy::Relayout(layout)) => layout,
+            // Who counts in bytes leaves room for hints, which a page of one record may not have; without them it has room for another of any size.
+            None if left.view().layout() == PageLayout::Hints => PageLayout::Slotted,
+            None => return Err(self.too_few(left_id)),
+        };
+        Ok(match self.lay_out(left_id, &mut left, layout)? {
+            true => Attempt::Done(None),
+            false => Attempt::LogFull,
+        })
     }
 
     fn too_few(&self, page: PageId) -> Error {
@@ -84,7 +86,7 @@ impl BTree {
     }
 
     /// Splits `left` as planned, and says which page is new.
-    fn divide_at(
+    pub(super) fn divide_at(
         &self,
         left_id: PageId,
         mut left: WriteGuard<'_>,

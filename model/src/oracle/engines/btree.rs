@@ -6,8 +6,8 @@ use std::sync::Arc;
 use treering_engine::device::BlockDevice;
 use treering_engine::node::LayoutChoice;
 use treering_engine::{
-    BLOCK_SIZE, BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options,
-    PageStoreKind, ResetRule, Result, Store, SystemClock, TablePersist, TreeKind, node,
+    BLOCK_SIZE, BfOptions, ContentionSplit, Durability, IoClass, Kv, Lba, LogPacking, ModLog,
+    Options, PageStoreKind, ResetRule, Result, Store, SystemClock, TablePersist, TreeKind, node,
     required_blocks, verify,
 };
 
@@ -52,6 +52,12 @@ const SMALL_MOD_LOG: ModLog = ModLog {
     threshold: 1_024,
     segment: 64,
     reset: ResetRule::AtThreshold,
+};
+
+/// Every write counts, and few are enough.
+const EAGER: ContentionSplit = ContentionSplit {
+    sample_one_in: 1,
+    period: 10,
 };
 
 impl Parts {
@@ -142,7 +148,7 @@ impl BTree {
     ];
 
     /// Leaves of other layouts: behind the tree's name and a plus.
-    pub const LAYOUT_NAMES: [&str; 10] = [
+    pub const LAYOUT_NAMES: [&str; 13] = [
         "btree+baseline:in-place",
         "btree+prefix:cow-logged",
         "btree+compact:shadow",
@@ -153,7 +159,13 @@ impl BTree {
         "btree+adaptive:in-place",
         "bf+hints:in-place",
         "bf+fingerprint:cow",
+        "bf+semi-dense:cow-lazy",
+        "bf+fully-dense:in-place",
+        "bf+adaptive:in-place",
     ];
+
+    /// Leaves that writers wait for are split.
+    pub const CONTENTION_SPLIT: &str = "btree+contention-split:in-place";
 
     /// Those with pages so small that a few keys split and merge them.
     pub const SMALL_PAGES: [&str; 7] = [
@@ -172,7 +184,8 @@ impl BTree {
     /// All names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let trees = Self::NAMES.into_iter().chain(Self::BMINUS_NAMES);
-        trees.chain(Self::BF_NAMES).chain(Self::LAYOUT_NAMES)
+        let layouts = trees.chain(Self::BF_NAMES).chain(Self::LAYOUT_NAMES);
+        layouts.chain([Self::CONTENTION_SPLIT])
     }
 
     /// A variant by name.
@@ -182,7 +195,10 @@ impl BTree {
             (name.split_once('+')).and_then(|(tree, rest)| Some((tree, rest.split_once(':')?)))
         {
             let mut engine = BTree::named(&format!("{tree}:{parts}"), geometry)?;
-            engine.options.layout = Some(LayoutChoice::named(layout)?);
+            match layout {
+                "contention-split" => engine.options.contention_split = Some(EAGER),
+                layout => engine.options.layout = Some(LayoutChoice::named(layout)?),
+            }
             engine.name = name.to_owned();
             return Some(engine);
         }

@@ -1,0 +1,93 @@
+//! Contention split (B-Trees Are Back §7.3): latches are as coarse as leaves, so a few keys that many write make everybody wait for one leaf. Such a leaf is split between
+//! them.
+//!
+//! Who has written a leaf still has its latch, and says whether he had to wait for it. Some writes count; which, follows from their LSNs, so that one thread's
+//! are always the same, and no counter is shared. At the end of a period ([`crate::cache`]) of which at least one in thirty waited, the leaf is split halfway between the
+//! last two keys that counted: two draws from what is written, so the hotter a range is, the likelier it is cut. If both are the same key nothing would be gained.
+//!
+//! It is the ordinary split, logged and redone like any other, and what is cold again is merged like any other: when deletes have left neighbours three quarters empty.
+
+use super::adapt::{GOLDEN, scattered};
+use super::{Attempt, BTree};
+use crate::cache::{Latched, WriteGuard};
+use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering;
+use crate::types::{Lsn, PageId};
+
+impl BTree {
+    /// A write of `key`, whose record ends at `lsn`, is done: counts it, and splits its leaf if too many wait for it.
+    ///
+    /// # Errors
+    /// As other splits; that the log or the store has no room is none, for the leaf is not full.
+    #[inline]
+    pub(super) fn note_write(
+        &self,
+        page: PageId,
+        leaf: WriteGuard<'_>,
+        key: &[u8],
+        lsn: Lsn,
+    ) -> Result<()> {
+        if leaf.latched() == Latched::AfterWaiting {
+            self.contended_writes.fetch_add(1, Ordering::Relaxed);
+        }
+        match self.contention {
+            Some(rule) if is_sampled(lsn, rule.sample_one_in) => {
+                self.sample_write(page, leaf, key, rule.period)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sample_write(
+        &self,
+        page: PageId,
+        mut leaf: WriteGuard<'_>,
+        key: &[u8],
+        period: u16,
+    ) -> Result<()> {
+        let Some(earlier) = leaf.sample_write(key, period) else {
+            return Ok(());
+        };
+        let Some(plan) = leaf.view().split_between(&earlier, key) else {
+            return Ok(());
+        };
+        match self.divide_at(page, leaf, &plan) {
+            Ok(Attempt::Done(_right)) => {
+                self.contention_splits.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(Attempt::Again | Attempt::LogFull | Attempt::StoreFull)
+            | Err(Error::Full { .. }) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Whether the write of this LSN is one of those that count.
+#[inline]
+fn is_sampled(lsn: Lsn, one_in: u16) -> bool {
+    // LSNs are bytes: those of records of one size have much in common.
+    (scattered(lsn.0.wrapping_mul(GOLDEN)) * u64::from(one_in)) >> 32 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_write_in_so_many_is_sampled_whatever_size_records_have() {
+        for one_in in [1, 2, 16, 1000] {
+            for size in [1, 16, 37, 64, 100, 4096] {
+                let writes = 100_000;
+                let sampled = (1..=writes).filter(|n| is_sampled(Lsn(n * size), one_in));
+                let (found, expected) = (sampled.count() as u64, writes / u64::from(one_in));
+                let off = found.abs_diff(expected);
+                // Four standard deviations.
+                assert!(
+                    off * off <= 16 * expected,
+                    "1 in {one_in}, {size} bytes each: {found}, expected {expected}"
+                );
+            }
+        }
+    }
+}

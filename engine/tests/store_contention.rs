@@ -1,0 +1,326 @@
+//! Contention split (B-Trees Are Back §7.3): threads that write a few keys of one leaf wait for each other, the leaf is split between them, and nothing is lost, by threads or by
+//! a power cut.
+//!
+//! Writers that have changed a page give the processor away now and then before its latch is released, so that they meet as surely as on a machine with many processors.
+
+mod support;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use support::{BF, IN_PLACE, LAZY, Pages, SHADOW, contents};
+use treering_engine::device::{BlockDevice, CrashDevice, MemDevice};
+use treering_engine::events::{Event, Observer};
+use treering_engine::node::LayoutChoice;
+use treering_engine::{
+    ContentionSplit, Error, Kv, Lsn, Options, Stats, Store, SystemClock, TreeKind, verify,
+};
+
+const WRITERS: usize = 2;
+/// Few enough for one leaf.
+const KEYS: usize = 64;
+
+/// Every write counts, and a leaf is judged often.
+const EAGER: ContentionSplit = ContentionSplit {
+    sample_one_in: 1,
+    period: 30,
+};
+
+fn options(store: Pages, contention_split: Option<ContentionSplit>) -> Options {
+    Options {
+        contention_split,
+        ..support::tiny(TreeKind::BTree, store)
+    }
+}
+
+thread_local! {
+    /// Changes of pages by this thread, if it is one of several writers.
+    static CHANGES: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Has a writer give the processor away under the latch of a page that it has changed: once in so many times, for on a busy machine that takes long.
+struct Slow;
+
+const GIVES_WAY_ONE_IN: u64 = 8;
+
+impl Observer for Slow {
+    fn event(&self, event: Event) {
+        if let (Event::PageChanged { .. }, Some(changes)) = (event, CHANGES.get()) {
+            CHANGES.set(Some(changes + 1));
+            if changes % GIVES_WAY_ONE_IN == 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Store, Error> {
+    let clock = Arc::new(SystemClock::new());
+    Store::open_observed(device, clock, options, Some(Arc::new(Slow)))
+}
+
+/// Keys of different writers alternate.
+fn key(writer: usize, n: usize) -> Vec<u8> {
+    format!("http://example.org/{n:04}/{writer}").into_bytes()
+}
+
+fn pump(store: &Store) -> Result<(), Error> {
+    while let Some(task) = store.due() {
+        store.pump(task)?;
+    }
+    Ok(())
+}
+
+/// Each writer puts rising versions to its own keys until all have put so many, and the leaves have been split so often; says what is there then.
+fn write(store: &Store, least: u64, splits: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let (begin, enough) = (Barrier::new(WRITERS), AtomicBool::new(false));
+    let one = |writer: usize| {
+        let mut mine = BTreeMap::new();
+        CHANGES.set(Some(0));
+        begin.wait();
+        for version in 1_u64.. {
+            let n = (version as usize * 7 + writer) % (KEYS / WRITERS);
+            let (key, value) = (key(writer, n), version.to_be_bytes().to_vec());
+            store.put(&key, &value).expect("puts");
+            mine.insert(key, value);
+            pump(store).expect("pumps");
+            let done = version >= least && store.stats().contention_splits >= splits;
+            assert!(version < 200_000, "never split: {:?}", store.stats());
+            if done || enough.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        enough.store(splits > 0, Ordering::Relaxed);
+        mine
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| scope.spawn(move || one(writer)))
+            .collect();
+        let done = writers.into_iter().map(|w| w.join().expect("a writer"));
+        done.flatten().collect()
+    })
+}
+
+fn splits(store: &Store) -> u64 {
+    store.stats().splits
+}
+
+#[test]
+fn a_leaf_that_writers_wait_for_is_split_and_nothing_is_lost() {
+    for store in [IN_PLACE, LAZY, SHADOW] {
+        for layout in ["slotted", "fingerprint", "adaptive"] {
+            let device = Arc::new(MemDevice::new(8_192));
+            let options = Options {
+                layout: LayoutChoice::named(layout),
+                ..options(store, Some(EAGER))
+            };
+            let opened = open(device.clone(), &options).expect("opens");
+            let expected = write(&opened, 0, 4);
+            let Stats {
+                splits,
+                contention_splits,
+                contended_writes,
+                ..
+            } = opened.stats();
+            // All records fit one leaf.
+            assert_eq!(splits, contention_splits, "{layout} on {store:?}");
+            assert!(contention_splits >= 4 && contended_writes > 4);
+            assert!(contents(&opened) == expected, "{layout} on {store:?}");
+            opened.close().expect("closes");
+            let damage = verify(device.clone()).expect("verifies").damage;
+            assert_eq!(damage, Vec::<String>::new());
+            let again = open(device, &options).expect("opens again");
+            assert!(contents(&again) == expected, "{layout} on {store:?}");
+        }
+    }
+}
+
+#[test]
+fn a_store_that_is_not_told_so_splits_no_leaf_for_its_writers() {
+    let device = Arc::new(MemDevice::new(8_192));
+    let store = open(device, &options(IN_PLACE, None)).expect("opens");
+    write(&store, 2_000, 0);
+    let stats = store.stats();
+    assert!(stats.contended_writes > 0, "{stats:?}");
+    assert_eq!((stats.splits, stats.contention_splits), (0, 0));
+}
+
+#[test]
+fn when_writers_no_longer_meet_nothing_is_split() {
+    let device = Arc::new(MemDevice::new(8_192));
+    let store = open(device, &options(IN_PLACE, Some(EAGER))).expect("opens");
+    let keys: Vec<_> = write(&store, 0, 3).into_keys().collect();
+    let alone = |key: &Vec<u8>| {
+        store.put(key, b"alone...").expect("puts");
+        pump(&store).expect("pumps");
+    };
+    // The periods end in which somebody may have waited, and others in which nobody has; of one key after the other, which no split parts.
+    let twice = 2 * usize::from(EAGER.period);
+    (keys.iter()).for_each(|key| (0..twice).for_each(|_| alone(key)));
+    let before = splits(&store);
+    (0..twice).for_each(|_| keys.iter().for_each(alone));
+    assert_eq!(splits(&store), before, "nobody waits any more");
+}
+
+#[test]
+fn one_thread_alone_splits_as_if_it_had_not_been_told() {
+    let run = |contention_split| {
+        let device = Arc::new(MemDevice::new(8_192));
+        let store = open(device, &options(IN_PLACE, contention_split)).expect("opens");
+        let mut rng = StdRng::seed_from_u64(1);
+        for i in 0..6_000_u64 {
+            let value = vec![i as u8; rng.random_range(0..100)];
+            let key = key(0, rng.random_range(0..600));
+            store.put(&key, &value).expect("puts");
+            pump(&store).expect("pumps");
+        }
+        store.stats()
+    };
+    let (with, without) = (run(Some(EAGER)), run(None));
+    assert!(with == without && with.splits > 5, "{with:?} {without:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let refused = |name: &str, options: &Options| {
+        let found = open(Arc::new(MemDevice::new(8_192)), options).map(drop);
+        assert!(
+            matches!(found, Err(Error::BadOption { name: found, .. }) if found == name),
+            "{name}: {found:?}"
+        );
+    };
+    let with = |sample_one_in, period| {
+        let rule = ContentionSplit {
+            sample_one_in,
+            period,
+        };
+        options(IN_PLACE, Some(rule))
+    };
+    refused("sample-one-in", &with(0, 60));
+    refused("period", &with(16, 1));
+    let bf = Options {
+        contention_split: Some(EAGER),
+        ..support::tiny(BF, IN_PLACE)
+    };
+    refused("contention-split", &bf);
+}
+
+/// What one writer has done: the values of its keys after each of its writes, of which the first so many are acknowledged as durable.
+struct History {
+    steps: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    acknowledged: usize,
+}
+
+/// Writes until the power goes, or for so many steps.
+fn write_until_cut(store: &Store, writer: usize, from: usize, seed: u64) -> History {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (mut steps, mut acknowledged, mut newest) = (Vec::new(), 0, Lsn(0));
+    CHANGES.set(Some(0));
+    for version in from as u64..from as u64 + 800 {
+        // A few of them much more often than the others.
+        let most = if rng.random_bool(0.7) { 8 } else { 100 };
+        let key = key(writer, rng.random_range(0..most));
+        let value = rng.random_bool(0.85).then(|| {
+            let mut value = version.to_be_bytes().to_vec();
+            value.resize(8 + rng.random_range(0..60), b'v');
+            value
+        });
+        let done = match &value {
+            Some(value) => store.put(&key, value),
+            None => store.delete(&key),
+        };
+        steps.push((key, value));
+        let Ok(lsn) = done else { break };
+        newest = newest.max(lsn);
+        if rng.random_bool(0.02) {
+            if store.sync(newest).is_err() {
+                break;
+            }
+            acknowledged = steps.len();
+        }
+        if pump(store).is_err() {
+            break;
+        }
+    }
+    History {
+        steps,
+        acknowledged,
+    }
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Whether what is found is the state after some of the steps, all acknowledged ones among them.
+fn is_a_prefix(base: &Map, history: &History, found: &Map) -> bool {
+    let mut state = base.clone();
+    let mut fits = history.acknowledged == 0 && state == *found;
+    for (n, (key, value)) in history.steps.iter().enumerate() {
+        match value {
+            Some(value) => drop(state.insert(key.clone(), value.clone())),
+            None => drop(state.remove(key)),
+        }
+        fits |= n + 1 >= history.acknowledged && state == *found;
+    }
+    fits
+}
+
+/// A writer's own.
+fn of_writer(map: &Map, writer: usize) -> Map {
+    let own = map
+        .iter()
+        .filter(|(key, _)| key.last() == Some(&(b'0' + writer as u8)));
+    own.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// Each writer's keys come back as they were after some of its writes: all that were acknowledged, and none after one that is missing.
+#[test]
+fn leaves_split_for_writers_come_back_after_power_cuts() {
+    let mut contention_splits = 0;
+    for (seed, kind) in (0..).zip([IN_PLACE, LAZY, SHADOW]) {
+        let options = options(kind, Some(EAGER));
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut device = Arc::new(CrashDevice::new(4_096));
+        let mut base = Map::new();
+        for round in 0..6_usize {
+            let store = open(device.clone(), &options).expect("opens");
+            assert!(contents(&store) == base, "{kind:?}, round {round}");
+            device.cut_power_in(rng.random_range(20..300));
+            let seeds: [u64; WRITERS] = rng.random();
+            let histories: Vec<_> = std::thread::scope(|scope| {
+                let store = &store;
+                let writers: Vec<_> = (0..WRITERS)
+                    .map(|w| {
+                        scope.spawn(move || write_until_cut(store, w, round * 10_000, seeds[w]))
+                    })
+                    .collect();
+                (writers.into_iter().map(|w| w.join().expect("a writer"))).collect()
+            });
+            contention_splits += store.stats().contention_splits;
+            drop(store);
+            device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
+            let store = open(device.clone(), &options).expect("recovers");
+            let found = contents(&store);
+            for (writer, history) in histories.iter().enumerate() {
+                let (before, after) = (of_writer(&base, writer), of_writer(&found, writer));
+                assert!(
+                    is_a_prefix(&before, history, &after),
+                    "{kind:?}, round {round}, writer {writer}: {} records, after none of its steps {}..={}",
+                    after.len(),
+                    history.acknowledged,
+                    history.steps.len()
+                );
+            }
+            drop(store);
+            let damage = verify(device.clone()).expect("verifies").damage;
+            assert_eq!(damage, Vec::<String>::new(), "{kind:?}, round {round}");
+            base = found;
+        }
+    }
+    assert!(contention_splits > 20, "{contention_splits}");
+}
