@@ -47,8 +47,8 @@ pub(crate) struct BTree {
     fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
-    /// Which uses of leaves count, if any do.
-    chance: AtomicU64,
+    /// How many uses of leaves there were, if any count.
+    uses: AtomicU64,
 }
 
 /// What an attempt at a change came to.
@@ -105,7 +105,7 @@ impl BTree {
             fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
-            chance: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
         }
     }
 
