@@ -3,15 +3,15 @@
 //! | name | what | keys of four bytes | strings |
 //! |---|---|---|---|
 //! | `blart` | adaptive radix tree, keys in its leaves | `[u8; 4]` | `Box<[u8]>`, ended by a zero byte |
-//! | `rart` | adaptive radix tree, keys in no one place: iterators put them together | `ArrayKey<4>` | `VectorKey`, ended by a zero byte |
 //! | `indexset` | B-tree of two levels, nodes of 1,024 records | `[u8; 4]` | `Box<[u8]>` |
 //! | `skiplist` | crossbeam's skip list, for many threads | `[u8; 4]` | `Box<[u8]>` |
+//!
+//! Left out: `rart` (its ranges walk the keys before them: 0.11), `congee` (keys are numbers), `qp-trie` (scans of a prefix only).
 
 use std::ops::Bound::{Included, Unbounded};
 
 use blart::{AsBytes, TreeMap};
 use crossbeam_skiplist::SkipMap;
-use rart::{AdaptiveRadixTree, ArrayKey, KeyTrait, VectorKey};
 
 use super::keys::Key;
 use super::subject::{Entry, Held, Map, What};
@@ -33,26 +33,6 @@ impl<K: Held<Asked: AsBytes> + AsBytes> Map for TreeMap<K, u64> {
         let from = (Included(K::ask(from.ended)), Unbounded);
         for (key, value) in self.range::<K::Asked, _>(from).take(most) {
             visit(AsBytes::as_bytes(key), *value);
-        }
-    }
-}
-
-impl<K: KeyTrait> Map for AdaptiveRadixTree<K, u64> {
-    #[inline]
-    fn put(&mut self, key: Key<'_>, value: u64) {
-        self.insert_k(&K::new_from_slice(key.ended), value);
-    }
-
-    #[inline]
-    fn get(&mut self, key: Key<'_>) -> Option<u64> {
-        self.get_bytes(key.ended).copied()
-    }
-
-    #[inline]
-    fn scan(&mut self, from: Key<'_>, most: usize, mut visit: impl FnMut(&[u8], u64)) {
-        let from = K::new_from_slice(from.ended);
-        for (key, value) in self.range(from..).take(most) {
-            visit(key.as_ref(), *value);
         }
     }
 }
@@ -106,20 +86,8 @@ pub(super) fn all(keys_are_numbers: bool) -> Vec<Entry> {
             Entry::of("skiplist", What::Map, SkipMap::<K, u64>::new),
         ]
     }
-    let (mut all, rart) = match keys_are_numbers {
-        true => (
-            Vec::from(held::<[u8; 4]>()),
-            Entry::of(
-                "rart",
-                What::Trie,
-                AdaptiveRadixTree::<ArrayKey<4>, u64>::new,
-            ),
-        ),
-        false => (
-            Vec::from(held::<Box<[u8]>>()),
-            Entry::of("rart", What::Trie, AdaptiveRadixTree::<VectorKey, u64>::new),
-        ),
-    };
-    all.insert(1, rart);
-    all
+    match keys_are_numbers {
+        true => held::<[u8; 4]>().into(),
+        false => held::<Box<[u8]>>().into(),
+    }
 }

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   chunk 0                        chunk 1
-//!   | page 0 | page 1 | ... |      | page 1024 | ...          each from the beginning of a cache line on
+//!   | page 0 | page 1 | ... |      | page 256 | ...          each from the beginning of a cache line on
 //! ```
 
 /// Pages of a chunk.
-const CHUNK: usize = 1 << 10;
+const CHUNK: usize = 1 << 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 

@@ -183,6 +183,8 @@ impl PageTree {
         let (choice, size) = (self.choice, self.node_bytes + ENVELOPE_BYTES);
         let number = PageId(self.nodes.len() as u64);
         let mut page = self.edit(leaf);
+        // Whatever is done asks for the order, and more than once.
+        page.sort();
         let plan = match choice.remedy(&page.view(), key, value_len) {
             Some(Remedy::Relayout(layout)) => return page.relayout(layout),
             Some(Remedy::Split(plan)) => plan,
