@@ -62,10 +62,7 @@ pub(crate) trait DenseFormat: Copy + 'static {
     /// Whether the place is taken.
     fn has(bytes: &[u8], place: usize) -> bool;
     /// The first place from this one on that is taken.
-    #[inline]
-    fn next(bytes: &[u8], from: usize) -> Option<usize> {
-        (from..usize::from(u16_at(bytes, header::PLACES))).find(|&place| Self::has(bytes, place))
-    }
+    fn next(bytes: &[u8], from: usize) -> Option<usize>;
     /// How many of the places in the range are taken.
     fn taken(bytes: &[u8], places: Range<usize>) -> usize;
     /// The value at a place that is taken, else nothing.
