@@ -177,6 +177,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-log-over-records", "pm_store"),
     // A leaf that another thread has merged away is looked at for its keys, which are in others' records by now.
     ("pm-merged-leaf-read", "lib"),
+    // What threads must do to each other: a leaf is split while its lock is waited for; a node is changed while it is read.
+    ("pm-trust-index", "pm_threads"),
+    ("pm-read-unvalidated", "pm_threads"),
+    ("lodge-trust-index", "pm_threads"),
     // Leaves are refused while the log is in their way, most of it garbage.
     ("ccl-full-of-log", "pm_store"),
     // A write is in the log, and then refused.

@@ -1,4 +1,4 @@
-//! Our engine under a seeded scheduler: three clients and a pump on a small store, every history judged.
+//! Our engines under a seeded scheduler: three clients and a pump on a small store, on blocks or in persistent memory, every history judged.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-model --test shuttle_store --target-dir target/shuttle
@@ -7,7 +7,8 @@
 //! The same seed gives the same schedules, so the same histories: a failure is found again by its seed. `TREERING_SCHEDULES` is the number of
 //! schedules for each store and scheduler, `TREERING_SEED` the first seed.
 //!
-//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=trust-index` this must fail.
+//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=trust-index` this must fail, and in persistent memory
+//! with `pm-trust-index`, `pm-read-unvalidated` and `lodge-trust-index`.
 //!
 //! What shuttle does not see: it runs atomics as if all were sequentially consistent (loom and real threads see more), and a device call
 //! is as atomic as its locks.
@@ -17,13 +18,16 @@ use std::sync::{Arc, Mutex};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner, thread};
-use treering_engine::device::MemDevice;
-use treering_engine::{Kv, Stats};
+use treering_engine::device::{MemDevice, MemPm};
+use treering_engine::{Kv, PmStats, Stats};
 use treering_model::oracle::concurrent::{Client, Session, Workload};
-use treering_model::oracle::engines::{BTree, Geometry};
+use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 use treering_model::oracle::history::{History, Key};
 use treering_model::oracle::linear;
 use treering_model::oracle::{Disk, DiskKind, Engine};
+
+/// Without buffers, with one for all leaves, with one for each, and with those in inner nodes, which are small so that they fill.
+const PM_NAMES: [&str; 4] = ["pmtree", "pmtree:global", "ccl:1", "lodge:smallest"];
 
 const CLIENTS: u32 = 3;
 /// Each third is there from the beginning: about as many pages as the smallest cache has, and they split while clients run.
@@ -38,15 +42,24 @@ fn number(name: &str, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().expect("a number"))
 }
 
+fn named(name: &str) -> Arc<dyn Engine> {
+    match BTree::named(name, Geometry::Tiny) {
+        Some(engine) => Arc::new(engine),
+        None => Arc::new(PmTree::named(name, Geometry::Tiny).expect("one of ours")),
+    }
+}
+
 /// One schedule's history, and what the store did.
-fn play(engine: &BTree, seed: u64) -> (History, Stats) {
-    let DiskKind::Blocks(blocks) = engine.disk() else {
-        unreachable!("our engines ask for blocks");
+fn play(engine: &dyn Engine, seed: u64) -> (History, Stats) {
+    // On blocks, a page has three of the largest records; in persistent memory, some do not fit into their leaf's pairs.
+    let (disk, longest) = match engine.disk() {
+        DiskKind::Blocks(blocks) => (Disk::Blocks(Arc::new(MemDevice::new(blocks))), 1_300),
+        DiskKind::Pm(bytes) => (Disk::Pm(Arc::new(MemPm::new(bytes))), 40),
+        DiskKind::Folder => unreachable!("our engines ask for none"),
     };
-    let disk = Disk::Blocks(Arc::new(MemDevice::new(blocks)));
     let kv = engine.open(&disk).expect("an empty store opens");
     let keys = (0..KEYS).map(|n| Key::from(format!("key{n:03}").into_bytes()));
-    let work = Workload::on(keys.collect(), 1_300, PHASE);
+    let work = Workload::on(keys.collect(), longest, PHASE);
     let session = Arc::new(Session::new(work, CLIENTS + 1));
     let mut auditor = Client::new(Arc::clone(&session), CLIENTS, seed);
     auditor.fill(&*kv, FILLED).expect("filling");
@@ -90,7 +103,7 @@ fn explore(
     seed: u64,
     scheduler: impl Scheduler + 'static,
 ) -> (Vec<String>, Vec<Stats>) {
-    let engine = BTree::named(name, Geometry::Tiny).expect("one of ours");
+    let engine = named(name);
     let seen: Arc<Mutex<(Vec<String>, Vec<Stats>)>> = Arc::default();
     let mut config = Config::new();
     config.stack_size = 1 << 20;
@@ -102,7 +115,7 @@ fn explore(
     Runner::new(scheduler, config).run(move || {
         // Each schedule has a program of its own.
         let done = into.lock().expect("no schedule panics here").0.len() as u64;
-        let (history, stats) = play(&engine, (seed << 32) + done);
+        let (history, stats) = play(&*engine, (seed << 32) + done);
         let mut saved = Vec::new();
         history.save(&mut saved).expect("memory has room");
         let saved = String::from_utf8(saved).expect("JSON is text");
@@ -121,38 +134,82 @@ fn schedules() -> usize {
     number("TREERING_SCHEDULES", 150) as usize
 }
 
-/// Every schedule is linearizable; many differ; and all together split, merge, evict and checkpoint.
-fn holds(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
+/// Every schedule is linearizable, and many differ: what they did all together.
+fn explore_all(
+    name: &str,
+    seed: u64,
+    scheduler: impl Scheduler + 'static,
+) -> impl Fn(fn(&Stats) -> u64) -> u64 {
+    let (histories, stats) = explore(name, seed, scheduler);
+    assert_eq!(histories.len(), schedules());
+    let mut distinct = histories.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert!(distinct.len() > schedules() / 2, "{name}: few histories");
+    println!(
+        "{name}, seed {seed}: {} schedules, {} distinct histories",
+        histories.len(),
+        distinct.len()
+    );
+    move |count| stats.iter().map(count).sum()
+}
+
+/// On blocks, all schedules together split, merge, evict and checkpoint.
+fn holds_on_blocks(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
     let first = number("TREERING_SEED", 0);
     let names = BTree::SMALL_PAGES.into_iter().chain(BTree::BF_SMALL_PAGES);
     for (name, seed) in names.zip(first..) {
-        let (histories, stats) = explore(name, seed, scheduler(seed, schedules()));
-        assert_eq!(histories.len(), schedules());
-        let mut distinct = histories.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        assert!(distinct.len() > schedules() / 2, "{name}: few histories");
-        let sum = |count: fn(&Stats) -> u64| stats.iter().map(count).sum::<u64>();
+        let sum = explore_all(name, seed, scheduler(seed, schedules()));
         let (splits, merges) = (sum(|s| s.splits), sum(|s| s.merges));
         let (evictions, checkpoints) = (sum(|s| s.evictions), sum(|s| s.checkpoints));
         println!(
-            "{name}, seed {seed}: {} schedules, {} distinct histories, {splits} splits, {merges} merges, {evictions} evictions, \
-             {checkpoints} checkpoints",
-            histories.len(),
-            distinct.len()
+            "  {splits} splits, {merges} merges, {evictions} evictions, {checkpoints} checkpoints"
         );
         assert!(splits > 0 && merges > 0 && evictions > 0 && checkpoints > 0);
     }
 }
 
+/// In persistent memory they split and merge, write through buffers, and clean logs, as far as the tree has them.
+fn holds_in_persistent_memory(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
+    let first = number("TREERING_SEED", 0);
+    for (name, seed) in PM_NAMES.into_iter().zip(first..) {
+        let sum = explore_all(name, seed, scheduler(seed, schedules()));
+        let (splits, merges) = (sum(|s| s.splits), sum(|s| s.merges));
+        let (triggers, cleanings) = (sum(|s| pm(s).trigger_writes), sum(|s| pm(s).cleanings));
+        println!(
+            "  {splits} splits, {merges} merges, {triggers} flushes of full buffers, {cleanings} cleanings"
+        );
+        assert!(splits > 0 && (merges > 0 || !named(name).merges_leaves()));
+        assert!(name == "pmtree" || cleanings > 0, "{name}");
+    }
+}
+
+fn pm(stats: &Stats) -> &PmStats {
+    stats.pm.as_ref().expect("a store in persistent memory")
+}
+
 #[test]
 fn every_random_schedule_is_linearizable() {
-    holds(|seed, schedules| Box::new(RandomScheduler::new_from_seed(seed, schedules)));
+    holds_on_blocks(|seed, schedules| Box::new(RandomScheduler::new_from_seed(seed, schedules)));
 }
 
 #[test]
 fn every_schedule_of_few_preemptions_is_linearizable() {
-    holds(|seed, schedules| Box::new(PctScheduler::new_from_seed(seed, 4, schedules)));
+    holds_on_blocks(|seed, schedules| Box::new(PctScheduler::new_from_seed(seed, 4, schedules)));
+}
+
+#[test]
+fn every_random_schedule_in_persistent_memory_is_linearizable() {
+    holds_in_persistent_memory(|seed, schedules| {
+        Box::new(RandomScheduler::new_from_seed(seed, schedules))
+    });
+}
+
+#[test]
+fn every_schedule_of_few_preemptions_in_persistent_memory_is_linearizable() {
+    holds_in_persistent_memory(|seed, schedules| {
+        Box::new(PctScheduler::new_from_seed(seed, 4, schedules))
+    });
 }
 
 #[test]
@@ -167,7 +224,12 @@ fn the_same_seed_gives_the_same_schedules_and_histories() {
     };
     assert_eq!(random(7), random(7));
     assert_ne!(random(7), random(8), "the schedule decides, too");
-    for name in [BTree::SMALL_PAGES[1], BTree::BF_SMALL_PAGES[1]] {
+    for name in [
+        BTree::SMALL_PAGES[1],
+        BTree::BF_SMALL_PAGES[1],
+        PM_NAMES[1],
+        PM_NAMES[3],
+    ] {
         let pct = || explore(name, 7, PctScheduler::new_from_seed(7, 4, 5)).0;
         assert_eq!(pct(), pct(), "{name}");
     }

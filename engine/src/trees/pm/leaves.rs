@@ -120,7 +120,7 @@ impl Leaves {
             let located = self.index.locate(key);
             let leaf = LeafId(located.page.0);
             let held = self.nodes.node(leaf).lock();
-            if self.index.is_current(key, &located) {
+            if self.index.is_current(key, &located) || mutation::on("pm-trust-index") {
                 return (leaf, held);
             }
             drop(held);
@@ -141,7 +141,7 @@ impl Leaves {
             let node = self.nodes.node(leaf);
             let header = node.begin();
             let found = read(leaf, node, header, &located);
-            if is_current(&located) && node.valid(header) {
+            if is_current(&located) && node.valid(header) || mutation::on("pm-read-unvalidated") {
                 return found;
             }
             backoff.wait();

@@ -128,7 +128,7 @@ impl Lodge {
         loop {
             let located = self.index.locate(key);
             let body = self.nodes.node(located.page.0).write();
-            if self.index.is_current(key, &located) {
+            if self.index.is_current(key, &located) || mutation::on("lodge-trust-index") {
                 return body;
             }
             drop(body);
