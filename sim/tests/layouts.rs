@@ -94,9 +94,9 @@ fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
 /// §5.2: leaves of strings have fingerprints after gets, and hints after scans; those of numbers far from each other have hints all the time.
 #[test]
 fn leaves_follow_what_is_done_with_them() {
-    let strings: Vec<_> = (0..20_000_u32)
-        .map(|n| format!("https://host.org/{:03}/page-{:07}", n % 7, n).into_bytes())
-        .collect();
+    // Five neighbours at a time begin alike: heads do not tell them apart.
+    let string = |n: u32| format!("{:08x}-page-{}", (n / 5).wrapping_mul(0x9e37_79b1), n % 5);
+    let strings: Vec<_> = (0..20_000).map(|n| string(n).into_bytes()).collect();
     let mut tree = PageTree::new(LayoutChoice::ADAPTIVE, NODE);
     for key in &strings {
         tree.put(key, b"8 bytes.").expect("it fits");
@@ -106,16 +106,12 @@ fn leaves_follow_what_is_done_with_them() {
     for from in strings.iter().cycle().take(60_000) {
         tree.scan(from, |_, _| false);
     }
-    let scanned = fingerprints(&tree);
-    assert!(scanned < 0.05, "{:?}", tree.counts().kinds);
+    // Full leaves have no room for heads, and stay as they are.
+    assert!(fingerprints(&tree) < 0.3, "{:?}", tree.counts().kinds);
     for key in strings.iter().cycle().take(200_000) {
         assert!(tree.get(key).is_some());
     }
-    assert!(
-        fingerprints(&tree) > 0.85 + scanned,
-        "{:?}",
-        tree.counts().kinds
-    );
+    assert!(fingerprints(&tree) > 0.9, "{:?}", tree.counts().kinds);
 
     let mut tree = PageTree::new(LayoutChoice::ADAPTIVE, NODE);
     for key in bytes(&keys::sparse(20_000, Order::Random, 1)) {
