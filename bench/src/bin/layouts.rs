@@ -4,7 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -196,6 +196,10 @@ impl Args {
     }
 
     fn time(&self) -> Result<bool, Failure> {
+        if let Some(path) = &self.json {
+            // Better now than after all rounds.
+            std::fs::write(beside(path), "").map_err(|e| not_written(path, &e))?;
+        }
         let mut tables = Vec::new();
         let mut sound = true;
         for source in self.common.sets() {
@@ -268,9 +272,17 @@ fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("partial")
+}
+
+fn not_written(path: &Path, e: &std::io::Error) -> Failure {
+    Failure(format!("--json {}: {e}", path.display()))
+}
+
 /// Writes beside it, then renames, so that there is no half of it.
-fn write_whole(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    let beside = path.with_extension("partial");
+fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let beside = beside(path);
     let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|e| Failure(format!("--json {}: {e}", path.display())))
+    written.map_err(|e| not_written(path, &e))
 }

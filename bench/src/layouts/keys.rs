@@ -174,7 +174,10 @@ fn of_file(file: &str, bytes: usize, seed: u64) -> Result<Keys, Failure> {
         ))
     };
     let mut text = Vec::new();
-    let read = treering_traces::input::open(file).map_err(|e| Failure(e.to_string()))?;
+    let read = treering_traces::input::open(file).map_err(|e| {
+        let sets = "dense, sparse, urls, titles, or a file with a key on each line";
+        Failure(format!("--set: expected {sets}; {e}"))
+    })?;
     { read }
         .read_to_end(&mut text)
         .map_err(|e| Failure(format!("{file}: {e}")))?;
@@ -266,12 +269,12 @@ impl Words {
 /// `https://www.host.com/folder/folder/some-words-1234`: hosts and folders have their own numbers, so that they recur.
 fn url(words: &mut Words, key: &mut Vec<u8>) {
     let host = words.below(30_000, 3);
-    key.extend_from_slice(if host % 3 == 0 {
+    key.extend_from_slice(if host.is_multiple_of(3) {
         b"http://"
     } else {
         b"https://"
     });
-    if host % 2 == 0 {
+    if host.is_multiple_of(2) {
         key.extend_from_slice(b"www.");
     }
     words.nth(host, key);
