@@ -47,6 +47,80 @@ fn a_tree_of_pages_is_a_map_in_every_layout() {
     }
 }
 
+/// What a tree of several levels finds and visits is what a map does, in every layout and while it adapts.
+#[test]
+fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
+    let urls = |n: u32| format!("https://host{}.org/some/folder/page-{:07}", n % 97, n * 7);
+    let numbers = keys::dense(60_000, 0.6, Order::Random, 9);
+    for choice in LayoutChoice::all() {
+        let (mut tree, mut map) = (PageTree::new(choice, NODE), BTreeMap::new());
+        for (n, number) in numbers.iter().enumerate() {
+            let key = match n % 2 {
+                0 => urls(*number).into_bytes(),
+                _ => number.to_be_bytes().to_vec(),
+            };
+            let value = (n as u64).to_le_bytes();
+            tree.put(&key, &value).expect("it fits");
+            map.insert(key, value);
+        }
+        let counts = tree.counts();
+        assert!(counts.inner > 2, "{}: {counts:?}", choice.name());
+        assert_eq!(counts.records, map.len());
+        let present: Vec<_> = map.iter().step_by(31).collect();
+        for (n, (key, value)) in present.iter().enumerate() {
+            assert_eq!(tree.get(key), Some(&value[..]), "{}", choice.name());
+            // Beside it there is nothing, whatever its leaf leaves out of its keys.
+            assert_eq!(tree.get(&[key, &b"?"[..]].concat()), None);
+            assert_eq!(tree.get(&key[..key.len() - 1]), None);
+            let most = 1 + n % 50;
+            let from = match n % 3 {
+                0 => [&key[..], &[0]].concat(),
+                _ => key.to_vec(),
+            };
+            let (mut rest, mut left) = (map.range(from.clone()..).take(most), most);
+            tree.scan(&from, |key, value| {
+                assert_eq!(
+                    rest.next(),
+                    Some((&key.to_vec(), &value.try_into().unwrap()))
+                );
+                left -= 1;
+                left > 0
+            });
+            assert_eq!(rest.next(), None, "{}", choice.name());
+        }
+    }
+}
+
+/// §5.2: leaves of strings have fingerprints after gets, and hints after scans; those of numbers far from each other have hints all the time.
+#[test]
+fn leaves_follow_what_is_done_with_them() {
+    // Five neighbours at a time begin alike: heads do not tell them apart.
+    let string = |n: u32| format!("{:08x}-page-{}", (n / 5).wrapping_mul(0x9e37_79b1), n % 5);
+    let strings: Vec<_> = (0..20_000).map(|n| string(n).into_bytes()).collect();
+    let mut tree = PageTree::new(LayoutChoice::ADAPTIVE, NODE);
+    for key in &strings {
+        tree.put(key, b"8 bytes.").expect("it fits");
+    }
+    let fingerprints = |tree: &PageTree| tree.counts().share_of(PageLayout::Fingerprint);
+    assert!(fingerprints(&tree) > 0.9, "{:?}", tree.counts().kinds);
+    for from in strings.iter().cycle().take(60_000) {
+        tree.scan(from, |_, _| false);
+    }
+    // Full leaves have no room for heads, and stay as they are.
+    assert!(fingerprints(&tree) < 0.3, "{:?}", tree.counts().kinds);
+    for key in strings.iter().cycle().take(200_000) {
+        assert!(tree.get(key).is_some());
+    }
+    assert!(fingerprints(&tree) > 0.9, "{:?}", tree.counts().kinds);
+
+    let mut tree = PageTree::new(LayoutChoice::ADAPTIVE, NODE);
+    for key in bytes(&keys::sparse(20_000, Order::Random, 1)) {
+        tree.put(&key, b"8 bytes.").expect("it fits");
+        assert!(tree.get(&key).is_some());
+    }
+    assert_eq!(tree.counts().share_of(PageLayout::Hints), 1.0);
+}
+
 /// BB-16: 500 records in each leaf but the first, which has no lower fence to hold, and the last.
 #[test]
 fn sorted_dense_keys_fill_fully_dense_leaves() {

@@ -44,6 +44,27 @@ pub enum Use {
     Scan,
 }
 
+impl Use {
+    /// Whether the use of this number counts: a matter of chance, the same in every run.
+    #[must_use]
+    #[inline]
+    pub fn counts(self, number: u64) -> bool {
+        let percent = match self {
+            Use::Point => POINTS_PERCENT,
+            Use::Scan => SCANS_PERCENT,
+        };
+        (scattered(number) * 100) >> 32 < percent
+    }
+}
+
+/// 32 bits as good as drawn by lot, the same for the same number.
+#[inline]
+pub(crate) fn scattered(number: u64) -> u64 {
+    // The golden ratio's multiples are spread evenly, and the upper half of their square is scattered.
+    let step = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
+}
+
 /// Whether a page may have this counter.
 pub(super) fn is_counter(byte: u8) -> bool {
     byte <= MOST || byte == OFF
@@ -95,6 +116,16 @@ impl PageRef<'_> {
             true => PageLayout::Fingerprint,
             false => PageLayout::Hints,
         }
+    }
+}
+
+impl PageRef<'_> {
+    /// Key adaption, to be asked for after a split or merge: the layout that this page should be given, if that is another one and its records fit.
+    #[must_use]
+    pub fn better_layout(&self) -> Option<PageLayout> {
+        let suited = self.suited_layout();
+        let other = !self.layout().is_dense() && suited != self.layout();
+        (other && self.can_be(suited)).then_some(suited)
     }
 }
 

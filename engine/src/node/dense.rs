@@ -65,6 +65,8 @@ pub(crate) trait DenseFormat: Copy + 'static {
     fn tail_len(bytes: &[u8]) -> usize;
     /// Whether the place is taken.
     fn has(bytes: &[u8], place: usize) -> bool;
+    /// The first place from this one on that is taken.
+    fn next(bytes: &[u8], from: usize) -> Option<usize>;
     /// How many of the places in the range are taken.
     fn taken(bytes: &[u8], places: Range<usize>) -> usize;
     /// The value at a place that is taken, else nothing.
@@ -104,7 +106,11 @@ pub(crate) struct Dense<'a, D> {
 }
 
 /// A key's number, of as many bytes as the numeric part has; shorter ones are taken to end in zeros.
+#[inline]
 fn number(bytes: &[u8], len: usize) -> u32 {
+    if let (Some(all), NUMERIC) = (bytes.first_chunk::<NUMERIC>(), len) {
+        return u32::from_be_bytes(*all);
+    }
     let mut padded = [0; NUMERIC];
     let from = NUMERIC - len;
     let given = bytes.len().min(len);
@@ -113,6 +119,7 @@ fn number(bytes: &[u8], len: usize) -> u32 {
 }
 
 /// Length of the numeric part of keys of this length.
+#[inline]
 fn numeric_len(key_len: usize) -> usize {
     key_len.min(NUMERIC)
 }
@@ -274,7 +281,8 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
     #[inline]
     pub(super) fn place(self, key: &[u8]) -> Option<usize> {
         let (len, fixed) = (self.key_len(), self.fixed_len());
-        if key.len() != len || len == 0 || key.get(..fixed)? != self.prefix() {
+        // Without a fixed part there is nothing to compare, and the fence at the page's other end is none of the caller's business.
+        if key.len() != len || len == 0 || (fixed > 0 && key.get(..fixed)? != self.prefix()) {
             return None;
         }
         let numeric = key.get(fixed..)?;

@@ -70,6 +70,21 @@ impl DenseFormat for FullyDense {
             && (bytes.get(header::END + place / 8)).is_some_and(|byte| byte >> (place % 8) & 1 == 1)
     }
 
+    #[inline]
+    fn next(bytes: &[u8], from: usize) -> Option<usize> {
+        let bitmap = bytes.get(header::END + from / 8..Self::bitmap_end(bytes))?;
+        let (first, rest) = bitmap.split_first()?;
+        let place = match first >> (from % 8) {
+            // A run without records: eight places at a time.
+            0 => {
+                let (skipped, bits) = rest.iter().enumerate().find(|(_, bits)| **bits != 0)?;
+                (from / 8 + 1 + skipped) * 8 + bits.trailing_zeros() as usize
+            }
+            bits => from + bits.trailing_zeros() as usize,
+        };
+        (place < u16(bytes, header::PLACES)).then_some(place)
+    }
+
     fn taken(bytes: &[u8], places: Range<usize>) -> usize {
         let end = places.end.min(u16(bytes, header::PLACES));
         let (whole, rest) = (end / 8, end % 8);

@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{PageLayout, u32_at};
+use super::layout::PageLayout;
 use super::slotted::{format_by_header, headed, header, leaf_format_by_header};
 
 /// Number of hints.
@@ -51,10 +51,11 @@ impl Hints {
         let Some(hints) = index.first_chunk_mut::<BYTES>() else {
             return;
         };
-        let hints = hints.as_chunks_mut::<4>().0;
-        for (i, hint) in hints.iter_mut().enumerate().skip(from) {
-            let head = Self::slot_at(distance * (i + 1)) + 6;
-            *hint = u32_at(slots, head).to_le_bytes();
+        let slots = slots[Self::SLOTS_AT..].as_chunks::<{ Self::STRIDE }>().0;
+        let hints = hints.as_chunks_mut::<4>().0.iter_mut().skip(from);
+        let of = slots.iter().skip(distance * (from + 1)).step_by(distance);
+        for (hint, slot) in hints.zip(of) {
+            *hint = headed::head_of(slot).to_le_bytes();
         }
     }
 
@@ -109,18 +110,18 @@ impl Format for Hints {
         let Some(hints) = hints.filter(|_| count > TOO_FEW) else {
             return 0..count;
         };
-        // Counting all of them takes no branch; in order they are as good as searched.
-        let (mut smaller, mut not_greater) = (0, 0);
-        for hint in hints.as_chunks::<4>().0 {
-            let hint = u32::from_le_bytes(*hint);
-            smaller += u32::from(hint < head);
-            not_greater += u32::from(hint <= head);
-        }
+        // Counting all of them takes no branch, and few instructions where those work on several at once; in order they are as good as searched.
+        let below = |hint: &[u8; 4]| u32::from(u32::from_le_bytes(*hint) < head);
+        let hints = hints.as_chunks::<4>().0;
+        let smaller = hints.iter().map(below).sum::<u32>() as usize;
         let distance = distance(count);
-        let (smaller, not_greater) = (smaller as usize, not_greater as usize);
-        let end = match not_greater {
+        // Those that are equal, if any are, belong to what is searched.
+        let equal = hints[smaller..]
+            .iter()
+            .take_while(|hint| u32::from_le_bytes(**hint) == head);
+        let end = match smaller + equal.count() {
             HINTS => count,
-            _ => distance * (not_greater + 1),
+            not_greater => distance * (not_greater + 1),
         };
         distance * smaller..end
     }

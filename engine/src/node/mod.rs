@@ -81,6 +81,7 @@ mod choice;
 pub(crate) mod compact;
 mod dense;
 mod dense_image;
+mod descent;
 mod edit;
 mod fingerprint;
 pub(crate) mod format;

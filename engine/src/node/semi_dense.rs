@@ -112,6 +112,13 @@ impl DenseFormat for SemiDense {
         Self::offset(bytes, place) != 0
     }
 
+    #[inline]
+    fn next(bytes: &[u8], from: usize) -> Option<usize> {
+        let offsets = bytes.get(Self::offset_at(from)..Self::offsets_end(bytes))?;
+        let mut offsets = offsets.as_chunks::<LEN>().0.iter();
+        Some(from + offsets.position(|offset| *offset != [0; LEN])?)
+    }
+
     fn taken(bytes: &[u8], places: Range<usize>) -> usize {
         let end = places.end.min(u16(bytes, header::PLACES));
         let range = Self::offset_at(places.start.min(end))..Self::offset_at(end);

@@ -1,108 +1,56 @@
-//! What each page layout takes: "which layout suits my keys?"
+//! What each page layout takes, and how fast it is: "which layout suits my keys?"
 //!
-//! Trees of real pages in memory, one for each layout, without log, cache or device: records are put in the order in which they come, pages split, take on
-//! other layouts and get inner nodes as in a store, and then bytes are counted (B-Trees Are Back §4, Figures 7, 9, 12, 13, 15).
+//! A B-tree of real pages in memory, of any layout, without log, cache, device or latches: what B-Trees Are Back measures (§4, §5.2, §6). So its speed can be held
+//! beside that paper's and beside other ordered maps in memory, and its bytes are the layout's alone (Figures 7, 9, 12, 13, 15). Stores have more to do.
 //!
 //! ```text
-//!   inner 1                     [ ... ]                   separators with eight-byte children, in the layout's general form
-//!   leaves    [ hints ] [ fully dense ] [ hints ]         4 KiB each, behind an envelope that is not counted
+//!   inner 1            first child | sep -> child | sep -> child        [ hints ]: searched once on the way down
+//!                       /                 |               \
+//!   leaves      [ hints ]           [ fully dense ]       [ hints ]      4 KiB each, behind an envelope that is not counted
 //! ```
+//!
+//! - **Inner nodes** (§2) are pages whose keys are separators and whose values, of eight bytes, are numbers of children. One child more than there are separators: the
+//!   first is in the header, as in the paper, in the field of the envelope that has the LSN in a store. When an inner node is split, one of its separators goes up and its
+//!   child becomes the first of the new node. They have the leaves' layout, or hints where leaves are dense or have fingerprints (§4.5).
+//! - **Operations** take and give whole keys. A get and a put into a leaf that has room allocate nothing. A scan sorts what fingerprints left out of order, first (§3.4).
+//! - **Adaption** (§5.1) is that of the engine's trees ([`treering_engine::node::adapt`]): by keys at splits, by operations with their chances, at once at the counter's ends.
 //!
 //! *Counted as the paper does*: a node has 4096 bytes for the layout alone; the envelope of a page in a store (checksum, page id, LSN, magic: 28 bytes) comes on
 //! top. [`Counts::bytes_per_record`] is of leaves, [`Counts::bytes_per_record_with_inner`] of all nodes, which is what the paper's figures are. A page in a store
 //! that takes 4 KiB with its envelope holds 0.7 % less.
 
+mod arena;
+mod counts;
 pub mod keys;
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
+pub use counts::{Counts, Kind};
 
-use treering_engine::PageId;
+use arena::Arena;
+use treering_engine::node::adapt::Use;
 use treering_engine::node::{
     ChangeMap, ENVELOPE_BYTES, LayoutChoice, PageLayout, PageMut, PageRef, Refused, Remedy,
 };
+use treering_engine::{Lsn, PageId};
 
-/// Bytes of a child's pointer in an inner node.
-const CHILD_BYTES: usize = 8;
+/// A child's number in the value of an inner node's record.
+type Child = [u8; 8];
 
-/// The nodes of one height, by their lower fences.
-#[derive(Debug)]
-struct Level {
-    choice: LayoutChoice,
-    pages: BTreeMap<Vec<u8>, Vec<u8>>,
-}
-
-impl Level {
-    fn new(choice: LayoutChoice, page_bytes: usize) -> Level {
-        let mut first = vec![0; page_bytes];
-        PageMut::new(&mut first, &mut ChangeMap::new())
-            .init(choice.general(), PageId(0), b"", None)
-            .expect("an empty page fits");
-        Level {
-            choice,
-            pages: BTreeMap::from([(Vec::new(), first)]),
-        }
-    }
-
-    /// Puts a record, and says at which separators pages were split for it.
-    fn put(&mut self, key: &[u8], value: &[u8], splits: &mut Vec<Vec<u8>>) -> Result<(), Refused> {
-        let mut changes = ChangeMap::new();
-        loop {
-            let mut at_or_below = self.pages.range_mut::<[u8], _>(up_to(key));
-            let Some((_, bytes)) = at_or_below.next_back() else {
-                return Err(Refused::NotCovered);
-            };
-            let size = bytes.len();
-            let mut page = PageMut::new(bytes, &mut changes);
-            match page.put(key, value) {
-                Ok(_) => return Ok(()),
-                Err(Refused::NoSpace | Refused::Unfit) => {}
-                Err(refused) => return Err(refused),
-            }
-            match self.choice.remedy(&page.view(), key, value.len()) {
-                Some(Remedy::Relayout(layout)) => page.relayout(layout)?,
-                Some(Remedy::Split(plan)) => {
-                    let mut right = vec![0; size];
-                    let mut marks = ChangeMap::new();
-                    page.split_into(&mut PageMut::new(&mut right, &mut marks), PageId(0), &plan)?;
-                    if self.choice.is_adaptive() {
-                        adapt(&mut page)?;
-                        adapt(&mut PageMut::new(&mut right, &mut marks))?;
-                    }
-                    splits.push(plan.separator.clone());
-                    self.pages.insert(plan.separator, right);
-                }
-                None => return Err(Refused::NoSpace),
-            }
-        }
-    }
-
-    fn views(&self) -> impl Iterator<Item = PageRef<'_>> {
-        self.pages.values().map(|bytes| PageRef::new(bytes))
-    }
-}
-
-/// The bounds of what is not greater.
-fn up_to(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    (Bound::Unbounded, Bound::Included(key))
-}
-
-/// Key adaption (§5.1), as if there were no scans.
-fn adapt(page: &mut PageMut<'_>) -> Result<(), Refused> {
-    let suited = page.view().suited_layout();
-    if !page.view().layout().is_dense() && page.view().can_be(suited) {
-        page.relayout(suited)?;
-    }
-    page.judge_heads();
-    Ok(())
-}
-
-/// A tree of pages in memory.
+/// A B-tree of pages in memory; see the module's story.
 #[derive(Debug)]
 pub struct PageTree {
-    /// The leaves, and what is above them.
-    levels: Vec<Level>,
+    choice: LayoutChoice,
     node_bytes: usize,
+    nodes: Arena,
+    root: u64,
+    /// Levels of inner nodes.
+    height: usize,
+    /// Operations, if some of them count.
+    uses: u64,
+    /// Nobody asks what has changed.
+    changes: ChangeMap,
+    /// The key that a scan is at, and the fence where it goes on; kept for their memory.
+    row: Vec<u8>,
+    fence: Vec<u8>,
 }
 
 impl PageTree {
@@ -112,10 +60,22 @@ impl PageTree {
     /// If that is no page size, see [`treering_engine::node::is_page_size`].
     #[must_use]
     pub fn new(choice: LayoutChoice, node_bytes: usize) -> PageTree {
-        let leaves = Level::new(choice, node_bytes + ENVELOPE_BYTES);
+        let page_bytes = node_bytes + ENVELOPE_BYTES;
+        let mut leaf = vec![0; page_bytes];
+        PageMut::new(&mut leaf, &mut ChangeMap::new())
+            .init(choice.general(), PageId(0), b"", None)
+            .expect("an empty page fits");
+        let mut nodes = Arena::new(page_bytes);
         PageTree {
-            levels: vec![leaves],
+            choice,
             node_bytes,
+            root: nodes.push(&leaf),
+            nodes,
+            height: 0,
+            uses: 0,
+            changes: ChangeMap::new(),
+            row: Vec::new(),
+            fence: Vec::new(),
         }
     }
 
@@ -123,142 +83,228 @@ impl PageTree {
     ///
     /// # Errors
     /// [`Refused::TooLarge`] for a record that exceeds the limits of such pages.
+    #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Refused> {
-        let mut splits = Vec::new();
-        self.levels[0].put(key, value, &mut splits)?;
-        let mut above = 1;
-        while !splits.is_empty() {
-            if above == self.levels.len() {
-                // An inner node has what leaves have that are not dense; fingerprints serve leaves alone (§4.5).
-                let layout = match self.levels[0].choice.general() {
-                    PageLayout::Fingerprint => PageLayout::Hints,
-                    other => other,
-                };
-                let page_bytes = self.node_bytes + ENVELOPE_BYTES;
-                self.levels
-                    .push(Level::new(LayoutChoice::of(layout), page_bytes));
+        loop {
+            let leaf = self.node_at(0, key);
+            match self.edit(leaf).put(key, value) {
+                Ok(_) => {
+                    self.count_use(leaf, Use::Point);
+                    return Ok(());
+                }
+                Err(Refused::NoSpace | Refused::Unfit) => self.make_room(leaf, key, value.len())?,
+                Err(refused) => return Err(refused),
             }
-            let mut higher = Vec::new();
-            for separator in splits {
-                self.levels[above].put(&separator, &[0; CHILD_BYTES], &mut higher)?;
-            }
-            splits = higher;
-            above += 1;
         }
-        Ok(())
     }
 
     /// The value of a key.
     #[must_use]
-    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let mut leaves = self.levels[0].pages.range::<[u8], _>(up_to(key));
-        let (_, leaf) = leaves.next_back()?;
-        PageRef::new(leaf).get(key)
+    #[inline]
+    pub fn get(&mut self, key: &[u8]) -> Option<&[u8]> {
+        let leaf = self.node_at(0, key);
+        self.count_use(leaf, Use::Point);
+        self.view(leaf).get_covered(key)
+    }
+
+    /// Visits the records from a key on as (key, value), in key order, as long as the visitor wants more.
+    #[inline]
+    pub fn scan(&mut self, from: &[u8], mut visit: impl FnMut(&[u8], &[u8]) -> bool) {
+        let (mut row, mut fence) = (
+            std::mem::take(&mut self.row),
+            std::mem::take(&mut self.fence),
+        );
+        fence.clear();
+        fence.extend_from_slice(from);
+        loop {
+            let leaf = self.node_at(0, &fence);
+            self.count_use(leaf, Use::Scan);
+            if !self.view(leaf).is_in_order() {
+                self.edit(leaf).sort();
+            }
+            let page = self.view(leaf);
+            let prefix = page.prefix();
+            row.clear();
+            row.extend_from_slice(prefix);
+            let more = page.visit_from(&fence, |suffix, value| {
+                row.truncate(prefix.len());
+                row.extend_from_slice(suffix);
+                visit(&row, value)
+            });
+            let Some(upper) = page.upper_fence().filter(|_| more) else {
+                break;
+            };
+            fence.clear();
+            fence.extend_from_slice(upper);
+        }
+        (self.row, self.fence) = (row, fence);
+    }
+
+    /// The node at a height above the leaves that covers a key.
+    #[inline]
+    fn node_at(&self, height: usize, key: &[u8]) -> u64 {
+        let mut node = self.root;
+        for _ in height..self.height {
+            let inner = self.view(node);
+            node = inner.floor(key).map_or_else(|| first_child(inner), child);
+        }
+        node
+    }
+
+    #[inline]
+    fn view(&self, node: u64) -> PageRef<'_> {
+        PageRef::new(self.nodes.bytes(node))
+    }
+
+    #[inline]
+    fn edit(&mut self, node: u64) -> PageMut<'_> {
+        PageMut::new(self.nodes.bytes_mut(node), &mut self.changes)
+    }
+
+    /// Operation adaption (§5.1).
+    #[inline]
+    fn count_use(&mut self, leaf: u64, used: Use) {
+        if !self.choice.is_adaptive() {
+            return;
+        }
+        self.uses += 1;
+        if used.counts(self.uses) {
+            let mut page = self.edit(leaf);
+            if let Some(layout) = page.count_use(used) {
+                // If it does not fit, the leaf stays as it is.
+                let _ = page.relayout(layout);
+            }
+        }
+    }
+
+    /// Lays a leaf out anew that has refused a record, or splits it.
+    #[cold]
+    fn make_room(&mut self, leaf: u64, key: &[u8], value_len: usize) -> Result<(), Refused> {
+        let (choice, size) = (self.choice, self.node_bytes + ENVELOPE_BYTES);
+        let number = PageId(self.nodes.len() as u64);
+        let mut page = self.edit(leaf);
+        // Whatever is done asks for the order, and more than once.
+        page.sort();
+        let plan = match choice.remedy(&page.view(), key, value_len) {
+            Some(Remedy::Relayout(layout)) => return page.relayout(layout),
+            Some(Remedy::Split(plan)) => plan,
+            None => return Err(Refused::NoSpace),
+        };
+        let (mut right, mut marks) = (vec![0; size], ChangeMap::new());
+        let mut other = PageMut::new(&mut right, &mut marks);
+        page.split_into(&mut other, number, &plan)?;
+        if choice.is_adaptive() {
+            adapt(&mut page)?;
+            adapt(&mut other)?;
+        }
+        let right = self.nodes.push(&right);
+        self.insert_child(1, &plan.separator, right)
+    }
+
+    /// Makes a node that was split off known at the height above it.
+    fn insert_child(&mut self, height: usize, separator: &[u8], child: u64) -> Result<(), Refused> {
+        if height > self.height {
+            return self.grow(separator, child);
+        }
+        loop {
+            let node = self.node_at(height, separator);
+            match self.edit(node).put(separator, &child.to_le_bytes()) {
+                Ok(_) => return Ok(()),
+                Err(Refused::NoSpace) => {
+                    let (middle, right) = self.split_inner(node)?;
+                    self.insert_child(height + 1, &middle, right)?;
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+    }
+
+    /// Splits an inner node where a leaf would be split, but at a whole separator: that goes up, and its child is the first of the new node (§2).
+    fn split_inner(&mut self, node: u64) -> Result<(Vec<u8>, u64), Refused> {
+        let mut right = vec![0; self.node_bytes + ENVELOPE_BYTES];
+        let number = PageId(self.nodes.len() as u64);
+        let page = self.view(node);
+        let at = page.choose_separator().ok_or(Refused::NoSpace)?.at;
+        let middle = page.key(at);
+        let first = Lsn(child(page.value(at)));
+        let records = (at + 1..page.count()).map(|i| (page.key(i), page.value(i)));
+        PageMut::new(&mut right, &mut ChangeMap::new()).build(
+            page.layout(),
+            number,
+            &middle,
+            page.upper_fence(),
+            first,
+            records,
+        )?;
+        self.edit(node).truncate_to(&middle)?;
+        Ok((middle, self.nodes.push(&right)))
+    }
+
+    /// A new root over the old one and its new neighbour.
+    fn grow(&mut self, separator: &[u8], child: u64) -> Result<(), Refused> {
+        let layout = match self.choice.general() {
+            PageLayout::Fingerprint => PageLayout::Hints,
+            other => other,
+        };
+        let mut bytes = vec![0; self.node_bytes + ENVELOPE_BYTES];
+        let number = PageId(self.nodes.len() as u64);
+        let mut root = PageMut::new(&mut bytes, &mut self.changes);
+        root.init(layout, number, b"", None)?;
+        root.set_lsn(Lsn(self.root));
+        root.put(separator, &child.to_le_bytes())?;
+        self.root = self.nodes.push(&bytes);
+        self.height += 1;
+        Ok(())
+    }
+
+    /// Bytes of memory for nodes, their envelopes and what aligns them included.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        self.nodes.allocated_bytes()
     }
 
     /// Counts what is there.
     #[must_use]
     pub fn counts(&self) -> Counts {
+        let mut leaves = vec![self.root];
+        for _ in 0..self.height {
+            let inner = leaves.iter().map(|node| self.view(*node));
+            leaves = inner
+                .flat_map(|inner| {
+                    let rest = inner.iter().map(|(_, value)| child(value));
+                    std::iter::once(first_child(inner)).chain(rest)
+                })
+                .collect();
+        }
         let mut counts = Counts {
             node_bytes: self.node_bytes,
-            inner: self.levels[1..].iter().map(|level| level.pages.len()).sum(),
+            inner: self.nodes.len() - leaves.len(),
             ..Counts::default()
         };
-        for page in self.levels[0].views() {
-            let records = page.count();
-            counts.leaves += 1;
-            counts.records += records;
-            counts.prefix_bytes += page.prefix().len();
-            let kind = counts.kinds.entry(page.layout().name()).or_default();
-            kind.leaves += 1;
-            kind.records += records;
-            let mut last = None;
-            for (suffix, _) in page.iter() {
-                let head = head(&suffix);
-                if let Some(last) = last {
-                    counts.pairs += 1;
-                    counts.distinct += usize::from(last != head);
-                }
-                last = Some(head);
-            }
+        for leaf in leaves {
+            counts.add_leaf(self.view(leaf));
         }
         counts
     }
 }
 
-/// The first four bytes behind a prefix: what heads are (§3.2).
-fn head(suffix: &[u8]) -> [u8; 4] {
-    let mut head = [0; 4];
-    let len = suffix.len().min(4);
-    head[..len].copy_from_slice(&suffix[..len]);
-    head
+/// Where an inner node's lowest keys are.
+#[inline]
+fn first_child(inner: PageRef<'_>) -> u64 {
+    inner.lsn().0
 }
 
-/// Leaves of one layout in a tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
-    /// How many leaves.
-    pub leaves: usize,
-    /// Records in them.
-    pub records: usize,
+#[inline]
+fn child(value: &[u8]) -> u64 {
+    let number: Child = value.try_into().unwrap_or_default();
+    u64::from_le_bytes(number)
 }
 
-/// What a tree takes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
-    /// Bytes of a node, its envelope aside.
-    pub node_bytes: usize,
-    /// Number of leaves.
-    pub leaves: usize,
-    /// Number of nodes above them.
-    pub inner: usize,
-    /// Number of records.
-    pub records: usize,
-    /// Sum over leaves of the bytes that their keys leave out.
-    pub prefix_bytes: usize,
-    /// Pairs of neighbours in a leaf.
-    pub pairs: usize,
-    /// Those of them whose heads differ.
-    pub distinct: usize,
-    /// Leaves by layout (Figure 15).
-    pub kinds: BTreeMap<&'static str, Kind>,
-}
-
-impl Counts {
-    /// Records in a leaf on average.
-    #[must_use]
-    pub fn records_per_leaf(&self) -> f64 {
-        self.records as f64 / self.leaves.max(1) as f64
+/// Key adaption (§5.1).
+fn adapt(page: &mut PageMut<'_>) -> Result<(), Refused> {
+    if let Some(layout) = page.view().better_layout() {
+        page.relayout(layout)?;
     }
-
-    /// Bytes of leaves for each record.
-    #[must_use]
-    pub fn bytes_per_record(&self) -> f64 {
-        self.node_bytes as f64 * self.leaves as f64 / self.records.max(1) as f64
-    }
-
-    /// Bytes of all nodes for each record.
-    #[must_use]
-    pub fn bytes_per_record_with_inner(&self) -> f64 {
-        self.node_bytes as f64 * (self.leaves + self.inner) as f64 / self.records.max(1) as f64
-    }
-
-    /// Bytes that keys of a leaf leave out, on average over leaves.
-    #[must_use]
-    pub fn prefix_bytes_mean(&self) -> f64 {
-        self.prefix_bytes as f64 / self.leaves.max(1) as f64
-    }
-
-    /// Share of neighbours in leaves whose heads differ.
-    #[must_use]
-    pub fn distinct_heads(&self) -> f64 {
-        self.distinct as f64 / self.pairs.max(1) as f64
-    }
-
-    /// Share of the leaves that have this layout.
-    #[must_use]
-    pub fn share_of(&self, layout: PageLayout) -> f64 {
-        let kind = self.kinds.get(layout.name()).copied().unwrap_or_default();
-        kind.leaves as f64 / self.leaves.max(1) as f64
-    }
+    page.judge_heads();
+    Ok(())
 }

@@ -58,6 +58,8 @@ fn exercise(bytes: &[u8], key: &[u8]) {
         page.covers(key),
     );
     let _ = (page.iter().count(), page.iter_from(key).rev().count());
+    let _ = (page.floor(key), page.get_covered(key));
+    page.visit_from(key, |_, _| true);
     let _ = (
         page.used_bytes(),
         page.free_bytes(),

@@ -188,13 +188,28 @@ impl Level {
             model.get(key).map(Vec::as_slice),
             "get {key:?}"
         );
+        assert_eq!(page.get_covered(key), page.get(key), "get_covered {key:?}");
         let upper = page.upper_fence().map(<[u8]>::to_vec);
         let from_here =
             (page.iter_from(key)).map(|(s, v)| ([page.prefix(), &s].concat(), v.to_vec()));
-        let expected = (model.range(key.to_vec()..))
+        let expected: Vec<_> = (model.range(key.to_vec()..))
             .take_while(|(k, _)| upper.as_ref().is_none_or(|upper| *k < upper))
-            .map(|(k, v)| (k.clone(), v.clone()));
-        assert!(from_here.eq(expected), "iter_from {key:?}");
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        assert!(from_here.eq(expected.iter().cloned()), "iter_from {key:?}");
+        // As a descent asks.
+        let here = page.lower_fence().to_vec()..=key.to_vec();
+        let floor = model.range(here).next_back().map(|(_, value)| &value[..]);
+        assert_eq!(page.floor(key), floor, "floor {key:?}");
+        for most in [1, 3, usize::MAX] {
+            let mut visited = Vec::new();
+            let more = page.visit_from(key, |suffix, value| {
+                visited.push(([page.prefix(), suffix].concat(), value.to_vec()));
+                visited.len() < most
+            });
+            assert_eq!(visited, expected[..most.min(expected.len())], "{key:?}");
+            assert_eq!(more, expected.len() < most);
+        }
     }
 }
 

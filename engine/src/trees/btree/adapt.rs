@@ -6,31 +6,15 @@
 use super::BTree;
 use crate::cache::WriteGuard;
 use crate::error::Result;
-use crate::node::adapt::{POINTS_PERCENT, SCANS_PERCENT, Use};
+use crate::node::adapt::Use;
 use crate::sync::atomic::Ordering;
 use crate::types::PageId;
 
-/// The golden ratio's multiples are spread evenly.
-pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// 32 bits in which its multiples are scattered.
-#[inline]
-pub(super) fn scattered(step: u64) -> u64 {
-    (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
-}
-
 impl BTree {
-    /// Whether this use counts: a matter of chance, the same in every run.
+    /// Whether this use counts.
     #[inline]
     pub(in crate::trees) fn counts(&self, used: Use) -> bool {
-        self.choice.is_adaptive() && {
-            let percent = match used {
-                Use::Point => POINTS_PERCENT,
-                Use::Scan => SCANS_PERCENT,
-            };
-            let step = self.chance.fetch_add(GOLDEN, Ordering::Relaxed);
-            (scattered(step) * 100) >> 32 < percent
-        }
+        self.choice.is_adaptive() && used.counts(self.uses.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Counts a use of the leaf that covers `key`, if nobody is in the way.
@@ -71,12 +55,11 @@ impl BTree {
 
     /// Key adaption after a split or merge: a leaf gets the layout that suits its keys, if it fits.
     pub(super) fn adapt(&self, page: PageId, leaf: &mut WriteGuard<'_>) -> Result<()> {
-        if !self.choice.is_adaptive() || leaf.view().layout().is_dense() {
+        if !self.choice.is_adaptive() {
             return Ok(());
         }
-        let suited = leaf.view().suited_layout();
-        if suited != leaf.view().layout() && leaf.view().can_be(suited) {
-            self.lay_out(page, leaf, suited)?;
+        if let Some(layout) = leaf.view().better_layout() {
+            self.lay_out(page, leaf, layout)?;
         }
         leaf.edit().judge_heads();
         Ok(())

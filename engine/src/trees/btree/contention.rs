@@ -7,10 +7,10 @@
 //!
 //! It is the ordinary split, logged and redone like any other, and what is cold again is merged like any other: when deletes have left neighbours three quarters empty.
 
-use super::adapt::{GOLDEN, scattered};
 use super::{Attempt, BTree};
 use crate::cache::{Latched, WriteGuard};
 use crate::error::{Error, Result};
+use crate::node::adapt::scattered;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 
@@ -67,7 +67,7 @@ impl BTree {
 #[inline]
 fn is_sampled(lsn: Lsn, one_in: u16) -> bool {
     // LSNs are bytes: those of records of one size have much in common.
-    (scattered(lsn.0.wrapping_mul(GOLDEN)) * u64::from(one_in)) >> 32 == 0
+    (scattered(lsn.0) * u64::from(one_in)) >> 32 == 0
 }
 
 #[cfg(test)]

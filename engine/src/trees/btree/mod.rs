@@ -49,8 +49,8 @@ pub(crate) struct BTree {
     fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
-    /// Which uses of leaves count, if any do.
-    chance: AtomicU64,
+    /// How many uses of leaves there were, if any count.
+    uses: AtomicU64,
     /// When leaves that writers wait for are split; never without.
     contention: Option<ContentionSplit>,
     /// Writes that waited for the latch of their leaf.
@@ -113,7 +113,7 @@ impl BTree {
             fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
-            chance: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
             contention: options.contention_split,
             contended_writes: AtomicU64::new(0),
             contention_splits: AtomicU64::new(0),

@@ -24,6 +24,8 @@ impl BTree {
         key: &[u8],
         value_len: usize,
     ) -> Result<Attempt<Lsn>> {
+        // Whatever is done asks for the order, and more than once.
+        leaf.edit().sort();
         match self.choice.remedy(&leaf.view(), key, value_len) {
             Some(Remedy::Split(plan)) => {
                 let divided = self.divide_at(page, leaf, &plan)?;
