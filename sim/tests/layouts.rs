@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use treering_engine::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout};
+use treering_engine::node::{LayoutChoice, PageLayout};
 use treering_sim::layouts::keys::{self, Order};
 use treering_sim::layouts::{Counts, PageTree};
-use treering_sim::predict::leaf::LeafLevel;
-use treering_sim::predict::{Span, Workload};
-use treering_traces::{Op, OpKind, OpSource, TraceError};
+use treering_sim::predict::space::KeySample;
 
 const NODE: usize = 4096;
 
@@ -116,30 +114,47 @@ fn sparse_keys_have_no_dense_leaf_and_partitions_no_semi_dense_one() {
     );
 }
 
-struct Puts<'a>(std::slice::Iter<'a, [u8; 4]>);
-
-impl OpSource for Puts<'_> {
-    fn next_op(&mut self, op: &mut Op) -> Result<bool, TraceError> {
-        let Some(key) = self.0.next() else {
-            return Ok(false);
-        };
-        (op.kind, op.key, op.value_len) = (OpKind::Put, key.to_vec(), 8);
-        Ok(true)
-    }
+/// Keys with values of 8 bytes.
+fn records<K: AsRef<[u8]>>(keys: &[K]) -> Vec<(&[u8], u32)> {
+    keys.iter().map(|key| (key.as_ref(), 8)).collect()
 }
 
-/// What the leaf model computes from keys alone is what pages have.
+/// What a share of the keys says of bytes per record, over what pages take.
+fn error<K: AsRef<[u8]>>(keys: &[K], choice: LayoutChoice, share: f64) -> f64 {
+    let mut tree = PageTree::new(choice, NODE);
+    for key in keys {
+        tree.put(key.as_ref(), b"8 bytes.").expect("it fits");
+    }
+    let sample = KeySample::draw(&records(keys), NODE, share, 1).expect("counts");
+    let forecast = sample.forecast(choice);
+    forecast.bytes_per_record() / tree.counts().bytes_per_record() - 1.0
+}
+
+fn sorted<K: Ord + Clone>(keys: &[K]) -> Vec<K> {
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys
+}
+
+/// Of all keys, records are counted as pages have them: dense ones, sparse ones, any density, strings; in any order.
 #[test]
-fn bytes_per_record_are_predicted_for_layouts_that_take_any_records() {
-    let keys = bytes(&keys::sparse(30_000, Order::Random, 5));
-    for layout in PageLayout::ALL {
-        let workload = Workload::analyze(&mut Puts(keys.iter()), Span::after(0)).expect("counts");
-        let predicted = LeafLevel::grow(&workload, NODE + ENVELOPE_BYTES, layout).count();
-        let leaves = grow(layout, &keys).leaves as f64;
-        assert!(
-            (predicted / leaves - 1.0).abs() < 0.03,
-            "{layout:?}: {predicted} {leaves}"
-        );
+fn bytes_per_record_are_predicted_in_every_layout() {
+    let strings: Vec<_> = keys::sparse(6_000, Order::Random, 9)
+        .iter()
+        .map(|n| format!("https://example.org/{}/{}", n % 97, n % 9_973 * 31).into_bytes())
+        .collect();
+    let mut sets: Vec<Vec<Vec<u8>>> = vec![strings];
+    for density in [1.0, 0.6, 0.3, 0.1] {
+        let numbers = keys::dense(20_000, density, Order::Random, 5);
+        sets.push(bytes(&numbers).iter().map(|key| key.to_vec()).collect());
+    }
+    for set in sets {
+        for keys in [&set, &sorted(&set)] {
+            for choice in LayoutChoice::all() {
+                let off = error(keys, choice, 1.0);
+                assert!(off.abs() < 0.005, "{} {:?}: {off}", choice.name(), keys[0]);
+            }
+        }
     }
 }
 
