@@ -3,7 +3,7 @@
 use super::dense::Dense;
 use super::dense_image::{Empty, empty};
 use super::image::Fences;
-use super::layout::{PageLayout, by_layout, common_prefix};
+use super::layout::{PageLayout, by_layout};
 use super::limit::Refused;
 use crate::types::{Lsn, PageId};
 
@@ -12,8 +12,10 @@ use crate::types::{Lsn, PageId};
 pub struct Places {
     /// What all its keys begin with.
     fixed: Vec<u8>,
-    /// The key of the first place.
-    first: Vec<u8>,
+    key_len: usize,
+    /// The number of the first place's key.
+    reference: u32,
+    count: usize,
     /// The key behind the last place, if there is such a number.
     end: Option<Vec<u8>>,
     used_bytes: usize,
@@ -43,21 +45,43 @@ pub fn places(
         let page = Dense::<D>::new(&bytes);
         Ok(Places {
             fixed: page.prefix().to_vec(),
-            first: [page.prefix(), &page.suffix_at(0)].concat(),
+            key_len,
+            reference: number(&page.suffix_at(0)),
+            count: page.places(),
             end: page.end(),
             used_bytes: page.used_bytes(),
         })
     })
 }
 
+/// A key's last bytes as a number.
+fn number(numeric: &[u8]) -> u32 {
+    let digits = numeric.iter();
+    digits.fold(0, |number, &byte| number << 8 | u32::from(byte))
+}
+
 impl Places {
-    /// Whether this key has a place; a key below the lower fence is none of this page's.
+    /// How far the key's number is from that of the first place, if the key begins like others and is as long.
+    #[must_use]
+    pub fn distance(&self, key: &[u8]) -> Option<usize> {
+        if key.len() != self.key_len {
+            return None;
+        }
+        let numeric = key.strip_prefix(&self.fixed[..])?;
+        let distance = number(numeric).checked_sub(self.reference)?;
+        usize::try_from(distance).ok()
+    }
+
+    /// Whether this key has a place.
     #[must_use]
     pub fn has(&self, key: &[u8]) -> bool {
-        let same = common_prefix(key, &self.fixed) == self.fixed.len();
-        same && key.len() == self.first.len()
-            && key >= &self.first[..]
-            && self.end.as_ref().is_none_or(|end| key < &end[..])
+        (self.distance(key)).is_some_and(|distance| distance < self.count)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// The key behind the last place, if there is such a number.

@@ -20,6 +20,17 @@ use super::workload::Workload;
 
 /// Records for each neighbour of equal head that good heads may have (B-Trees Are Back §5.1).
 const RECORDS_A_COLLISION: usize = 16;
+/// Where the published code's dense leaves end (`m-mueller678/btree-cpp`, `DenseNode`), and ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DenseEnds {
+    /// A page of which most records could be dense is split where the places of that dense page would end, and what is behind a dense page takes any records at first.
+    #[default]
+    AtPlaces,
+    /// As published: it is split before the next key, which is behind the places; keys between, if they come, get a leaf of their own at the dense split, a dense one at once if the
+    /// first of them is within half a page. No dense leaf is laid out anew because it has few records.
+    BeforeNextKey,
+}
+
 /// Bytes of a value's length in a semi-dense page.
 const VALUE_LEN_BYTES: usize = 2;
 
@@ -76,6 +87,7 @@ pub(super) struct Growth<'a> {
     order: &'a [u32],
     page_size: usize,
     choice: LayoutChoice,
+    ends: DenseEnds,
     pub(super) leaves: Vec<Leaf>,
     pub(super) leaf_starts: Vec<u32>,
     pub(super) splits: Vec<Split>,
@@ -87,13 +99,14 @@ impl<'a> Growth<'a> {
         workload: &'a Workload,
         order: &'a [u32],
         page_size: usize,
-        choice: LayoutChoice,
+        (choice, ends): (LayoutChoice, DenseEnds),
     ) -> Self {
         Growth {
             workload,
             order,
             page_size,
             choice,
+            ends,
             leaves: Vec::new(),
             leaf_starts: Vec::new(),
             splits: Vec::new(),
@@ -303,20 +316,28 @@ impl<'a> Growth<'a> {
             let page = self.with(self.empty(range, self.choice.general()), present)?;
             self.room(&page, refused).map(|_| page)
         };
-        let end = page.dense.as_ref().and_then(|(_, places)| places.end());
-        let within = |end: &&[u8]| range.upper.as_deref().is_none_or(|upper| *end < upper);
-        let beyond = end.filter(|_| page.layout == PageLayout::FullyDense);
-        let beyond = beyond.filter(within);
-        if let Some(end) = beyond.filter(|end| self.key(refused) >= *end) {
-            if self.is_three_quarters_free(range, page, present)
-                && let Some(page) = general()
-            {
+        if let Some((_, places)) = &page.dense
+            && let Some(end) = places.end()
+            && page.layout == PageLayout::FullyDense
+            && range.upper.as_deref().is_none_or(|upper| end < upper)
+            && self.key(refused) >= end
+        {
+            let published = self.ends == DenseEnds::BeforeNextKey;
+            let wasteful = !published && self.is_three_quarters_free(range, page, present);
+            if let Some(page) = wasteful.then(general).flatten() {
                 return Remedy::Relayout(page);
             }
+            let near = |key| {
+                let distance = places.distance(key);
+                distance.is_some_and(|distance| distance < places.count() * 3 / 2)
+            };
             return Remedy::Split(Plan {
                 separator: end.to_vec(),
                 at: present.len(),
-                right: self.choice.general(),
+                right: match published && near(self.key(refused)) {
+                    true => page.layout,
+                    false => self.choice.general(),
+                },
             });
         }
         match general() {
@@ -354,9 +375,10 @@ impl<'a> Growth<'a> {
         }
         let (last, next) = (self.key(present[at - 1]), self.key(present[at]));
         let end = (places.end()).filter(|end| *end <= next && end.len() <= next.len());
-        let separator = match end {
-            Some(end) => end,
-            None => next.get(..=common_prefix(last, next))?,
+        let separator = match (self.ends, end) {
+            (DenseEnds::BeforeNextKey, _) => next,
+            (DenseEnds::AtPlaces, Some(end)) => end,
+            (DenseEnds::AtPlaces, None) => next.get(..=common_prefix(last, next))?,
         };
         Some(Plan {
             separator: separator.to_vec(),

@@ -22,7 +22,7 @@
 
 use treering_engine::node::{LayoutChoice, PageLayout};
 
-use super::grow::Growth;
+use super::grow::{DenseEnds, Growth};
 use super::workload::{NEVER, Workload};
 
 /// One leaf at the end of the trace.
@@ -87,7 +87,8 @@ impl LeafLevel {
     /// As [`LeafLevel::grow`]; leaves become dense, and have hints or fingerprints, as `choice` says and as if there were no scans.
     #[must_use]
     pub fn grow_as(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
-        LeafLevel::grow_between(workload, page_size, choice, (b"", None))
+        let leaves = (choice, DenseEnds::default());
+        LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
     }
 
     /// As [`LeafLevel::grow_as`], of a part of a tree: its first leaf has the lower fence, its last one the upper fence given.
@@ -95,11 +96,11 @@ impl LeafLevel {
     pub(crate) fn grow_between(
         workload: &Workload,
         page_size: usize,
-        choice: LayoutChoice,
+        leaves: (LayoutChoice, DenseEnds),
         fences: (&[u8], Option<&[u8]>),
     ) -> LeafLevel {
         let order = workload.key_order();
-        let mut growth = Growth::new(workload, &order, page_size, choice);
+        let mut growth = Growth::new(workload, &order, page_size, leaves);
         let mut inserted = insertion_order(workload, &order);
         growth.run(&mut inserted, fences);
         let mut level = LeafLevel {

@@ -17,7 +17,11 @@
 //! is; so each record is as likely to be in the sample, and a range's own ratio counts without a weight (Hansen and Hurwitz, *On the theory of sampling from finite
 //! populations*, Ann. Math. Stat. 1943).
 //!
-//! *Edges.* The last leaf of a range that was cut is left out, for its records end where the range does, which with ascending keys is anywhere.
+//! Many cuts are drawn and only some ranges taken, evenly from the smallest to the largest: what a range holds depends most on its size, of which the distribution costs nothing.
+//!
+//! *Edges.* A fence is there once a page with keys on both of its sides is full, so the range has it from the beginning only if keys beyond it came no later than its own; with ascending
+//! keys the page that fills is the rightmost one, and none of its keys' bytes are left out. The last leaf of a range is left out if its records end
+//! only because the range does.
 //!
 //! The ranks of some keys must be known; here all keys are sorted for that. With a share of 1 there is nothing to sample: what comes out is exact, but for
 //! updates and deletes (see [`super::leaf`]).
@@ -28,15 +32,18 @@ use std::ops::Range;
 use treering_engine::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
+pub use super::grow::DenseEnds;
 use super::grow::common_prefix;
 use super::leaf::LeafLevel;
 use super::workload::{Span, Workload};
 use crate::ssd::gc::SplitMix;
 
-/// Fewest full pages of records that a range has.
-const LEAST_PAGES: usize = 16;
-/// A sample has at least so many ranges, where they are not too small for that.
-const RANGES: usize = 16;
+/// Full pages of records that a range has, or more: so many that whole pages of it could not be dense, else it would not be split in halves.
+const LEAST_PAGES: usize = 8;
+/// Most ranges of a sample.
+const RANGES: usize = 1024;
+/// Ranges that are cut for each that is taken.
+const DRAWN: usize = 32;
 /// What a slot takes, more or less: cuts are where a tree's might be, whatever its layout.
 const SLOT_BYTES: f64 = 10.0;
 
@@ -52,8 +59,9 @@ pub struct KeySample {
 struct Part {
     workload: Workload,
     lower: Vec<u8>,
-    /// None if the range has no end: nothing was cut off.
     upper: Option<Vec<u8>>,
+    /// Whether more keys are above, none of which came before most of these.
+    open: bool,
 }
 
 /// The records of a part as operations.
@@ -90,15 +98,10 @@ impl KeySample {
         seed: u64,
     ) -> Result<KeySample, TraceError> {
         let cuts = Cuts::new(records, node_bytes, share, seed);
-        let count = cuts.starts.len();
         let mut parts = Vec::new();
         for range in cuts.ranges() {
-            let fence = |rank: usize| cuts.separator(rank);
-            let (lower, upper) = match range.end < count {
-                true => (fence(range.start), Some(fence(range.end))),
-                false => (fence(range.start), None),
-            };
-            let mut which = cuts.puts(range).to_vec();
+            let (below, above) = cuts.come_first(&range);
+            let mut which = cuts.puts(range.clone()).to_vec();
             // In the order in which they came.
             which.sort_unstable();
             let mut puts = Puts {
@@ -109,13 +112,16 @@ impl KeySample {
                 memory_bytes: usize::MAX,
                 ..Span::after(0)
             };
-            let workload = Workload::analyze(&mut puts, span)?;
             parts.push(Part {
-                workload,
-                lower,
-                upper,
+                workload: Workload::analyze(&mut puts, span)?,
+                lower: below
+                    .then(|| cuts.separator(range.start))
+                    .unwrap_or_default(),
+                upper: above.then(|| cuts.separator(range.end)),
+                open: !above && range.end < cuts.starts.len(),
             });
         }
+        let count = cuts.starts.len();
         Ok(KeySample {
             parts,
             node_bytes,
@@ -133,6 +139,12 @@ impl KeySample {
     /// What the leaves of these records take if they are laid out so.
     #[must_use]
     pub fn forecast(&self, choice: LayoutChoice) -> Forecast {
+        self.forecast_with(choice, DenseEnds::default())
+    }
+
+    /// As [`KeySample::forecast`], of a tree whose dense leaves end elsewhere.
+    #[must_use]
+    pub fn forecast_with(&self, choice: LayoutChoice, ends: DenseEnds) -> Forecast {
         let mut forecast = Forecast {
             node_bytes: self.node_bytes,
             records: self.records as f64,
@@ -142,9 +154,9 @@ impl KeySample {
         let page_size = self.node_bytes + ENVELOPE_BYTES;
         for part in &self.parts {
             let fences = (&part.lower[..], part.upper.as_deref());
-            let level = LeafLevel::grow_between(&part.workload, page_size, choice, fences);
+            let level = LeafLevel::grow_between(&part.workload, page_size, (choice, ends), fences);
             let mut leaves = &level.leaves[..];
-            if part.upper.is_some() && leaves.len() > 1 {
+            if part.open && leaves.len() > 1 {
                 leaves = &leaves[..leaves.len() - 1];
             }
             let records: f64 = leaves.iter().map(|leaf| f64::from(leaf.records)).sum();
@@ -174,12 +186,7 @@ struct Cuts<'a, K> {
 }
 
 impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
-    fn new(
-        records: &'a [(K, u32)],
-        node_bytes: usize,
-        share: f64,
-        seed: u64,
-    ) -> Self {
+    fn new(records: &'a [(K, u32)], node_bytes: usize, share: f64, seed: u64) -> Self {
         let key = |index: u32| records[index as usize].0.as_ref();
         let mut sorted: Vec<u32> = (0..records.len() as u32).collect();
         sorted.sort_unstable_by(|a, b| key(*a).cmp(key(*b)));
@@ -207,9 +214,19 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         self.records[first as usize].0.as_ref()
     }
 
+    /// Index of the first put of a key.
+    fn first_put(&self, rank: usize) -> u32 {
+        let puts = self.puts(rank..rank + 1).iter();
+        puts.copied().min().unwrap_or(u32::MAX)
+    }
+
     /// Indices of the puts of these keys.
     fn puts(&self, ranks: Range<usize>) -> &[u32] {
-        let at = |rank: usize| self.starts.get(rank).map_or(self.sorted.len(), |at| *at as usize);
+        let at = |rank: usize| {
+            self.starts
+                .get(rank)
+                .map_or(self.sorted.len(), |at| *at as usize)
+        };
         &self.sorted[at(ranks.start)..at(ranks.end)]
     }
 
@@ -232,23 +249,40 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
             return vec![0..count];
         }
         let mut random = SplitMix(self.seed);
-        let (mut ranges, mut taken) = (Vec::new(), 0);
-        while taken < wanted {
-            let record = random.below(count as u64) as usize;
-            let range = self.around(record, size, &mut random);
-            taken += range.len();
-            ranges.push(range);
-        }
-        ranges
+        let taken = wanted.div_ceil(size);
+        let mut drawn: Vec<_> = (0..taken * DRAWN)
+            .map(|_| {
+                let record = random.below(count as u64) as usize;
+                self.around(record, size, &mut random)
+            })
+            .collect();
+        drawn.sort_by_key(|range| (range.len(), range.start));
+        let middles = drawn.into_iter().skip(DRAWN / 2);
+        middles.step_by(DRAWN).collect()
+    }
+
+    /// Whether there are keys below and above of which as many as make a page split had come when most of the range's own had not.
+    fn come_first(&self, range: &Range<usize>) -> (bool, bool) {
+        let half = (self.page_records / 2.0).ceil() as usize;
+        // When the one of this rank in time came, of the first puts of some keys.
+        let time = |ranks: Range<usize>, nth: usize| {
+            let mut times: Vec<u32> = ranks.map(|rank| self.first_put(rank)).collect();
+            let last = times.len().checked_sub(1)?;
+            let (_, time, _) = times.select_nth_unstable(nth.min(last));
+            Some(*time)
+        };
+        let most = time(range.clone(), range.len() / 2);
+        let before = |ranks: Range<usize>| time(ranks, half) < most;
+        let below = range.start.saturating_sub(range.len())..range.start;
+        let above = range.end..(range.end + range.len()).min(self.starts.len());
+        (
+            !below.is_empty() && before(below),
+            !above.is_empty() && before(above),
+        )
     }
 
     /// The range with this record that halving comes to when it is no larger than `size` or hardly so.
-    fn around(
-        &self,
-        record: usize,
-        size: usize,
-        random: &mut SplitMix,
-    ) -> Range<usize> {
+    fn around(&self, record: usize, size: usize, random: &mut SplitMix) -> Range<usize> {
         let mut range = 0..self.starts.len();
         while range.len() as f64 > size as f64 * std::f64::consts::SQRT_2 {
             let cut = self.cut(&range, random);
@@ -288,7 +322,10 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
 /// A normal deviate (Box and Muller).
 fn normal(random: &mut SplitMix) -> f64 {
     let mut uniform = || (random.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64;
-    let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());
+    let (radius, angle) = (
+        (-2.0 * uniform().ln()).sqrt(),
+        std::f64::consts::TAU * uniform(),
+    );
     radius * angle.cos()
 }
 
