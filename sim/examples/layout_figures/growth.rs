@@ -4,15 +4,17 @@
 //! (§4.4); its other figures are at one `N`.
 
 use treering_sim::layouts::keys::{self, Order};
-use treering_sim::predict::space::{DenseEnds, Forecast};
+use treering_sim::predict::space::{Forecast, PartitionSplit};
 use treering_sim::report::html::{Curve, Lines, Scale};
 
-use crate::cell::{LAYOUTS, SEED, bytes, sample};
+use crate::cell::{LAYOUTS, SEED, bytes, off, paper, sample};
 use crate::page::{Sheet, Table};
-use crate::sets::{at, named};
+use crate::sets::at;
 
+/// The sweep ends at a quarter of the records.
+const QUARTER: u32 = 4;
 /// Steps of the sweep, and by what it reaches down.
-const STEPS: u32 = 16;
+const STEPS: u32 = 12;
 const FACTOR: f64 = 16.0;
 
 type Shape = fn(&Played) -> f64;
@@ -22,24 +24,33 @@ struct Played {
     records: u32,
     /// In the order of [`LAYOUTS`].
     forecasts: Vec<Forecast>,
-    /// The fully dense and the adaptive tree with leaves that end as the published code's do.
-    published: [Forecast; 2],
+    /// The fully dense tree as in the published code, with partition detection and without, and so the adaptive one.
+    published: [Forecast; 4],
 }
 
 impl Played {
     fn of(records: u32, numbers: &[u32]) -> Played {
         let sample = sample(&bytes(numbers), 1.0, SEED);
-        let published = [at::FULLY, at::ADAPTIVE];
+        let as_published = |at: usize, split| sample.forecast_with(LAYOUTS[at], split);
         Played {
             records,
             forecasts: LAYOUTS.map(|choice| sample.forecast(choice)).into(),
-            published: published
-                .map(|at| sample.forecast_with(LAYOUTS[at], DenseEnds::BeforeNextKey)),
+            published: [
+                as_published(at::FULLY, PartitionSplit::BeforeNextKey),
+                as_published(at::FULLY, PartitionSplit::AtMiddle),
+                as_published(at::ADAPTIVE, PartitionSplit::BeforeNextKey),
+                as_published(at::ADAPTIVE, PartitionSplit::AtMiddle),
+            ],
         }
     }
 
     fn bytes(&self, at: usize) -> f64 {
         self.forecasts[at].bytes_per_record()
+    }
+
+    /// Over hints, in percent.
+    fn published_saved(&self, which: usize) -> f64 {
+        100.0 * (1.0 - self.published[which].bytes_per_record() / self.bytes(at::HINTS))
     }
 
     /// In percent.
@@ -49,7 +60,7 @@ impl Played {
 }
 
 /// What is swept: names, how, and the paper's for dense and sparse numbers.
-const SHAPES: [(&str, Shape, [&str; 2]); 9] = [
+const SHAPES: [(&str, Shape, [&str; 2]); 12] = [
     (
         "saved by prefixes, %",
         |p| p.saved(at::PREFIX, at::BASELINE),
@@ -86,18 +97,34 @@ const SHAPES: [(&str, Shape, [&str; 2]); 9] = [
         ["52", "–"],
     ),
     (
-        "the same, leaves ending as published, %",
-        |p| 100.0 * (1.0 - p.published[0].bytes_per_record() / p.bytes(at::HINTS)),
+        "the same, partitions split off before the next key, %",
+        |p| p.published_saved(0),
         ["52", "–"],
     ),
     (
-        "dense leaves of the adaptive tree, ending as published, %",
-        |p| 100.0 * p.published[1].dense(),
+        "the same, no partitions split off, %",
+        |p| p.published_saved(1),
+        ["52", "–"],
+    ),
+    (
+        "dense leaves of the adaptive tree, %",
+        |p| 100.0 * p.forecasts[at::ADAPTIVE].dense(),
+        ["85.7", "0"],
+    ),
+    (
+        "the same, partitions split off before the next key, %",
+        |p| 100.0 * p.published[2].dense(),
+        ["85.7", "0"],
+    ),
+    (
+        "the same, no partitions split off, %",
+        |p| 100.0 * p.published[3].dense(),
         ["85.7", "0"],
     ),
 ];
 
 pub(crate) fn waves(records: u32, sheet: &mut Sheet) {
+    let records = records / QUARTER;
     let sizes = (0..STEPS).rev().map(|step| {
         let share = FACTOR.powf(-f64::from(step) / f64::from(STEPS));
         (f64::from(records) * share) as u32
@@ -132,7 +159,7 @@ pub(crate) fn waves(records: u32, sheet: &mut Sheet) {
         }
         table.row(&line);
     }
-    sheet.table(&named("growth", records), table);
+    sheet.table("growth", table);
     let curve = |name: &str, of: &dyn Fn(&Played) -> f64| Curve {
         name: name.into(),
         points: (dense.iter())
@@ -144,8 +171,8 @@ pub(crate) fn waves(records: u32, sheet: &mut Sheet) {
         .iter()
         .map(|&at| curve(LAYOUTS[at].name(), &|played| played.bytes(at)))
         .collect();
-    curves.push(curve("fully-dense, ending as published", &|played| {
-        played.published[0].bytes_per_record()
+    curves.push(curve("fully-dense, no partitions", &|played| {
+        played.published[1].bytes_per_record()
     }));
     sheet.picture(
         "layouts-growth",
@@ -157,4 +184,63 @@ pub(crate) fn waves(records: u32, sheet: &mut Sheet) {
             curves,
         },
     );
+}
+
+/// As many records as the paper has, and what share of them is looked at.
+const LARGE: u32 = 25_000_000;
+const SHARE: f64 = 0.04;
+
+/// What the paper's number of records would take, predicted from a sample.
+pub(crate) fn large(sheet: &mut Sheet) {
+    let mut table = Table::new(&[
+        "layout",
+        "dense: bytes a record of leaves",
+        "paper, all nodes",
+        "off",
+        "records a leaf",
+        "sparse: bytes a record of leaves",
+        "paper, all nodes",
+        "off",
+        "records a leaf",
+    ]);
+    let mut lines: Vec<Vec<String>> = (LAYOUTS.iter())
+        .map(|choice| vec![format!("`{}`", choice.name())])
+        .collect();
+    for name in ["dense", "sparse"] {
+        let numbers = match name {
+            "dense" => keys::dense(LARGE, 1.0, Order::Random, SEED),
+            _ => keys::sparse(LARGE, Order::Random, SEED),
+        };
+        let sample = sample(&bytes(&numbers), SHARE, SEED);
+        for ((line, choice), paper) in lines.iter_mut().zip(LAYOUTS).zip(paper(name)) {
+            let forecast = sample.forecast(choice);
+            let bytes = forecast.bytes_per_record();
+            let or_none = |text: Option<String>| text.unwrap_or("–".into());
+            line.push(format!("{bytes:.2}"));
+            line.push(or_none(paper.map(|paper| format!("{paper:.2}"))));
+            line.push(or_none(paper.map(|paper| off(bytes, paper))));
+            line.push(format!("{:.1}", forecast.records_per_leaf()));
+        }
+        if name == "dense" {
+            let published = |split| {
+                let forecast = sample.forecast_with(LAYOUTS[at::FULLY], split);
+                let hints = sample.forecast(LAYOUTS[at::HINTS]).bytes_per_record();
+                100.0 * (1.0 - forecast.bytes_per_record() / hints)
+            };
+            let mut splits = Table::new(&["where partitions are split off", "saved, dense"]);
+            for (what, split) in [
+                ("where places end: ours", PartitionSplit::AtPlaces),
+                (
+                    "before the next key: published, with detection",
+                    PartitionSplit::BeforeNextKey,
+                ),
+                ("not at all: published, without", PartitionSplit::AtMiddle),
+            ] {
+                splits.row(&[what.into(), format!("{:.1} %", published(split))]);
+            }
+            sheet.table("large-splits", splits);
+        }
+    }
+    lines.iter().for_each(|line| table.row(line));
+    sheet.table("large", table);
 }

@@ -39,9 +39,10 @@ struct Args {
 
 type Part = fn(&Args, &mut Sheet);
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("sets", |args, sheet| sets::tables(args.records, sheet)),
     ("growth", |args, sheet| growth::waves(args.records, sheet)),
+    ("large", |_, sheet| growth::large(sheet)),
     ("density", |args, sheet| {
         density::figure(args.records, sheet)
     }),

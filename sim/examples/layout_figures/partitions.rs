@@ -14,12 +14,12 @@ const SHOWN: [LayoutChoice; 4] = [
     LayoutChoice::of(PageLayout::FullyDense),
     LayoutChoice::ADAPTIVE,
 ];
-const EACH: [u32; 12] = [
-    10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000,
+const EACH: [u32; 11] = [
+    10, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000,
 ];
 
 pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
-    let records = records / 5;
+    let records = records / 10;
     let mut table = Table::new(&[
         "records a partition",
         "bytes a record: `hints`",

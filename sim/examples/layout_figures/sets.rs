@@ -3,7 +3,7 @@
 use treering_sim::layouts::Counts;
 use treering_sim::layouts::keys::{self, Order};
 
-use crate::cell::{LAYOUTS, SEED, bytes, dense, measure, off, paper};
+use crate::cell::{LAYOUTS, SEED, bytes, dense, measure, off, paper, sample};
 use crate::page::{Sheet, Table, percent};
 
 /// Indices into [`LAYOUTS`].
@@ -28,12 +28,18 @@ pub(crate) fn named(name: &str, records: u32) -> String {
 }
 
 /// A line a layout.
-pub(crate) fn table(counts: &[Counts], paper: [Option<f64>; 8]) -> Table {
+pub(crate) fn table<K: AsRef<[u8]>>(
+    keys: &[K],
+    counts: &[Counts],
+    paper: [Option<f64>; 8],
+) -> Table {
+    let sample = sample(keys, 1.0, SEED);
     let mut table = Table::new(&[
         "layout",
         "leaves",
         "records a leaf",
         "bytes a record, leaves",
+        "predicted",
         "all nodes",
         "paper",
         "off",
@@ -49,6 +55,7 @@ pub(crate) fn table(counts: &[Counts], paper: [Option<f64>; 8]) -> Table {
             counts.leaves.to_string(),
             format!("{:.1}", counts.records_per_leaf()),
             format!("{:.2}", counts.bytes_per_record()),
+            format!("{:.2}", sample.forecast(*choice).bytes_per_record()),
             format!("{all:.2}"),
             or_none(paper.map(|paper| format!("{paper:.2}"))),
             or_none(paper.map(|paper| off(all, paper))),
@@ -68,7 +75,7 @@ pub(crate) fn tables(records: u32, sheet: &mut Sheet) {
     let counts = sets.map(|(name, numbers)| {
         let keys = bytes(&numbers);
         let counts = LAYOUTS.map(|choice| measure(choice, &keys));
-        sheet.table(&named(name, records), table(&counts, paper(name)));
+        sheet.table(&named(name, records), table(&keys, &counts, paper(name)));
         counts
     });
     sheet.table(&named("claims", records), claims(&counts));
@@ -227,5 +234,5 @@ fn claims(counts: &[[Counts; 8]; 2]) -> Table {
 pub(crate) fn sorted(records: u32, sheet: &mut Sheet) {
     let keys = bytes(&keys::dense(records, 1.0, Order::Sorted, SEED));
     let counts = LAYOUTS.map(|choice| measure(choice, &keys));
-    sheet.table("sorted", table(&counts, [None; 8]));
+    sheet.table("sorted", table(&keys, &counts, [None; 8]));
 }

@@ -20,7 +20,7 @@ pub(crate) fn figure(set: Option<&Set>, sheet: &mut Sheet) {
     let mut counted = Vec::new();
     for (name, set) in [("urls", urls), ("titles", &titles)] {
         let counts = LAYOUTS.map(|choice| measure(choice, &set.keys));
-        sheet.table(name, table(&counts, [None; 8]));
+        sheet.table(name, table(&set.keys, &counts, [None; 8]));
         counted.push(counts);
     }
     sheet.table("strings", claims(&counted));

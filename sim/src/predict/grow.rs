@@ -20,15 +20,18 @@ use super::workload::Workload;
 
 /// Records for each neighbour of equal head that good heads may have (B-Trees Are Back §5.1).
 const RECORDS_A_COLLISION: usize = 16;
-/// Where the published code's dense leaves end (`m-mueller678/btree-cpp`, `DenseNode`), and ours.
+/// Where a page is split that cannot be fully dense, though most of its records could (B-Trees Are Back §3.5 "Partition Detection").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DenseEnds {
-    /// A page of which most records could be dense is split where the places of that dense page would end, and what is behind a dense page takes any records at first.
+pub enum PartitionSplit {
+    /// Where the places of that dense page would end. What is behind a dense page takes any records at first.
     #[default]
     AtPlaces,
-    /// As published: it is split before the next key, which is behind the places; keys between, if they come, get a leaf of their own at the dense split, a dense one at once if the
-    /// first of them is within half a page. No dense leaf is laid out anew because it has few records.
+    /// As in the published code where that looks for partitions (`m-mueller678/btree-cpp`, `DenseNode`): before the next key, which is behind the places. Keys between
+    /// them, if any come, get a leaf of their own at a dense split, a dense one if the first is within half a page; and no dense leaf is laid out
+    /// anew for having few records.
     BeforeNextKey,
+    /// As in the published code where that does not look for partitions: at the middle. Else as above.
+    AtMiddle,
 }
 
 /// Bytes of a value's length in a semi-dense page.
@@ -87,7 +90,7 @@ pub(super) struct Growth<'a> {
     order: &'a [u32],
     page_size: usize,
     choice: LayoutChoice,
-    ends: DenseEnds,
+    partitions: PartitionSplit,
     pub(super) leaves: Vec<Leaf>,
     pub(super) leaf_starts: Vec<u32>,
     pub(super) splits: Vec<Split>,
@@ -99,14 +102,14 @@ impl<'a> Growth<'a> {
         workload: &'a Workload,
         order: &'a [u32],
         page_size: usize,
-        (choice, ends): (LayoutChoice, DenseEnds),
+        (choice, partitions): (LayoutChoice, PartitionSplit),
     ) -> Self {
         Growth {
             workload,
             order,
             page_size,
             choice,
-            ends,
+            partitions,
             leaves: Vec::new(),
             leaf_starts: Vec::new(),
             splits: Vec::new(),
@@ -276,6 +279,7 @@ impl<'a> Growth<'a> {
                 return Remedy::Relayout(page);
             }
             if dense == PageLayout::FullyDense
+                && self.partitions != PartitionSplit::AtMiddle
                 && let Some(plan) = self.partition(range, page, present)
             {
                 return Remedy::Split(plan);
@@ -322,7 +326,7 @@ impl<'a> Growth<'a> {
             && range.upper.as_deref().is_none_or(|upper| end < upper)
             && self.key(refused) >= end
         {
-            let published = self.ends == DenseEnds::BeforeNextKey;
+            let published = self.partitions != PartitionSplit::AtPlaces;
             let wasteful = !published && self.is_three_quarters_free(range, page, present);
             if let Some(page) = wasteful.then(general).flatten() {
                 return Remedy::Relayout(page);
@@ -375,10 +379,10 @@ impl<'a> Growth<'a> {
         }
         let (last, next) = (self.key(present[at - 1]), self.key(present[at]));
         let end = (places.end()).filter(|end| *end <= next && end.len() <= next.len());
-        let separator = match (self.ends, end) {
-            (DenseEnds::BeforeNextKey, _) => next,
-            (DenseEnds::AtPlaces, Some(end)) => end,
-            (DenseEnds::AtPlaces, None) => next.get(..=common_prefix(last, next))?,
+        let separator = match (self.partitions, end) {
+            (PartitionSplit::BeforeNextKey, _) => next,
+            (_, Some(end)) => end,
+            (_, None) => next.get(..=common_prefix(last, next))?,
         };
         Some(Plan {
             separator: separator.to_vec(),

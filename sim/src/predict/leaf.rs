@@ -22,7 +22,7 @@
 
 use treering_engine::node::{LayoutChoice, PageLayout};
 
-use super::grow::{DenseEnds, Growth};
+use super::grow::{Growth, PartitionSplit};
 use super::workload::{NEVER, Workload};
 
 /// One leaf at the end of the trace.
@@ -87,7 +87,7 @@ impl LeafLevel {
     /// As [`LeafLevel::grow`]; leaves become dense, and have hints or fingerprints, as `choice` says and as if there were no scans.
     #[must_use]
     pub fn grow_as(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
-        let leaves = (choice, DenseEnds::default());
+        let leaves = (choice, PartitionSplit::default());
         LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
     }
 
@@ -96,7 +96,7 @@ impl LeafLevel {
     pub(crate) fn grow_between(
         workload: &Workload,
         page_size: usize,
-        leaves: (LayoutChoice, DenseEnds),
+        leaves: (LayoutChoice, PartitionSplit),
         fences: (&[u8], Option<&[u8]>),
     ) -> LeafLevel {
         let order = workload.key_order();

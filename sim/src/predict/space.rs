@@ -32,7 +32,7 @@ use std::ops::Range;
 use treering_engine::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
-pub use super::grow::DenseEnds;
+pub use super::grow::PartitionSplit;
 use super::grow::common_prefix;
 use super::leaf::LeafLevel;
 use super::workload::{Span, Workload};
@@ -139,12 +139,12 @@ impl KeySample {
     /// What the leaves of these records take if they are laid out so.
     #[must_use]
     pub fn forecast(&self, choice: LayoutChoice) -> Forecast {
-        self.forecast_with(choice, DenseEnds::default())
+        self.forecast_with(choice, PartitionSplit::default())
     }
 
-    /// As [`KeySample::forecast`], of a tree whose dense leaves end elsewhere.
+    /// As [`KeySample::forecast`], of a tree that splits partitions off elsewhere.
     #[must_use]
-    pub fn forecast_with(&self, choice: LayoutChoice, ends: DenseEnds) -> Forecast {
+    pub fn forecast_with(&self, choice: LayoutChoice, partitions: PartitionSplit) -> Forecast {
         let mut forecast = Forecast {
             node_bytes: self.node_bytes,
             records: self.records as f64,
@@ -154,7 +154,8 @@ impl KeySample {
         let page_size = self.node_bytes + ENVELOPE_BYTES;
         for part in &self.parts {
             let fences = (&part.lower[..], part.upper.as_deref());
-            let level = LeafLevel::grow_between(&part.workload, page_size, (choice, ends), fences);
+            let level =
+                LeafLevel::grow_between(&part.workload, page_size, (choice, partitions), fences);
             let mut leaves = &level.leaves[..];
             if part.open && leaves.len() > 1 {
                 leaves = &leaves[..leaves.len() - 1];
