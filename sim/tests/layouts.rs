@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use treering_engine::node::{LayoutChoice, PageLayout};
 use treering_sim::layouts::keys::{self, Order};
 use treering_sim::layouts::{Counts, PageTree};
-use treering_sim::predict::space::KeySample;
+use treering_sim::predict::space::{KeySample, PartitionSplit};
 
 const NODE: usize = 4096;
 
@@ -156,6 +156,52 @@ fn bytes_per_record_are_predicted_in_every_layout() {
             }
         }
     }
+}
+
+/// Some ranges say what all keys do, the nearer the more keys they have: ascending keys at once, keys in random order where chance allows.
+#[test]
+fn a_sample_of_key_ranges_predicts_as_all_keys_do() {
+    let numbers = bytes(&keys::dense(100_000, 0.6, Order::Random, 5));
+    for (keys, most) in [(&numbers, 0.1), (&sorted(&numbers), 0.02)] {
+        let records = records(keys);
+        let draw = |share| KeySample::draw(&records, NODE, share, 7).expect("counts");
+        let (all, some) = (draw(1.0), draw(0.2));
+        assert_eq!(all.sampled_records(), records.len());
+        assert!((10_000..35_000).contains(&some.sampled_records()));
+        for choice in LayoutChoice::all() {
+            let [all, some] = [&all, &some].map(|sample| sample.forecast(choice));
+            let off = some.bytes_per_record() / all.bytes_per_record() - 1.0;
+            assert!(off.abs() < most, "{}: {off}", choice.name());
+            assert!((some.dense() - all.dense()).abs() < 0.15);
+            assert!((some.records - all.records).abs() < 0.5);
+        }
+    }
+}
+
+/// Keys that are put again, and a share that is less than a range.
+#[test]
+fn samples_of_few_records_and_of_updates_are_no_less_than_a_range() {
+    let numbers = bytes(&keys::sparse(3_000, Order::Random, 5));
+    let twice = [&records(&numbers)[..], &records(&numbers)[..]].concat();
+    let sample = KeySample::draw(&twice, NODE, 1e-9, 1).expect("counts");
+    assert!((500..3_000).contains(&sample.sampled_records()));
+    let all = KeySample::draw(&twice, NODE, 1.0, 1).expect("counts");
+    assert_eq!(all.sampled_records(), 3_000);
+    let none = KeySample::draw(&records(&numbers[..0]), NODE, 0.5, 1).expect("counts");
+    assert_eq!(none.forecast(LayoutChoice::ADAPTIVE).records, 0.0);
+}
+
+/// Where a partition ends at the next key, keys that come in between get leaves of their own.
+#[test]
+fn partitions_that_end_before_the_next_key_cost_leaves() {
+    let keys = bytes(&keys::dense(60_000, 1.0, Order::Random, 5));
+    let sample = KeySample::draw(&records(&keys), NODE, 1.0, 1).expect("counts");
+    let fully = LayoutChoice::of(PageLayout::FullyDense);
+    let leaves = |split| sample.forecast_with(fully, split).leaves;
+    let ours = leaves(PartitionSplit::AtPlaces);
+    assert_eq!(ours, sample.forecast(fully).leaves);
+    assert!(leaves(PartitionSplit::BeforeNextKey) > 1.2 * ours);
+    assert!(leaves(PartitionSplit::AtMiddle) > 1.05 * ours);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use treering_sim::layouts::keys::{self, Order};
 use treering_sim::layouts::{Counts, PageTree};
 use treering_sim::predict::space::{Forecast, KeySample};
 use treering_sim::report::html;
-use treering_traces::{Op, OpKind};
+use treering_traces::{Op, OpKind, OpSource};
 
 use crate::args::{LayoutArgs, LayoutOrder};
 use crate::failure::Failure;
