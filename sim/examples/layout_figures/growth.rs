@@ -127,8 +127,7 @@ pub(crate) fn waves(records: u32, sheet: &mut Sheet) {
     let records = records / QUARTER;
     let sizes = (0..STEPS).rev().map(|step| {
         let share = FACTOR.powf(-f64::from(step) / f64::from(STEPS));
-        // Whole thousands read better.
-        (f64::from(records) * share / 1e3).round() as u32 * 1_000
+        (f64::from(records) * share) as u32
     });
     let sizes: Vec<u32> = sizes.collect();
     let of = |numbers: fn(u32) -> Vec<u32>| -> Vec<Played> {
