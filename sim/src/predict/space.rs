@@ -114,9 +114,10 @@ impl KeySample {
             };
             parts.push(Part {
                 workload: Workload::analyze(&mut puts, span)?,
-                lower: below
-                    .then(|| cuts.separator(range.start))
-                    .unwrap_or_default(),
+                lower: match below {
+                    true => cuts.separator(range.start),
+                    false => Vec::new(),
+                },
                 upper: above.then(|| cuts.separator(range.end)),
                 open: !above && range.end < cuts.starts.len(),
             });
@@ -247,7 +248,7 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         let least = LEAST_PAGES * self.page_records.ceil() as usize;
         let size = (wanted / RANGES).max(least);
         if wanted >= count || size >= count {
-            return vec![0..count];
+            return std::iter::once(0..count).collect();
         }
         let mut random = SplitMix(self.seed);
         let taken = wanted.div_ceil(size);
