@@ -11,7 +11,9 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use treering_engine::PageId;
-use treering_engine::node::{ChangeMap, PageLayout, PageMut, PageRef, check, check_deep, records};
+use treering_engine::node::{
+    ChangeMap, PageLayout, PageMut, PageRef, Suffix, check, check_deep, records,
+};
 
 type Record = (Vec<u8>, Vec<u8>);
 
@@ -117,7 +119,7 @@ fn iterate(c: &mut Criterion) {
         group.bench_function(layout.name(), |b| {
             b.iter(|| {
                 let page = PageRef::new(black_box(&bytes));
-                let bytes = |(suffix, value): (&[u8], &[u8])| suffix.len() + value.len();
+                let bytes = |(suffix, value): (Suffix<'_>, &[u8])| suffix.len() + value.len();
                 page.iter().map(bytes).sum::<usize>()
             });
         });

@@ -2,7 +2,6 @@
 //!
 //! Chunks are of a few leaves and leaves are split early, so that a few thousand operations split nodes and reuse logs by the dozen.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -14,7 +13,10 @@ use treering_engine::{
     CclOptions, Error, Kv, LodgeOptions, NodeSplit, PmOptions, PmStore, PmTreeKind, Progress,
 };
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+#[path = "support/pm.rs"]
+mod pm;
+
+use pm::{Map, assert_same, contents, downwards, key, value};
 
 /// Small nodes, so that everything happens often.
 fn small() -> LodgeOptions {
@@ -65,30 +67,7 @@ fn options(lodge: LodgeOptions) -> PmOptions {
 }
 
 fn open(device: &Arc<MemPm>, lodge: LodgeOptions) -> PmStore {
-    let device: Arc<dyn PmDevice> = device.clone();
-    PmStore::open(device, &options(lodge)).unwrap_or_else(|e| panic!("{lodge:?}: {e}"))
-}
-
-fn contents(store: &PmStore) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
-}
-
-fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> {
-    let mut keys = Vec::new();
-    store
-        .scan_back(before, &mut |k, _| {
-            keys.push(k.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans back");
-    keys
+    pm::open(device, &options(lodge))
 }
 
 fn pump_all(store: &PmStore) {
@@ -98,39 +77,6 @@ fn pump_all(store: &PmStore) {
         steps += 1;
         assert!(steps < 10, "cleaning without end: {:?}", store.stats());
     }
-}
-
-/// Keys of eight bytes, with and without the top bit, others, prefixes of each other, the empty one.
-fn key(rng: &mut StdRng) -> Vec<u8> {
-    match rng.random_range(0..8) {
-        0..=2 => rng.random_range(0u64..300).to_be_bytes().to_vec(),
-        3 => (!rng.random_range(0u64..100)).to_be_bytes().to_vec(),
-        4 => format!("{:03}", rng.random_range(0..200)).into_bytes(),
-        5 => vec![b'z'; rng.random_range(0..20)],
-        6 => vec![255; rng.random_range(7..10)],
-        _ => format!("user:{:06}", rng.random_range(0..100)).into_bytes(),
-    }
-}
-
-fn value(rng: &mut StdRng) -> Vec<u8> {
-    let len = match rng.random_range(0..4) {
-        0 | 1 => 8,
-        2 => rng.random_range(0..40),
-        _ => rng.random_range(0..300),
-    };
-    vec![rng.random(); len]
-}
-
-fn assert_same(store: &PmStore, map: &Map, story: &str) {
-    let found = contents(store);
-    assert!(
-        found == *map,
-        "{story}: {} records scanned, {} expected",
-        found.len(),
-        map.len()
-    );
-    let keys: Vec<_> = map.keys().rev().cloned().collect();
-    assert_eq!(downwards(store, None), keys, "{story}: downwards");
 }
 
 /// FlushInv (LT-04, LT-05) of what one operation did: at most t_node leaves a flush, or one that was split.

@@ -5,8 +5,6 @@
 //! several ways: nothing that is in doubt survives, or all of it, or a part. Writes are durable when they return, so there is no more
 //! freedom than that.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
@@ -19,7 +17,10 @@ use treering_engine::{
 
 const BYTES: u64 = 64 << 10;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+#[path = "support/pm.rs"]
+mod pm;
+
+use pm::Map;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -116,13 +117,7 @@ fn apply(map: &mut Map, step: &Step) {
 }
 
 fn contents(store: &PmStore) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
-            ControlFlow::Continue(())
-        })
-        .expect("what was recovered can be read");
+    let map = pm::contents(store);
     // A get goes by fingerprints, a scan does not.
     let mut got = Vec::new();
     for (key, value) in &map {

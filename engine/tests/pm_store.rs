@@ -3,7 +3,6 @@
 //!
 //! Chunks are of a few leaves, so that a few thousand operations use, clean and reuse dozens of them.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,7 +15,10 @@ use treering_engine::{
     Progress,
 };
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+#[path = "support/pm.rs"]
+mod pm;
+
+use pm::{Map, assert_same, contents, downwards, key, open, value};
 
 fn ccl(batch: usize, logging: Logging, cleaning: Cleaning) -> PmTreeKind {
     PmTreeKind::Ccl(CclOptions {
@@ -53,71 +55,10 @@ fn options(tree: PmTreeKind) -> PmOptions {
     }
 }
 
-fn open(device: &Arc<MemPm>, options: &PmOptions) -> PmStore {
-    let device: Arc<dyn PmDevice> = device.clone();
-    PmStore::open(device, options).unwrap_or_else(|e| panic!("{:?}: {e}", options.tree))
-}
-
-fn contents(store: &PmStore) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
-}
-
-fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> {
-    let mut keys = Vec::new();
-    store
-        .scan_back(before, &mut |k, _| {
-            keys.push(k.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans back");
-    keys
-}
-
 fn pump_all(store: &PmStore) {
     while let Some(task) = store.due() {
         while store.pump(task).expect("pumps") == Progress::More {}
     }
-}
-
-/// Keys of eight bytes, with and without the top bit, others, prefixes of each other, the empty one.
-fn key(rng: &mut StdRng) -> Vec<u8> {
-    match rng.random_range(0..8) {
-        0..=2 => rng.random_range(0u64..300).to_be_bytes().to_vec(),
-        3 => (!rng.random_range(0u64..100)).to_be_bytes().to_vec(),
-        4 => format!("{:03}", rng.random_range(0..200)).into_bytes(),
-        5 => vec![b'z'; rng.random_range(0..20)],
-        6 => vec![255; rng.random_range(7..10)],
-        _ => format!("user:{:06}", rng.random_range(0..100)).into_bytes(),
-    }
-}
-
-fn value(rng: &mut StdRng) -> Vec<u8> {
-    let len = match rng.random_range(0..4) {
-        0 | 1 => 8,
-        2 => rng.random_range(0..40),
-        _ => rng.random_range(0..300),
-    };
-    let byte = rng.random();
-    vec![byte; len]
-}
-
-fn assert_same(store: &PmStore, map: &Map, story: &str) {
-    let found = contents(store);
-    assert!(
-        found == *map,
-        "{story}: {} records scanned, {} expected",
-        found.len(),
-        map.len()
-    );
-    let keys: Vec<_> = map.keys().rev().cloned().collect();
-    assert_eq!(downwards(store, None), keys, "{story}: downwards");
 }
 
 /// Runs a random program on a store that is opened as each of `kinds` in turn.

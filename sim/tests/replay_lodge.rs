@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use treering_engine::{LodgeOptions, NodeSplit, PmTreeKind};
-use treering_sim::pm;
-use treering_sim::replay::{PmReplayConfig, run_pm};
+use treering_sim::replay::PmReplayConfig;
 use treering_sim::report::{LodgeReport, PmReport, ReplayReport, html, text};
-use treering_traces::{Header, Op, OpKind, Writer};
+use treering_traces::{Op, OpKind};
+
+mod support;
 
 const KEYS: u64 = 60_000;
 
@@ -25,34 +26,12 @@ fn skewed(i: u64) -> u64 {
 }
 
 fn trace(folder: &TempDir, ops: impl Iterator<Item = Op>) -> PathBuf {
-    let path = folder.path().join("trace.trz");
     let ops: Vec<Op> = ops.collect();
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: "lodge".into(),
-        source: "made for a test".into(),
-        ops: ops.len() as u64,
-        warmup_ops: ops.len() as u64 / 2,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-    };
-    let mut writer = Writer::create(&path, header).expect("a file");
-    for op in &ops {
-        writer.write(op).expect("a file");
-    }
-    writer.finish().expect("a file");
-    path
+    support::trace(folder, ops.len() as u64 / 2, &ops)
 }
 
 fn op(kind: OpKind, key: u64) -> Op {
-    Op {
-        kind,
-        key: key.to_be_bytes().to_vec(),
-        value_len: if kind == OpKind::Put { 8 } else { 0 },
-        scan_len: if kind == OpKind::Scan { 20 } else { 0 },
-        ..Op::default()
-    }
+    support::op(kind, key.to_be_bytes().to_vec())
 }
 
 fn replay(
@@ -60,11 +39,7 @@ fn replay(
     lodge: LodgeOptions,
     set: impl FnOnce(&mut PmReplayConfig),
 ) -> ReplayReport {
-    let profile = pm::builtin("pm").expect("it is built in").1;
-    let tree = PmTreeKind::Lodge(lodge);
-    let mut config = PmReplayConfig::new(trace, profile, "pm".into(), tree);
-    set(&mut config);
-    run_pm(&config, &mut |_| {}).expect("it runs")
+    support::replay(trace, PmTreeKind::Lodge(lodge), set)
 }
 
 fn inserted(key: impl Fn(u64) -> u64, lodge: LodgeOptions) -> (PmReport, LodgeReport) {

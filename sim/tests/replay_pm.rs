@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use treering_engine::{CclOptions, Cleaning, Logging, PmTreeKind};
-use treering_sim::pm::{self, PmProfile};
-use treering_sim::replay::{PmReplayConfig, run_pm};
+use treering_sim::replay::PmReplayConfig;
 use treering_sim::report::{PmReport, ReplayReport};
-use treering_traces::{Header, Op, OpKind, Writer};
+use treering_traces::{Op, OpKind};
+
+mod support;
+
+use support::{op, replay};
 
 const KEYS: u64 = 200_000;
 
@@ -16,49 +19,11 @@ fn key(i: u64) -> Vec<u8> {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
 }
 
-fn op(kind: OpKind, key: Vec<u8>) -> Op {
-    Op {
-        kind,
-        key,
-        value_len: if kind == OpKind::Put { 8 } else { 0 },
-        scan_len: if kind == OpKind::Scan { 20 } else { 0 },
-        ..Op::default()
-    }
-}
-
 /// A trace of so many new keys as warm-up, and what follows.
 fn trace(folder: &TempDir, loaded: u64, then: impl Iterator<Item = Op>) -> PathBuf {
-    let path = folder.path().join("trace.trz");
-    let ops: Vec<Op> = (0..loaded)
-        .map(|i| op(OpKind::Put, key(i)))
-        .chain(then)
-        .collect();
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: "pm".into(),
-        source: "made for a test".into(),
-        ops: ops.len() as u64,
-        warmup_ops: loaded,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-    };
-    let mut writer = Writer::create(&path, header).expect("a file");
-    for op in &ops {
-        writer.write(op).expect("a file");
-    }
-    writer.finish().expect("a file");
-    path
-}
-
-fn profile(name: &str) -> PmProfile {
-    pm::builtin(name).expect("it is built in").1
-}
-
-fn replay(trace: PathBuf, tree: PmTreeKind, set: impl FnOnce(&mut PmReplayConfig)) -> ReplayReport {
-    let mut config = PmReplayConfig::new(trace, profile("pm"), "pm".into(), tree);
-    set(&mut config);
-    run_pm(&config, &mut |_| {}).expect("it runs")
+    let load = (0..loaded).map(|i| op(OpKind::Put, key(i)));
+    let ops: Vec<Op> = load.chain(then).collect();
+    support::trace(folder, loaded, &ops)
 }
 
 fn ccl(batch: usize) -> PmTreeKind {

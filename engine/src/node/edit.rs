@@ -104,7 +104,7 @@ impl<'a> PageMut<'a> {
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Put, Refused> {
         by_layout_often!(
-            self.view().layout(),
+            self.bytes,
             F => self.put_as::<F>(key, value),
             D => self.put_dense::<D>(key, value)
         )
@@ -154,7 +154,7 @@ impl<'a> PageMut<'a> {
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let sound = self.is_sound();
         let page = &mut *self;
-        let deleted = by_layout_often!(page.view().layout(), F => {
+        let deleted = by_layout_often!(page.bytes, F => {
             let found = page.view().body::<F>().place_key(key);
             found.is_some_and(|slot| page.body_mut::<F>().remove(slot))
         }, D => dense::delete::<D>(page.bytes, key, &mut page.changes));

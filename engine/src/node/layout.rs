@@ -36,8 +36,8 @@ pub(super) mod field {
 /// Marks bytes as a tree page: "TR".
 pub(super) const MAGIC: u16 = u16::from_le_bytes(*b"TR");
 /// The numbers of layouts in their first versions. Other layouts and later versions take other numbers.
-const KIND_SLOTTED_V1: u8 = 1;
-const KIND_COMPACT_V1: u8 = 2;
+pub(super) const KIND_SLOTTED_V1: u8 = 1;
+pub(super) const KIND_COMPACT_V1: u8 = 2;
 const KIND_BASELINE_V1: u8 = 3;
 const KIND_PREFIX_V1: u8 = 4;
 const KIND_HINTS_V1: u8 = 5;
@@ -92,21 +92,22 @@ macro_rules! by_layout {
 }
 pub(super) use by_layout;
 
-/// As [`by_layout`], for what is done often: the layouts of trees as they are by default are chosen between by two comparisons, and the others by a call. `$body` must
-/// not return from where it stands, and works on copies: what a call refers to would have to be in memory for all.
+/// As [`by_layout`], for the page that lies in `$page` and for what is done often: the layouts of trees as they are by default are told by one comparison each, and
+/// the others by a call. `$body` must not return from where it stands, and works on copies: what a call refers to would have to be in memory for all.
 macro_rules! by_layout_often {
-    ($layout:expr, $format:ident => $body:expr, $dense:ident => $dense_body:expr) => {
-        match $layout {
-            $crate::node::PageLayout::Slotted => {
+    ($page:expr, $format:ident => $body:expr, $dense:ident => $dense_body:expr) => {
+        match $crate::node::PageLayout::number_in($page) {
+            $crate::node::layout::KIND_SLOTTED_V1 => {
                 type $format = $crate::node::Slotted;
                 $body
             }
-            $crate::node::PageLayout::Compact => {
+            $crate::node::layout::KIND_COMPACT_V1 => {
                 type $format = $crate::node::CompactLeaf;
                 $body
             }
             other => $crate::node::layout::apart(move || {
-                $crate::node::layout::by_layout!(other, $format => $body, $dense => $dense_body)
+                let layout = $crate::node::PageLayout::from_number(other).unwrap_or($crate::node::PageLayout::Slotted);
+                $crate::node::layout::by_layout!(layout, $format => $body, $dense => $dense_body)
             }),
         }
     };
@@ -185,8 +186,19 @@ impl PageLayout {
 
     /// The layout of this number, if there is one.
     #[must_use]
-    pub fn from_number(number: u8) -> Option<PageLayout> {
-        (Self::ALL.into_iter().chain(Self::DENSE)).find(|layout| layout.number() == number)
+    #[inline]
+    pub const fn from_number(number: u8) -> Option<PageLayout> {
+        Some(match number {
+            KIND_SLOTTED_V1 => PageLayout::Slotted,
+            KIND_COMPACT_V1 => PageLayout::Compact,
+            KIND_BASELINE_V1 => PageLayout::Baseline,
+            KIND_PREFIX_V1 => PageLayout::Prefix,
+            KIND_HINTS_V1 => PageLayout::Hints,
+            KIND_FINGERPRINT_V1 => PageLayout::Fingerprint,
+            KIND_SEMI_DENSE_V1 => PageLayout::SemiDense,
+            KIND_FULLY_DENSE_V1 => PageLayout::FullyDense,
+            _ => return None,
+        })
     }
 
     /// Bytes before the first slot or place, the envelope's included.
@@ -230,16 +242,13 @@ impl PageLayout {
     /// The layout of a page; of bytes that are none, any.
     #[inline]
     pub(super) fn of(page: &[u8]) -> PageLayout {
-        match page[field::KIND] {
-            KIND_COMPACT_V1 => PageLayout::Compact,
-            KIND_BASELINE_V1 => PageLayout::Baseline,
-            KIND_PREFIX_V1 => PageLayout::Prefix,
-            KIND_HINTS_V1 => PageLayout::Hints,
-            KIND_FINGERPRINT_V1 => PageLayout::Fingerprint,
-            KIND_SEMI_DENSE_V1 => PageLayout::SemiDense,
-            KIND_FULLY_DENSE_V1 => PageLayout::FullyDense,
-            _ => PageLayout::Slotted,
-        }
+        Self::from_number(Self::number_in(page)).unwrap_or(PageLayout::Slotted)
+    }
+
+    /// What a page says that its layout is; of bytes that are none, anything.
+    #[inline]
+    pub(super) fn number_in(page: &[u8]) -> u8 {
+        page[field::KIND]
     }
 }
 
@@ -252,11 +261,13 @@ pub const fn is_page_size(bytes: usize) -> bool {
 /// As [`is_page_size`]; or so many bytes behind an envelope, which is how papers count what a layout takes. No store has such pages.
 #[inline]
 pub(super) const fn is_page_len(bytes: usize) -> bool {
-    let beyond = bytes % MIN_PAGE_BYTES;
     // First, for compilers to know it: no field of the header needs a check then.
-    bytes >= MIN_PAGE_BYTES
-        && is_page_size(bytes - beyond)
-        && (beyond == 0 || (beyond == ENVELOPE_BYTES && bytes < MAX_PAGE_BYTES))
+    bytes >= MIN_PAGE_BYTES && (is_page_size(bytes) || is_enveloped_len(bytes))
+}
+
+#[inline]
+const fn is_enveloped_len(bytes: usize) -> bool {
+    is_page_size(bytes.wrapping_sub(ENVELOPE_BYTES)) && bytes < MAX_PAGE_BYTES
 }
 
 /// Length of the longest common prefix.

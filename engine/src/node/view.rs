@@ -93,7 +93,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn lower_fence(&self) -> &'a [u8] {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().lower_fence(), D => page.dense::<D>().lower_fence())
+        by_layout_often!(page.bytes, F => page.body::<F>().lower_fence(), D => page.dense::<D>().lower_fence())
     }
 
     /// The smallest key beyond the page, or `None` on the rightmost page.
@@ -101,7 +101,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn upper_fence(&self) -> Option<&'a [u8]> {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().upper_fence(), D => page.dense::<D>().upper_fence())
+        by_layout_often!(page.bytes, F => page.body::<F>().upper_fence(), D => page.dense::<D>().upper_fence())
     }
 
     /// Whether `key` belongs on this page: `lower fence <= key < upper fence`.
@@ -109,7 +109,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().covers(key), D => page.dense::<D>().covers(key))
+        by_layout_often!(page.bytes, F => page.body::<F>().covers(key), D => page.dense::<D>().covers(key))
     }
 
     /// Number of records.
@@ -117,7 +117,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn count(&self) -> usize {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().count(), D => page.dense::<D>().count())
+        by_layout_often!(page.bytes, F => page.body::<F>().count(), D => page.dense::<D>().count())
     }
 
     /// Whether the page holds no record.
@@ -131,7 +131,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn is_in_order(&self) -> bool {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().is_in_order(), D => true)
+        by_layout_often!(page.bytes, F => page.body::<F>().is_in_order(), D => true)
     }
 
     /// What all keys of the page begin with; slots and payloads leave it out.
@@ -139,7 +139,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().prefix(), D => page.dense::<D>().prefix())
+        by_layout_often!(page.bytes, F => page.body::<F>().prefix(), D => page.dense::<D>().prefix())
     }
 
     /// Where `key` is (`Ok`) or would have to be inserted (`Err`). A key outside the fences is never found.
@@ -149,7 +149,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().search_key(key), D => page.dense::<D>().search_key(key))
+        by_layout_often!(page.bytes, F => page.body::<F>().search_key(key), D => page.dense::<D>().search_key(key))
     }
 
     /// The value of `key`.
@@ -157,7 +157,7 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&'a [u8]> {
         let page = *self;
-        by_layout_often!(page.layout(), F => page.body::<F>().get(key), D => page.dense::<D>().get(key))
+        by_layout_often!(page.bytes, F => page.body::<F>().get(key), D => page.dense::<D>().get(key))
     }
 
     /// What follows the prefix in the key of record `index`; empty if there is no such record.

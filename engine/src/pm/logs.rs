@@ -19,16 +19,13 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::types::IoClass;
 
+use super::entries::{self, Ahead, ENTRY_BYTES, Words};
 use super::layout::{ChunkId, Geometry, TIME_BITS, Time, damaged, mix};
 use super::leaf::Slot;
 use super::medium::Medium;
 use super::nodes::Change;
 use super::space::Space;
 
-/// Bytes of an entry.
-pub(crate) const ENTRY_BYTES: u64 = 24;
-/// Entries that are loaded together to see what an append overwrites.
-const AHEAD: u64 = 10;
 const CHECK: u64 = (1 << 14) - 1;
 
 /// The store's logical clock: each reading is another moment.
@@ -57,8 +54,6 @@ fn kind(change: Change) -> u64 {
 fn check(key: u64, value: u64, said: u64) -> u64 {
     mix([key, value, said]) & CHECK
 }
-
-type Words = [u64; 3];
 
 /// The words of an entry.
 fn encode(change: Change, time: Time) -> Words {
@@ -90,11 +85,6 @@ fn is_distinct(old: Words, new: Words, begun: Time) -> bool {
     mixed(old[0], old[1]) && mixed(old[0], new[1]) && mixed(new[0], old[1])
 }
 
-fn words_of(bytes: &[u8]) -> Words {
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    [word(0), word(8), word(16)]
-}
-
 /// The chunk that a log appends to.
 struct Open {
     start: u64,
@@ -102,8 +92,7 @@ struct Open {
     /// Entries so far, and those that fit.
     used: u64,
     room: u64,
-    /// What the entries from `ahead_from` on held before; `None` in a chunk of zeros.
-    ahead: Option<(u64, [u8; (AHEAD * ENTRY_BYTES) as usize])>,
+    ahead: Ahead,
 }
 
 #[derive(Default)]
@@ -194,14 +183,16 @@ impl Logs {
             begun,
             used: 0,
             room: geometry.chunk_bytes / ENTRY_BYTES,
-            ahead: (!blank).then_some((u64::MAX, [0; (AHEAD * ENTRY_BYTES) as usize])),
+            ahead: Ahead::new(blank),
         }
     }
 
     /// Writes the next entry of a chunk.
     fn write(&self, open: &mut Open, change: Change) -> Result<()> {
         let offset = open.start + open.used * ENTRY_BYTES;
-        let old = self.overwritten(open)?;
+        let old = open
+            .ahead
+            .overwritten(&self.medium, open.start, open.used, open.room)?;
         if old[2] >> 16 > open.begun.0 {
             // A stamp of an append that a crash has cut off, later than what recovery saw: with new words beside it, it might pass.
             self.medium.put_word(offset + 16, 0, IoClass::Log)?;
@@ -218,35 +209,12 @@ impl Logs {
                 break new;
             }
         };
-        let mut bytes = [0; ENTRY_BYTES as usize];
-        for (bytes, word) in bytes.chunks_exact_mut(8).zip(new) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        self.medium.store(offset, &bytes)?;
-        self.medium
-            .write_back(offset..offset + ENTRY_BYTES, IoClass::Log)?;
+        entries::store(&self.medium, offset, new)?;
         if !mutation::on("ccl-log-not-fenced") {
             self.medium.fence();
         }
         open.used += 1;
         Ok(())
-    }
-
-    /// What the next entry overwrites.
-    fn overwritten(&self, open: &mut Open) -> Result<Words> {
-        let Some((from, ahead)) = &mut open.ahead else {
-            return Ok([0; 3]);
-        };
-        let group = open.used / AHEAD;
-        if *from != group {
-            let entries = AHEAD.min(open.room - group * AHEAD);
-            let bytes = &mut ahead[..(entries * ENTRY_BYTES) as usize];
-            let offset = open.start + group * AHEAD * ENTRY_BYTES;
-            self.medium.load(offset, bytes, IoClass::Log)?;
-            *from = group;
-        }
-        let at = (open.used % AHEAD * ENTRY_BYTES) as usize;
-        Ok(words_of(&ahead[at..]))
     }
 
     /// Closes the chunks of all logs at one moment, which is returned with the epoch that begins.
@@ -301,32 +269,29 @@ pub(crate) fn read_chunk(
     begun: Time,
     mut visit: impl FnMut(Time, Change),
 ) -> Result<u64> {
-    let start = geometry.offset(chunk);
-    let room = geometry.chunk_bytes / ENTRY_BYTES;
-    let mut bytes = vec![0; (room * ENTRY_BYTES) as usize];
-    medium.load(start, &mut bytes, IoClass::Log)?;
-    let entries = bytes.chunks_exact(ENTRY_BYTES as usize).map(words_of);
+    let entries = entries::load_chunk(medium, geometry, chunk)?;
+    let room = entries.len() as u64;
     let mut ended = None;
     let mut last = begun;
-    for (at, words) in (0..).zip(entries) {
+    for (at, (offset, words)) in (0..).zip(entries) {
         match (decode(words, last), ended) {
             (Some((time, change)), None) => {
                 last = time;
                 visit(time, change);
             }
-            (Some(_), Some(end)) => {
+            (Some(_), Some((_, end))) => {
                 return Err(damaged(
                     "the log",
-                    start + end * ENTRY_BYTES,
+                    end,
                     "an entry, as there is one behind it".into(),
-                    format!("none, and another at offset {}", start + at * ENTRY_BYTES),
+                    format!("none, and another at offset {offset}"),
                 ));
             }
-            (None, None) => ended = Some(at),
+            (None, None) => ended = Some((at, offset)),
             (None, Some(_)) => {}
         }
     }
-    Ok(ended.unwrap_or(room))
+    Ok(ended.map_or(room, |(at, _)| at))
 }
 
 #[cfg(test)]

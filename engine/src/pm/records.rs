@@ -6,12 +6,15 @@
 //!
 //! A record is durable before anything names it, since an entry of the log that is whole may be replayed though its write was never acknowledged.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::device::LINE_SIZE;
 use crate::error::{Error, Result};
 use crate::types::IoClass;
 
 use super::layout::{Time, damaged};
 use super::leaf::{AT, Slot};
+use super::logs::LogicalClock;
 use super::medium::Medium;
 use super::space::{GRAIN, Space};
 use crate::sync::Arc;
@@ -223,7 +226,7 @@ impl Records {
     }
 
     /// The range of a record, checked.
-    pub(crate) fn range(&self, offset: u64) -> Result<std::ops::Range<u64>> {
+    fn range(&self, offset: u64) -> Result<std::ops::Range<u64>> {
         let len = self.load(offset)?.len();
         Ok(offset..offset + size_of_record(len))
     }
@@ -247,14 +250,47 @@ impl Records {
         Ok(())
     }
 
-    /// Only log entries of before `time` name this record.
-    pub(crate) fn retire_range(&self, range: std::ops::Range<u64>, time: Time) {
-        let size = range.end - range.start;
-        self.space.retire_record(range.start, size, time);
+    /// After an opening: records that none of these slots names, in leaves, buffers or log entries, are free; those that only log entries name are as good as
+    /// retired now. All that are kept are durable when this returns.
+    pub(crate) fn recovered(
+        &self,
+        used: &[Slot],
+        logged: &[Slot],
+        clock: &LogicalClock,
+    ) -> Result<()> {
+        let mut ranges = BTreeMap::new();
+        let mut add = |slots: &[Slot]| -> Result<BTreeSet<u64>> {
+            for offset in slots.iter().flat_map(|slot| slot.records()) {
+                let range = self.range(offset)?;
+                ranges.insert(range.start, range.end);
+            }
+            Ok(ranges.keys().copied().collect())
+        };
+        let in_use = add(used)?;
+        add(logged)?;
+        let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
+        if let Some(pair) = ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
+            return Err(damaged(
+                "a record",
+                pair[1].start,
+                "bytes of its own".into(),
+                format!("bytes of the record at offset {}", pair[0].start),
+            ));
+        }
+        for range in &ranges {
+            self.rewrite(range.clone())?;
+        }
+        self.medium.fence();
+        self.space.recovered_records(&ranges);
+        for range in ranges.iter().filter(|range| !in_use.contains(&range.start)) {
+            let size = range.end - range.start;
+            self.space.retire_record(range.start, size, clock.tick());
+        }
+        Ok(())
     }
 
     /// Starts the write-back of a record that was read at an opening, where it need not be durable.
-    pub(crate) fn rewrite(&self, range: std::ops::Range<u64>) -> Result<()> {
+    fn rewrite(&self, range: std::ops::Range<u64>) -> Result<()> {
         debug_assert!(
             range.start.is_multiple_of(GRAIN) && LINE_SIZE.is_multiple_of(GRAIN as usize)
         );

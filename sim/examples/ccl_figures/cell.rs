@@ -1,15 +1,13 @@
 //! One replay: a tree, records loaded as warm-up, what comes after them.
 
-use std::path::PathBuf;
-
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tempfile::TempDir;
 use treering_engine::{CclOptions, PmTreeKind};
 use treering_sim::pm;
 use treering_sim::replay::{PmReplayConfig, ReplayError, run_pm};
 use treering_sim::report::{PmReport, ReplayReport};
-use treering_traces::{Header, Op, OpKind, TraceError, Writer};
+
+use crate::trace::Trace;
 
 /// Decides everything random.
 const SEED: u64 = 0;
@@ -38,46 +36,13 @@ impl Work {
     }
 }
 
-/// A trace on disk; it is gone with this.
-pub(crate) struct Trace {
-    path: PathBuf,
-    _folder: TempDir,
-}
-
-/// `loaded` records of eight and eight bytes, and then as many operations.
+/// `loaded` records, and then as many operations.
 pub(crate) fn trace(loaded: u64, ops: u64, work: Work) -> Result<Trace, ReplayError> {
-    let folder = TempDir::new().map_err(|source| TraceError::Io {
-        file: std::env::temp_dir().display().to_string(),
-        source,
-    })?;
-    let path = folder.path().join("trace.trz");
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: work.name(),
-        source: "made for a figure".into(),
-        ops: loaded + ops,
-        warmup_ops: loaded,
-        records: None,
-        zeros: 0.5,
-        seed: Some(SEED),
-    };
-    let mut writer = Writer::create(&path, header)?;
     let mut draws = Draws::new(loaded, work);
-    let keys = (0..loaded).chain((0..ops).map(|i| draws.key(loaded, i)));
-    for i in keys {
-        writer.write(&Op {
-            kind: OpKind::Put,
-            // Odd multiples are different from one another, and in no order.
-            key: i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
-            value_len: 8,
-            ..Op::default()
-        })?;
-    }
-    writer.finish()?;
-    Ok(Trace {
-        path,
-        _folder: folder,
-    })
+    let records = (0..loaded).chain((0..ops).map(|i| draws.key(loaded, i)));
+    // Odd multiples are different from one another, and in no order.
+    let keys = records.map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    Trace::of(&work.name(), (loaded + ops, loaded), keys)
 }
 
 /// Which record is next.
@@ -136,7 +101,7 @@ pub(crate) fn replay(
     set: impl FnOnce(&mut PmReplayConfig),
 ) -> Result<ReplayReport, ReplayError> {
     let (name, profile) = pm::builtin("pm").expect("it is built in");
-    let mut config = PmReplayConfig::new(trace.path.clone(), profile, name.into(), tree);
+    let mut config = PmReplayConfig::new(trace.path().to_path_buf(), profile, name.into(), tree);
     set(&mut config);
     run_pm(&config, &mut |_| {})
 }

@@ -10,6 +10,8 @@
 
 mod cell;
 mod cleaning;
+#[path = "../bf_figures/errors.rs"]
+mod errors;
 #[path = "../bf_figures/page.rs"]
 mod page;
 mod prediction;
@@ -18,6 +20,8 @@ mod run;
 mod skew;
 mod table1;
 mod techniques;
+#[path = "../pm_figures/trace.rs"]
+mod trace;
 
 use std::process::ExitCode;
 

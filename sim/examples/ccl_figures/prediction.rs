@@ -3,7 +3,8 @@
 use treering_sim::replay::ReplayError;
 
 use crate::cell::{Work, ccl, pm_of, replay, trace};
-use crate::page::{Sheet, Table, percent};
+use crate::errors::Errors;
+use crate::page::{Sheet, Table};
 use crate::run::each;
 
 const RECORDS: u64 = 1_000_000;
@@ -17,7 +18,7 @@ const WORKS: [Work; 4] = [
 
 pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&["", "N_batch", "XBI", "predicted", "all", "leaves", "log"]);
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     for work in WORKS {
         let trace = trace(RECORDS, 2 * RECORDS, work)?;
         let batches: Vec<usize> = (1..=5).collect();
@@ -26,10 +27,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             let pm = pm_of(report);
             let (predicted, error) = pm.predicted.zip(pm.error).expect("records fit leaves");
             let of = [error.xbi, error.xbi_leaf, error.xbi_log];
-            errors.extend(of.into_iter().flatten().map(f64::abs));
-            let [all, leaves, log] = of.map(|error| {
-                error.map_or("–".into(), |error| format!("{:+.1} %", 100.0 * error))
-            });
+            let [all, leaves, log] = errors.note(of);
             table.row(&[
                 work.name(),
                 batch.to_string(),
@@ -42,15 +40,6 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         }
     }
     sheet.table("prediction", table);
-    errors.sort_by(f64::total_cmp);
-    let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
-    let mut summary = Table::new(&["figures", "median error", "90 % within", "largest"]);
-    summary.row(&[
-        errors.len().to_string(),
-        percent(at(0.5)),
-        percent(at(0.9)),
-        percent(at(1.0)),
-    ]);
-    sheet.table("prediction-errors", summary);
+    errors.sum_up(sheet);
     Ok(())
 }

@@ -8,12 +8,16 @@
 //!
 //! Counts and virtual time: the same on every machine.
 
+#[path = "../bf_figures/errors.rs"]
+mod errors;
 #[path = "../bf_figures/page.rs"]
 mod page;
 mod patterns;
 mod prediction;
 #[path = "../bf_figures/run.rs"]
 mod run;
+#[path = "../pm_figures/trace.rs"]
+mod trace;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,8 +32,9 @@ use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_sim::ssd::TimingMode;
 
 use page::{Sheet, Table, percent};
-use patterns::{Pattern, Trace};
+use patterns::Pattern;
 use run::{Figure, each};
+use trace::Trace;
 
 /// Keys inserted; the second half is measured.
 const KEYS: u64 = 400_000;
@@ -166,7 +171,7 @@ fn grouping(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "of `pmtree`",
     ]);
     for pattern in Pattern::ALL {
-        let trace = Trace::new(pattern, KEYS)?;
+        let trace = pattern.trace(KEYS)?;
         let peers = [PmTreeKind::Ccl(CclOptions::default()), PmTreeKind::PmTree];
         let peers = each(&peers, |tree| replay(&trace, *tree, unpredicted))?;
         let xbi = |report: &ReplayReport| report.pm.as_ref().expect("it is pm").measured.xbi;
@@ -295,7 +300,7 @@ fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
 
 /// §IV-C, §IV-D: the tail of virtual latency, with splits into two and hotness-aware ones.
 fn tails(sheet: &mut Sheet) -> Result<(), ReplayError> {
-    let trace = Trace::new(Pattern::Burst, KEYS)?;
+    let trace = Pattern::Burst.trace(KEYS)?;
     let double = LodgeOptions {
         node_split: NodeSplit::Double,
         ..lodge()

@@ -1,10 +1,8 @@
 //! What is written, in which order.
 
-use std::path::{Path, PathBuf};
-
-use tempfile::TempDir;
 use treering_sim::replay::ReplayError;
-use treering_traces::{Header, Op, OpKind, TraceError, Writer};
+
+use crate::trace::Trace;
 
 /// Orders of writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,48 +78,10 @@ impl Pattern {
         };
         word.to_be_bytes()
     }
-}
 
-/// A trace of puts of eight and eight bytes, of which the first half is warm-up; gone when dropped.
-pub(crate) struct Trace {
-    _folder: TempDir,
-    path: PathBuf,
-}
-
-impl Trace {
-    pub(crate) fn new(pattern: Pattern, ops: u64) -> Result<Trace, ReplayError> {
-        let folder = TempDir::new().map_err(|source| TraceError::Io {
-            file: "a folder for the trace".into(),
-            source,
-        })?;
-        let path = folder.path().join("trace.trz");
-        let header = Header {
-            schema: Header::SCHEMA.into(),
-            name: pattern.name().into(),
-            source: "lodge_figures".into(),
-            ops,
-            warmup_ops: ops / 2,
-            records: None,
-            zeros: 0.5,
-            seed: None,
-        };
-        let mut writer = Writer::create(&path, header)?;
-        for i in 0..ops {
-            writer.write(&Op {
-                kind: OpKind::Put,
-                key: pattern.key(i).to_vec(),
-                value_len: 8,
-                ..Op::default()
-            })?;
-        }
-        writer.finish()?;
-        Ok(Trace {
-            _folder: folder,
-            path,
-        })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// A trace of so many puts, of which the first half is warm-up.
+    pub(crate) fn trace(self, ops: u64) -> Result<Trace, ReplayError> {
+        let keys = (0..ops).map(|i| self.key(i));
+        Trace::of(self.name(), (ops, ops / 2), keys)
     }
 }

@@ -3,8 +3,9 @@
 use treering_engine::{LodgeOptions, PmTreeKind};
 use treering_sim::replay::ReplayError;
 
+use crate::errors::Errors;
 use crate::page::{Sheet, Table, percent};
-use crate::patterns::{Pattern, Trace};
+use crate::patterns::Pattern;
 use crate::run::each;
 use crate::{KEYS, lodge, replay};
 
@@ -33,9 +34,9 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "logs",
         "CLI",
     ]);
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     for pattern in PATTERNS {
-        let trace = Trace::new(pattern, KEYS)?;
+        let trace = pattern.trace(KEYS)?;
         let sizes = [1, 2, 8];
         let reports = each(&sizes, |t_node| {
             let options = LodgeOptions {
@@ -50,7 +51,6 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             let nodes = own.predicted.expect("records fit leaves");
             let (predicted, error) = pm.predicted.zip(pm.error).expect("the same");
             let of = [error.xbi, error.xbi_leaf, error.xbi_log, error.cli];
-            errors.extend(of.into_iter().flatten().map(f64::abs));
             let mut cells = vec![
                 pattern.name().into(),
                 t_node.to_string(),
@@ -61,24 +61,11 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
                 format!("{:.2}", pm.measured.xbi),
                 format!("{:.2}", predicted.xbi),
             ];
-            let said = |error: Option<f64>| match error {
-                Some(error) => format!("{:+.1} %", 100.0 * error),
-                None => "–".into(),
-            };
-            cells.extend(of.map(said));
+            cells.extend(errors.note(of));
             table.row(&cells);
         }
     }
     sheet.table("prediction", table);
-    errors.sort_by(f64::total_cmp);
-    let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
-    let mut summary = Table::new(&["figures", "median error", "90 % within", "largest"]);
-    summary.row(&[
-        errors.len().to_string(),
-        percent(at(0.5)),
-        percent(at(0.9)),
-        percent(at(1.0)),
-    ]);
-    sheet.table("prediction-errors", summary);
+    errors.sum_up(sheet);
     Ok(())
 }

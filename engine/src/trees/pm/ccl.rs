@@ -15,8 +15,9 @@
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::{CclOptions, Cleaning, Logging};
+use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::LeafId;
-use crate::pm::logs::{ENTRY_BYTES, Logs};
+use crate::pm::logs::Logs;
 use crate::pm::nodes::{Change, Held};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};

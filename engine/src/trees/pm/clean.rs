@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Cleaning;
 use crate::pager::Progress;
+use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{BLOCK, LeafId, Time, set_floor};
-use crate::pm::logs::ENTRY_BYTES;
 use crate::pm::nodes::Held;
 use crate::sync::atomic::Ordering::Relaxed;
 

@@ -21,9 +21,10 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
 use crate::options::PmTreeKind;
+use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
-use crate::pm::logs::{ENTRY_BYTES, LogicalClock, read_chunk};
+use crate::pm::logs::{LogicalClock, read_chunk};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Nodes};
 use crate::pm::records::{Bytes, Records};
@@ -464,49 +465,16 @@ fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
 
 /// Records that no leaf names, and none of these slots, are free; those that only entries of a log name which lives on are as good as retired now.
 fn mark_records(leaves: &Leaves, restored: &[Slot], logged: &[Slot]) -> Result<()> {
-    let mut ranges = BTreeMap::new();
-    let add = |ranges: &mut BTreeMap<u64, u64>, slot: Slot| -> Result<()> {
-        for offset in slot.records() {
-            let range = leaves.records.range(offset)?;
-            ranges.insert(range.start, range.end);
-        }
-        Ok(())
-    };
+    let mut used = Vec::new();
     let mut at = Some(leaves.space.geometry().first_leaf());
     while let Some(leaf) = at {
         let image = leaves.load(leaf)?;
-        for slot in image.used().map(|at| image.slot(at)) {
-            add(&mut ranges, slot)?;
-        }
+        let slots = image.used().map(|at| image.slot(at));
+        used.extend(slots.filter(|slot| slot.indirect));
         at = image.header().next();
     }
-    for slot in restored {
-        add(&mut ranges, *slot)?;
-    }
-    let in_use: BTreeSet<u64> = ranges.keys().copied().collect();
-    for slot in logged {
-        add(&mut ranges, *slot)?;
-    }
-    let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
-    if let Some(pair) = ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
-        return Err(damaged(
-            "a record",
-            pair[1].start,
-            "bytes of its own".into(),
-            format!("bytes of the record at offset {}", pair[0].start),
-        ));
-    }
-    for range in &ranges {
-        leaves.records.rewrite(range.clone())?;
-    }
-    leaves.medium.fence();
-    leaves.space.recovered_records(&ranges);
-    for range in ranges.iter().filter(|range| !in_use.contains(&range.start)) {
-        leaves
-            .records
-            .retire_range(range.clone(), leaves.clock.tick());
-    }
-    Ok(())
+    used.extend_from_slice(restored);
+    leaves.records.recovered(&used, logged, &leaves.clock)
 }
 
 /// What `work` makes of each item, in order; in so many threads. The caller waits for all of them: it is the opening of a store, and the threads end with it.

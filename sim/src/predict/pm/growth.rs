@@ -253,14 +253,10 @@ impl Play<'_> {
         }
         buffer.updates -= (self.batch + 1 - buffer.new.len()) as f64;
         let batch = self.with_updates(std::mem::take(&mut buffer.new), flushed);
-        let mut unmeasured = Touched::default();
-        let measured = time >= self.growth.measured_from;
-        let touched = if measured {
-            &mut self.growth.flushed
-        } else {
-            &mut unmeasured
-        };
-        flushed.flush(&batch, touched);
+        let stores = flushed.flush(&batch);
+        if time >= self.growth.measured_from {
+            self.growth.flushed.add(&stores);
+        }
         true
     }
 
@@ -283,14 +279,10 @@ impl Play<'_> {
         self.note_split(time);
         let mut lower = range.flushed;
         let batch = self.with_updates(batch, &lower);
-        let mut unmeasured = Touched::default();
-        let measured = time >= self.growth.measured_from;
-        let touched = if measured {
-            &mut self.growth.split
-        } else {
-            &mut unmeasured
-        };
-        let (fence, upper) = lower.split(&batch, touched);
+        let (fence, upper, stores) = lower.split(&batch);
+        if time >= self.growth.measured_from {
+            self.growth.split.add(&stores);
+        }
         let middle = next
             + part(
                 &mut inserted[next..range.future.end],

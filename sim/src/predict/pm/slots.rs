@@ -55,7 +55,8 @@ impl Touched {
         (self.mean(self.lines, lines), self.mean(self.twice, twice))
     }
 
-    fn add(&mut self, stores: &Stores) {
+    /// With one more.
+    pub(super) fn add(&mut self, stores: &Stores) {
         self.count += 1.0;
         self.lines += f64::from(stores.lines);
         self.twice += f64::from(stores.full);
@@ -64,7 +65,7 @@ impl Touched {
 
 /// Stores to one leaf that nobody comes between.
 #[derive(Default)]
-struct Stores {
+pub(super) struct Stores {
     dirty: u8,
     lines: u32,
     full: u32,
@@ -132,15 +133,15 @@ impl Slots {
     }
 
     /// A batch for which there is room.
-    pub(super) fn flush(&mut self, batch: &[u32], touched: &mut Touched) {
+    pub(super) fn flush(&mut self, batch: &[u32]) -> Stores {
         let mut stores = Stores::default();
         let (filled, _) = self.apply(batch);
         stores.commit(filled);
-        touched.add(&stores);
+        stores
     }
 
     /// A batch for which there is none: the upper half goes to a new leaf, which is returned with its smallest key.
-    pub(super) fn split(&mut self, batch: &[u32], touched: &mut Touched) -> (u32, Slots) {
+    pub(super) fn split(&mut self, batch: &[u32]) -> (u32, Slots, Stores) {
         let (filled, rest) = self.apply(batch);
         self.0.sort_unstable();
         let upper = self.0.split_off(self.0.len() / 2);
@@ -156,8 +157,7 @@ impl Slots {
         }
         // The new leaf, whole.
         stores.lines += ALL.count_ones();
-        touched.add(&stores);
-        (fence, new)
+        (fence, new, stores)
     }
 }
 
@@ -185,12 +185,13 @@ impl Turnover {
             for _ in 0..BATCHES {
                 let updates = leaf.draw(batch, &mut random);
                 if records + batch <= SLOTS {
-                    leaf.flush(&updates, &mut all.flush[records]);
+                    all.flush[records].add(&leaf.flush(&updates));
                     continue;
                 }
                 let mut leaf = Slots(leaf.0.clone());
                 scatter(&mut leaf, &mut random);
-                leaf.split(&updates, &mut all.split[records]);
+                let (_, _, stores) = leaf.split(&updates);
+                all.split[records].add(&stores);
             }
         }
         all
@@ -239,36 +240,33 @@ mod tests {
     fn an_xpline_that_is_full_before_its_header_is_written_twice() {
         // Free: one slot in each line.
         let mut scattered = leaf(&[1, 3, 4, 5, 7, 8, 9, 11, 12, 13]);
-        let mut touched = Touched::default();
-        scattered.flush(&[0, 1, 2, 3], &mut touched);
-        assert_eq!((touched.lines, touched.twice), (5.0, 1.0));
+        let stores = scattered.flush(&[0, 1, 2, 3]);
+        assert_eq!((stores.lines, stores.full), (5, 1));
         // Free: those at the end.
         let mut filled = leaf(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        let mut touched = Touched::default();
-        filled.flush(&[100, 101, 102, 103], &mut touched);
-        assert_eq!((touched.lines, touched.twice), (2.0, 0.0));
+        let stores = filled.flush(&[100, 101, 102, 103]);
+        assert_eq!((stores.lines, stores.full), (2, 0));
     }
 
     #[test]
     fn what_an_update_frees_is_free_for_the_next_batch_only() {
         let mut leaf = leaf(&[0, 1]);
-        leaf.flush(&[0, 1], &mut Touched::default());
+        leaf.flush(&[0, 1]);
         assert_eq!(leaf.used(), 0b1100);
-        leaf.flush(&[0], &mut Touched::default());
+        leaf.flush(&[0]);
         assert_eq!(leaf.used(), 0b1001);
     }
 
     #[test]
     fn a_split_parts_what_was_there_and_what_came() {
         let mut lower = leaf(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        let mut touched = Touched::default();
         // One fits, and two go where they belong.
-        let (fence, upper) = lower.split(&[20, 1, 21], &mut touched);
+        let (fence, upper, stores) = lower.split(&[20, 1, 21]);
         assert_eq!(fence, 7);
         assert_eq!((lower.len(), upper.len()), (7, 8));
         assert!(upper.0.iter().any(|(key, _)| *key == 21));
         // The slot filled went with the upper half: a header; one line and a header; the new leaf.
-        assert_eq!(touched.lines, 1.0 + 2.0 + 4.0);
+        assert_eq!(stores.lines, 1 + 2 + 4);
     }
 
     #[test]

@@ -10,8 +10,8 @@
 
 use crate::error::{Error, Result};
 use crate::pager::Progress;
+use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{Time, set_floor};
-use crate::pm::logs::ENTRY_BYTES;
 use crate::sync::atomic::Ordering::Relaxed;
 
 use super::Lodge;

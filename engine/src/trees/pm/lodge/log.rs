@@ -22,9 +22,10 @@ use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::pm::entries::{self, Ahead, ENTRY_BYTES, Words};
 use crate::pm::layout::{ChunkId, Geometry, Time, mix};
 use crate::pm::leaf::Slot;
-use crate::pm::logs::{ENTRY_BYTES, LogicalClock, thread_number};
+use crate::pm::logs::{LogicalClock, thread_number};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::space::Space;
@@ -34,13 +35,8 @@ use crate::types::IoClass;
 
 use super::leaf::NUMBER_BITS;
 
-/// Entries that are loaded together to see what is overwritten.
-const AHEAD: u64 = 10;
 const CHECK_BITS: u32 = 64 - NUMBER_BITS - 2;
 const CHECK: u64 = (1 << CHECK_BITS) - 1;
-
-/// Key, value, meta.
-pub(crate) type Words = [u64; 3];
 
 fn encode(change: Change, number: Time) -> Words {
     let Slot {
@@ -98,11 +94,6 @@ fn mixes(old: Words, new: Words) -> Mix {
     found
 }
 
-fn words_of(bytes: &[u8]) -> Words {
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    [word(0), word(8), word(16)]
-}
-
 /// Room for one entry.
 pub(crate) struct Reserved {
     /// Of this log.
@@ -116,8 +107,7 @@ struct Open {
     log: u32,
     start: u64,
     used: u64,
-    /// What entries from a multiple of [`AHEAD`] on held before; `None` in a chunk of zeros.
-    ahead: Option<(u64, [u8; (AHEAD * ENTRY_BYTES) as usize])>,
+    ahead: Ahead,
 }
 
 /// What is known of a log.
@@ -198,7 +188,9 @@ impl VersionLogs {
             return Ok(None);
         };
         let offset = open.start + open.used * ENTRY_BYTES;
-        let old = self.overwritten(open)?;
+        let old = open
+            .ahead
+            .overwritten(&self.medium, open.start, open.used, self.entries)?;
         open.used += 1;
         Ok(Some(Reserved {
             log: open.log,
@@ -235,26 +227,8 @@ impl VersionLogs {
             log,
             start: start + u64::from(log % self.per_chunk) * self.entries * ENTRY_BYTES,
             used: 0,
-            ahead: (!blank).then_some((u64::MAX, [0; (AHEAD * ENTRY_BYTES) as usize])),
+            ahead: Ahead::new(blank),
         }))
-    }
-
-    /// What the next entry overwrites.
-    fn overwritten(&self, open: &mut Open) -> Result<Words> {
-        let Some((from, ahead)) = &mut open.ahead else {
-            return Ok([0; 3]);
-        };
-        let group = open.used / AHEAD;
-        if *from != group {
-            let entries = AHEAD.min(self.entries - group * AHEAD);
-            let bytes = &mut ahead[..(entries * ENTRY_BYTES) as usize];
-            let offset = open.start + group * AHEAD * ENTRY_BYTES;
-            self.medium.load(offset, bytes, IoClass::Log)?;
-            *from = group;
-        }
-        Ok(words_of(
-            &ahead[(open.used % AHEAD * ENTRY_BYTES) as usize..],
-        ))
     }
 
     /// Logs a change whose node is locked; durable when this returns. Says its number.
@@ -279,13 +253,7 @@ impl VersionLogs {
                 }
             }
         };
-        let mut bytes = [0; ENTRY_BYTES as usize];
-        for (bytes, word) in bytes.chunks_exact_mut(8).zip(new) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        self.medium.store(offset, &bytes)?;
-        self.medium
-            .write_back(offset..offset + ENTRY_BYTES, IoClass::Log)?;
+        entries::store(&self.medium, offset, new)?;
         if !mutation::on("lodge-log-not-fenced") {
             self.medium.fence();
         }
@@ -394,25 +362,20 @@ pub(crate) fn read_chunk(
     geometry: &Geometry,
     chunk: ChunkId,
 ) -> Result<FoundEntries> {
-    let start = geometry.offset(chunk);
-    let room = geometry.chunk_bytes / ENTRY_BYTES;
-    let mut bytes = vec![0; (room * ENTRY_BYTES) as usize];
-    medium.load(start, &mut bytes, IoClass::Log)?;
     let mut found = FoundEntries {
         entries: Vec::new(),
         torn: 0,
     };
-    let entries = bytes.chunks_exact(ENTRY_BYTES as usize).map(words_of);
-    for (at, words) in (0..).zip(entries) {
+    let entries = entries::load_chunk(medium, geometry, chunk)?;
+    for (at, (offset, words)) in (0..).zip(entries) {
         match decode(words) {
             Some((number, change)) => found.entries.push((at, number, change)),
             None if words[2] != 0 => {
                 found.torn += 1;
-                medium.store_word(start + at * ENTRY_BYTES + 16, 0)?;
+                medium.store_word(offset + 16, 0)?;
             }
             None => {}
         }
-        let offset = start + at * ENTRY_BYTES;
         if words != [0; 3] {
             medium.write_back(offset..offset + ENTRY_BYTES, IoClass::Log)?;
         }

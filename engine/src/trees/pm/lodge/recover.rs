@@ -165,7 +165,7 @@ pub(crate) fn recover(
         lodge.leaf_slots()?
     };
     lodge.buffered_slots(&mut used);
-    lodge.mark_records(&used, &stale)?;
+    lodge.records.recovered(&used, &stale, &lodge.clock)?;
     Ok((lodge, report))
 }
 
@@ -379,37 +379,5 @@ impl Lodge {
             let slots = body.pairs().map(|at| body.pair(at).change.slot);
             indirect.extend(slots.filter(|slot| slot.indirect));
         }
-    }
-
-    /// Records that neither these slots name, of leaves and buffers, nor entries of the log are free; those that only entries name are as good as retired now.
-    fn mark_records(&self, used: &[Slot], logged: &[Slot]) -> Result<()> {
-        let mut ranges = BTreeMap::new();
-        let mut add = |slots: &[Slot]| -> Result<BTreeSet<u64>> {
-            for offset in slots.iter().flat_map(|slot| slot.records()) {
-                let range = self.records.range(offset)?;
-                ranges.insert(range.start, range.end);
-            }
-            Ok(ranges.keys().copied().collect())
-        };
-        let in_use = add(used)?;
-        add(logged)?;
-        let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
-        if let Some(pair) = ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
-            return Err(damaged(
-                "a record",
-                pair[1].start,
-                "bytes of its own".into(),
-                format!("bytes of the record at offset {}", pair[0].start),
-            ));
-        }
-        for range in &ranges {
-            self.records.rewrite(range.clone())?;
-        }
-        self.medium.fence();
-        self.space.recovered_records(&ranges);
-        for range in ranges.iter().filter(|range| !in_use.contains(&range.start)) {
-            self.records.retire_range(range.clone(), self.clock.tick());
-        }
-        Ok(())
     }
 }

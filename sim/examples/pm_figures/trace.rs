@@ -1,0 +1,56 @@
+//! Traces of puts of eight and eight bytes, on disk.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use treering_sim::replay::ReplayError;
+use treering_traces::{Header, Op, OpKind, TraceError, Writer};
+
+/// A trace; gone when dropped.
+pub(crate) struct Trace {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Trace {
+    /// So many puts of these keys, of which the first `warmup` are warm-up.
+    pub(crate) fn of(
+        name: &str,
+        (ops, warmup): (u64, u64),
+        keys: impl Iterator<Item = [u8; 8]>,
+    ) -> Result<Trace, ReplayError> {
+        let folder = TempDir::new().map_err(|source| TraceError::Io {
+            file: std::env::temp_dir().display().to_string(),
+            source,
+        })?;
+        let path = folder.path().join("trace.trz");
+        let header = Header {
+            schema: Header::SCHEMA.into(),
+            name: name.into(),
+            source: "made for a figure".into(),
+            ops,
+            warmup_ops: warmup,
+            records: None,
+            zeros: 0.5,
+            seed: None,
+        };
+        let mut writer = Writer::create(&path, header)?;
+        for key in keys {
+            writer.write(&Op {
+                kind: OpKind::Put,
+                key: key.to_vec(),
+                value_len: 8,
+                ..Op::default()
+            })?;
+        }
+        writer.finish()?;
+        Ok(Trace {
+            path,
+            _folder: folder,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}

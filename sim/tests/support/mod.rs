@@ -1,0 +1,54 @@
+//! What the tests of replays on persistent memory have in common.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use treering_engine::PmTreeKind;
+use treering_sim::pm;
+use treering_sim::replay::{PmReplayConfig, run_pm};
+use treering_sim::report::ReplayReport;
+use treering_traces::{Header, Op, OpKind, Writer};
+
+/// An operation on a record with a value of eight bytes.
+pub(crate) fn op(kind: OpKind, key: Vec<u8>) -> Op {
+    Op {
+        kind,
+        key,
+        value_len: if kind == OpKind::Put { 8 } else { 0 },
+        scan_len: if kind == OpKind::Scan { 20 } else { 0 },
+        ..Op::default()
+    }
+}
+
+/// A trace of these operations, of which so many are warm-up.
+pub(crate) fn trace(folder: &TempDir, warmup_ops: u64, ops: &[Op]) -> PathBuf {
+    let path = folder.path().join("trace.trz");
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: "pm".into(),
+        source: "made for a test".into(),
+        ops: ops.len() as u64,
+        warmup_ops,
+        records: None,
+        zeros: 0.5,
+        seed: None,
+    };
+    let mut writer = Writer::create(&path, header).expect("a file");
+    for op in ops {
+        writer.write(op).expect("a file");
+    }
+    writer.finish().expect("a file");
+    path
+}
+
+/// A replay on the calibrated device; `set` has the last word on how.
+pub(crate) fn replay(
+    trace: PathBuf,
+    tree: PmTreeKind,
+    set: impl FnOnce(&mut PmReplayConfig),
+) -> ReplayReport {
+    let profile = pm::builtin("pm").expect("it is built in").1;
+    let mut config = PmReplayConfig::new(trace, profile, "pm".into(), tree);
+    set(&mut config);
+    run_pm(&config, &mut |_| {}).expect("it runs")
+}
