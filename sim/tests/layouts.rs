@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use treering_engine::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout};
+use treering_engine::node::{LayoutChoice, PageLayout};
 use treering_sim::layouts::keys::{self, Order};
 use treering_sim::layouts::{Counts, PageTree};
-use treering_sim::predict::leaf::LeafLevel;
-use treering_sim::predict::{Span, Workload};
-use treering_traces::{Op, OpKind, OpSource, TraceError};
+use treering_sim::predict::space::{KeySample, PartitionSplit};
 
 const NODE: usize = 4096;
 
@@ -190,31 +188,94 @@ fn sparse_keys_have_no_dense_leaf_and_partitions_no_semi_dense_one() {
     );
 }
 
-struct Puts<'a>(std::slice::Iter<'a, [u8; 4]>);
+/// Keys with values of 8 bytes.
+fn records<K: AsRef<[u8]>>(keys: &[K]) -> Vec<(&[u8], u32)> {
+    keys.iter().map(|key| (key.as_ref(), 8)).collect()
+}
 
-impl OpSource for Puts<'_> {
-    fn next_op(&mut self, op: &mut Op) -> Result<bool, TraceError> {
-        let Some(key) = self.0.next() else {
-            return Ok(false);
-        };
-        (op.kind, op.key, op.value_len) = (OpKind::Put, key.to_vec(), 8);
-        Ok(true)
+/// What a share of the keys says of bytes per record, over what pages take.
+fn error<K: AsRef<[u8]>>(keys: &[K], choice: LayoutChoice, share: f64) -> f64 {
+    let mut tree = PageTree::new(choice, NODE);
+    for key in keys {
+        tree.put(key.as_ref(), b"8 bytes.").expect("it fits");
+    }
+    let sample = KeySample::draw(&records(keys), NODE, share, 1).expect("counts");
+    let forecast = sample.forecast(choice);
+    forecast.bytes_per_record() / tree.counts().bytes_per_record() - 1.0
+}
+
+fn sorted<K: Ord + Clone>(keys: &[K]) -> Vec<K> {
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys
+}
+
+/// Of all keys, records are counted as pages have them: dense ones, sparse ones, any density, strings; in any order.
+#[test]
+fn bytes_per_record_are_predicted_in_every_layout() {
+    let strings: Vec<_> = keys::sparse(6_000, Order::Random, 9)
+        .iter()
+        .map(|n| format!("https://example.org/{}/{}", n % 97, n % 9_973 * 31).into_bytes())
+        .collect();
+    let mut sets: Vec<Vec<Vec<u8>>> = vec![strings];
+    for density in [1.0, 0.6, 0.3, 0.1] {
+        let numbers = keys::dense(20_000, density, Order::Random, 5);
+        sets.push(bytes(&numbers).iter().map(|key| key.to_vec()).collect());
+    }
+    for set in sets {
+        for keys in [&set, &sorted(&set)] {
+            for choice in LayoutChoice::all() {
+                let off = error(keys, choice, 1.0);
+                assert!(off.abs() < 0.005, "{} {:?}: {off}", choice.name(), keys[0]);
+            }
+        }
     }
 }
 
-/// What the leaf model computes from keys alone is what pages have.
+/// Some ranges say what all keys do, the nearer the more keys they have: ascending keys at once, keys in random order where chance allows.
 #[test]
-fn bytes_per_record_are_predicted_for_layouts_that_take_any_records() {
-    let keys = bytes(&keys::sparse(30_000, Order::Random, 5));
-    for layout in PageLayout::ALL {
-        let workload = Workload::analyze(&mut Puts(keys.iter()), Span::after(0)).expect("counts");
-        let predicted = LeafLevel::grow(&workload, NODE + ENVELOPE_BYTES, layout).count();
-        let leaves = grow(layout, &keys).leaves as f64;
-        assert!(
-            (predicted / leaves - 1.0).abs() < 0.03,
-            "{layout:?}: {predicted} {leaves}"
-        );
+fn a_sample_of_key_ranges_predicts_as_all_keys_do() {
+    let numbers = bytes(&keys::dense(100_000, 0.6, Order::Random, 5));
+    for (keys, most) in [(&numbers, 0.1), (&sorted(&numbers), 0.02)] {
+        let records = records(keys);
+        let draw = |share| KeySample::draw(&records, NODE, share, 7).expect("counts");
+        let (all, some) = (draw(1.0), draw(0.2));
+        assert_eq!(all.sampled_records(), records.len());
+        assert!((10_000..35_000).contains(&some.sampled_records()));
+        for choice in LayoutChoice::all() {
+            let [all, some] = [&all, &some].map(|sample| sample.forecast(choice));
+            let off = some.bytes_per_record() / all.bytes_per_record() - 1.0;
+            assert!(off.abs() < most, "{}: {off}", choice.name());
+            assert!((some.dense() - all.dense()).abs() < 0.15);
+            assert!((some.records - all.records).abs() < 0.5);
+        }
     }
+}
+
+/// Keys that are put again, and a share that is less than a range.
+#[test]
+fn samples_of_few_records_and_of_updates_are_no_less_than_a_range() {
+    let numbers = bytes(&keys::sparse(3_000, Order::Random, 5));
+    let twice = [&records(&numbers)[..], &records(&numbers)[..]].concat();
+    let sample = KeySample::draw(&twice, NODE, 1e-9, 1).expect("counts");
+    assert!((500..3_000).contains(&sample.sampled_records()));
+    let all = KeySample::draw(&twice, NODE, 1.0, 1).expect("counts");
+    assert_eq!(all.sampled_records(), 3_000);
+    let none = KeySample::draw(&records(&numbers[..0]), NODE, 0.5, 1).expect("counts");
+    assert_eq!(none.forecast(LayoutChoice::ADAPTIVE).records, 0.0);
+}
+
+/// Where a partition ends at the next key, keys that come in between get leaves of their own.
+#[test]
+fn partitions_that_end_before_the_next_key_cost_leaves() {
+    let keys = bytes(&keys::dense(60_000, 1.0, Order::Random, 5));
+    let sample = KeySample::draw(&records(&keys), NODE, 1.0, 1).expect("counts");
+    let fully = LayoutChoice::of(PageLayout::FullyDense);
+    let leaves = |split| sample.forecast_with(fully, split).leaves;
+    let ours = leaves(PartitionSplit::AtPlaces);
+    assert_eq!(ours, sample.forecast(fully).leaves);
+    assert!(leaves(PartitionSplit::BeforeNextKey) > 1.2 * ours);
+    assert!(leaves(PartitionSplit::AtMiddle) > 1.05 * ours);
 }
 
 #[test]

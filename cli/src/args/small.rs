@@ -76,11 +76,12 @@ pub(crate) enum LayoutOrder {
 #[command(after_help = "EXAMPLES:\n  \
     treering layout dense --records 2500k\n  \
     treering layout dense --density 0.5 --order sorted\n  \
-    treering layout urls.txt --json - | jq '.layouts[] | {layout, bytes_per_record}'\n  \
+    treering layout urls.txt.xz --json - | jq '.layouts[] | {layout, bytes_per_record}'\n  \
+    treering layout sparse --sample 10% --html sparse.html\n  \
     treering layout --trace zipf.trz\n\n\
     A page has its size for the layout alone; the envelope of a page in a store, 28 bytes, is not counted.")]
 pub(crate) struct LayoutArgs {
-    /// A file of one key a line; dense: numbers of four bytes one after the other; sparse: random ones
+    /// A file of one key a line, plain, .gz, .xz or .zst; dense: numbers of four bytes one after the other; sparse: random ones
     #[arg(value_name = "KEYFILE|dense|sparse")]
     pub(crate) keys: Option<PathBuf>,
     /// Lay out what a trace puts, .trz or .jsonl, with its values
@@ -101,12 +102,21 @@ pub(crate) struct LayoutArgs {
     /// Page size without its envelope, a power of two from 4KiB to 32KiB
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
     pub(crate) page: u64,
+    /// Predict from this share of the keys, which are those of some ranges; 1: from all
+    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = units::share)]
+    pub(crate) sample: f64,
     /// What is random follows from it
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) seed: u64,
     /// Write it as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write a page with pictures, whole in itself
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write its pictures, as one SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// Flags of `treering verify`.

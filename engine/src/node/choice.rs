@@ -90,6 +90,12 @@ impl LayoutChoice {
         Self::all().find(|choice| choice.name() == name)
     }
 
+    /// What leaves become where they can: one of [`PageLayout::DENSE`].
+    #[must_use]
+    pub const fn dense(self) -> Option<PageLayout> {
+        self.dense
+    }
+
     /// Whether leaves may become dense.
     #[must_use]
     pub const fn may_be_dense(self) -> bool {

@@ -18,7 +18,12 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     pub(crate) fn picture(&mut self, name: &str, lines: &Lines<'_>) {
-        self.pictures.push((name.into(), lines.svg() + "\n"));
+        self.drawn(name, lines.svg());
+    }
+
+    /// As [`Sheet::picture`], of what is drawn already.
+    pub(crate) fn drawn(&mut self, name: &str, svg: String) {
+        self.pictures.push((name.into(), svg + "\n"));
     }
 
     pub(crate) fn table(&mut self, name: &str, table: Table) {

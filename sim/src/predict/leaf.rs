@@ -9,7 +9,7 @@
 //! sort k1..kj, choose the separator, part the list (stably) into both sides, recurse
 //! ```
 //!
-//! `O(N log(N/m))` moves of a 4-byte rank. Keys in random order give the occupancies of random B-trees (Yao, *On random 2-3
+//! Module `grow` is the recursion. `O(N log(N/m))` moves of a 4-byte rank. Keys in random order give the occupancies of random B-trees (Yao, *On random 2-3
 //! trees*, Acta Inf. 1978: mean fill -> ln 2), with the growth wave that a tree of finitely many records shows around that limit
 //! (all leaves of a young tree split at about the same time); keys in sorted order give half-full leaves. Neither is assumed,
 //! both come out.
@@ -22,11 +22,14 @@
 
 use treering_engine::node::{LayoutChoice, PageLayout};
 
+use super::grow::{Growth, PartitionSplit};
 use super::workload::{NEVER, Workload};
 
 /// One leaf at the end of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leaf {
+    /// How it lays them out.
+    pub layout: PageLayout,
     /// Records in it.
     pub records: u32,
     /// Bytes in use, header and fences included.
@@ -77,11 +80,29 @@ impl LeafLevel {
     /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`; of a dense one, as if no leaf took it on.
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, layout: PageLayout) -> LeafLevel {
-        let layout = LayoutChoice::of(layout).general();
+        let general = LayoutChoice::of(layout).general();
+        LeafLevel::grow_as(workload, page_size, LayoutChoice::of(general))
+    }
+
+    /// As [`LeafLevel::grow`]; leaves become dense, and have hints or fingerprints, as `choice` says and as if there were no scans.
+    #[must_use]
+    pub fn grow_as(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
+        let leaves = (choice, PartitionSplit::default());
+        LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
+    }
+
+    /// As [`LeafLevel::grow_as`], of a part of a tree: its first leaf has the lower fence, its last one the upper fence given.
+    #[must_use]
+    pub(crate) fn grow_between(
+        workload: &Workload,
+        page_size: usize,
+        leaves: (LayoutChoice, PartitionSplit),
+        fences: (&[u8], Option<&[u8]>),
+    ) -> LeafLevel {
         let order = workload.key_order();
-        let mut growth = Growth::new(workload, &order, page_size, layout);
+        let mut growth = Growth::new(workload, &order, page_size, leaves);
         let mut inserted = insertion_order(workload, &order);
-        growth.run(&mut inserted);
+        growth.run(&mut inserted, fences);
         let mut level = LeafLevel {
             leaves: growth.leaves,
             splits: growth.splits,
@@ -158,214 +179,6 @@ impl LeafLevel {
     }
 }
 
-/// A key range that is still to be grown.
-struct Range {
-    /// Its part of the insertion order.
-    keys: std::ops::Range<usize>,
-    /// How many of these are there already: a split moved them.
-    present: usize,
-    /// First rank that it covers.
-    start: u32,
-    lower: Vec<u8>,
-    upper: Option<Vec<u8>>,
-}
-
-/// The recursion under way.
-struct Growth<'a> {
-    workload: &'a Workload,
-    /// Key indices in key order: `order[rank]`.
-    order: &'a [u32],
-    page_size: usize,
-    layout: PageLayout,
-    leaves: Vec<Leaf>,
-    leaf_starts: Vec<u32>,
-    splits: Vec<Split>,
-    scratch: Vec<u32>,
-}
-
-impl<'a> Growth<'a> {
-    fn new(workload: &'a Workload, order: &'a [u32], page_size: usize, layout: PageLayout) -> Self {
-        Growth {
-            workload,
-            order,
-            page_size,
-            layout,
-            leaves: Vec::new(),
-            leaf_starts: Vec::new(),
-            splits: Vec::new(),
-            scratch: Vec::new(),
-        }
-    }
-
-    fn key(&self, rank: u32) -> &'a [u8] {
-        self.workload.key(self.order[rank as usize])
-    }
-
-    fn value_len(&self, rank: u32) -> usize {
-        self.workload.keys[self.order[rank as usize] as usize].value_len as usize
-    }
-
-    fn first_put(&self, rank: u32) -> u32 {
-        self.workload.keys[self.order[rank as usize] as usize].first_put
-    }
-
-    /// What a record takes in a page whose keys share `prefix` bytes.
-    fn cost(&self, rank: u32, prefix: usize) -> usize {
-        let key = self.key(rank).len().saturating_sub(prefix);
-        self.layout.slot_bytes() + key + self.value_len(rank)
-    }
-
-    /// Grows all ranges, left before right.
-    fn run(&mut self, inserted: &mut [u32]) {
-        let mut ranges = vec![Range {
-            keys: 0..inserted.len(),
-            present: 0,
-            start: 0,
-            lower: Vec::new(),
-            upper: None,
-        }];
-        while let Some(range) = ranges.pop() {
-            let keys = &mut inserted[range.keys.clone()];
-            if let Some((left, right)) = self.fill_or_split(&range, keys) {
-                ranges.push(right);
-                ranges.push(left);
-            }
-        }
-    }
-
-    /// Fills a page until it overflows; a page that does not overflow becomes a leaf.
-    fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
-        let upper = range.upper.as_deref();
-        let prefix = self.layout.prefix_bytes(&range.lower, upper);
-        let fences = range.lower.len() + upper.map_or(0, <[u8]>::len);
-        let mut used = self.layout.header_bytes() + fences;
-        let mut fit = keys.len();
-        for (i, &rank) in keys.iter().enumerate() {
-            // What indexes the slots may grow by leaps.
-            let slots = self.layout.slots_bytes(i + 1) - self.layout.slots_bytes(i);
-            let cost = self.cost(rank, prefix) - self.layout.slot_bytes() + slots;
-            if used + cost > self.page_size && i >= 2.max(range.present) {
-                fit = i;
-                break;
-            }
-            used += cost;
-        }
-        if fit == keys.len() {
-            let last = keys.last().map_or(0, |&r| self.first_put(r));
-            self.leaf_starts.push(range.start);
-            self.leaves.push(Leaf {
-                records: keys.len() as u32,
-                used_bytes: used as u32,
-                fence_len: range.lower.len() as u32,
-                reads: 0.0,
-                scans: 0.0,
-                writes: 0.0,
-                in_runs: 0.0,
-                loaded: (keys.len() - range.present) as u32,
-                last_insert: last,
-            });
-            return None;
-        }
-        Some(self.split(range, keys, fit, prefix))
-    }
-
-    fn split(
-        &mut self,
-        range: &Range,
-        keys: &mut [u32],
-        fit: usize,
-        prefix: usize,
-    ) -> (Range, Range) {
-        let time = self.first_put(keys[fit]);
-        let mut page = keys[..fit].to_vec();
-        page.sort_unstable();
-        let at = self.choose_separator(&page, prefix);
-        let separator = self.separator(page[at - 1], page[at]);
-        let boundary = self.first_rank_from(&separator, page[at - 1] + 1, page[at]);
-        let moved: usize = page[at..]
-            .iter()
-            .map(|&r| self.moved_bytes(r, prefix))
-            .sum();
-        self.splits.push(Split {
-            time,
-            moved_bytes: (prefix + moved) as u32,
-            separator_len: separator.len() as u32,
-        });
-        let left_len = part(keys, boundary, &mut self.scratch);
-        let middle = range.keys.start + left_len;
-        let left = Range {
-            keys: range.keys.start..middle,
-            present: at,
-            start: range.start,
-            lower: range.lower.clone(),
-            upper: Some(separator.clone()),
-        };
-        let right = Range {
-            keys: middle..range.keys.end,
-            present: fit - at,
-            start: boundary,
-            lower: separator,
-            upper: range.upper.clone(),
-        };
-        (left, right)
-    }
-
-    /// Index of the first record of the right side: around the median by bytes, where the separator is shortest
-    /// (B-Trees Are Back §2).
-    fn choose_separator(&self, page: &[u32], prefix: usize) -> usize {
-        let count = page.len();
-        let total: usize = page.iter().map(|&r| self.cost(r, prefix)).sum();
-        let mut middle = count - 1;
-        let mut left = 0;
-        for (i, &rank) in page.iter().enumerate() {
-            let more = left + self.cost(rank, prefix);
-            if 2 * more > total {
-                let closer_without = total - 2 * left <= 2 * more - total;
-                middle = if closer_without { i } else { i + 1 };
-                break;
-            }
-            left = more;
-        }
-        let middle = middle.clamp(1, count - 1);
-        let keys = (count / 16).max(2);
-        let first = middle.saturating_sub(keys / 2);
-        let end = (first + keys).min(count);
-        let lowest = self.key(page[first]);
-        let shared = common_prefix(lowest, self.key(page[end - 1]));
-        (first + 1..end)
-            .find(|&i| self.key(page[i]).get(shared) != lowest.get(shared))
-            .unwrap_or(middle)
-    }
-
-    /// The shortest string above the one key and not above the other.
-    fn separator(&self, below: u32, from: u32) -> Vec<u8> {
-        let key = self.key(from);
-        let shared = common_prefix(self.key(below), key);
-        key[..(shared + 1).min(key.len())].to_vec()
-    }
-
-    /// The first rank in `low..=high` whose key is not below `separator`; that of `high` is not.
-    fn first_rank_from(&self, separator: &[u8], mut low: u32, mut high: u32) -> u32 {
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.key(middle) < separator {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
-
-    /// What a record of a page whose keys share `prefix` bytes takes in the list that a split's log record carries.
-    fn moved_bytes(&self, rank: u32, prefix: usize) -> usize {
-        let key = self.key(rank).len().saturating_sub(prefix);
-        let value = self.value_len(rank);
-        let lengths = super::log::varint_len(key as u64) + super::log::varint_len(value as u64);
-        lengths as usize + key + value
-    }
-}
-
 /// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key order.
 pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
     let keys = &workload.keys;
@@ -400,8 +213,4 @@ pub(crate) fn part<T: Copy + Default + PartialOrd>(
     }
     keys[below..].copy_from_slice(&scratch[..above]);
     below
-}
-
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }

@@ -6,6 +6,8 @@
 //! |---|---|---|
 //! | [`workload`] | the trace: popularity, sizes, order of keys | one streaming pass, sampled by key hash beyond a budget |
 //! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
+//! | `grow` | how pages fill, split and become dense | the same, step by step |
+//! | [`space`] | bytes per record in each layout | the same, in ranges of keys that are a sample |
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
 //! | [`bf`] | mini-pages in their ring, above the frames | a chain of states, played with visits in an order of its own |
 //! | [`log`] | flush group sizes, block rounding | closed form |
@@ -24,10 +26,12 @@ pub mod cache;
 pub mod content;
 pub mod device;
 pub mod ftl;
+mod grow;
 pub mod leaf;
 pub mod log;
 pub mod mod_log;
 pub mod pm;
+pub mod space;
 pub mod store;
 pub mod workload;
 

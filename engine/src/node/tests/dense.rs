@@ -2,7 +2,7 @@
 
 use super::Tracked;
 use super::model::{Level, Step, run};
-use crate::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout, Put, Refused, Remedy};
+use crate::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout, Put, Refused, Remedy, places};
 
 /// A page whose layout alone has 4 KiB, as the paper counts.
 const PAPER: usize = 4096 + ENVELOPE_BYTES;
@@ -248,4 +248,34 @@ fn records_that_are_not_dense_stay_as_they_are() {
             );
         }
     }
+}
+
+/// What models are told of dense pages is what those pages take.
+#[test]
+fn places_are_those_of_a_page() {
+    let key = |n: u32| n.to_be_bytes().to_vec();
+    let of = |layout, lower: &[u8], upper: Option<&[u8]>, key_len| {
+        places(layout, PAPER, (lower, upper), key_len, 8)
+    };
+    let fully = of(PageLayout::FullyDense, &key(100), None, 4).expect("such a page");
+    assert_eq!((fully.count(), fully.fixed_bytes()), (500, 0));
+    assert_eq!(fully.end(), Some(&key(600)[..]));
+    for (n, has) in [(99, false), (100, true), (599, true), (600, false)] {
+        assert_eq!(fully.has(&key(n)), has, "{n}");
+    }
+    assert_eq!(fully.distance(&key(700)), Some(600));
+    assert_eq!(fully.distance(b"longer"), None);
+    let semi = of(
+        PageLayout::SemiDense,
+        b"id\0\0\0\x01",
+        Some(b"id\0\0\x01"),
+        6,
+    );
+    let semi = semi.expect("such a page");
+    assert_eq!((semi.count(), semi.fixed_bytes()), (255, 2));
+    assert!(semi.has(b"id\0\0\0\xff") && !semi.has(b"ix\0\0\0\xff"));
+    assert_eq!(semi.used_bytes(), 48 + 2 * 255 + 6 + 5);
+    // There would be a place for each number.
+    assert_eq!(of(PageLayout::SemiDense, b"", None, 4), Err(Refused::Unfit));
+    assert_eq!(of(PageLayout::Hints, b"", None, 4), Err(Refused::Unfit));
 }

@@ -36,7 +36,7 @@ pub struct Lines<'a> {
     pub scale: Scale,
     /// The y axis. One of ratios takes positive values only.
     pub y_scale: Scale,
-    /// At most as many as there are colours: 7.
+    /// At most as many as there are colours: 8.
     pub curves: Vec<Curve>,
 }
 
@@ -51,11 +51,12 @@ fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (least.min(most), most.max(f64::MIN_POSITIVE))
 }
 
-fn colour(i: usize) -> RGBColor {
+pub(super) fn colour(i: usize) -> RGBColor {
     let more = [
         RGBColor(0xd5, 0x5e, 0x00),
         RGBColor(0x56, 0xb4, 0xe9),
         RGBColor(0x1b, 0x1f, 0x24),
+        RGBColor(0xf0, 0xe4, 0x42),
     ];
     let parts = PARTS.map(|(_, colour)| colour);
     *parts.iter().chain(&more).cycle().nth(i).expect("endless")

@@ -2,6 +2,8 @@
 //!
 //! No script, no font, no image is fetched. The page follows the reader's light or dark preference; pictures are on white.
 
+mod bars;
+mod layouts;
 mod lines;
 mod mini_pages;
 mod pictures;
@@ -11,6 +13,7 @@ use std::fmt::Write as _;
 use super::text::{bytes, duration, grouped, percent};
 use super::{Compared, MiniPagesReport, ReplayReport, Row};
 
+pub use layouts::{LayoutPage, LayoutRow, layouts_svg, leaf_kinds_svg};
 pub use lines::{Curve, Lines, Scale};
 pub use pictures::write_amplification as wa_svg;
 

@@ -1,0 +1,252 @@
+//! `treering layout`: which page layout suits these keys?
+
+mod report;
+
+use std::io::Read;
+use std::path::Path;
+
+use treering_engine::node::LayoutChoice;
+use treering_sim::layouts::keys::{self, Order};
+use treering_sim::layouts::{Counts, PageTree};
+use treering_sim::predict::space::{Forecast, KeySample};
+use treering_sim::report::html;
+use treering_traces::{Op, OpKind, OpSource};
+
+use crate::args::{LayoutArgs, LayoutOrder};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::progress::Progress;
+
+/// Most bytes of a value that is made up.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// Records in the order in which they are put: keys, and lengths of values.
+struct Records {
+    name: String,
+    puts: Vec<(Vec<u8>, u32)>,
+    /// Operations of a trace that are neither put nor read.
+    left_out: u64,
+}
+
+/// One layout's line.
+struct Row {
+    layout: LayoutChoice,
+    counts: Counts,
+    predicted: Forecast,
+}
+
+/// What is said of the records.
+struct Results {
+    records: Records,
+    /// Page size without the envelope.
+    page: usize,
+    /// The share of the keys that was asked for to predict from, and how many that was.
+    sample: f64,
+    sampled: usize,
+    rows: Vec<Row>,
+}
+
+/// Where to.
+struct Outputs {
+    json: Option<Output>,
+    html: Option<Output>,
+    svg: Option<Output>,
+}
+
+/// Puts the records into a tree of each layout and counts.
+pub(crate) fn run(args: &LayoutArgs) -> Result<(), Failure> {
+    let outputs = outputs(args)?;
+    let page = usize::try_from(args.page).unwrap_or(usize::MAX);
+    // Behind the envelope the largest page would be too large.
+    if !(4096..=32 << 10).contains(&page) || !page.is_power_of_two() {
+        return Err(Failure::usage(
+            "--page: expected a power of two from 4KiB to 32KiB",
+        ));
+    }
+    if args.sample <= 0.0 {
+        return Err(Failure::usage("--sample: expected a share above 0"));
+    }
+    let records = records(args)?;
+    if records.puts.is_empty() {
+        return Err(Failure::not_reached(format!(
+            "{}: no record to lay out",
+            records.name
+        )));
+    }
+    let sample = KeySample::draw(&records.puts, page, args.sample, args.seed)?;
+    let mut rows = Vec::new();
+    {
+        let mut progress = Progress::new();
+        for layout in LayoutChoice::all() {
+            let counts = count(&records, page, layout, &mut |done| {
+                let all = LayoutChoice::all().count() * records.puts.len();
+                let before = rows.len() * records.puts.len();
+                progress.tell("laying out", (before + done) as u64, all as u64);
+            })?;
+            rows.push(Row {
+                layout,
+                counts,
+                predicted: sample.forecast(layout),
+            });
+        }
+    }
+    if records.left_out > 0 {
+        output::warn(&format!(
+            "{}: {} deletes left out; every key keeps its room",
+            records.name, records.left_out
+        ));
+    }
+    let results = Results {
+        sampled: sample.sampled_records(),
+        sample: args.sample,
+        records,
+        page,
+        rows,
+    };
+    write(&results, &outputs)
+}
+
+/// Lays the records out.
+fn count(
+    records: &Records,
+    page: usize,
+    layout: LayoutChoice,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Counts, Failure> {
+    let mut tree = PageTree::new(layout, page);
+    for (done, (key, len)) in records.puts.iter().enumerate() {
+        if done & 0xffff == 0xffff {
+            progress(done);
+        }
+        let value = (ZEROS.get(..*len as usize)).ok_or_else(|| too_large(records, key))?;
+        (tree.put(key, value)).map_err(|_| too_large(records, key))?;
+    }
+    Ok(tree.counts())
+}
+
+fn outputs(args: &LayoutArgs) -> Result<Outputs, Failure> {
+    let inputs = [&args.keys, &args.trace];
+    let open = |flag: &str, path: &Option<std::path::PathBuf>| {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        for input in inputs.into_iter().flatten() {
+            output::check_not_input(flag, path, input)?;
+        }
+        Output::new(flag, path).map(Some)
+    };
+    let outputs = Outputs {
+        json: open("--json", &args.json)?,
+        html: open("--html", &args.html)?,
+        svg: open("--svg", &args.svg)?,
+    };
+    for (flag, output) in [("--html", &outputs.html), ("--svg", &outputs.svg)] {
+        if *output == Some(Output::Stdout) {
+            return Err(Failure::usage(format!("{flag} -: expected a file")));
+        }
+    }
+    let files = [&outputs.json, &outputs.html, &outputs.svg];
+    let mut files: Vec<_> = files.into_iter().flatten().collect();
+    while let Some(file) = files.pop() {
+        if files.contains(&file) {
+            return Err(Failure::usage(
+                "--json, --html, --svg: expected different files",
+            ));
+        }
+    }
+    Ok(outputs)
+}
+
+fn write(results: &Results, outputs: &Outputs) -> Result<(), Failure> {
+    if let Some(html) = &outputs.html {
+        html.write(report::page(results).as_bytes())?;
+    }
+    if let Some(svg) = &outputs.svg {
+        svg.write((html::layouts_svg(&report::pictured(results)) + "\n").as_bytes())?;
+    }
+    if let Some(json) = &outputs.json {
+        json.write(&output::json(&report::document(results))?)?;
+    }
+    if outputs.json != Some(Output::Stdout) {
+        output::say(report::text(results).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn too_large(records: &Records, key: &[u8]) -> Failure {
+    Failure::usage(format!(
+        "{}: expected keys and records within the limits of such pages, found one with a key of {} bytes",
+        records.name,
+        key.len()
+    ))
+}
+
+fn records(args: &LayoutArgs) -> Result<Records, Failure> {
+    let order = match args.order {
+        LayoutOrder::Random => Order::Random,
+        LayoutOrder::Sorted => Order::Sorted,
+    };
+    let count = u32::try_from(args.records)
+        .map_err(|_| Failure::usage("--records: expected at most 4294967295"))?;
+    let numbers = |name: &str, numbers: Vec<u32>| Records {
+        name: name.into(),
+        puts: (numbers.into_iter())
+            .map(|number| (number.to_be_bytes().to_vec(), args.value_size))
+            .collect(),
+        left_out: 0,
+    };
+    match (&args.keys, &args.trace) {
+        (None, Some(trace)) => of_trace(trace, args.records),
+        (Some(keys), None) => match keys.to_str() {
+            Some("dense") => {
+                let set = keys::dense(count, args.density, order, args.seed);
+                Ok(numbers("dense", set))
+            }
+            Some("sparse") => Ok(numbers("sparse", keys::sparse(count, order, args.seed))),
+            _ => of_file(keys, order, args),
+        },
+        _ => Err(Failure::usage(
+            "expected one of KEYFILE, dense, sparse or --trace TRACE",
+        )),
+    }
+}
+
+/// One key a line, each once.
+fn of_file(path: &Path, order: Order, args: &LayoutArgs) -> Result<Records, Failure> {
+    let name = path.display().to_string();
+    let mut text = Vec::new();
+    let mut input = treering_traces::input::open(path)?;
+    (input.read_to_end(&mut text)).map_err(|e| Failure::file(&name, &e))?;
+    if let Some(cut) = input.cut() {
+        output::warn(&format!("{name}: {cut}"));
+    }
+    let mut lines = keys::lines(&text, args.seed);
+    lines.truncate(usize::try_from(args.records).unwrap_or(usize::MAX));
+    if order == Order::Sorted {
+        lines.sort_unstable();
+    }
+    let put = |line: &[u8]| (line.to_vec(), args.value_size);
+    Ok(Records {
+        name,
+        puts: lines.into_iter().map(put).collect(),
+        left_out: 0,
+    })
+}
+
+/// What a trace puts, in its order.
+fn of_trace(path: &Path, most: u64) -> Result<Records, Failure> {
+    let mut reader = treering_traces::open(path)?;
+    let (mut op, mut puts, mut left_out) = (Op::default(), Vec::new(), 0);
+    while (puts.len() as u64) < most && reader.next_op(&mut op)? {
+        match op.kind {
+            OpKind::Put => puts.push((op.key.clone(), op.value_len)),
+            OpKind::Delete => left_out += 1,
+            OpKind::Get | OpKind::Scan => {}
+        }
+    }
+    Ok(Records {
+        name: path.display().to_string(),
+        puts,
+        left_out,
+    })
+}

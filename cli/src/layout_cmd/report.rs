@@ -1,0 +1,171 @@
+//! What `treering layout` says: a table, a document, a page.
+
+use serde_json::{Map, Value, json};
+use treering_engine::node::PageLayout;
+use treering_sim::report::html::{LayoutPage, LayoutRow};
+
+use super::{Results, Row};
+
+/// Measured over predicted, less 1.
+fn error(row: &Row) -> f64 {
+    row.counts.bytes_per_record() / row.predicted.bytes_per_record() - 1.0
+}
+
+pub(super) fn document(results: &Results) -> Value {
+    json!({
+        "schema": "treering.layout/1",
+        "complete": true,
+        "keys": results.records.name,
+        "records": results.records.puts.len(),
+        "page": results.page,
+        "deletes_left_out": results.records.left_out,
+        "sample": results.sample,
+        "sampled_records": results.sampled,
+        "layouts": results.rows.iter().map(layout).collect::<Vec<_>>(),
+    })
+}
+
+fn layout(row: &Row) -> Value {
+    let (counts, predicted) = (&row.counts, &row.predicted);
+    let kinds = counts.kinds.iter().map(|(name, kind)| {
+        let kind = json!({ "leaves": kind.leaves, "records": kind.records });
+        ((*name).to_string(), kind)
+    });
+    let forecast = predicted.kinds.iter().map(|(name, kind)| {
+        let kind = json!({ "leaves": kind.leaves, "records": kind.records });
+        ((*name).to_string(), kind)
+    });
+    json!({
+        "layout": row.layout.name(),
+        "leaves": counts.leaves,
+        "inner_nodes": counts.inner,
+        "records_per_leaf": counts.records_per_leaf(),
+        "bytes_per_record": counts.bytes_per_record(),
+        "bytes_per_record_with_inner": counts.bytes_per_record_with_inner(),
+        "prefix_bytes_mean": counts.prefix_bytes_mean(),
+        "distinct_heads": counts.distinct_heads(),
+        "predicted_records_per_leaf": predicted.records_per_leaf(),
+        "predicted_bytes_per_record": predicted.bytes_per_record(),
+        "predicted_kinds": forecast.collect::<Map<_, _>>(),
+        "error": error(row),
+        "kinds": kinds.collect::<Map<_, _>>(),
+    })
+}
+
+const HEAD: [&str; 11] = [
+    "layout",
+    "leaves",
+    "rec/leaf",
+    "B/record",
+    "with inner",
+    "predicted",
+    "error",
+    "prefix",
+    "heads",
+    "dense",
+    "predicted",
+];
+
+const LEGEND: &str = "prefix: bytes left out of keys, on average over leaves. heads: neighbours in a leaf whose heads differ. \
+    dense: leaves that are. error: measured over predicted.";
+
+fn cells(row: &Row) -> Vec<String> {
+    let (counts, predicted) = (&row.counts, &row.predicted);
+    let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+    let dense = PageLayout::DENSE.map(|layout| counts.share_of(layout));
+    let dense = dense.iter().sum();
+    vec![
+        row.layout.name().into(),
+        counts.leaves.to_string(),
+        format!("{:.1}", counts.records_per_leaf()),
+        format!("{:.2}", counts.bytes_per_record()),
+        format!("{:.2}", counts.bytes_per_record_with_inner()),
+        format!("{:.2}", predicted.bytes_per_record()),
+        format!("{:+.1}%", 100.0 * error(row)),
+        format!("{:.2}", counts.prefix_bytes_mean()),
+        percent(counts.distinct_heads()),
+        percent(dense),
+        percent(predicted.dense()),
+    ]
+}
+
+fn about(results: &Results) -> Vec<String> {
+    let (all, sampled) = (results.records.puts.len(), results.sampled);
+    let mut about = vec![format!(
+        "{}: {all} records in pages of {} bytes without their envelopes; predicted from {sampled} keys",
+        results.records.name, results.page
+    )];
+    for row in &results.rows {
+        let kinds = &row.counts.kinds;
+        if kinds.len() > 1 {
+            let share = |leaves: usize| 100.0 * leaves as f64 / row.counts.leaves.max(1) as f64;
+            let kinds = (kinds.iter())
+                .map(|(name, kind)| format!("{:.1} % {name}", share(kind.leaves)))
+                .collect::<Vec<_>>();
+            about.push(format!(
+                "Leaves of {}: {}",
+                row.layout.name(),
+                kinds.join(", ")
+            ));
+        }
+    }
+    let all = |row: &Row| row.counts.bytes_per_record_with_inner();
+    let best = (results.rows.iter()).min_by(|a, b| all(a).total_cmp(&all(b)));
+    about.extend(best.map(|best| format!("Least space: {}", best.layout.name())));
+    about
+}
+
+pub(super) fn text(results: &Results) -> String {
+    use std::fmt::Write;
+    let about = about(results);
+    let mut text = format!("{}\n\n", about[0]);
+    let head = HEAD.map(String::from).to_vec();
+    for line in std::iter::once(head).chain(results.rows.iter().map(cells)) {
+        for (i, cell) in line.iter().enumerate() {
+            let _ = match i {
+                0 => write!(text, "{cell:<12}"),
+                4 | 5 | 10 => write!(text, " {cell:>10}"),
+                _ => write!(text, " {cell:>8}"),
+            };
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "\n{LEGEND}");
+    for line in &about[1..] {
+        let _ = writeln!(text, "{line}.");
+    }
+    text
+}
+
+/// What pictures show.
+pub(super) fn pictured(results: &Results) -> Vec<LayoutRow> {
+    let row = |row: &Row| LayoutRow {
+        name: row.layout.name().into(),
+        bytes_per_record: row.counts.bytes_per_record(),
+        predicted: row.predicted.bytes_per_record(),
+        kinds: (row.counts.kinds.iter())
+            .map(|(name, kind)| {
+                let leaves = row.counts.leaves.max(1) as f64;
+                (*name, kind.leaves as f64 / leaves)
+            })
+            .collect(),
+    };
+    results.rows.iter().map(row).collect()
+}
+
+pub(super) fn page(results: &Results) -> String {
+    let mut about: Vec<_> = about(results)
+        .iter()
+        .map(|line| format!("{line}."))
+        .collect();
+    about.push(LEGEND.into());
+    let lines: Vec<_> = results.rows.iter().map(cells).collect();
+    LayoutPage {
+        title: &format!("What page layouts take of {}", results.records.name),
+        about: &about,
+        rows: &pictured(results),
+        head: &HEAD,
+        table: &lines,
+    }
+    .render()
+}
