@@ -274,16 +274,23 @@ mod chosen {
         place.is_some()
     }
 
-    /// Whether mutation `name` is switched on.
+    /// Whether mutation `name` is switched on. The paths that ask are the hottest: one look at the table, and a comparison only while one is on.
     pub(crate) fn on(name: &str) -> bool {
         ENVIRONMENT.call_once(|| {
             let wanted = std::env::var("TREERING_MUTATION").unwrap_or_default();
             let place = all().position(|known| known == wanted);
             CHOSEN.store(place.map_or(0, |at| at + 1), Ordering::SeqCst);
         });
-        debug_assert!(all().any(|known| known == name), "unlisted mutation {name}");
-        let place = CHOSEN.load(Ordering::Relaxed);
-        place > 0 && all().nth(place - 1) == Some(name)
+        match CHOSEN.load(Ordering::Relaxed) {
+            0 => false,
+            place => named(place - 1) == Some(name),
+        }
+    }
+
+    /// What [`all`] has at `at`.
+    fn named(at: usize) -> Option<&'static str> {
+        let seeded = MUTATIONS.get(at).map(|(name, _)| *name);
+        seeded.or_else(|| HARMLESS.get(at - MUTATIONS.len()).copied())
     }
 }
 
@@ -297,4 +304,54 @@ pub(crate) use chosen::on;
 #[inline(always)]
 pub(crate) const fn on(_name: &str) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::{HARMLESS, MUTATIONS};
+
+    /// Where sources ask for a mutation, mostly by a name that they spell out.
+    const ASKED: &str = "mutation::on(";
+
+    fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, into);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                into.push(path);
+            }
+        }
+    }
+
+    /// One that nothing asks for would be alive without a reason, and one that is not listed can never be switched on.
+    #[test]
+    fn every_mutation_is_listed_once_and_asked_for() {
+        let mut files = Vec::new();
+        sources(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut files,
+        );
+        let texts = files.iter().filter(|path| !path.ends_with("mutation.rs"));
+        let text: String = texts.map(|p| std::fs::read_to_string(p).unwrap()).collect();
+        let names: Vec<&str> = (MUTATIONS.iter().map(|(name, _)| *name))
+            .chain(HARMLESS.iter().copied())
+            .collect();
+        let listed: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(listed.len(), names.len(), "a name is listed twice");
+        for name in &names {
+            assert!(
+                text.contains(&format!("\"{name}\"")),
+                "nothing asks for {name}"
+            );
+        }
+        let asked = (text.split(ASKED).skip(1))
+            .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+        for name in asked {
+            assert!(listed.contains(name), "{name} is not listed");
+        }
+    }
 }

@@ -207,15 +207,13 @@ pub fn tlc(
     extras: &Extras,
 ) -> std::io::Result<Outcome> {
     let scratch = tempfile::tempdir()?;
-    let mut command = Command::new(&tlc.java);
-    let library = format!(
-        "-DTLA-Library={}",
-        absolute(&specs.join("contract")).display()
-    );
+    let library = [absolute(&specs.join("contract"))];
+    let mut command = match model.is_mutation() {
+        true => tlc.brief_command(&library)?,
+        false => tlc.command(&library)?,
+    };
     command
-        .args(["-XX:+UseParallelGC", &library, "-cp"])
-        .arg(absolute(&tlc.jar))
-        .args(["tlc2.TLC", "-workers", "1", "-metadir"])
+        .args(["-workers", "1", "-metadir"])
         .arg(scratch.path().join("states"));
     if let Some(dump) = &extras.dump {
         command.args(["-dump", "dot,actionlabels"]).arg(dump);
