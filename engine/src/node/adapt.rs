@@ -17,8 +17,10 @@
 //! The counter is a guess and not data: it is not logged, changing it makes no page dirty, and 0, as new pages have it, is taken for "scans are rare".
 
 use super::edit::PageMut;
+use super::format::{Format, first_bytes};
+use super::hints::Hints;
 use super::layout::PageLayout;
-use super::slotted::header;
+use super::slotted::{Slotted, header};
 use super::view::PageRef;
 
 /// Records for each neighbour of equal head that good heads may have.
@@ -75,26 +77,32 @@ fn counts(layout: PageLayout) -> bool {
     matches!(layout, PageLayout::Hints | PageLayout::Fingerprint)
 }
 
+/// Neighbours of equal head.
+fn same_heads<F: Format>(slots: &[F::RawSlot]) -> usize {
+    let pairs = slots.iter().zip(slots.iter().skip(1));
+    pairs
+        .filter(|(a, b)| F::head_of(a) == F::head_of(b))
+        .count()
+}
+
 impl PageRef<'_> {
     /// Whether the first four bytes behind the prefix tell the keys of a page apart.
     #[must_use]
     pub fn has_good_heads(&self) -> bool {
-        let head = |suffix: &[u8]| super::format::first_bytes::<4>(suffix);
-        let mut records = self.iter();
-        let Some((suffix, _)) = records.next() else {
-            return true;
-        };
-        let most = self.count() / RECORDS_A_COLLISION;
-        let (mut last, mut same) = (head(&suffix), 0);
-        for (suffix, _) in records {
-            let next = head(&suffix);
-            same += usize::from(next == last);
-            if same > most {
-                return false;
+        let same = match self.layout() {
+            // They are at hand.
+            PageLayout::Hints => same_heads::<Hints>(self.body::<Hints>().slots()),
+            PageLayout::Slotted => same_heads::<Slotted>(self.body::<Slotted>().slots()),
+            _ => {
+                let heads = (self.iter()).map(|(suffix, _)| first_bytes::<4>(&suffix));
+                heads
+                    .clone()
+                    .zip(heads.skip(1))
+                    .filter(|(a, b)| a == b)
+                    .count()
             }
-            last = next;
-        }
-        true
+        };
+        same <= self.count() / RECORDS_A_COLLISION
     }
 
     /// How common scans are, from 0 to 3; 255 if nobody counts, here or in this layout.
