@@ -5,7 +5,7 @@ use std::io::Read;
 use treering_engine::node::{LayoutChoice, PageLayout};
 use treering_sim::layouts::keys;
 use treering_sim::layouts::{Counts, PageTree};
-use treering_sim::predict::space::{Forecast, KeySample};
+use treering_sim::predict::space::KeySample;
 
 /// Bytes of a node, as in the paper.
 pub(crate) const NODE: usize = 4096;
@@ -95,11 +95,6 @@ pub(crate) fn sample<K: AsRef<[u8]>>(keys: &[K], share: f64, seed: u64) -> KeySa
         .map(|key| (key.as_ref(), VALUE.len() as u32))
         .collect();
     KeySample::draw(&records, NODE, share, seed).expect("what is in memory can be read")
-}
-
-/// What the leaves come to, without pages.
-pub(crate) fn play<K: AsRef<[u8]>>(choice: LayoutChoice, keys: &[K]) -> Forecast {
-    sample(keys, 1.0, SEED).forecast(choice)
 }
 
 /// Share of leaves that are dense.

@@ -5,7 +5,7 @@ use treering_sim::layouts::Counts;
 use treering_sim::layouts::keys;
 use treering_sim::report::html::{Curve, Lines, Scale};
 
-use crate::cell::{SEED, dense, measure, play};
+use crate::cell::{SEED, dense, measure, sample};
 use crate::page::{Sheet, Table, percent};
 
 const SHOWN: [LayoutChoice; 4] = [
@@ -19,7 +19,7 @@ const EACH: [u32; 11] = [
 ];
 
 pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
-    let records = records / 10;
+    let records = records / 20;
     let mut table = Table::new(&[
         "records a partition",
         "bytes a record: `hints`",
@@ -43,8 +43,9 @@ pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
         for (curve, bytes) in curves.iter_mut().zip(all) {
             curve.points.push((f64::from(each), bytes));
         }
+        let sample = sample(&keys, 1.0, SEED);
         let off = SHOWN.iter().zip(&counts).map(|(choice, counts)| {
-            let predicted = play(*choice, &keys).bytes_per_record();
+            let predicted = sample.forecast(*choice).bytes_per_record();
             (predicted / counts.bytes_per_record() - 1.0).abs()
         });
         table.row(&[

@@ -91,6 +91,8 @@ pub(super) struct Growth<'a> {
     page_size: usize,
     choice: LayoutChoice,
     partitions: PartitionSplit,
+    /// Whether all keys come in ascending order: then none need be moved at a split, of which there is one for every half page of the rest.
+    ascending: bool,
     pub(super) leaves: Vec<Leaf>,
     pub(super) leaf_starts: Vec<u32>,
     pub(super) splits: Vec<Split>,
@@ -110,6 +112,7 @@ impl<'a> Growth<'a> {
             page_size,
             choice,
             partitions,
+            ascending: false,
             leaves: Vec::new(),
             leaf_starts: Vec::new(),
             splits: Vec::new(),
@@ -131,6 +134,7 @@ impl<'a> Growth<'a> {
 
     /// Grows all ranges, left before right.
     pub(super) fn run(&mut self, inserted: &mut [u32], (lower, upper): (&[u8], Option<&[u8]>)) {
+        self.ascending = inserted.is_sorted();
         let mut ranges = vec![Range {
             keys: 0..inserted.len(),
             present: 0,
@@ -457,7 +461,10 @@ impl<'a> Growth<'a> {
             moved_bytes: (page.prefix + moved) as u32,
             separator_len: separator.len() as u32,
         });
-        let left_len = super::leaf::part(keys, boundary, &mut self.scratch);
+        let left_len = match self.ascending {
+            true => keys.partition_point(|rank| *rank < boundary),
+            false => super::leaf::part(keys, boundary, &mut self.scratch),
+        };
         let middle = range.keys.start + left_len;
         let shape = page.dense.as_ref().map(|(shape, _)| *shape);
         let mut left = Range {
