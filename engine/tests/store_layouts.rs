@@ -141,6 +141,28 @@ fn run(rounds: &[Options], seed: u64) -> Seen {
     seen
 }
 
+impl Seen {
+    /// Leaves had the layout that was chosen, or all that adaption has use for; and they were split and merged.
+    #[track_caller]
+    fn is_all_of(&self, chosen: LayoutChoice) {
+        let expected: &[&str] = match chosen.is_adaptive() {
+            true => &["hints", "fingerprint", "fully-dense"],
+            false => &[chosen.name()],
+        };
+        assert!(
+            expected.iter().all(|name| self.layouts.contains(name)),
+            "{chosen:?}: {:?}",
+            self.layouts
+        );
+        assert!(
+            self.splits > 20 && self.merges > 5,
+            "{chosen:?}: {} {}",
+            self.splits,
+            self.merges
+        );
+    }
+}
+
 fn scan(store: &Store, map: &Map, from: &[u8], story: &str) {
     let mut seen = Vec::new();
     let mut visit = |k: &[u8], v: &[u8]| {
@@ -176,21 +198,7 @@ fn a_store_of_any_layout_on_any_page_store_agrees_with_an_ordered_map() {
     for layout in LayoutChoice::all() {
         for store in STORES {
             let seen = run(&vec![options(TreeKind::BTree, store, layout); 4], 1);
-            let expected: &[&str] = match layout.is_adaptive() {
-                true => &["hints", "fingerprint", "fully-dense"],
-                false => &[layout.name()],
-            };
-            assert!(
-                expected.iter().all(|name| seen.layouts.contains(name)),
-                "{layout:?}: {:?}",
-                seen.layouts
-            );
-            assert!(
-                seen.splits > 20 && seen.merges > 5,
-                "{layout:?}: {} {}",
-                seen.splits,
-                seen.merges
-            );
+            seen.is_all_of(layout);
         }
     }
 }
@@ -200,21 +208,7 @@ fn the_bf_tree_has_leaves_of_any_layout() {
     for layout in LayoutChoice::all() {
         for store in [IN_PLACE, BMINUS] {
             let seen = run(&vec![options(BF, store, layout); 4], 2);
-            let expected: &[&str] = match layout.is_adaptive() {
-                true => &["hints", "fingerprint", "fully-dense"],
-                false => &[layout.name()],
-            };
-            assert!(
-                expected.iter().all(|name| seen.layouts.contains(name)),
-                "{layout:?}: {:?}",
-                seen.layouts
-            );
-            assert!(
-                seen.splits > 20 && seen.merges > 5,
-                "{layout:?}: {} {}",
-                seen.splits,
-                seen.merges
-            );
+            seen.is_all_of(layout);
         }
     }
 }
