@@ -122,7 +122,14 @@ impl LayoutChoice {
         }
         if let Some(dense) = self.dense {
             let may = page.layout() != PageLayout::Fingerprint || !self.adaptive;
-            if may && resembles(page, key, value_len, dense) && can_be(page, dense, None) {
+            if may
+                && resembles(page, key, value_len, dense)
+                && page
+                    .count()
+                    .checked_sub(1)
+                    .is_some_and(|last| !are_apart(page, dense, last))
+                && can_be(page, dense, None)
+            {
                 return Some(Remedy::Relayout(dense));
             }
             if dense == PageLayout::FullyDense
@@ -226,8 +233,31 @@ fn can_be(page: &PageRef<'_>, layout: PageLayout, record: Option<(&[u8], usize)>
         .is_none_or(|(key, value_len)| copy.put(key, &vec![0; value_len]) != Err(Refused::NoSpace))
 }
 
+/// Whether a page's first key and that of record `index` are too far apart for one dense page, whatever its fences. Most are, and then no copy is made to
+/// find out.
+fn are_apart(page: &PageRef<'_>, dense: PageLayout, index: usize) -> bool {
+    let (first, other) = (page.suffix(0), page.suffix(index));
+    let places = match dense {
+        // A bit and a value each.
+        PageLayout::FullyDense => 8 * page.page_size() / (8 * page.value(0).len() + 1),
+        // An offset each.
+        _ => page.page_size() / 2,
+    };
+    let Some(fixed) = (first.len() == other.len()).then(|| first.len().saturating_sub(8)) else {
+        return true;
+    };
+    let number = |key: &[u8]| (key[fixed..].iter()).fold(0, |n, &byte| n << 8 | u64::from(byte));
+    first[..fixed] != other[..fixed]
+        || number(&other).saturating_sub(number(&first)) >= places as u64
+}
+
 /// A split of which the left side is as many records as a fully dense page could take, if these are half of them or more and not all.
 fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
+    // The record in the middle must have a place.
+    let middle = (page.count() / 2).checked_sub(1)?;
+    if are_apart(page, PageLayout::FullyDense, middle) {
+        return None;
+    }
     let (lower, prefix) = (page.lower_fence(), page.prefix());
     let mut records = page.iter();
     let (suffix, value) = records.next()?;
