@@ -24,7 +24,7 @@ use super::slotted::{Slotted, header};
 use super::view::PageRef;
 
 /// Records for each neighbour of equal head that good heads may have.
-const RECORDS_A_COLLISION: usize = 16;
+pub const RECORDS_A_COLLISION: usize = 16;
 /// The greatest count: scans are common.
 const MOST: u8 = 3;
 /// From this count on scans are common enough at splits and merges.

@@ -22,11 +22,11 @@
 //! What is decided here follows from the page and the record alone, but a tree logs it: redo must not depend on what the tree was told.
 
 use super::change::ChangeMap;
-use super::dense::Dense;
 use super::edit::PageMut;
 use super::fully_dense::FullyDense;
 use super::layout::{GENERAL, PageLayout, common_prefix};
 use super::limit::Refused;
+use super::places::places;
 use super::split::SplitPlan;
 use super::view::PageRef;
 
@@ -264,23 +264,20 @@ fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
     let mut last = [prefix, &suffix].concat();
     // A page of the first record alone says which keys have a place.
     let upper = [&last[..], &[0]].concat();
-    let first = std::iter::once((&last[..], value));
-    let mut image = vec![0; page.page_size()];
-    let mut changes = ChangeMap::new();
-    let (layout, id, lsn) = (PageLayout::FullyDense, page.page_id(), page.lsn());
-    let mut narrow = PageMut::new(&mut image, &mut changes);
-    narrow
-        .build(layout, id, lower, Some(&upper), lsn, first)
-        .ok()?;
-    let places = Dense::<FullyDense>::new(&image);
+    let fences = (lower, Some(&upper[..]));
+    let (full, size) = (PageLayout::FullyDense, page.page_size());
+    let places = places(full, size, fences, last.len(), value.len()).ok()?;
+    if !places.has(&last) {
+        return None;
+    }
     for (at, (suffix, next)) in (1..).zip(records) {
         let key = [prefix, &suffix].concat();
-        if next.len() != value.len() || places.place(&key).is_none() {
+        if next.len() != value.len() || !places.has(&key) {
             // Where the places end, so that the left page has all of them; if the next key is in between, before it. Both sides fit if the separator
             // is no longer than the first right key ([`SplitPlan`]).
-            let end = (places.end()).filter(|end| *end <= key && end.len() <= key.len());
+            let end = (places.end()).filter(|end| *end <= &key[..] && end.len() <= key.len());
             let separator = match end {
-                Some(end) => end,
+                Some(end) => end.to_vec(),
                 None => key.get(..=common_prefix(&last, &key))?.to_vec(),
             };
             let plan = SplitPlan {

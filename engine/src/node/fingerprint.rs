@@ -18,10 +18,10 @@
 //! as long as it must be: a new record moves a byte for each of those that are there.
 
 use super::body::Body;
-use super::format::{Format, LeafFormat, Slot};
+use super::format::{Format, LeafFormat};
 use super::layout::{PageLayout, put_at, u16_at};
-use super::plain;
-use super::slotted::{format_by_header, header, leaf_format_by_header};
+use super::plain::headless;
+use super::slotted::{format_by_header, format_by_slots, header, leaf_format_by_header};
 
 /// See the module's story.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Fingerprint {
     #[inline]
     fn follows(bytes: &[u8], at: usize) -> bool {
         let page = Body::<Self>::new(bytes);
-        let suffix = |raw: Option<&plain::Raw>| raw.map(|raw| page.suffix_of(raw));
+        let suffix = |raw: Option<&headless::Raw>| raw.map(|raw| page.suffix_of(raw));
         let slot = |at: usize| Self::slot_in(bytes.get(Self::slot_at(at)..)?);
         match at.checked_sub(1) {
             Some(before) => suffix(slot(before)) < suffix(slot(at)),
@@ -92,32 +92,12 @@ impl Fingerprint {
 }
 
 impl Format for Fingerprint {
-    type RawSlot = plain::Raw;
     const SLOT_BYTES: usize = Self::STRIDE + 1;
     const HEADS: bool = false;
     const SORTED: bool = false;
     const INDEXED: bool = true;
     format_by_header!();
-
-    #[inline]
-    fn decode(raw: &Self::RawSlot) -> Slot {
-        plain::decode(raw)
-    }
-
-    #[inline]
-    fn encode(slot: &Slot) -> Self::RawSlot {
-        plain::encode(slot)
-    }
-
-    #[inline]
-    fn head_of(_: &Self::RawSlot) -> u32 {
-        0
-    }
-
-    #[inline]
-    fn head(_: &[u8]) -> u32 {
-        0
-    }
+    format_by_slots!(headless);
 
     #[inline]
     fn index_bytes(count: usize) -> usize {

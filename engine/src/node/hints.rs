@@ -16,9 +16,9 @@
 
 use std::ops::Range;
 
-use super::format::{Format, LeafFormat, Slot};
+use super::format::{Format, LeafFormat};
 use super::layout::PageLayout;
-use super::slotted::{format_by_header, headed, header, leaf_format_by_header};
+use super::slotted::{format_by_header, format_by_slots, headed, header, leaf_format_by_header};
 
 /// Number of hints.
 const HINTS: usize = 16;
@@ -67,29 +67,9 @@ impl Hints {
 }
 
 impl Format for Hints {
-    type RawSlot = headed::Raw;
     const INDEXED: bool = true;
     format_by_header!();
-
-    #[inline]
-    fn decode(raw: &Self::RawSlot) -> Slot {
-        headed::decode(raw)
-    }
-
-    #[inline]
-    fn encode(slot: &Slot) -> Self::RawSlot {
-        headed::encode(slot)
-    }
-
-    #[inline]
-    fn head_of(raw: &Self::RawSlot) -> u32 {
-        headed::head_of(raw)
-    }
-
-    #[inline]
-    fn head(suffix: &[u8]) -> u32 {
-        headed::head(suffix)
-    }
+    format_by_slots!(headed);
 
     #[inline]
     fn index_bytes(count: usize) -> usize {

@@ -8,29 +8,43 @@
 
 use super::format::{Format, LeafFormat, Slot};
 use super::layout::{PageLayout, u16_at};
-use super::slotted::{format_by_header, header, leaf_format_by_header};
+use super::slotted::{format_by_header, format_by_slots, header, leaf_format_by_header};
 
-/// A slot without a head.
-pub(super) type Raw = [u8; 6];
+/// Slots without heads, as [`Plain`] has them in order and [`super::fingerprint`] in none.
+pub(super) mod headless {
+    use super::{Slot, u16_at};
 
-#[inline]
-pub(super) fn decode(raw: &Raw) -> Slot {
-    Slot {
-        offset: u16_at(raw, 0),
-        key_len: u16_at(raw, 2),
-        value_len: u16_at(raw, 4),
-        head: 0,
-        kind: 0,
+    pub(in crate::node) type Raw = [u8; 6];
+
+    #[inline]
+    pub(in crate::node) fn decode(raw: &Raw) -> Slot {
+        Slot {
+            offset: u16_at(raw, 0),
+            key_len: u16_at(raw, 2),
+            value_len: u16_at(raw, 4),
+            head: 0,
+            kind: 0,
+        }
     }
-}
 
-#[inline]
-pub(super) fn encode(slot: &Slot) -> Raw {
-    let mut raw = [0; 6];
-    raw[0..2].copy_from_slice(&slot.offset.to_le_bytes());
-    raw[2..4].copy_from_slice(&slot.key_len.to_le_bytes());
-    raw[4..6].copy_from_slice(&slot.value_len.to_le_bytes());
-    raw
+    #[inline]
+    pub(in crate::node) fn encode(slot: &Slot) -> Raw {
+        let mut raw = [0; 6];
+        raw[0..2].copy_from_slice(&slot.offset.to_le_bytes());
+        raw[2..4].copy_from_slice(&slot.key_len.to_le_bytes());
+        raw[4..6].copy_from_slice(&slot.value_len.to_le_bytes());
+        raw
+    }
+
+    #[inline]
+    pub(in crate::node) fn head_of(_: &Raw) -> u32 {
+        0
+    }
+
+    #[inline]
+    pub(in crate::node) fn head(_: &[u8]) -> u32 {
+        0
+    }
 }
 
 /// See the module's story.
@@ -43,29 +57,9 @@ pub(crate) type Baseline = Plain<false>;
 pub(crate) type Prefix = Plain<true>;
 
 impl<const TRUNCATED: bool> Format for Plain<TRUNCATED> {
-    type RawSlot = Raw;
     const HEADS: bool = false;
     format_by_header!();
-
-    #[inline]
-    fn decode(raw: &Self::RawSlot) -> Slot {
-        decode(raw)
-    }
-
-    #[inline]
-    fn encode(slot: &Slot) -> Self::RawSlot {
-        encode(slot)
-    }
-
-    #[inline]
-    fn head_of(_: &Self::RawSlot) -> u32 {
-        0
-    }
-
-    #[inline]
-    fn head(_: &[u8]) -> u32 {
-        0
-    }
+    format_by_slots!(headless);
 }
 
 impl<const TRUNCATED: bool> LeafFormat for Plain<TRUNCATED> {

@@ -147,7 +147,34 @@ macro_rules! leaf_format_by_header {
     };
 }
 
-pub(super) use {format_by_header, leaf_format_by_header};
+/// What of a [`Format`] is in the slots, where they are coded as in this module.
+macro_rules! format_by_slots {
+    ($slots:ident) => {
+        type RawSlot = $slots::Raw;
+
+        #[inline]
+        fn decode(raw: &Self::RawSlot) -> $crate::node::format::Slot {
+            $slots::decode(raw)
+        }
+
+        #[inline]
+        fn encode(slot: &$crate::node::format::Slot) -> Self::RawSlot {
+            $slots::encode(slot)
+        }
+
+        #[inline]
+        fn head_of(raw: &Self::RawSlot) -> u32 {
+            $slots::head_of(raw)
+        }
+
+        #[inline]
+        fn head(suffix: &[u8]) -> u32 {
+            $slots::head(suffix)
+        }
+    };
+}
+
+pub(super) use {format_by_header, format_by_slots, leaf_format_by_header};
 
 /// Slots with heads, as [`Slotted`] has them and [`super::hints`] indexes them.
 pub(super) mod headed {
@@ -192,28 +219,8 @@ pub(super) mod headed {
 pub(crate) struct Slotted;
 
 impl Format for Slotted {
-    type RawSlot = headed::Raw;
     format_by_header!();
-
-    #[inline]
-    fn decode(raw: &Self::RawSlot) -> Slot {
-        headed::decode(raw)
-    }
-
-    #[inline]
-    fn encode(slot: &Slot) -> Self::RawSlot {
-        headed::encode(slot)
-    }
-
-    #[inline]
-    fn head_of(raw: &Self::RawSlot) -> u32 {
-        headed::head_of(raw)
-    }
-
-    #[inline]
-    fn head(suffix: &[u8]) -> u32 {
-        headed::head(suffix)
-    }
+    format_by_slots!(headed);
 }
 
 impl LeafFormat for Slotted {

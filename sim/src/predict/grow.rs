@@ -13,13 +13,12 @@
 //! The rules are those of a store's leaves (`engine/src/node/choice.rs`, B-Trees Are Back §3.5, §5.1) for whoever puts records and never scans. Of a dense page
 //! only its places are asked for ([`treering_engine::node::places`]); a page that is not dense is two sums.
 
+use treering_engine::node::adapt::RECORDS_A_COLLISION;
 use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
 
 use super::leaf::{Leaf, Split};
 use super::workload::Workload;
 
-/// Records for each neighbour of equal head that good heads may have (B-Trees Are Back §5.1).
-const RECORDS_A_COLLISION: usize = 16;
 /// Where a page is split that cannot be fully dense, though most of its records could (B-Trees Are Back §3.5 "Partition Detection").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartitionSplit {
