@@ -78,6 +78,8 @@ pub(crate) struct Located<'a, const N: usize = FANOUT> {
     pub(crate) page: PageId,
     node: &'a Node<N>,
     version: u64,
+    /// The leaf's place in the node.
+    at: usize,
 }
 
 /// What a descent looks for.
@@ -207,6 +209,7 @@ impl<const N: usize> IndexOf<N> {
                 page,
                 node,
                 version,
+                at,
             };
             node.valid(version).then_some(located)
         })
@@ -215,6 +218,20 @@ impl<const N: usize> IndexOf<N> {
     /// Whether `key` is still of the leaf that was located for it: one load, and a descent if the bottom node has changed.
     pub(crate) fn is_current(&self, key: &[u8], located: &Located<'_, N>) -> bool {
         located.node.valid(located.version) || self.find(key) == located.page
+    }
+
+    /// As [`IndexOf::fence_after`], where `key`'s leaf was located before: no descent if the bottom node has not changed and the leaf is not its last.
+    /// For that one the node does not know: who takes the fence behind it away need not touch this node.
+    pub(crate) fn fence_behind(&self, key: &[u8], located: &Located<'_, N>) -> Option<Vec<u8>> {
+        let behind = located.at + 1;
+        let known = (behind < located.node.count())
+            .then(|| located.node.get(behind))
+            .map(|entry| self.heap.copy(entry.head, entry.key))
+            .filter(|_| located.node.valid(located.version));
+        match known {
+            Some(fence) => Some(fence),
+            None => self.fence_after(key),
+        }
     }
 
     /// The greatest lower fence strictly below `key`, and its leaf; `None` for the key "".
@@ -424,5 +441,36 @@ impl<const N: usize> IndexOf<N> {
     /// Inner nodes in use.
     pub fn nodes(&self) -> usize {
         self.arena.census().1
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fence_behind_a_leaf_is_the_one_after_it_whatever_has_changed_since() {
+        let key = |n: u64| (n * 10).to_be_bytes();
+        let index = IndexOf::<3>::new(PageId(0));
+        (1..40).for_each(|n| index.insert(&key(n), PageId(n)));
+        for n in 1..40 {
+            let at = key(n);
+            let located = index.locate(&at);
+            let behind = |n: u64| (n < 40).then(|| key(n).to_vec());
+            assert_eq!(index.fence_behind(&at, &located), behind(n + 1));
+            // What was located moves on in its node, or into another one.
+            let below = (n * 10 - 3).to_be_bytes();
+            index.insert(&below, PageId(200 + n));
+            assert_eq!(index.fence_behind(&at, &located), behind(n + 1));
+            index.remove(&below);
+            // One more leaf in between, which may split the node, and then none.
+            let between = (n * 10 + 6).to_be_bytes();
+            index.insert(&between, PageId(100 + n));
+            let fence = index.fence_behind(&at, &located);
+            assert_eq!(fence.as_deref(), Some(&between[..]));
+            let located = index.locate(&at);
+            assert!(index.remove(&between));
+            assert_eq!(index.fence_behind(&at, &located), behind(n + 1));
+        }
     }
 }

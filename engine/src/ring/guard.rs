@@ -70,6 +70,9 @@ impl<'a> Locked<'a> {
     #[inline]
     pub(super) fn new(ring: &'a Ring, page: PageId, word: &'a Word, bits: u64) -> Self {
         held::one_more();
+        if let Place::Block(at) = Place::of(bits) {
+            ring.region.prefetch(at);
+        }
         Self {
             ring,
             page,

@@ -14,8 +14,8 @@
 use super::counters::Counters;
 use super::mirror::give_part;
 use super::page::{
-    SPARE_ROOM, address, keep, lock, lock_before, marks_of, note_put, note_use, ring_sizes,
-    unexpected, with_room,
+    SPARE_ROOM, address, keep, locate_and_lock, lock, lock_before, marks_of, note_put, note_use,
+    ring_sizes, unexpected, with_room,
 };
 use crate::error::{Error, Result};
 use crate::events::Hook;
@@ -263,8 +263,9 @@ impl Kv for CacheOnly {
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, rows| {
-            let (_, guard) = lock(&self.index, &self.hook, at, |page| self.ring.shared(page))?;
-            let upper = self.index.fence_after(at);
+            let (located, guard) =
+                locate_and_lock(&self.index, &self.hook, at, |page| self.ring.shared(page))?;
+            let upper = self.index.fence_behind(at, &located);
             // The range may have grown to the right meanwhile; what it has from there on comes with the next.
             self.copy_rows(guard, at, upper.as_deref(), rows);
             Ok(upper)

@@ -37,7 +37,8 @@ pub(super) fn both(
         .peekable();
     let mut key = leaf.prefix().to_vec();
     let prefix = key.len();
-    for (suffix, value) in leaf.iter_from(from) {
+    // Not `for`: see `Records::fold`.
+    leaf.iter_from(from).for_each(|(suffix, value)| {
         key.truncate(prefix);
         key.extend_from_slice(&suffix);
         while let Some(entry) = newer.next_if(|entry| entry.key < &key[..]) {
@@ -49,7 +50,7 @@ pub(super) fn both(
             }
             _ => each(Kind::Cache, &key, value),
         }
-    }
+    });
     for entry in newer {
         each(entry.kind, entry.key, entry.value);
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::events::Hook;
-use crate::index::Index;
+use crate::index::{Index, Located};
 use crate::mapping::{LeafAddress, PageError};
 use crate::mini::events::{Event as Told, MiniImage};
 use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
@@ -39,13 +39,23 @@ pub(super) fn lock<G>(
     key: &[u8],
     lock: impl Fn(PageId) -> std::result::Result<G, PageError>,
 ) -> Result<(PageId, G)> {
+    locate_and_lock(index, hook, key, lock).map(|(located, guard)| (located.page, guard))
+}
+
+/// The same; also says how the page was found.
+pub(super) fn locate_and_lock<'i, G>(
+    index: &'i Index,
+    hook: &Hook<Told>,
+    key: &[u8],
+    lock: impl Fn(PageId) -> std::result::Result<G, PageError>,
+) -> Result<(Located<'i>, G)> {
     loop {
         hook.tell(|| Told::Descends);
         let located = index.locate(key);
         let page = located.page;
         match lock(page) {
-            Ok(guard) if index.is_current(key, &located) => return Ok((page, guard)),
-            Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((page, guard)),
+            Ok(guard) if index.is_current(key, &located) => return Ok((located, guard)),
+            Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((located, guard)),
             // Split or merged meanwhile; or so new that nobody has told the mapping table.
             Ok(_) => hook.tell(|| Told::Restarted { page }),
             Err(PageError::Unknown { .. }) => {}

@@ -4,7 +4,7 @@
 use super::BfTree;
 use super::counters::Counters;
 use super::mirror::both;
-use super::page::{lock_before, note_use};
+use super::page::{locate_and_lock, lock_before, note_use};
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::events::Event as Told;
@@ -23,11 +23,13 @@ impl BfTree {
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         let mut leaves = 0;
         rows::scan(from, visit, |at, rows| {
-            let (page, guard) = self.lock_shared(at)?;
+            let index = &self.leaves.index;
+            let (located, guard) =
+                locate_and_lock(index, &self.hook, at, |page| self.ring.shared(page))?;
             // Fences do not move while the page is locked.
-            let upper = self.leaves.index.fence_after(at);
+            let upper = index.fence_behind(at, &located);
             leaves += 1;
-            self.copy_rows(page, guard, (at, None), leaves <= MIRRORED, rows)?;
+            self.copy_rows(located.page, guard, (at, None), leaves <= MIRRORED, rows)?;
             Ok(upper)
         })
     }
