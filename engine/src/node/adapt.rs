@@ -17,10 +17,11 @@
 //! The counter is a guess and not data: it is not logged, changing it makes no page dirty, and 0, as new pages have it, is taken for "scans are rare".
 
 use super::edit::PageMut;
-use super::format::{Format, first_bytes};
+use super::format::{LeafFormat, first_bytes};
 use super::hints::Hints;
 use super::layout::PageLayout;
 use super::slotted::{Slotted, header};
+use super::suffix::Suffix;
 use super::view::PageRef;
 
 /// Records for each neighbour of equal head that good heads may have.
@@ -77,32 +78,31 @@ fn counts(layout: PageLayout) -> bool {
     matches!(layout, PageLayout::Hints | PageLayout::Fingerprint)
 }
 
-/// Neighbours of equal head.
-fn same_heads<F: Format>(slots: &[F::RawSlot]) -> usize {
-    let pairs = slots.iter().zip(slots.iter().skip(1));
-    pairs
-        .filter(|(a, b)| F::head_of(a) == F::head_of(b))
-        .count()
+/// Whether heads, in the order of their keys, are good for so many records. Bad ones are told by the first few.
+fn tell_apart(heads: impl Iterator<Item = u32> + Clone, records: usize) -> bool {
+    let pairs = heads.clone().zip(heads.skip(1));
+    let mut same = pairs.filter(|(a, b)| a == b);
+    same.nth(records / RECORDS_A_COLLISION).is_none()
+}
+
+fn heads_in<F: LeafFormat>(page: PageRef<'_>) -> impl Iterator<Item = u32> + Clone {
+    page.body::<F>().slots().iter().map(F::head_of)
 }
 
 impl PageRef<'_> {
     /// Whether the first four bytes behind the prefix tell the keys of a page apart.
     #[must_use]
     pub fn has_good_heads(&self) -> bool {
-        let same = match self.layout() {
+        let count = self.count();
+        match self.layout() {
             // They are at hand.
-            PageLayout::Hints => same_heads::<Hints>(self.body::<Hints>().slots()),
-            PageLayout::Slotted => same_heads::<Slotted>(self.body::<Slotted>().slots()),
+            PageLayout::Hints => tell_apart(heads_in::<Hints>(*self), count),
+            PageLayout::Slotted => tell_apart(heads_in::<Slotted>(*self), count),
             _ => {
-                let heads = (self.iter()).map(|(suffix, _)| first_bytes::<4>(&suffix));
-                heads
-                    .clone()
-                    .zip(heads.skip(1))
-                    .filter(|(a, b)| a == b)
-                    .count()
+                let head = |(suffix, _): (Suffix<'_>, _)| u32::from_be_bytes(first_bytes(&suffix));
+                tell_apart(self.iter().map(head), count)
             }
-        };
-        same <= self.count() / RECORDS_A_COLLISION
+        }
     }
 
     /// How common scans are, from 0 to 3; 255 if nobody counts, here or in this layout.

@@ -54,6 +54,17 @@ impl<'a, F: Format> Body<'a, F> {
         self.suffix_of(raw).get(shared..).unwrap_or_default()
     }
 
+    /// How a stored key stands to one of the same head. Heads are padded with zeros: of keys that are no longer, the shorter one is smaller, and the payload need not be
+    /// looked at.
+    #[inline]
+    fn compare_tied(self, raw: &F::RawSlot, suffix: &[u8]) -> Ordering {
+        let len = usize::from(F::decode(raw).key_len).saturating_sub(F::shared(self.bytes));
+        match len.max(suffix.len()) <= F::HEAD_BYTES {
+            true => len.cmp(&suffix.len()),
+            false => self.rest_of(raw).cmp(suffix),
+        }
+    }
+
     /// The first record whose key, behind what all stored keys share, is not smaller: `Ok` if it is this one.
     #[inline]
     pub(crate) fn search(self, suffix: &[u8]) -> Result<usize, usize> {
@@ -61,7 +72,7 @@ impl<'a, F: Format> Body<'a, F> {
         if !self.is_in_order() {
             return self.rank(suffix);
         }
-        if !F::HEADS {
+        if F::HEAD_BYTES == 0 {
             return slots.binary_search_by(|raw| self.rest_of(raw).cmp(suffix));
         }
         let wanted = F::head(suffix);
@@ -72,7 +83,7 @@ impl<'a, F: Format> Body<'a, F> {
         let rest = &slots[first..];
         // Equal heads do not make equal keys (Bf-Tree issue 17, `test` and `teste`): compare in full.
         match rest.first() {
-            Some(raw) if F::head_of(raw) == wanted => match self.rest_of(raw).cmp(suffix) {
+            Some(raw) if F::head_of(raw) == wanted => match self.compare_tied(raw, suffix) {
                 _ if mutation::on("equal-heads-equal-keys") => return Ok(first),
                 Ordering::Equal => return Ok(first),
                 Ordering::Greater => return Err(first),
@@ -81,7 +92,7 @@ impl<'a, F: Format> Body<'a, F> {
             _ => return Err(first),
         }
         rest.binary_search_by(|raw| {
-            (F::head_of(raw).cmp(&wanted)).then_with(|| self.rest_of(raw).cmp(suffix))
+            (F::head_of(raw).cmp(&wanted)).then_with(|| self.compare_tied(raw, suffix))
         })
         .map(|i| first + i)
         .map_err(|i| first + i)

@@ -53,6 +53,7 @@ pub(crate) type CompactLeaf = Compact<ENVELOPE_BYTES, true>;
 
 impl<const AT: usize, const LEAF: bool> Format for Compact<AT, LEAF> {
     type RawSlot = [u8; 8];
+    const HEAD_BYTES: usize = 2;
     const SLOTS_AT: usize = AT + NODE_BYTES;
 
     #[inline]

@@ -93,7 +93,6 @@ impl Fingerprint {
 
 impl Format for Fingerprint {
     const SLOT_BYTES: usize = Self::STRIDE + 1;
-    const HEADS: bool = false;
     const SORTED: bool = false;
     const INDEXED: bool = true;
     format_by_header!();

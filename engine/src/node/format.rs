@@ -52,8 +52,8 @@ pub(crate) trait Format: Copy + 'static {
     const STRIDE: usize = size_of::<Self::RawSlot>();
     /// What a record takes beside key suffix and value: its slot, and its own part of the index.
     const SLOT_BYTES: usize = Self::STRIDE;
-    /// Whether slots have heads.
-    const HEADS: bool = true;
+    /// Bytes of a key that a slot's head has; 0: slots have none.
+    const HEAD_BYTES: usize;
     /// Whether all slots are in the order of their keys, not just the first [`Format::in_order`].
     const SORTED: bool = true;
     /// Whether there is an index.

@@ -16,6 +16,8 @@ pub(super) mod headless {
 
     pub(in crate::node) type Raw = [u8; 6];
 
+    pub(in crate::node) const HEAD_BYTES: usize = 0;
+
     #[inline]
     pub(in crate::node) fn decode(raw: &Raw) -> Slot {
         Slot {
@@ -57,7 +59,6 @@ pub(crate) type Baseline = Plain<false>;
 pub(crate) type Prefix = Plain<true>;
 
 impl<const TRUNCATED: bool> Format for Plain<TRUNCATED> {
-    const HEADS: bool = false;
     format_by_header!();
     format_by_slots!(headless);
 }

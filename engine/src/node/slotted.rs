@@ -151,6 +151,7 @@ macro_rules! leaf_format_by_header {
 macro_rules! format_by_slots {
     ($slots:ident) => {
         type RawSlot = $slots::Raw;
+        const HEAD_BYTES: usize = $slots::HEAD_BYTES;
 
         #[inline]
         fn decode(raw: &Self::RawSlot) -> $crate::node::format::Slot {
@@ -182,6 +183,8 @@ pub(super) mod headed {
 
     pub(in crate::node) type Raw = [u8; 10];
 
+    pub(in crate::node) const HEAD_BYTES: usize = 4;
+
     #[inline]
     pub(in crate::node) fn decode(raw: &Raw) -> Slot {
         Slot {
@@ -210,7 +213,7 @@ pub(super) mod headed {
 
     #[inline]
     pub(in crate::node) fn head(suffix: &[u8]) -> u32 {
-        u32::from_be_bytes(first_bytes(suffix))
+        u32::from_be_bytes(first_bytes::<HEAD_BYTES>(suffix))
     }
 }
 
