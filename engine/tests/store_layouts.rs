@@ -10,12 +10,10 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{BF, BMINUS, IN_PLACE, LAZY_LOGGED, Pages, STORES, contents};
+use support::{BF, BMINUS, IN_PLACE, LAZY_LOGGED, Pages, STORES, contents, layouts};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{LayoutChoice, PageLayout, PageRef, check};
-use treering_engine::{
-    IoClass, Kv, Lba, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
-};
+use treering_engine::node::{LayoutChoice, PageLayout};
+use treering_engine::{Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify};
 
 const BLOCKS: u64 = 8_192;
 
@@ -179,20 +177,6 @@ fn scan(store: &Store, map: &Map, from: &[u8], story: &str) {
     assert_eq!(seen, expected, "{story}: scan from {from:?}");
 }
 
-/// The layouts of all pages on the device.
-fn layouts(device: &MemDevice) -> BTreeSet<&'static str> {
-    let mut block = vec![0; 4096];
-    let mut found = BTreeSet::new();
-    for lba in (0..BLOCKS).map(Lba) {
-        device.read(lba, &mut block, IoClass::Page).expect("reads");
-        let page = PageRef::new(&block);
-        if check(&block, page.page_id()).is_ok() {
-            found.insert(page.layout().name());
-        }
-    }
-    found
-}
-
 #[test]
 fn a_store_of_any_layout_on_any_page_store_agrees_with_an_ordered_map() {
     for layout in LayoutChoice::all() {
@@ -210,6 +194,42 @@ fn the_bf_tree_has_leaves_of_any_layout() {
             let seen = run(&vec![options(BF, store, layout); 4], 2);
             seen.is_all_of(layout);
         }
+    }
+}
+
+/// Keys that heads do not tell apart are in leaves with fingerprints, until there are scans, in whichever direction (§5.1).
+#[test]
+fn leaves_that_are_scanned_a_lot_get_hints() {
+    for (downwards, scans) in [(false, 0), (false, 60), (true, 60)] {
+        let adaptive = (LayoutChoice::all().find(|choice| choice.is_adaptive())).expect("one is");
+        let device = Arc::new(MemDevice::new(BLOCKS));
+        let store = open(&device, &options(TreeKind::BTree, IN_PLACE, adaptive));
+        let mut map = Map::new();
+        for n in 0..2_000_u32 {
+            let key = format!("https://www.example.org/page/{}", n * 7 % 2_000).into_bytes();
+            store.put(&key, &n.to_be_bytes()).expect("puts");
+            map.insert(key, n.to_be_bytes().to_vec());
+            pump_all(&store);
+        }
+        let mut seen = Vec::new();
+        for _ in 0..scans {
+            seen.clear();
+            let mut visit = |key: &[u8], value: &[u8]| {
+                seen.push((key.to_vec(), value.to_vec()));
+                ControlFlow::Continue(())
+            };
+            if downwards {
+                store.scan_back(None, &mut visit).expect("scans");
+                seen.reverse();
+            } else {
+                store.scan(b"", &mut visit).expect("scans");
+            }
+            assert!(seen.iter().map(|(k, v)| (k, v)).eq(&map));
+        }
+        store.close().expect("closes");
+        let layouts = layouts(&device);
+        let story = format!("{layouts:?} after {scans} scans, downwards: {downwards}");
+        assert_eq!(layouts.contains("fingerprint"), scans == 0, "{story}");
     }
 }
 

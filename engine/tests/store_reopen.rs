@@ -5,9 +5,9 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use support::{BF, IN_PLACE, LAZY, STORES, TREES, bf, contents, tiny as options};
+use support::{BF, IN_PLACE, LAZY, STORES, TREES, bf, contents, layouts, tiny as options};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{PageLayout, PageRef, check};
+use treering_engine::node::PageLayout;
 use treering_engine::{Error, IoClass, Kv, Lba, Options, Store, SystemClock, TreeKind, verify};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -33,20 +33,6 @@ fn change(store: &Store, map: &mut Map, round: u32) {
         });
     }
     store.sync(last.expect("some")).expect("syncs");
-}
-
-/// The layouts of all pages on the device.
-fn layouts(device: &MemDevice) -> BTreeSet<&'static str> {
-    let mut block = vec![0; 4096];
-    let mut found = BTreeSet::new();
-    for lba in (0..BLOCKS).map(Lba) {
-        device.read(lba, &mut block, IoClass::Page).expect("reads");
-        let page = PageRef::new(&block);
-        if check(&block, page.page_id()).is_ok() {
-            found.insert(page.layout().name());
-        }
-    }
-    found
 }
 
 /// Each tree makes leaves of its layout, and either changes, splits, merges and recovers those of the other, which keep theirs.

@@ -1,12 +1,14 @@
 //! What the tests of the store have in common: the trees and the page stores that they go through.
 #![allow(dead_code)] // each test file uses its own part
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use treering_engine::device::{BlockDevice, MemDevice};
+use treering_engine::node::{PageRef, check};
 use treering_engine::{
-    BfOptions, Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule, Store,
-    TablePersist, TreeKind,
+    BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
+    Store, TablePersist, TreeKind,
 };
 
 /// Every tree, as it is by default.
@@ -137,4 +139,18 @@ pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
         })
         .expect("scans");
     map
+}
+
+/// The layouts of all pages on the device.
+pub(crate) fn layouts(device: &MemDevice) -> BTreeSet<&'static str> {
+    let mut block = vec![0; 4096];
+    let mut found = BTreeSet::new();
+    for lba in (0..device.capacity_blocks()).map(Lba) {
+        device.read(lba, &mut block, IoClass::Page).expect("reads");
+        let page = PageRef::new(&block);
+        if check(&block, page.page_id()).is_ok() {
+            found.insert(page.layout().name());
+        }
+    }
+    found
 }

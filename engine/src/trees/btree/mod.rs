@@ -305,6 +305,9 @@ impl BTree {
     /// Visits records leaf by leaf downwards.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, rows| {
+            if self.counts(Use::Scan) {
+                self.count_use(&self.index.before(before).0, Use::Scan)?;
+            }
             loop {
                 let (lower, page) = self.index.before(before);
                 let Fix::Got(leaf) = self.pager.read(page)? else {
@@ -315,6 +318,11 @@ impl BTree {
                 // Splits and merges change the index under the latches of their leaves.
                 if self.index.before(before) != (lower.clone(), page) {
                     crate::sync::yield_now();
+                    continue;
+                }
+                if !view.is_in_order() {
+                    drop(leaf);
+                    self.leaf_mut(&lower)?.1.edit().sort();
                     continue;
                 }
                 let end = before.map_or(view.count(), |key| {
