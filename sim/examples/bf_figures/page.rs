@@ -30,8 +30,32 @@ impl Sheet {
         self.tables.push((name.into(), table.0));
     }
 
+    /// Pictures into `docs/` and tables into the page, a path from the project's root; or both into another folder.
+    pub(crate) fn write(&self, out: Option<&Path>, page: &str) -> Result<(), String> {
+        let told = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let pictures = out.map_or_else(|| root.join("docs"), Path::to_path_buf);
+        fs::create_dir_all(&pictures).map_err(|e| told(&pictures, e))?;
+        self.save(&pictures).map_err(|e| told(&pictures, e))?;
+        let (path, page) = match out {
+            Some(out) => {
+                let tables = self.tables.iter();
+                let all = tables.map(|(name, table)| format!("{name}\n\n{table}\n"));
+                (out.join("tables.md"), all.collect())
+            }
+            None => {
+                let path = root.join(page);
+                let page = fs::read_to_string(&path).map_err(|e| told(&path, e))?;
+                let filled = fill_in(&page, &self.tables)
+                    .map_err(|why| format!("{}: {why}", path.display()))?;
+                (path, filled)
+            }
+        };
+        fs::write(&path, page).map_err(|e| told(&path, e))
+    }
+
     /// Writes the pictures, one file each.
-    pub(crate) fn save(&self, folder: &Path) -> io::Result<()> {
+    fn save(&self, folder: &Path) -> io::Result<()> {
         self.pictures
             .iter()
             .try_for_each(|(name, svg)| fs::write(folder.join(format!("{name}.svg")), svg))

@@ -1,12 +1,12 @@
 //! What examples that fill a page of figures have in common: arguments, workers, the page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
 use treering_sim::replay::ReplayError;
 
-use crate::page::{self, Sheet};
+use crate::page::Sheet;
 
 /// Measures something, and puts pictures and tables on the sheet.
 pub(crate) type Figure = fn(&mut Sheet) -> Result<(), ReplayError>;
@@ -66,36 +66,13 @@ pub(crate) fn main(figures: &[(&str, Figure)], page: &str) -> ExitCode {
     for (name, table) in &sheet.tables {
         println!("{name}\n{table}");
     }
-    match write(&sheet, args.out.as_deref(), page) {
+    match sheet.write(args.out.as_deref(), page) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
             ExitCode::from(2)
         }
     }
-}
-
-fn write(sheet: &Sheet, out: Option<&Path>, page: &str) -> Result<(), String> {
-    let told = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let pictures = out.map_or_else(|| root.join("docs"), Path::to_path_buf);
-    std::fs::create_dir_all(&pictures).map_err(|e| told(&pictures, e))?;
-    sheet.save(&pictures).map_err(|e| told(&pictures, e))?;
-    let (path, page) = match out {
-        Some(out) => {
-            let tables = sheet.tables.iter();
-            let all = tables.map(|(name, table)| format!("{name}\n\n{table}\n"));
-            (out.join("tables.md"), all.collect())
-        }
-        None => {
-            let path = root.join(page);
-            let page = std::fs::read_to_string(&path).map_err(|e| told(&path, e))?;
-            let filled = page::fill_in(&page, &sheet.tables)
-                .map_err(|why| format!("{}: {why}", path.display()))?;
-            (path, filled)
-        }
-    };
-    std::fs::write(&path, page).map_err(|e| told(&path, e))
 }
 
 /// Does the same with all of them, on all processors; results in their order.

@@ -21,7 +21,7 @@ mod prediction;
 mod sets;
 mod strings;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cell::Set;
@@ -111,35 +111,11 @@ fn main() -> ExitCode {
     for (name, table) in &sheet.tables {
         println!("{name}\n{table}");
     }
-    match write(&sheet, args.out.as_deref()) {
+    match sheet.write(args.out.as_deref(), "sim/LAYOUTS.md") {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
             ExitCode::from(2)
         }
     }
-}
-
-/// Without `--out` tables go into the page.
-fn write(sheet: &Sheet, out: Option<&Path>) -> Result<(), String> {
-    let told = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let pictures = out.map_or_else(|| root.join("../docs"), Path::to_path_buf);
-    std::fs::create_dir_all(&pictures).map_err(|e| told(&pictures, e))?;
-    sheet.save(&pictures).map_err(|e| told(&pictures, e))?;
-    let (path, page) = match out {
-        Some(out) => {
-            let tables = sheet.tables.iter();
-            let all = tables.map(|(name, table)| format!("{name}\n\n{table}\n"));
-            (out.join("tables.md"), all.collect())
-        }
-        None => {
-            let path = root.join("LAYOUTS.md");
-            let page = std::fs::read_to_string(&path).map_err(|e| told(&path, e))?;
-            let filled = page::fill_in(&page, &sheet.tables)
-                .map_err(|why| format!("{}: {why}", path.display()))?;
-            (path, filled)
-        }
-    };
-    std::fs::write(&path, page).map_err(|e| told(&path, e))
 }

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::pictures::{Area, Drawn, INK, LINE, anchored, draw, font, legend, number, up_to};
+use super::pictures::{Area, Drawn, INK, LINE, Plain, anchored, draw, font, legend, number, up_to};
 
 /// Bars side by side in groups, one group a name on the x axis.
 pub(super) struct Bars<'a> {
@@ -35,6 +35,23 @@ pub(super) fn bars(all: &Bars<'_>) -> String {
     })
 }
 
+/// Axes of bars, whose own names stand on the x axis.
+fn mesh(chart: &mut Plain<'_, '_>, x: Option<&str>, y: &str) -> Drawn {
+    let mut mesh = chart.configure_mesh();
+    mesh.disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(LINE)
+        .axis_style(LINE)
+        .y_desc(y)
+        .label_style(font(14))
+        .x_labels(0)
+        .y_label_formatter(&|y| number(*y));
+    if let Some(x) = x {
+        mesh.x_desc(x);
+    }
+    mesh.draw()
+}
+
 pub(super) fn groups(area: &Area<'_>, all: &Bars<'_>, most: f64) -> Drawn {
     let count = all.groups.len().max(1);
     let range = up_to(most, 1.12);
@@ -44,19 +61,7 @@ pub(super) fn groups(area: &Area<'_>, all: &Bars<'_>, most: f64) -> Drawn {
         .x_label_area_size(60)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..count as f64, range.clone())?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(LINE)
-        .axis_style(LINE)
-        .x_desc(all.x)
-        .y_desc(all.y)
-        .label_style(font(14))
-        // The groups' own names stand there.
-        .x_labels(0)
-        .y_label_formatter(&|y| number(*y))
-        .draw()?;
+    mesh(&mut chart, Some(all.x), all.y)?;
     let width = 0.8 / all.series.len().max(1) as f64;
     for (i, series) in all.series.iter().enumerate() {
         for (group, (height, label)) in series.heights.iter().zip(&series.labels).enumerate() {
@@ -97,17 +102,7 @@ pub(super) fn stacks(area: &Area<'_>, all: &Stacks<'_>) -> Drawn {
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..all.bars.len().max(1) as f64, 0.0..100.0)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(LINE)
-        .axis_style(LINE)
-        .y_desc(all.y)
-        .label_style(font(14))
-        .x_labels(0)
-        .y_label_formatter(&|y| number(*y))
-        .draw()?;
+    mesh(&mut chart, None, all.y)?;
     for (bar, name) in all.bars.iter().enumerate() {
         let (left, right) = (bar as f64 + 0.2, bar as f64 + 0.8);
         let mut from = 0.0;

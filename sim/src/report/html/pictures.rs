@@ -279,7 +279,7 @@ pub(super) fn latency(r: &ReplayReport) -> String {
     })
 }
 
-type Plain<'a, 'b> = ChartContext<
+pub(super) type Plain<'a, 'b> = ChartContext<
     'a,
     SVGBackend<'b>,
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
