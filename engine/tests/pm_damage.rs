@@ -184,6 +184,55 @@ fn a_lodge_with_a_leaf_that_says_what_it_cannot_is_refused() {
     }
 }
 
+/// A record with two names would be free as soon as one of them is given up, and bytes of a leaf would become a record's.
+#[test]
+fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
+    for tree in [PmTreeKind::PmTree, CCL, lodge()] {
+        let device = Arc::new(MemPm::new(BYTES));
+        let shared: Arc<dyn PmDevice> = device.clone();
+        let store = PmStore::open(shared, &options(tree)).unwrap();
+        let key = |i: u64| i << 40 | i;
+        for i in 0..40 {
+            store.put(&key(i).to_be_bytes(), &[7; 30]).unwrap();
+        }
+        store.checkpoint().unwrap();
+        drop(store);
+        let bytes = device.crash(&mut |n| n - 1).to_vec();
+        assert!(open(PmImage::from(bytes.clone()), tree).is_ok());
+        // Values of slots of a key, slots that a split has left behind included. A slot is two words.
+        let values = |i: u64| {
+            let key = key(i).to_le_bytes();
+            let words = (0..bytes.len()).step_by(8);
+            let slots: Vec<usize> = words.filter(|at| bytes[*at..*at + 8] == key).collect();
+            assert!(!slots.is_empty());
+            slots.into_iter().map(|slot| slot + 8..slot + 16)
+        };
+        const AT: u64 = 1 << 63;
+        let record = values(3).next().unwrap();
+        let record = u64::from_le_bytes(bytes[record].try_into().unwrap()) & !AT;
+        for (what, place, told) in [
+            ("another key's record", record, "one slot that names it"),
+            ("a place in between", record + 8, "a multiple of 16"),
+            ("a leaf", BYTES - 31 * 1024, "in a chunk of records"),
+            ("the superblock", 0, "in a chunk of records"),
+        ] {
+            let mut damaged = bytes.clone();
+            for value in values(30) {
+                damaged[value].copy_from_slice(&(AT | place).to_le_bytes());
+            }
+            match open(PmImage::from(damaged), tree) {
+                Err(e @ Error::PmDamaged { .. }) => {
+                    let error = e.to_string();
+                    let named = error.contains("a record") && error.contains(told);
+                    assert!(named, "{tree:?}, {what}: {error}");
+                }
+                Err(e) => panic!("{tree:?}, {what}: {e}"),
+                Ok(_) => panic!("{tree:?}: {what} is believed"),
+            }
+        }
+    }
+}
+
 #[test]
 fn another_magic_is_no_store() {
     let mut bytes = vec![0; BYTES as usize];

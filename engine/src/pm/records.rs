@@ -7,6 +7,7 @@
 //! A record is durable before anything names it, since an entry of the log that is whole may be replayed though its write was never acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::device::LINE_SIZE;
 use crate::error::{Error, Result};
@@ -225,10 +226,44 @@ impl Records {
         Ok(self.head(offset)?.0 == key.len() && self.load(offset)? == key)
     }
 
-    /// The range of a record, checked.
-    fn range(&self, offset: u64) -> Result<std::ops::Range<u64>> {
+    /// The range of a record that an opening found named, checked.
+    fn range(&self, offset: u64) -> Result<Range<u64>> {
+        if !self.space.may_hold_record(offset..offset + GRAIN) {
+            return Err(damaged(
+                "a record",
+                offset,
+                format!("a multiple of {GRAIN} in a chunk of records"),
+                "a place elsewhere, which a slot names".into(),
+            ));
+        }
         let len = self.load(offset)?.len();
-        Ok(offset..offset + size_of_record(len))
+        let range = offset..offset + size_of_record(len);
+        if self.space.may_hold_record(range.clone()) {
+            return Ok(range);
+        }
+        Err(damaged(
+            "a record",
+            offset,
+            "a length that ends in its chunk".into(),
+            format!("{len} bytes"),
+        ))
+    }
+
+    /// The ranges of all records that these slots name. What is in use has one name, or to free it once would free it under the other.
+    fn named_once(&self, slots: &[Slot]) -> Result<BTreeMap<u64, u64>> {
+        let mut ranges = BTreeMap::new();
+        for offset in slots.iter().flat_map(|slot| slot.records()) {
+            let range = self.range(offset)?;
+            if ranges.insert(range.start, range.end).is_some() {
+                return Err(damaged(
+                    "a record",
+                    offset,
+                    "one slot that names it".into(),
+                    "two".into(),
+                ));
+            }
+        }
+        Ok(ranges)
     }
 
     /// Nothing has ever named these records but the caller.
@@ -251,23 +286,19 @@ impl Records {
     }
 
     /// After an opening: records that none of these slots names, in leaves, buffers or log entries, are free; those that only log entries name are as good as
-    /// retired now. All that are kept are durable when this returns.
+    /// retired now. All that are kept are durable when this returns. No two slots in use name the same record.
     pub(crate) fn recovered(
         &self,
         used: &[Slot],
         logged: &[Slot],
         clock: &LogicalClock,
     ) -> Result<()> {
-        let mut ranges = BTreeMap::new();
-        let mut add = |slots: &[Slot]| -> Result<BTreeSet<u64>> {
-            for offset in slots.iter().flat_map(|slot| slot.records()) {
-                let range = self.range(offset)?;
-                ranges.insert(range.start, range.end);
-            }
-            Ok(ranges.keys().copied().collect())
-        };
-        let in_use = add(used)?;
-        add(logged)?;
+        let mut ranges = self.named_once(used)?;
+        let in_use: BTreeSet<u64> = ranges.keys().copied().collect();
+        for offset in logged.iter().flat_map(|slot| slot.records()) {
+            let range = self.range(offset)?;
+            ranges.insert(range.start, range.end);
+        }
         let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
         if let Some(pair) = ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
             return Err(damaged(
@@ -290,7 +321,7 @@ impl Records {
     }
 
     /// Starts the write-back of a record that was read at an opening, where it need not be durable.
-    fn rewrite(&self, range: std::ops::Range<u64>) -> Result<()> {
+    fn rewrite(&self, range: Range<u64>) -> Result<()> {
         debug_assert!(
             range.start.is_multiple_of(GRAIN) && LINE_SIZE.is_multiple_of(GRAIN as usize)
         );

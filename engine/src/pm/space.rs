@@ -122,6 +122,16 @@ impl Space {
         })
     }
 
+    /// Whether a record may lie there: at multiples of [`GRAIN`], in one chunk of them.
+    pub(super) fn may_hold_record(&self, range: Range<u64>) -> bool {
+        let chunk = self.geometry.chunk_of(range.start);
+        range.start.is_multiple_of(GRAIN)
+            && chunk.is_some_and(|chunk| {
+                let end = self.geometry.offset(chunk) + self.geometry.chunk_bytes;
+                range.end <= end && self.use_of(chunk) == Use::Records
+            })
+    }
+
     /// The log chunks, by number.
     pub(crate) fn log_chunks(&self) -> Vec<(ChunkId, Time)> {
         let state = self.state.lock();
