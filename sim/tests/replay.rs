@@ -3,6 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use treering_engine::node::LayoutChoice;
 use treering_engine::{BfOptions, Nanos, PageStoreKind, TablePersist, TreeKind};
 use treering_sim::csd::CsdProfile;
 use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
@@ -35,6 +38,38 @@ fn trace(folder: &Path, name: &str, set: impl FnOnce(&mut GenParams)) -> PathBuf
     let mut writer = Writer::create(&path, header).unwrap();
     let mut op = Op::default();
     while source.next_op(&mut op).unwrap() {
+        writer.write(&op).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+/// A trace that puts these numbers, of which so many are warm-up, with values of so many bytes.
+fn puts(
+    folder: &Path,
+    name: &str,
+    (warmup_ops, value_len): (u64, u32),
+    keys: impl Iterator<Item = u64> + Clone,
+) -> PathBuf {
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: name.into(),
+        source: "a test".into(),
+        ops: keys.clone().count() as u64,
+        warmup_ops,
+        records: None,
+        zeros: 0.5,
+        seed: None,
+    };
+    let path = folder.join(format!("{name}.trz"));
+    let mut writer = Writer::create(&path, header).unwrap();
+    for key in keys {
+        let op = Op {
+            kind: OpKind::Put,
+            key: key.to_be_bytes().to_vec(),
+            value_len,
+            ..Op::default()
+        };
         writer.write(&op).unwrap();
     }
     writer.finish().unwrap();
@@ -224,33 +259,50 @@ fn every_cleaning_policy_is_predicted_or_said_not_to_be() {
     }
 }
 
+/// A prime, so that multiples of a number go through all below it.
+const NUMBERS: u64 = 99_991;
+
+/// Dense numbers in random order, then updates of any of them: what becomes dense, and when, decides how many leaves there are to write.
+#[test]
+fn leaves_that_become_dense_are_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let loaded = (0..NUMBERS).map(|i| i * 7_919 % NUMBERS);
+    let mut random = StdRng::seed_from_u64(1);
+    let updated: Vec<u64> = (0..NUMBERS)
+        .map(|_| random.random_range(0..NUMBERS))
+        .collect();
+    let path = puts(
+        folder.path(),
+        "dense",
+        (NUMBERS, 8),
+        loaded.chain(updated.iter().copied()),
+    );
+    let with = |layout| {
+        let mut config = config(&path, |_| {});
+        config.engine.layout = Some(LayoutChoice::named(layout).unwrap());
+        let report = replay(&config);
+        let predicted = report.wa.predicted.as_ref().unwrap();
+        let (measured, predicted) = (&report.wa.host, &predicted.host);
+        close(layout, (measured.page, predicted.page), 0.03);
+        close(layout, (measured.total, predicted.total), 0.03);
+        assert_eq!(report.warnings, [""; 0], "{layout}");
+        report.space.leaves
+    };
+    let hints = with("hints");
+    for (layout, percent) in [("semi-dense", 75), ("fully-dense", 60), ("adaptive", 60)] {
+        let leaves = with(layout);
+        assert!(
+            leaves < hints * percent / 100,
+            "{layout}: {leaves} of {hints}"
+        );
+    }
+}
+
 #[test]
 fn runs_of_neighbouring_keys_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.trz");
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: "runs".into(),
-        source: "a test".into(),
-        ops: 60_000,
-        warmup_ops: 0,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-    };
-    let mut writer = Writer::create(&path, header).unwrap();
-    for pass in 0..3_u64 {
-        for block in 0..20_000_u64 {
-            let op = Op {
-                kind: OpKind::Put,
-                key: (block ^ (pass << 40)).to_be_bytes().to_vec(),
-                value_len: 120,
-                ..Op::default()
-            };
-            writer.write(&op).unwrap();
-        }
-    }
-    writer.finish().unwrap();
+    let keys = (0..3_u64).flat_map(|pass| (0..20_000).map(move |block| block ^ (pass << 40)));
+    let path = puts(folder.path(), "runs", (0, 120), keys);
     let report = replay(&config(&path, |_| {}));
     assert!(
         report

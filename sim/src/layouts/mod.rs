@@ -167,8 +167,9 @@ impl PageTree {
         if !self.choice.is_adaptive() {
             return;
         }
+        let number = self.uses;
         self.uses += 1;
-        if used.counts(self.uses) {
+        if used.counts(number) {
             let mut page = self.edit(leaf);
             if let Some(layout) = page.count_use(used) {
                 // If it does not fit, the leaf stays as it is.

@@ -302,7 +302,7 @@ impl<'a> Sampler<'a> {
             let value = self.value(*key).to_vec();
             records.push((self.workload.key(*key), value));
         }
-        let layout = self.options.page_layout();
+        let layout = self.level.leaves[leaf].layout;
         let upper = upper.as_deref();
         page.build(layout, name, &lower, upper, Lsn(1), records)
             .ok()?;

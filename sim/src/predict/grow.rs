@@ -13,7 +13,7 @@
 //! The rules are those of a store's leaves (`engine/src/node/choice.rs`, B-Trees Are Back §3.5, §5.1) for whoever puts records and never scans. Of a dense page
 //! only its places are asked for ([`treering_engine::node::places`]); a page that is not dense is two sums.
 
-use treering_engine::node::adapt::RECORDS_A_COLLISION;
+use treering_engine::node::adapt::{RECORDS_A_COLLISION, Use};
 use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
 
 use super::leaf::{Leaf, Split};
@@ -56,6 +56,8 @@ struct Range {
     layout: PageLayout,
     /// If the layout is dense.
     shape: Option<Shape>,
+    /// Of the adaptive tree, whether its heads have never been judged, or found bad with no room for fingerprints: one of its uses will judge them.
+    unjudged: bool,
 }
 
 /// What of a page decides whether it takes a record.
@@ -142,6 +144,8 @@ impl<'a> Growth<'a> {
             upper: upper.map(<[u8]>::to_vec),
             layout: self.choice.general(),
             shape: None,
+            // A split has judged the leaves of a part of a tree.
+            unjudged: self.choice.is_adaptive() && lower.is_empty() && upper.is_none(),
         }];
         while let Some(range) = ranges.pop() {
             let keys = &mut inserted[range.keys.clone()];
@@ -156,6 +160,7 @@ impl<'a> Growth<'a> {
     fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
         let dense = (range.shape).and_then(|shape| self.empty_dense(range, range.layout, shape));
         let mut page = dense.unwrap_or_else(|| self.empty(range, range.layout));
+        let mut unjudged = range.unjudged;
         let mut at = 0;
         while at < keys.len() {
             let cost = match at < range.present {
@@ -166,12 +171,20 @@ impl<'a> Growth<'a> {
                 page.used += cost;
                 page.records += 1;
                 at += 1;
+                if unjudged && at > range.present && self.is_counted(keys[at - 1]) {
+                    let present = sorted(&keys[..at]);
+                    let suited = self.suited_layout(range, &present);
+                    if suited == page.layout {
+                        unjudged = false;
+                    } else if let Some(other) = self.with(self.empty(range, suited), &present) {
+                        (page, unjudged) = (other, false);
+                    }
+                }
                 continue;
             }
-            let mut present = keys[..at].to_vec();
-            present.sort_unstable();
+            let present = sorted(&keys[..at]);
             match self.remedy(range, &page, &present, keys[at]) {
-                Remedy::Relayout(other) => page = other,
+                Remedy::Relayout(other) => (page, unjudged) = (other, false),
                 Remedy::Split(plan) => {
                     return Some(self.split(range, keys, (&page, &present), &plan));
                 }
@@ -474,6 +487,7 @@ impl<'a> Growth<'a> {
             upper: Some(separator.clone()),
             layout: page.layout,
             shape,
+            unjudged: false,
         };
         let mut right = Range {
             keys: middle..range.keys.end,
@@ -483,6 +497,7 @@ impl<'a> Growth<'a> {
             upper: range.upper.clone(),
             layout: plan.right,
             shape: shape.filter(|_| plan.right.is_dense()),
+            unjudged: false,
         };
         if self.choice.is_adaptive() {
             self.adapt(&mut left, &present[..at]);
@@ -491,12 +506,21 @@ impl<'a> Growth<'a> {
         (left, right)
     }
 
-    /// Hints where heads tell keys apart, else fingerprints (B-Trees Are Back §5.1).
+    /// Key adaption after a split.
     fn adapt(&self, range: &mut Range, present: &[u32]) {
         if range.layout.is_dense() {
             return;
         }
-        let prefix = (range.layout).prefix_bytes(&range.lower, range.upper.as_deref());
+        let suited = self.suited_layout(range, present);
+        if self.with(self.empty(range, suited), present).is_some() {
+            range.layout = suited;
+        }
+        range.unjudged = range.layout == PageLayout::Hints && suited != range.layout;
+    }
+
+    /// Hints where heads tell keys apart, else fingerprints (B-Trees Are Back §5.1).
+    fn suited_layout(&self, range: &Range, present: &[u32]) -> PageLayout {
+        let prefix = PageLayout::Hints.prefix_bytes(&range.lower, range.upper.as_deref());
         let head = |rank: u32| {
             let suffix = self.key(rank).get(prefix..).unwrap_or_default();
             let mut head = [0; 4];
@@ -506,13 +530,15 @@ impl<'a> Growth<'a> {
         };
         let pairs = present.windows(2);
         let same = pairs.filter(|pair| head(pair[0]) == head(pair[1])).count();
-        let suited = match same > present.len() / RECORDS_A_COLLISION {
+        match same > present.len() / RECORDS_A_COLLISION {
             true => PageLayout::Fingerprint,
             false => PageLayout::Hints,
-        };
-        if self.with(self.empty(range, suited), present).is_some() {
-            range.layout = suited;
         }
+    }
+
+    /// Whether the put of this record is one of the uses that count.
+    fn is_counted(&self, rank: u32) -> bool {
+        Use::Point.counts(u64::from(self.first_put(rank)) * self.workload.tick)
     }
 
     /// The first rank in `low..=high` whose key is not below `separator`; that of `high` is not.
@@ -535,6 +561,12 @@ impl<'a> Growth<'a> {
         let lengths = super::log::varint_len(key as u64) + super::log::varint_len(value as u64);
         lengths as usize + key + value
     }
+}
+
+fn sorted(ranks: &[u32]) -> Vec<u32> {
+    let mut ranks = ranks.to_vec();
+    ranks.sort_unstable();
+    ranks
 }
 
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {

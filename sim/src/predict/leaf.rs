@@ -77,21 +77,19 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes, laid out as `layout`; of a dense one, as if no leaf took it on.
+    /// Grows the leaves of `workload` in pages of `page_size` bytes; they become dense, and have hints or fingerprints, as `choice` says and as if there were no
+    /// scans. Of a workload that is a sample by key no leaf becomes dense, for the keys between are missing.
     #[must_use]
-    pub fn grow(workload: &Workload, page_size: usize, layout: PageLayout) -> LeafLevel {
-        let general = LayoutChoice::of(layout).general();
-        LeafLevel::grow_as(workload, page_size, LayoutChoice::of(general))
-    }
-
-    /// As [`LeafLevel::grow`]; leaves become dense, and have hints or fingerprints, as `choice` says and as if there were no scans.
-    #[must_use]
-    pub fn grow_as(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
+    pub fn grow(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
+        let choice = match workload.sample_weight() > 1.0 {
+            true => LayoutChoice::of(choice.general()),
+            false => choice,
+        };
         let leaves = (choice, PartitionSplit::default());
         LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
     }
 
-    /// As [`LeafLevel::grow_as`], of a part of a tree: its first leaf has the lower fence, its last one the upper fence given.
+    /// As [`LeafLevel::grow`], of a part of a tree: its first leaf has the lower fence, its last one the upper fence given.
     #[must_use]
     pub(crate) fn grow_between(
         workload: &Workload,

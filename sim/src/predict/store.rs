@@ -119,7 +119,7 @@ pub fn predict(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
-    let level = LeafLevel::grow(workload, options.page_size, options.page_layout());
+    let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
     let Settled {
         lru_hit_ratio,
         run,

@@ -108,12 +108,11 @@ pub(super) fn plan(
     } = look_through(&config.trace, (config.limit, config.warmup), progress)?;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
-    let layout = engine.page_layout();
-    let leaves = LeafLevel::grow(&workload, engine.page_size, layout).count();
+    let leaves = LeafLevel::grow(&workload, engine.page_size, engine.leaf_layouts()).count();
     let device_blocks = device_blocks(config, &engine, leaves)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
-    warnings.extend(not_as_dense(config, engine.leaf_layouts()));
+    warnings.extend(not_as_dense(config, &workload, engine.leaf_layouts()));
     Ok(Plan {
         ops,
         warmup_ops,
@@ -251,11 +250,16 @@ fn no_closed_form(config: &ReplayConfig) -> Option<String> {
     })
 }
 
-/// Which leaves become dense, and when, no model here says.
-fn not_as_dense(config: &ReplayConfig, layouts: LayoutChoice) -> Option<String> {
-    (layouts.may_be_dense() && config.predict).then(|| {
+/// Which leaves become dense is a matter of all their keys, and a trace with more of them than fit memory is known by some.
+fn not_as_dense(
+    config: &ReplayConfig,
+    workload: &Workload,
+    layouts: LayoutChoice,
+) -> Option<String> {
+    let unknown = layouts.may_be_dense() && workload.sample_weight() > 1.0;
+    (unknown && config.predict).then(|| {
         let (asked, general) = (layouts.name(), layouts.general().name());
-        format!("Leaves are predicted as if all were {general}; of those that are {asked} no model is known.")
+        format!("Leaves are predicted as if all were {general}: one key in {:.0} does not say which of those that are {asked} become dense.", workload.sample_weight())
     })
 }
 
