@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use treering_engine::device::FileIo;
+use treering_engine::node::LayoutChoice;
 use treering_engine::{
     BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
     TablePersist, TreeKind,
@@ -314,7 +315,10 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         tree,
         store,
         mod_log: mod_log(args, defaults.mod_log)?,
-        layout: args.layout,
+        // The B⁻-tree is that of its paper.
+        layout: args
+            .layout
+            .or((args.tree == "btree").then_some(LayoutChoice::ADAPTIVE)),
         contention_split: args.contention_split.then(ContentionSplit::default),
         log_packing,
         page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use treering_engine::node::LayoutChoice;
 use treering_sim::replay::{Precondition, ReplayConfig, Target, run};
 use treering_sim::report::html;
 use treering_sim::ssd::builtin;
@@ -20,7 +21,9 @@ fn main() -> ExitCode {
         capacity_bytes: None,
         precondition: Precondition::None,
     };
-    let config = ReplayConfig::new(root.join("traces/samples/zipf.trz"), target);
+    let mut config = ReplayConfig::new(root.join("traces/samples/zipf.trz"), target);
+    // As the command does by itself.
+    config.engine.layout = Some(LayoutChoice::ADAPTIVE);
     let report = match run(&config, &mut |_| {}) {
         Ok(report) => report,
         Err(error) => {

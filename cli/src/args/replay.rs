@@ -55,7 +55,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) reset: Option<Reset>,
     /// Leaf layout: baseline, prefix, slotted (or heads), hints, fingerprint, compact; semi-dense or fully-dense, which leaves take on where
-    /// their keys are numbers near each other, or adaptive, each leaf as suits it [default: slotted; compact with bf]
+    /// their keys are numbers near each other, or adaptive, each leaf as suits it [default: adaptive; slotted with bminus, compact with bf]
     #[arg(long, value_parser = layout)]
     pub(crate) layout: Option<LayoutChoice>,
     /// Split leaves that writers wait for: only with --tree btree or bminus, and of use only to --clients on a file, for simulated ones never wait
