@@ -272,8 +272,8 @@ impl Leaves {
                     (LeafId(located.page.0), located)
                 },
                 |located| self.index.is_current(at, located),
-                |leaf, node, header, _| {
-                    let fence = self.index.fence_after(at);
+                |leaf, node, header, located| {
+                    let fence = self.index.fence_behind(at, located);
                     let keys = (at, fence.as_deref());
                     let rows = self.rows(above, keys, (leaf, node, header))?;
                     Ok((rows, fence))
