@@ -435,14 +435,13 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf) -> Result<()> {
 }
 
 /// Puts what a full leaf lacks back into its buffer node; the log goes on. What it lacks was in the buffer when the store stopped, so there is room, unless
-/// N_batch is less now. Older entries are in the leaf.
+/// N_batch is less now. What the leaf has it goes on with: a record that a buffer named as well would be free twice.
 fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
     let Some(first) = group.lacking.iter().map(|(_, (time, _))| *time).min() else {
         return Ok(Vec::new());
     };
-    let entries = group.entries.into_iter().map(|(_, entry)| entry);
-    // Newer ones that the leaf has were in the buffer, too.
-    let mut buffered: Vec<(Time, Change)> = entries.filter(|(time, _)| *time >= first).collect();
+    let entries = group.lacking.into_iter().map(|(_, entry)| entry);
+    let mut buffered: Vec<(Time, Change)> = entries.collect();
     buffered.sort_unstable_by_key(|(time, _)| *time);
     if buffered.len() > leaves.nodes.batch() {
         return Err(leaves.space.full("what the log has"));
