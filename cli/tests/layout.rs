@@ -155,15 +155,19 @@ fn what_cannot_be_laid_out_is_refused() {
 }
 
 #[test]
-fn a_trace_is_replayed_with_leaves_of_any_layout() {
+fn a_trace_is_replayed_with_leaves_of_any_layout_and_adaptive_ones_by_itself() {
     let folder = tempfile::tempdir().expect("a folder");
-    for layout in ["hints", "heads", "fingerprint", "fully-dense", "adaptive"] {
-        let args = [
-            "replay", SAMPLE, "--layout", layout, "--seed", "5", "--json", "-",
-        ];
+    let replayed = |how: &[&str], layout: &str| {
+        let args = [&["replay", SAMPLE, "--seed", "5", "--json", "-"], how].concat();
         let report = json(&ok(folder.path(), &args));
-        let name = if layout == "heads" { "slotted" } else { layout };
-        assert_eq!(report["options"]["layout"], name);
+        assert_eq!(report["options"]["layout"], layout, "{how:?}");
         assert_eq!(report["complete"], true);
+    };
+    for layout in ["hints", "fingerprint", "fully-dense", "adaptive"] {
+        replayed(&["--layout", layout], layout);
     }
+    replayed(&["--layout", "heads"], "slotted");
+    replayed(&[], "adaptive");
+    replayed(&["--tree", "bminus", "--device", "csd"], "slotted");
+    replayed(&["--tree", "bf"], "compact");
 }
