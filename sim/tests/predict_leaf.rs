@@ -233,6 +233,27 @@ fn a_sample_has_the_leaf_fill_of_the_whole() {
     );
 }
 
+/// Every eighth of consecutive numbers, or fewer of them, are in no dense leaf, and what those between would do is not known.
+#[test]
+fn no_leaf_of_a_sample_is_dense() {
+    let ops: Vec<Op> = (0..200_000_u64)
+        .map(|i| op(OpKind::Put, &(i * 7_919 % 200_003).to_be_bytes(), 8))
+        .collect();
+    let small = Span {
+        memory_bytes: 3_000_000,
+        ..Span::after(0)
+    };
+    let dense = |ops, span| {
+        let level = LeafLevel::grow(&analyze(ops, span), 4096, LayoutChoice::ADAPTIVE);
+        let dense = level.leaves.iter().filter(|leaf| leaf.layout.is_dense());
+        (dense.count(), level.leaves.len(), level.weight)
+    };
+    let (some, leaves, weight) = dense(ops.clone(), Span::after(0));
+    assert!(some > leaves / 2 && weight == 1.0, "{some} of {leaves}");
+    let (none, _, weight) = dense(ops, small);
+    assert!(none == 0 && weight > 1.0, "{none}, {weight}");
+}
+
 #[test]
 fn accesses_are_counted_where_they_fall() {
     let mut ops: Vec<Op> = numbered(1000, 16)

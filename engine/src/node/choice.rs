@@ -108,6 +108,15 @@ impl LayoutChoice {
         self.adaptive
     }
 
+    /// The same but for dense leaves, of which there are none.
+    #[must_use]
+    pub const fn without_dense(self) -> LayoutChoice {
+        LayoutChoice {
+            dense: None,
+            ..self
+        }
+    }
+
     /// The layout of leaves that are not dense.
     #[must_use]
     pub const fn general(self) -> PageLayout {

@@ -282,7 +282,12 @@ impl<'a> Sampler<'a> {
             let j = self.below(i + 1);
             keys.swap(i, j);
         }
-        let loaded = (self.level.leaves[leaf].loaded as usize).min(keys.len());
+        // In a dense page each has its place, whenever it came.
+        let layout = self.level.leaves[leaf].layout;
+        let loaded = match layout.is_dense() {
+            true => 0,
+            false => (self.level.leaves[leaf].loaded as usize).min(keys.len()),
+        };
         let (mut first, later) = keys.split_at(keys.len() - loaded);
         let mut sorted = first.to_vec();
         sorted.sort_by(|a, b| self.workload.key(*a).cmp(self.workload.key(*b)));
@@ -302,7 +307,6 @@ impl<'a> Sampler<'a> {
             let value = self.value(*key).to_vec();
             records.push((self.workload.key(*key), value));
         }
-        let layout = self.level.leaves[leaf].layout;
         let upper = upper.as_deref();
         page.build(layout, name, &lower, upper, Lsn(1), records)
             .ok()?;

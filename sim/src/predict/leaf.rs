@@ -82,7 +82,7 @@ impl LeafLevel {
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
         let choice = match workload.sample_weight() > 1.0 {
-            true => LayoutChoice::of(choice.general()),
+            true => choice.without_dense(),
             false => choice,
         };
         let leaves = (choice, PartitionSplit::default());

@@ -258,8 +258,10 @@ fn not_as_dense(
 ) -> Option<String> {
     let unknown = layouts.may_be_dense() && workload.sample_weight() > 1.0;
     (unknown && config.predict).then(|| {
-        let (asked, general) = (layouts.name(), layouts.general().name());
-        format!("Leaves are predicted as if all were {general}: one key in {:.0} does not say which of those that are {asked} become dense.", workload.sample_weight())
+        format!(
+            "Leaves are predicted as if none became dense: one key in {:.0} does not say which do.",
+            workload.sample_weight()
+        )
     })
 }
 

@@ -437,12 +437,12 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf) -> Result<()> {
 /// Puts what a full leaf lacks back into its buffer node; the log goes on. What it lacks was in the buffer when the store stopped, so there is room, unless
 /// N_batch is less now. What the leaf has it goes on with: a record that a buffer named as well would be free twice.
 fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
-    let Some(first) = group.lacking.iter().map(|(_, (time, _))| *time).min() else {
-        return Ok(Vec::new());
-    };
     let entries = group.lacking.into_iter().map(|(_, entry)| entry);
     let mut buffered: Vec<(Time, Change)> = entries.collect();
     buffered.sort_unstable_by_key(|(time, _)| *time);
+    let Some(&(first, _)) = buffered.first() else {
+        return Ok(Vec::new());
+    };
     if buffered.len() > leaves.nodes.batch() {
         return Err(leaves.space.full("what the log has"));
     }
