@@ -228,18 +228,18 @@ impl Records {
 
     /// The range of a record that an opening found named, checked.
     fn range(&self, offset: u64) -> Result<Range<u64>> {
-        if !self.space.may_hold_record(offset..offset + GRAIN) {
-            return Err(damaged(
+        let room = self.space.room_of_record(offset).ok_or_else(|| {
+            damaged(
                 "a record",
                 offset,
                 format!("a multiple of {GRAIN} in a chunk of records"),
                 "a place elsewhere, which a slot names".into(),
-            ));
-        }
+            )
+        })?;
         let len = self.load(offset)?.len();
-        let range = offset..offset + size_of_record(len);
-        if self.space.may_hold_record(range.clone()) {
-            return Ok(range);
+        let size = size_of_record(len);
+        if size <= room {
+            return Ok(offset..offset + size);
         }
         Err(damaged(
             "a record",

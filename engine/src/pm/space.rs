@@ -122,14 +122,11 @@ impl Space {
         })
     }
 
-    /// Whether a record may lie there: at multiples of [`GRAIN`], in one chunk of them.
-    pub(super) fn may_hold_record(&self, range: Range<u64>) -> bool {
-        let chunk = self.geometry.chunk_of(range.start);
-        range.start.is_multiple_of(GRAIN)
-            && chunk.is_some_and(|chunk| {
-                let end = self.geometry.offset(chunk) + self.geometry.chunk_bytes;
-                range.end <= end && self.use_of(chunk) == Use::Records
-            })
+    /// Bytes from there to the end of its chunk, if a record may begin there: at multiples of [`GRAIN`], in chunks of records.
+    pub(super) fn room_of_record(&self, offset: u64) -> Option<u64> {
+        let chunk = self.geometry.chunk_of(offset)?;
+        let may_be = offset.is_multiple_of(GRAIN) && self.use_of(chunk) == Use::Records;
+        may_be.then(|| self.geometry.offset(chunk) + self.geometry.chunk_bytes - offset)
     }
 
     /// The log chunks, by number.
