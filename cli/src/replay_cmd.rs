@@ -285,6 +285,10 @@ fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>,
 fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
     let defaults = match args.tree.as_str() {
         "bminus" => Options::bminus(),
+        "btree" => Options {
+            layout: Some(LayoutChoice::ADAPTIVE),
+            ..Options::default()
+        },
         _ => Options::default(),
     };
     let store = match (args.store.as_deref(), args.table) {
@@ -315,10 +319,7 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         tree,
         store,
         mod_log: mod_log(args, defaults.mod_log)?,
-        // The B⁻-tree is that of its paper.
-        layout: args
-            .layout
-            .or((args.tree == "btree").then_some(LayoutChoice::ADAPTIVE)),
+        layout: args.layout.or(defaults.layout),
         contention_split: args.contention_split.then(ContentionSplit::default),
         log_packing,
         page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,
