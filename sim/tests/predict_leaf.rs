@@ -12,6 +12,8 @@ use treering_sim::predict::leaf::LeafLevel;
 use treering_sim::predict::workload::{Span, Workload};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
+const SLOTTED: LayoutChoice = LayoutChoice::of(PageLayout::Slotted);
+
 /// Operations from memory.
 struct Ops(std::vec::IntoIter<Op>);
 
@@ -159,11 +161,7 @@ fn leaves_loaded_in_sorted_order_are_half_full() {
         .iter()
         .map(|(k, len)| op(OpKind::Put, k, *len as u32))
         .collect();
-    let level = LeafLevel::grow(
-        &analyze(ops, Span::after(0)),
-        4096,
-        LayoutChoice::of(PageLayout::Slotted),
-    );
+    let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096, SLOTTED);
     // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in the middle.
     let half = (4096.0 - 48.0) / 42.0 / 2.0;
     let records = level.records_per_leaf();
@@ -182,11 +180,7 @@ fn random_loads_fill_leaves_to_ln_2_around_which_the_growth_wave_swings() {
             let ops = (0..count)
                 .map(|_| op(OpKind::Put, &rng.random::<u64>().to_be_bytes(), 40))
                 .collect();
-            let level = LeafLevel::grow(
-                &analyze(ops, Span::after(0)),
-                4096,
-                LayoutChoice::of(PageLayout::Slotted),
-            );
+            let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096, SLOTTED);
             let used: f64 = level
                 .leaves
                 .iter()
@@ -221,8 +215,8 @@ fn a_sample_has_the_leaf_fill_of_the_whole() {
         sample.sample_shift
     );
     let (whole, sample) = (
-        LeafLevel::grow(&whole, 4096, LayoutChoice::of(PageLayout::Slotted)),
-        LeafLevel::grow(&sample, 4096, LayoutChoice::of(PageLayout::Slotted)),
+        LeafLevel::grow(&whole, 4096, SLOTTED),
+        LeafLevel::grow(&sample, 4096, SLOTTED),
     );
     let off = sample.count() / whole.count() - 1.0;
     assert!(
@@ -270,7 +264,7 @@ fn accesses_are_counted_where_they_fall() {
     assert_eq!(workload.warmup.writes(), 1000);
     assert_eq!(workload.measured.ops, [2000, 1000, 0, 0]);
     assert_eq!(workload.measured.user_bytes, 32_000);
-    let level = LeafLevel::grow(&workload, 4096, LayoutChoice::of(PageLayout::Slotted));
+    let level = LeafLevel::grow(&workload, 4096, SLOTTED);
     let busy: Vec<_> = level
         .leaves
         .iter()
@@ -295,11 +289,7 @@ fn scans_touch_the_leaves_they_cross() {
             ..Op::default()
         });
     }
-    let level = LeafLevel::grow(
-        &analyze(ops, Span::after(5000)),
-        4096,
-        LayoutChoice::of(PageLayout::Slotted),
-    );
+    let level = LeafLevel::grow(&analyze(ops, Span::after(5000)), 4096, SLOTTED);
     let touched: f64 = level.leaves.iter().map(|l| l.reads).sum();
     let expected = 800.0 * (1.0 + 99.0 / level.records_per_leaf());
     assert!(
