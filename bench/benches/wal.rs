@@ -7,13 +7,23 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use treering_engine::device::{AlignedBuf, MemDevice, Volume};
-use treering_engine::wal::{Log, LogRegion, Record, replay};
-use treering_engine::{IoClass, Lba, Lsn, Options, PageId};
+use treering_engine::wal::{Log, LogRegion, LogStart, Record, replay};
+use treering_engine::{IoClass, Lba, Lsn, Options, PageId, StoreId};
 
 const REGION: LogRegion = LogRegion {
     start: Lba(0),
     blocks: 1 << 15,
+    store: StoreId(7),
 };
+
+/// Reading begins at `from`; flushes may have been as long as the log.
+fn start(epoch: u32, from: Lsn) -> LogStart {
+    LogStart {
+        from,
+        epoch,
+        flush_blocks: REGION.blocks,
+    }
+}
 
 fn log() -> (Arc<Volume>, Log) {
     let volume = Arc::new(Volume::new(Arc::new(MemDevice::new(REGION.blocks))));
@@ -90,7 +100,7 @@ fn wal(c: &mut Criterion) {
     g.bench_function("replay of 1 M records of 58 B", |b| {
         b.iter(|| {
             let mut bytes = 0;
-            let end = replay(&volume, REGION, 1, Lsn(0), |_, record| {
+            let end = replay(&volume, REGION, start(1, Lsn(0)), |_, record| {
                 if let Record::Put { key, value, .. } = record {
                     bytes += key.len() + value.len();
                 }

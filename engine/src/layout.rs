@@ -13,8 +13,12 @@
 //! a slot:   [image]   [log block, if there is a modification log]   [the other image, if pages are shadowed]
 //! ```
 //!
-//! The two superblocks are written in turn, each with a larger sequence number, and each fits one block: a crash
-//! tears at most the one being written, and the other is still good.
+//! The two superblocks are written in turn, each with a sequence number greater by one, and each fits one block, which a device writes
+//! whole or not at all. So a crash leaves two good ones with consecutive numbers; anything else is damage, and is refused: whoever took
+//! the older one for want of the newer would lose what came between, and then what is written next. There is one exception:
+//! a store whose first checkpoint a crash has cut short has only the superblock with number 1.
+//!
+//! Even a drive that tears a block between its sectors of 512 bytes tears none of these: all that differs lies in the first sector.
 //!
 //! # The superblock, little-endian
 //!
@@ -35,18 +39,28 @@
 //! | 64 | 8 | head slot of the index snapshot |
 //! | 72 | 8 | entries in the index snapshot |
 //! | 80 | 1 | 1 if pages have a modification log |
+//! | 88 | 8 | store id |
+//! | 104 | 4 | blocks that one flush of the log writes at most |
+//! | 112 | 8 | number of the index snapshot, which its chunks bear |
 
-use crate::device::Volume;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+
+use crate::device::{Access, Volume};
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::{Options, PageStoreKind, TablePersist};
-use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, StoreId};
+use crate::wal::LogRegion;
 
 const MAGIC: [u8; 8] = *b"TREERING";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Entries of one 4 KiB page-table block; see [`crate::pages`].
 pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
+
+/// First block of the log, behind the superblocks.
+const LOG_START: Lba = Lba(2);
 
 /// Fewest slots a store can work with: leaves, two snapshots, and room to move.
 const MIN_SLOTS: u64 = 64;
@@ -58,6 +72,8 @@ pub(crate) struct Slot(pub(crate) u64);
 /// The regions of a store, fixed when it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
+    /// Whose bytes they are.
+    pub(crate) id: StoreId,
     pub(crate) page_size: usize,
     pub(crate) store: PageStoreKind,
     /// Whether each slot has a log block (B⁻-tree §3.2).
@@ -72,16 +88,37 @@ pub(crate) struct Layout {
     pub(crate) slots: u64,
 }
 
+impl StoreId {
+    /// An id for a store that is about to be made on this device, other than that of a store that was here before.
+    ///
+    /// # Errors
+    /// Device failures.
+    pub(crate) fn draw(volume: &Volume) -> Result<StoreId> {
+        if mutation::on("stores-have-no-id") {
+            return Ok(StoreId(1));
+        }
+        // Runs on memory repeat exactly, so what tells stores apart there is what the one before has left: its log's first block, which each
+        // store writes before any page that has changed.
+        let mut left = crate::device::AlignedBuf::zeroed(3 * BLOCK_SIZE);
+        volume.read(Lba(0), &mut left, IoClass::Extra)?;
+        let seed = match volume.device().access() {
+            Access::Memory => 0,
+            Access::File { .. } => RandomState::new().hash_one(std::time::SystemTime::now()),
+        };
+        Ok(StoreId(xxhash_rust::xxh3::xxh3_64_with_seed(&left, seed)))
+    }
+}
+
 impl Layout {
-    /// Lays a device of `capacity_blocks` out for `options`.
-    pub(crate) fn plan(options: &Options, capacity_blocks: u64) -> Result<Layout> {
+    /// Lays a device of `capacity_blocks` out for `options`, for a store with this id.
+    pub(crate) fn plan(options: &Options, capacity_blocks: u64, id: StoreId) -> Result<Layout> {
         let journal_pages = match options.store {
             PageStoreKind::InPlace => options.write_batch_pages as u64,
             PageStoreKind::CopyOnWrite { .. } | PageStoreKind::Shadow => 0,
         };
         let log_blocks = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
         let kind = (options.store, options.mod_log.is_some());
-        Layout::with(options.page_size, kind, capacity_blocks, log_blocks, journal_pages)
+        Layout::with(id, options.page_size, kind, capacity_blocks, log_blocks, journal_pages)
             .ok_or_else(|| Error::BadOption {
                 name: "capacity",
                 why: format!(
@@ -93,6 +130,7 @@ impl Layout {
     }
 
     fn with(
+        id: StoreId,
         page_size: usize,
         (store, mod_log): (PageStoreKind, bool),
         capacity_blocks: u64,
@@ -115,6 +153,7 @@ impl Layout {
             }
         };
         (slots >= MIN_SLOTS).then_some(Layout {
+            id,
             page_size,
             store,
             mod_log,
@@ -135,7 +174,16 @@ impl Layout {
     }
 
     pub(crate) fn log_start(&self) -> Lba {
-        Lba(2)
+        LOG_START
+    }
+
+    /// Where the log lies, and whose it is.
+    pub(crate) fn log_region(&self) -> LogRegion {
+        LogRegion {
+            start: LOG_START,
+            blocks: self.log_blocks,
+            store: self.id,
+        }
     }
 
     /// First block of journal half `half` (0 or 1).
@@ -199,6 +247,11 @@ pub(crate) struct Superblock {
     /// Head of the snapshot chain; there always is one.
     pub(crate) snapshot_head: Slot,
     pub(crate) snapshot_entries: u64,
+    /// The sequence number under which the snapshot was written.
+    pub(crate) snapshot_number: u64,
+    /// Blocks that one flush of the log writes at most, in the session that wrote this: so far behind a bad block of the log may lie the
+    /// first one that proves it damaged.
+    pub(crate) flush_blocks: u32,
 }
 
 impl Superblock {
@@ -233,6 +286,9 @@ impl Superblock {
         b[64..72].copy_from_slice(&self.snapshot_head.0.to_le_bytes());
         b[72..80].copy_from_slice(&self.snapshot_entries.to_le_bytes());
         b[80] = u8::from(self.layout.mod_log);
+        b[88..96].copy_from_slice(&self.layout.id.0.to_le_bytes());
+        b[112..120].copy_from_slice(&self.snapshot_number.to_le_bytes());
+        b[104..108].copy_from_slice(&self.flush_blocks.to_le_bytes());
         let crc = crc32fast::hash(&b[12..]);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
@@ -255,7 +311,10 @@ impl Superblock {
             return Err(damaged("its checksum to match", "another".into()));
         }
         if u32_at(12) != VERSION {
-            return Err(damaged("format version 1", u32_at(12).to_string()));
+            return Err(damaged(
+                &format!("format version {VERSION}"),
+                u32_at(12).to_string(),
+            ));
         }
         let page_size = u32_at(24) as usize;
         if !(BLOCK_SIZE..=65536).contains(&page_size) || !page_size.is_power_of_two() {
@@ -289,7 +348,8 @@ impl Superblock {
             ));
         }
         let journal_pages = u64::from(u16::from_le_bytes([b[30], b[31]]));
-        let layout = Layout::with(page_size, kind, capacity, u64_at(40), journal_pages)
+        let id = StoreId(u64_at(88));
+        let layout = Layout::with(id, page_size, kind, capacity, u64_at(40), journal_pages)
             .ok_or_else(|| damaged("regions that fit the device", "regions that do not".into()))?;
         let snapshot_head = Slot(u64_at(64));
         if snapshot_head.0 >= layout.slots {
@@ -305,6 +365,8 @@ impl Superblock {
             redo_start: Lsn(u64_at(56)),
             snapshot_head,
             snapshot_entries: u64_at(72),
+            snapshot_number: u64_at(112),
+            flush_blocks: u32_at(104),
         })
     }
 
@@ -316,7 +378,11 @@ impl Superblock {
         volume.write(Lba(0), &both, IoClass::Extra)
     }
 
-    /// The newest good superblock of a device; `None` if the device is blank (both places all zero).
+    /// The newest superblock of a device; `None` if the device is blank (both places all zero).
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] where neither place has the magic; [`Error::Damaged`] unless both are what a crash can leave: one written
+    /// right after the other.
     pub(crate) fn load(volume: &Volume) -> Result<Option<Superblock>> {
         let blocks = volume.capacity_blocks();
         if blocks < 2 {
@@ -324,19 +390,66 @@ impl Superblock {
         }
         let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
         volume.read(Lba(0), &mut both, IoClass::Extra)?;
-        if both.iter().all(|&b| b == 0) {
+        let (a, b) = both.split_at(BLOCK_SIZE);
+        let is_blank = |block: &[u8]| block.iter().all(|&b| b == 0);
+        if is_blank(a) && is_blank(b) {
             return Ok(None);
         }
-        let a = Superblock::decode(&both[..BLOCK_SIZE], Lba(0), blocks);
-        let b = Superblock::decode(&both[BLOCK_SIZE..], Lba(1), blocks);
-        match (a, b) {
-            (Ok(a), Ok(b)) => {
-                let first = (a.sequence > b.sequence) != mutation::on("older-superblock");
-                Ok(Some(if first { a } else { b }))
+        let first = Superblock::decode(a, Lba(0), blocks);
+        let second = Superblock::decode(b, Lba(1), blocks);
+        match (first, second) {
+            (Ok(first), Ok(second)) => Superblock::newer(first, second).map(Some),
+            // The second checkpoint of a new store has not been.
+            (Err(_), Ok(only)) if only.sequence == 1 && is_blank(a) => Ok(Some(only)),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) if mutation::on("one-superblock-will-do") => {
+                Ok(Some(one))
             }
-            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(Some(one)),
+            (Ok(one), Err(e)) | (Err(e), Ok(one)) => Err(Superblock::lost_beside(&one, e)),
             // A damaged superblock says more than a missing one.
             (Err(Error::NotAStore { .. }), Err(e)) | (Err(e), Err(_)) => Err(e),
+        }
+    }
+
+    /// The newer of the two, which must have been written one right after the other.
+    fn newer(a: Superblock, b: Superblock) -> Result<Superblock> {
+        let a_is_newer = (a.sequence > b.sequence) != mutation::on("older-superblock");
+        let (newer, older) = if a_is_newer { (a, b) } else { (b, a) };
+        let consecutive = newer.sequence.abs_diff(older.sequence) == 1;
+        let at_home = |sb: &Superblock, which: u64| sb.sequence % 2 == which;
+        if consecutive && at_home(&a, 0) && at_home(&b, 1) && a.layout == b.layout {
+            return Ok(newer);
+        }
+        Err(Error::Damaged {
+            what: "superblock".into(),
+            lba: older.lba(),
+            expected: "two superblocks of one store, written one right after the other".into(),
+            found: format!("numbers {} and {}", a.sequence, b.sequence),
+        })
+    }
+
+    /// The error for a place that should hold the superblock before or behind `one`: which of the two cannot be told.
+    fn lost_beside(one: &Superblock, error: Error) -> Error {
+        let lba = Lba(1 - one.lba().0);
+        let found = match error {
+            Error::Damaged {
+                lba: at,
+                found,
+                expected,
+                ..
+            } if at == lba => {
+                format!("one with {found} where {expected} was expected")
+            }
+            _ => "none".into(),
+        };
+        Error::Damaged {
+            what: "superblock".into(),
+            lba,
+            expected: format!(
+                "a good one, with number {} or {}: it may be the newest",
+                one.sequence.saturating_sub(1),
+                one.sequence + 1
+            ),
+            found,
         }
     }
 }

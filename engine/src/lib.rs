@@ -58,5 +58,5 @@ pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use trees::bf::BfShape;
 pub use trees::bf::cache_only::CacheOnly;
 pub use trees::pm::recover::PmRecoveryReport;
-pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, SystemClock};
+pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, StoreId, SystemClock};
 pub use verify::{VerifyReport, verify};

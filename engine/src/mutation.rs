@@ -47,6 +47,18 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("restart-trusts-log", "store_restart"),
     ("restart-trusts-homes", "store_restart"),
     ("restart-trusts-table", "store_restart"),
+    // Silent damage. A whole image is believed, however old.
+    ("any-image-will-do", "store_silent"),
+    // Where one superblock is bad the other is taken, though it may be the older one.
+    ("one-superblock-will-do", "store_silent"),
+    // A chunk of the index snapshot is believed, whichever checkpoint wrote it.
+    ("any-snapshot-will-do", "store_silent"),
+    // The log is taken to be empty where it has been given up and written over.
+    ("log-ignores-later-lap", "store_silent"),
+    // A flush may be longer than the reader looks ahead.
+    ("looks-ahead-a-mebibyte", "store_silent"),
+    // What a store left behind is believed in the next one in its place.
+    ("stores-have-no-id", "store_silent"),
     // BUGS L1: the end of a flush wakes nobody.
     ("log-sleeps-through", "loom_wal"),
     // The ring's, with the names of specs/circular_buffer/MCCircularBuffer_*.cfg. Findings 2 and 3 of the paper, as published.

@@ -49,7 +49,7 @@ use crate::layout::Slot;
 use crate::mutation;
 use crate::node::{PageLayout, Refused, records};
 use crate::pager::Pager;
-use crate::pages::SlotMap;
+use crate::pages::{PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 

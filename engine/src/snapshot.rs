@@ -10,26 +10,52 @@
 //!
 //! | offset | bytes | field |
 //! |---:|---:|---|
-//! | 0 | 4 | CRC-32 of bytes 4.. |
+//! | 0 | 4 | CRC-32 of bytes 4.., with the store id mixed in |
 //! | 4 | 4 | magic `ISNP` |
 //! | 8 | 8 | slot of the next chunk + 1, 0 at the end |
 //! | 16 | 4 | entries in this chunk |
 //! | 20 | 4 | bytes used |
-//! | 24 | … | entries: fence length `u16`, fence, page `u64` |
+//! | 24 | 8 | number of the snapshot: the sequence number of the first superblock that names it |
+//! | 32 | … | entries: fence length `u16`, fence, page `u64`, version `u64` |
 //!
-//! A chunk is written when the next one's slot is taken, so that it can name it.
+//! A chunk is written when the next one's slot is taken, so that it can name it. One of another chain, which a lost or misdirected write
+//! leaves in its place, has another number.
+//!
+//! # Versions
+//!
+//! A page's checksum tells whether its image is whole, not whether it is the newest. So the snapshot keeps the LSN of each page's newest
+//! image as it was when the entry was made; that image is durable before the superblock is. An older one found later is damage (see
+//! [`crate::pager::versions`]). A newer one is not: whatever has changed since the checkpoint began is in the log, and redo begins from
+//! any image that is not older than the snapshot's.
 
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
+use crate::mutation;
 use crate::pages::PageStore;
-use crate::types::{IoClass, PageId};
+use crate::types::{IoClass, Lsn, PageId};
 
 const MAGIC: [u8; 4] = *b"ISNP";
-const HEADER: usize = 24;
+/// Bytes of an entry beside its fence.
+pub(crate) const ENTRY_BYTES: usize = 2 + 8 + 8;
+const HEADER: usize = 32;
 
-/// One entry: a leaf's lower fence and its page.
-pub(crate) type Entry = (Vec<u8>, PageId);
+/// One entry: a leaf's lower fence, its page, and the LSN of that page's image; zero if it has none yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) fence: Vec<u8>,
+    pub(crate) page: PageId,
+    pub(crate) version: Lsn,
+}
+
+/// What the chunks of one chain have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Chain<'a> {
+    pub(crate) volume: &'a Volume,
+    pub(crate) layout: &'a Layout,
+    /// Sequence number of the first superblock that names it.
+    pub(crate) number: u64,
+}
 
 /// A snapshot on the device.
 pub(crate) struct Written {
@@ -43,25 +69,23 @@ pub(crate) struct Written {
 /// # Errors
 /// No slot is free, or the device fails; no slot is taken then.
 pub(crate) fn write(
-    volume: &Volume,
-    layout: &Layout,
+    chain: Chain<'_>,
     pages: &dyn PageStore,
-    each: impl FnOnce(&mut dyn FnMut(&[u8], PageId)),
+    each: impl FnOnce(&mut dyn FnMut(&[u8], PageId, Lsn)),
 ) -> Result<Written> {
     let mut writer = Writer {
-        volume,
-        layout,
+        chain,
         pages,
-        chunk: AlignedBuf::zeroed(layout.page_size),
+        chunk: AlignedBuf::zeroed(chain.layout.page_size),
         used: HEADER,
         count: 0,
         slots: vec![pages.allocate_slot()?],
         entries: 0,
     };
     let mut outcome = Ok(());
-    each(&mut |fence, page| {
+    each(&mut |fence, page, version| {
         if outcome.is_ok() {
-            outcome = writer.push(fence, page);
+            outcome = writer.push(fence, page, version);
         }
     });
     match outcome.and_then(|()| writer.write_chunk(None)) {
@@ -81,8 +105,7 @@ pub(crate) fn write(
 
 /// The chunk that is being filled, and the places taken so far, the last of which is its own.
 struct Writer<'a> {
-    volume: &'a Volume,
-    layout: &'a Layout,
+    chain: Chain<'a>,
     pages: &'a dyn PageStore,
     chunk: AlignedBuf,
     used: usize,
@@ -92,8 +115,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn push(&mut self, fence: &[u8], page: PageId) -> Result<()> {
-        let need = 2 + fence.len() + 8;
+    fn push(&mut self, fence: &[u8], page: PageId, version: Lsn) -> Result<()> {
+        let need = fence.len() + ENTRY_BYTES;
         assert!(HEADER + need <= self.chunk.len(), "a fence fits a chunk");
         if self.used + need > self.chunk.len() {
             let slot = self.pages.allocate_slot()?;
@@ -105,6 +128,7 @@ impl Writer<'_> {
             &(fence.len() as u16).to_le_bytes(),
             fence,
             &page.0.to_le_bytes()[..],
+            &version.0.to_le_bytes()[..],
         ] {
             self.chunk[self.used..self.used + piece.len()].copy_from_slice(piece);
             self.used += piece.len();
@@ -123,14 +147,16 @@ impl Writer<'_> {
         chunk[8..16].copy_from_slice(&next.to_le_bytes());
         chunk[16..20].copy_from_slice(&self.count.to_le_bytes());
         chunk[20..24].copy_from_slice(&(self.used as u32).to_le_bytes());
-        let crc = crc32fast::hash(&chunk[4..]);
+        chunk[24..32].copy_from_slice(&self.chain.number.to_le_bytes());
+        let layout = self.chain.layout;
+        let crc = layout.id.crc(&chunk[4..]);
         chunk[0..4].copy_from_slice(&crc.to_le_bytes());
         let slot = *self
             .slots
             .last()
             .expect("one is taken before a chunk is begun");
-        self.volume
-            .write(self.layout.slot_lba(slot), &self.chunk, IoClass::Extra)?;
+        let lba = layout.slot_lba(slot);
+        (self.chain.volume).write(lba, &self.chunk, IoClass::Extra)?;
         self.used = HEADER;
         self.count = 0;
         Ok(())
@@ -143,12 +169,12 @@ impl Writer<'_> {
 /// [`Error::Damaged`] where a chunk is not what [`write`] wrote, fences do not ascend or pages are out of
 /// range.
 pub(crate) fn read(
-    volume: &Volume,
-    layout: &Layout,
+    chain: Chain<'_>,
     head: Slot,
     expected_entries: u64,
     page_limit: u64,
 ) -> Result<(Vec<Entry>, Vec<Slot>)> {
+    let Chain { volume, layout, .. } = chain;
     let mut entries: Vec<Entry> = Vec::new();
     let mut slots = Vec::new();
     let mut buf = AlignedBuf::zeroed(layout.page_size);
@@ -159,7 +185,7 @@ pub(crate) fn read(
         }
         volume.read(layout.slot_lba(slot), &mut buf, IoClass::Extra)?;
         slots.push(slot);
-        at = read_chunk(&buf, layout, slot, page_limit, &mut entries)?;
+        at = read_chunk(&buf, chain, slot, page_limit, &mut entries)?;
     }
     if entries.len() as u64 != expected_entries {
         let found = format!("{} entries", entries.len());
@@ -170,7 +196,7 @@ pub(crate) fn read(
             found,
         ));
     }
-    if entries.first().is_none_or(|(fence, _)| !fence.is_empty()) {
+    if entries.first().is_none_or(|first| !first.fence.is_empty()) {
         return Err(damaged(
             layout,
             head,
@@ -192,16 +218,21 @@ fn damaged(layout: &Layout, slot: Slot, expected: &str, found: String) -> Error 
 
 fn read_chunk(
     buf: &[u8],
-    layout: &Layout,
+    chain: Chain<'_>,
     slot: Slot,
     page_limit: u64,
     entries: &mut Vec<Entry>,
 ) -> Result<Option<Slot>> {
+    let layout = chain.layout;
     let bad = |expected: &str, found: String| damaged(layout, slot, expected, found);
     let u32_at = |o: usize| u32::from_le_bytes(buf[o..o + 4].try_into().expect("four bytes"));
     let u64_at = |o: usize| u64::from_le_bytes(buf[o..o + 8].try_into().expect("eight bytes"));
-    if buf[4..8] != MAGIC || u32_at(0) != crc32fast::hash(&buf[4..]) {
+    if buf[4..8] != MAGIC || u32_at(0) != layout.id.crc(&buf[4..]) {
         return Err(bad("its magic and checksum", "other bytes".into()));
+    }
+    if u64_at(24) != chain.number && !mutation::on("any-snapshot-will-do") {
+        let expected = format!("a chunk of checkpoint {}", chain.number);
+        return Err(bad(&expected, format!("one of checkpoint {}", u64_at(24))));
     }
     let next = u64_at(8);
     let used = u32_at(20) as usize;
@@ -217,19 +248,25 @@ fn read_chunk(
             let len = usize::from(u16::from_le_bytes([len[0], len[1]]));
             let (fence, tail) = tail.split_at_checked(len)?;
             let (page, tail) = tail.split_at_checked(8)?;
+            let (version, tail) = tail.split_at_checked(8)?;
             rest = tail;
-            Some((fence.to_vec(), u64::from_le_bytes(page.try_into().ok()?)))
+            Some(Entry {
+                fence: fence.to_vec(),
+                page: PageId(u64::from_le_bytes(page.try_into().ok()?)),
+                version: Lsn(u64::from_le_bytes(version.try_into().ok()?)),
+            })
         });
-        let Some((fence, page)) = entry else {
+        let Some(entry) = entry else {
             return Err(bad("whole entries", "a cut one".into()));
         };
-        if page >= page_limit {
-            return Err(bad(&format!("pages below {page_limit}"), page.to_string()));
+        if entry.page.0 >= page_limit {
+            let expected = format!("pages below {page_limit}");
+            return Err(bad(&expected, entry.page.0.to_string()));
         }
-        if entries.last().is_some_and(|(last, _)| *last >= fence) {
+        if (entries.last()).is_some_and(|last| last.fence >= entry.fence) {
             return Err(bad("ascending fences", "one that does not ascend".into()));
         }
-        entries.push((fence, PageId(page)));
+        entries.push(entry);
     }
     Ok(next.checked_sub(1).map(Slot))
 }

@@ -17,17 +17,17 @@ use crate::mini;
 use crate::mutation;
 use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
-use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore};
+use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, Versioned};
 use crate::recovery::{RecoveryReport, Redo};
-use crate::snapshot;
+use crate::snapshot::{self, Chain};
 use crate::stats::Stats;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
-use crate::types::{Clock, Lsn, PageId};
-use crate::wal::{Log, LogRegion};
+use crate::types::{Clock, Lsn, PageId, StoreId};
+use crate::wal::{Log, LogStart};
 
 /// Fewest frames a page cache may have.
 pub const MIN_CACHE_PAGES: u64 = 16;
@@ -99,9 +99,11 @@ impl Store {
 
     /// Makes an empty store: one leaf in the tree's page layout, one snapshot, and the superblock last.
     fn format(volume: Arc<Volume>, clock: Arc<dyn Clock>, options: &Options) -> Result<Store> {
-        let layout = Layout::plan(options, volume.capacity_blocks())?;
+        let id = StoreId::draw(&volume)?;
+        let layout = Layout::plan(options, volume.capacity_blocks(), id)?;
         let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
-        let log = Log::create(Arc::clone(&volume), region(&layout), 1, Lsn(0), options)?;
+        let region = layout.log_region();
+        let log = Log::create(Arc::clone(&volume), region, 1, Lsn(0), options)?;
         let first = pages.allocate(0)?;
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first)?;
@@ -118,6 +120,8 @@ impl Store {
             redo_start: Lsn(0),
             snapshot_head: Slot(0),
             snapshot_entries: 0,
+            snapshot_number: 0,
+            flush_blocks: 0,
         };
         let store = Store::assemble(
             tree(Arc::new(pager), Index::new(first), options)?,
@@ -127,6 +131,7 @@ impl Store {
             RecoveryReport::default(),
         );
         store.checkpointer.run(&store.tree)?;
+        store.checkpointer.write_twin(&store.tree)?;
         Ok(store)
     }
 
@@ -143,25 +148,40 @@ impl Store {
             PageStoreKind::InPlace | PageStoreKind::Shadow => layout.slots,
             PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
         };
+        let chain = Chain {
+            volume: &volume,
+            layout: &layout,
+            number: superblock.snapshot_number,
+        };
         let (entries, chain) = snapshot::read(
-            &volume,
-            &layout,
+            chain,
             superblock.snapshot_head,
             superblock.snapshot_entries,
             page_limit,
         )?;
         let table = PageTable::load(&volume, &layout)?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
+        entries
+            .iter()
+            .for_each(|entry| pages.expect(entry.page, entry.version));
+        let leaves = entries.into_iter().map(|entry| (entry.fence, entry.page));
         let index =
-            Index::from_sorted(entries).expect("the snapshot's fences ascend from the empty one");
+            Index::from_sorted(leaves).expect("the snapshot's fences ascend from the empty one");
 
         // What is read here need not be durable: a killed process may have left it in the drive's cache, and a flush that failed may
         // have forgotten it, so that no flush helps. What recovery builds on is written again; see `recovery`.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
-        let end = Log::scan_end(&volume, region(&layout), known_epoch, from, |_, record| {
+        let region = layout.log_region();
+        let start = LogStart {
+            from,
+            epoch: known_epoch,
+            flush_blocks: u64::from(superblock.flush_blocks),
+        };
+        let end = Log::scan_end(&volume, region, start, |_, record| {
             record.pages().for_each(|page| pages.named_in_log(page));
             Ok(())
         })?;
+        pages.recover_to(end.next_start);
         let repaired = pages.repair(&chain, from)?;
         if !mutation::on("restart-trusts-superblock") {
             Superblock::rewrite(&volume)?;
@@ -169,13 +189,7 @@ impl Store {
         volume.flush()?;
         // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
         let epoch = known_epoch + 1;
-        let log = Log::create(
-            Arc::clone(&volume),
-            region(&layout),
-            epoch,
-            end.next_start,
-            options,
-        )?;
+        let log = Log::create(Arc::clone(&volume), region, epoch, end.next_start, options)?;
         log.keep_from(from);
         volume.tell(|| Event::RecoveryBegins {
             epoch,
@@ -184,14 +198,9 @@ impl Store {
         });
         let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
         let mut redo = Redo::new(&pager, &index, &chain);
-        crate::wal::replay_to(
-            &volume,
-            region(&layout),
-            known_epoch,
-            from,
-            &end,
-            |lsn, record| redo.take(lsn, &record),
-        )?;
+        crate::wal::replay_to(&volume, region, start, &end, |lsn, record| {
+            redo.take(lsn, &record)
+        })?;
         redo.report.pages_repaired = repaired;
         let report = redo.finish()?;
         let superblock = Superblock {
@@ -502,13 +511,6 @@ impl Kv for Store {
     }
 }
 
-fn region(layout: &Layout) -> LogRegion {
-    LogRegion {
-        start: layout.log_start(),
-        blocks: layout.log_blocks,
-    }
-}
-
 fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
     let leaves = BTree::new(pager, index, options);
     Ok(match options.tree {
@@ -523,22 +525,23 @@ fn page_store(
     options: &Options,
     table: PageTable,
     reserved: &[Slot],
-) -> Result<Box<dyn PageStore>> {
+) -> Result<Versioned> {
     let volume = Arc::clone(volume);
     let (rule, batch) = (options.mod_log, options.write_batch_pages);
-    Ok(match layout.store {
+    let inner: Box<dyn PageStore> = match layout.store {
         PageStoreKind::InPlace => Box::new(InPlaceStore::new(volume, layout, rule)),
         PageStoreKind::CopyOnWrite { table: persist } => Box::new(CowStore::new(
             volume, layout, table, persist, rule, batch, reserved,
         )?),
         PageStoreKind::Shadow => Box::new(ShadowStore::new(volume, layout, rule, batch)),
-    })
+    };
+    Ok(Versioned::new(inner, layout))
 }
 
 fn new_pager(
     volume: Arc<Volume>,
     layout: Layout,
-    pages: Box<dyn PageStore>,
+    pages: Versioned,
     log: Log,
     options: &Options,
 ) -> Pager {

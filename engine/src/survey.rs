@@ -11,8 +11,8 @@ use crate::node::{self, PageRef};
 use crate::options::PageStoreKind;
 use crate::pages::{PageTable, look_at_shadows};
 use crate::sync::Arc;
-use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
-use crate::wal::{BlockHeader, LogRegion};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId, StoreId};
+use crate::wal::BlockHeader;
 
 /// A block of the log that passes its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,10 @@ pub struct LogBlock {
 }
 
 impl LogBlock {
-    /// What a block says of itself, if it is a block of a log.
+    /// What a block says of itself, if it is a block of the log of `store`.
     #[must_use]
-    pub fn read(block: &[u8]) -> Option<LogBlock> {
-        BlockHeader::read_any(block).map(|header| LogBlock {
+    pub fn read(block: &[u8], store: StoreId) -> Option<LogBlock> {
+        BlockHeader::read_any(block, store).map(|header| LogBlock {
             epoch: header.epoch,
             index: header.index,
             used: header.used,
@@ -64,6 +64,8 @@ impl SuperblockFound {
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
+    /// Whose blocks they are.
+    pub store: StoreId,
     /// Epoch of the newest good superblock.
     pub epoch: u32,
     /// Where redo begins by it.
@@ -85,6 +87,7 @@ pub fn survey(device: Arc<dyn BlockDevice>) -> Result<Survey> {
     let superblock = Superblock::load(&volume)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
     let layout = superblock.layout;
     Ok(Survey {
+        store: layout.id,
         log_start: layout.log_start(),
         epoch: superblock.epoch,
         redo_start: superblock.redo_start,
@@ -94,15 +97,12 @@ pub fn survey(device: Arc<dyn BlockDevice>) -> Result<Survey> {
 }
 
 fn log(volume: &Volume, layout: &Layout) -> Result<Vec<Option<LogBlock>>> {
-    let region = LogRegion {
-        start: layout.log_start(),
-        blocks: layout.log_blocks,
-    };
+    let region = layout.log_region();
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
     let mut found = Vec::with_capacity(region.blocks as usize);
     for place in 0..region.blocks {
         volume.read(region.lba(place), &mut block, IoClass::Log)?;
-        let log_block = LogBlock::read(&block);
+        let log_block = LogBlock::read(&block, layout.id);
         found.push(log_block.filter(|b| b.index % region.blocks == place));
     }
     Ok(found)
@@ -128,7 +128,7 @@ fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, (Lsn, Lba)
     let mut found = BTreeMap::new();
     for (page, slot) in places {
         volume.read(layout.slot_lba(slot), &mut page_bytes, IoClass::Page)?;
-        if node::check(&page_bytes, page).is_ok() {
+        if node::check_for(&page_bytes, page, layout.id).is_ok() {
             let lsn = PageRef::new(&page_bytes).lsn();
             found.insert(page, (lsn, layout.slot_lba(slot)));
         }

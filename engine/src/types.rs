@@ -19,6 +19,28 @@ pub struct PageId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
+/// Tells the bytes of one store from those of another that had the device before. It is drawn when a store is formatted, kept in the
+/// superblock, and mixed into the checksum of every block and page: what another store left behind fails its check here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreId(pub u64);
+
+impl StoreId {
+    /// CRC-32 of `bytes`, as blocks of this store carry it.
+    #[must_use]
+    pub(crate) fn crc(self, bytes: &[u8]) -> u32 {
+        let seed = self.folded();
+        let mut hasher = crc32fast::Hasher::new_with_initial(seed);
+        hasher.update(bytes);
+        hasher.finalize()
+    }
+
+    /// Both halves in one.
+    #[must_use]
+    pub(crate) fn folded(self) -> u32 {
+        (self.0 ^ (self.0 >> 32)) as u32
+    }
+}
+
 /// Nanoseconds since an arbitrary origin: wall-clock or virtual, as the [`crate::Clock`] says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);

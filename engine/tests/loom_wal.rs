@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use treering_engine::device::{BlockDevice, DeviceError, Volume};
 use treering_engine::wal::{Log, LogRegion, Record};
-use treering_engine::{IoClass, Lba, Lsn, Options, PageId};
+use treering_engine::{IoClass, Lba, Lsn, Options, PageId, StoreId};
 
 /// Knows up to which log position it is durable, by reading block headers.
 #[derive(Default)]
@@ -113,6 +113,7 @@ fn explore(committers: u64, preemptions: usize, fail_flushes: u32) {
         let region = LogRegion {
             start: Lba(0),
             blocks: 8,
+            store: StoreId(7),
         };
         let options = Options::default();
         let volume = Arc::new(Volume::new(device));

@@ -13,14 +13,24 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use treering_engine::LogPacking::{Packed, Sparse};
 use treering_engine::device::{BlockDevice, CrashDevice, Volume};
-use treering_engine::wal::{Log, LogEnd, LogRegion, Record, replay};
-use treering_engine::{Error, Lba, LogPacking, Lsn, Options, PageId, Result};
+use treering_engine::wal::{Log, LogEnd, LogRegion, LogStart, Record, replay};
+use treering_engine::{Error, Lba, LogPacking, Lsn, Options, PageId, Result, StoreId};
 
 const REGION: LogRegion = LogRegion {
     start: Lba(2),
     blocks: 24,
+    store: StoreId(7),
 };
 const BLOCKS: u64 = 30;
+
+/// Reading begins at `from`; flushes may have been as long as the log.
+fn start(epoch: u32, from: Lsn) -> LogStart {
+    LogStart {
+        from,
+        epoch,
+        flush_blocks: REGION.blocks,
+    }
+}
 
 fn options(log_packing: LogPacking) -> Options {
     Options {
@@ -51,7 +61,7 @@ type Found = (u64, Lsn, usize);
 /// What is on the device, checked byte by byte.
 fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<Found>, LogEnd)> {
     let mut found = Vec::new();
-    let end = replay(volume, REGION, epoch, from, |lsn, record| {
+    let end = replay(volume, REGION, start(epoch, from), |lsn, record| {
         let Record::Put { page, key, value } = record else {
             panic!("never appended: {record:?}")
         };
@@ -178,7 +188,7 @@ impl Machine {
         self.device = Arc::new(CrashDevice::from_image(self.device.crash_seeded(seed)));
         let volume = volume(&self.device);
         let (start_epoch, from) = (self.known.start_epoch, self.known.redo_start);
-        let end = Log::scan_end(&volume, REGION, start_epoch, from, |_, _| Ok(())).unwrap();
+        let end = Log::scan_end(&volume, REGION, start(start_epoch, from), |_, _| Ok(())).unwrap();
         let (found, again) = read_back(&volume, start_epoch, from).unwrap();
         assert_eq!(end, again);
         assert!(end.epoch <= self.known.epoch);
@@ -288,7 +298,7 @@ fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
         if block == 4 { 0 } else { n - 1 }
     });
     let device = Arc::new(CrashDevice::from_image(image));
-    let end = Log::scan_end(&volume(&device), REGION, 1, Lsn(0), |_, _| Ok(())).unwrap();
+    let end = Log::scan_end(&volume(&device), REGION, start(1, Lsn(0)), |_, _| Ok(())).unwrap();
     let (found, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
     assert!(found.len() == 3 || found.len() == 2, "{found:?}");
     // Epoch 2 fills exactly what was missing.

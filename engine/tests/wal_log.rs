@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use treering_engine::device::{BlockDevice, MemDevice, Volume};
 use treering_engine::node::PageLayout;
 use treering_engine::wal::{
-    BLOCK_PAYLOAD, EndReason, Frame, Log, LogRegion, MAX_RECORD_BYTES, Record, next_frame, replay,
+    BLOCK_PAYLOAD, EndReason, Frame, Log, LogRegion, LogStart, MAX_RECORD_BYTES, Record,
+    next_frame, replay,
 };
-use treering_engine::{Error, IoClass, Lba, LogPacking, Lsn, Options, PageId};
+use treering_engine::{Error, IoClass, Lba, LogPacking, Lsn, Options, PageId, StoreId};
 
 fn setup(blocks: u64) -> (Arc<Volume>, LogRegion, Log) {
     setup_as(blocks, LogPacking::Packed)
@@ -19,6 +20,7 @@ fn setup_as(blocks: u64, packing: LogPacking) -> (Arc<Volume>, LogRegion, Log) {
     let region = LogRegion {
         start: Lba(3),
         blocks,
+        store: StoreId(7),
     };
     let log = create(&volume, region, 1, Lsn(0), packing);
     (volume, region, log)
@@ -38,12 +40,21 @@ fn create(
     Log::create(Arc::clone(volume), region, epoch, start, &options).unwrap()
 }
 
+/// Reading begins at `from`; flushes may have been as long as the log.
+fn start(epoch: u32, from: Lsn) -> LogStart {
+    LogStart {
+        from,
+        epoch,
+        flush_blocks: 128,
+    }
+}
+
 const PACKINGS: [LogPacking; 2] = [LogPacking::Packed, LogPacking::Sparse];
 
 /// The pages of all puts from `from` on.
 fn pages_from(volume: &Volume, region: LogRegion, from: Lsn) -> Vec<u64> {
     let mut pages = Vec::new();
-    replay(volume, region, 1, from, |_, record| {
+    replay(volume, region, start(1, from), |_, record| {
         let Record::Put { page, .. } = record else {
             panic!("never appended: {record:?}")
         };
@@ -137,7 +148,7 @@ proptest! {
         block[at % 4096] ^= with;
         volume.write(lba, &block, IoClass::Log).unwrap();
         let mut n = 0;
-        match replay(&volume, region, 1, Lsn(0), |_, _| { n += 1; Ok(()) }) {
+        match replay(&volume, region, start(1, Lsn(0)), |_, _| { n += 1; Ok(()) }) {
             Ok(end) => prop_assert!(n < 100 && end.reason != EndReason::StaleEpoch),
             Err(Error::Damaged { .. }) => {}
             Err(e) => panic!("{e}"),
@@ -170,7 +181,7 @@ proptest! {
             prop_assert_eq!(volume.stats(), after);
         }
         let mut found = Vec::new();
-        let end = replay(&volume, region, 1, Lsn(0), |lsn, record| {
+        let end = replay(&volume, region, start(1, Lsn(0)), |lsn, record| {
             let Record::Put { value, .. } = record else { panic!() };
             found.push((lsn, value.len()));
             Ok(())
@@ -180,7 +191,7 @@ proptest! {
         // From any record boundary the rest follows.
         for (i, (lsn, _)) in expected.iter().enumerate().step_by(7) {
             let mut rest = 0;
-            replay(&volume, region, 1, *lsn, |_, _| { rest += 1; Ok(()) }).unwrap();
+            replay(&volume, region, start(1, *lsn), |_, _| { rest += 1; Ok(()) }).unwrap();
             prop_assert_eq!(rest, expected.len() - i - 1);
         }
     }
@@ -209,7 +220,7 @@ fn goes_round(packing: LogPacking) {
         log.flush_to(log.end()).unwrap();
         let mut n = 0;
         let from = log.redo_start();
-        let end = replay(&volume, region, 1, from, |_, _| {
+        let end = replay(&volume, region, start(1, from), |_, _| {
             n += 1;
             Ok(())
         })
@@ -249,7 +260,7 @@ fn a_record_of_any_size_up_to_the_limit_fits() {
     log.append(&put(3, 4072 - 13, FILL)).unwrap();
     log.flush_to(Lsn(u64::MAX)).unwrap();
     let mut pages = Vec::new();
-    replay(&volume, region, 1, Lsn(0), |_, r| {
+    replay(&volume, region, start(1, Lsn(0)), |_, r| {
         let Record::Put { page, .. } = r else {
             panic!()
         };
@@ -272,7 +283,7 @@ fn a_hole_that_later_flushes_prove_is_damage_and_a_torn_tail_is_not() {
     let zeros = [0; 4096];
     let count = || {
         let mut n = 0;
-        replay(&volume, region, 1, Lsn(0), |_, _| {
+        replay(&volume, region, start(1, Lsn(0)), |_, _| {
             n += 1;
             Ok(())
         })
@@ -293,9 +304,9 @@ fn a_hole_that_later_flushes_prove_is_damage_and_a_torn_tail_is_not() {
 fn a_start_that_is_not_there_is_damage() {
     let (volume, region, log) = setup(32);
     let lsn = log.append(&put(1, 100, FILL)).unwrap();
-    let none = replay(&volume, region, 1, lsn, |_, _| Ok(()));
+    let none = replay(&volume, region, start(1, lsn), |_, _| Ok(()));
     assert!(matches!(none, Err(Error::Damaged { .. })), "never flushed");
-    let empty = replay(&volume, region, 1, Lsn(4096), |_, _| Ok(())).unwrap();
+    let empty = replay(&volume, region, start(1, Lsn(4096)), |_, _| Ok(())).unwrap();
     assert_eq!(
         (empty.end, empty.next_start, empty.epoch),
         (Lsn(4096), Lsn(4096), 1)
@@ -318,7 +329,7 @@ fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
         }
     });
     let mut next = [0u64; 4];
-    replay(&volume, region, 1, Lsn(0), |_, r| {
+    replay(&volume, region, start(1, Lsn(0)), |_, r| {
         let Record::Put { page, .. } = r else {
             panic!()
         };
@@ -378,7 +389,7 @@ fn a_log_is_packed_or_sparse_from_one_opening_to_the_next() {
             log.flush_to(lsn).unwrap();
             next += 1;
         }
-        let end = Log::scan_end(&volume, region, 1, Lsn(0), |_, _| Ok(())).unwrap();
+        let end = Log::scan_end(&volume, region, start(1, Lsn(0)), |_, _| Ok(())).unwrap();
         assert_eq!(end.end, log.end());
         log = create(
             &volume,

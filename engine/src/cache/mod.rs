@@ -23,7 +23,7 @@ pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
 use crate::device::AlignedBuf;
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
-use crate::node::{self, PageDamage, PageRef};
+use crate::node::PageRef;
 use crate::pages::{Found, PageStore};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLockWriteGuard};
@@ -214,7 +214,7 @@ impl Cache {
             }
             Load::Loaded => {}
         }
-        match read_checked(page, store, &mut data.bytes) {
+        match read_image(page, store, &mut data.bytes) {
             Ok(()) => {
                 self.loaded(page, frame, &mut data);
                 Ok(true)
@@ -270,7 +270,7 @@ impl Cache {
             .collect();
         let read = store.read_batch(&mut batch).is_ok();
         for (page, at, mut data) in loads {
-            if read && node::check(&data.bytes, page).is_ok() {
+            if read {
                 let frame = &self.frames[at as usize];
                 self.loaded(page, frame, &mut data);
                 frame.set_ahead();
@@ -348,24 +348,10 @@ impl Cache {
     }
 }
 
-/// Reads a page image and believes it only after its check.
-pub(crate) fn read_checked(page: PageId, store: &dyn PageStore, buf: &mut [u8]) -> Result<()> {
+/// Reads a page that must have an image; what the store gives it has checked (see [`crate::pages::Versioned`]).
+fn read_image(page: PageId, store: &dyn PageStore, buf: &mut [u8]) -> Result<()> {
     match store.read(page, buf)? {
-        Found::Nothing => return Err(Error::MissingPage { page }),
-        Found::Image => {}
-    }
-    node::check(buf, page).map_err(|damage| match damage {
-        PageDamage::Zeroed => Error::MissingPage { page },
-        other => page_damaged(page, store, &other),
-    })
-}
-
-/// The error for a page whose bytes are not what was written.
-pub(crate) fn page_damaged(page: PageId, store: &dyn PageStore, damage: &PageDamage) -> Error {
-    Error::Damaged {
-        what: page.to_string(),
-        lba: store.place(page),
-        expected: "a page as it was written".into(),
-        found: damage.to_string(),
+        Found::Nothing => Err(Error::MissingPage { page }),
+        Found::Image => Ok(()),
     }
 }

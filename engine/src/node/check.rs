@@ -15,7 +15,7 @@ use super::layout::{
 };
 use super::limit::limits;
 use crate::error::Error;
-use crate::types::{Lba, PageId};
+use crate::types::{Lba, PageId, StoreId};
 
 /// What is wrong with the bytes of a page. Displays as a sentence that says what, expected and found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,16 +110,24 @@ impl fmt::Display for PageDamage {
 
 impl std::error::Error for PageDamage {}
 
-/// Whether `bytes` are page `expected` as it was sealed: checksum, page id, header bounds.
+/// Whether `bytes` are page `expected` as it was sealed for no store in particular: [`check_for`] the store with id 0.
 ///
 /// # Errors
 /// [`PageDamage`].
 pub fn check(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
+    check_for(bytes, expected, StoreId::default())
+}
+
+/// Whether `bytes` are page `expected` as it was sealed for this store: checksum, page id, header bounds.
+///
+/// # Errors
+/// [`PageDamage`].
+pub fn check_for(bytes: &[u8], expected: PageId, store: StoreId) -> Result<(), PageDamage> {
     if !is_page_size(bytes.len()) {
         return Err(bad_size(bytes.len()));
     }
     let stored = u64_at(bytes, field::CHECKSUM);
-    let sum = layout::checksum(bytes);
+    let sum = layout::checksum(bytes, store);
     if stored != sum {
         return Err(if bytes.iter().all(|&b| b == 0) {
             PageDamage::Zeroed

@@ -9,7 +9,7 @@ use super::image::{Fences, Image};
 use super::layout::{self, PageLayout, by_layout, by_layout_often, field, is_page_len, put_at};
 use super::limit::{Refused, limits};
 use super::view::PageRef;
-use crate::types::{Lsn, PageId};
+use crate::types::{Lsn, PageId, StoreId};
 
 /// What a put did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,9 +180,14 @@ impl<'a> PageMut<'a> {
         self.set(field::LSN, lsn.0.to_le_bytes());
     }
 
-    /// Computes the checksum; to be called just before the page is written.
+    /// Computes the checksum of a page that belongs to no store in particular, see [`PageMut::seal_for`].
     pub fn seal(&mut self) {
-        let sum = layout::checksum(self.bytes);
+        self.seal_for(StoreId::default());
+    }
+
+    /// Computes the checksum of a page of this store; to be called just before the page is written.
+    pub fn seal_for(&mut self, store: StoreId) {
+        let sum = layout::checksum(self.bytes, store);
         self.set(field::CHECKSUM, sum.to_le_bytes());
     }
 

@@ -112,7 +112,7 @@ use slotted::Slotted;
 
 pub(crate) use change::Untracked;
 pub use change::{ChangeMap, SEGMENT_BYTES};
-pub use check::{PageDamage, check, check_deep, check_structure};
+pub use check::{PageDamage, check, check_deep, check_for, check_structure};
 pub use choice::{LayoutChoice, Remedy};
 pub use edit::{PageMut, Put};
 pub(crate) use layout::common_prefix;

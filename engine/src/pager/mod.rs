@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::layout::Layout;
 use crate::mutation;
-use crate::pages::PageStore;
+use crate::pages::{PageStore, Versioned};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::types::{Lsn, PageId};
@@ -48,7 +48,7 @@ pub(crate) struct Pager {
     pub(crate) volume: Arc<Volume>,
     pub(crate) layout: Layout,
     pub(crate) cache: Cache,
-    pub(crate) pages: Box<dyn PageStore>,
+    pub(crate) pages: Versioned,
     pub(crate) log: Log,
     pub(crate) counters: PagerCounters,
     /// Most pages a write-back step writes; also the low watermark of free frames. The high one is twice this.
@@ -71,7 +71,7 @@ impl Pager {
         volume: Arc<Volume>,
         layout: Layout,
         cache: Cache,
-        pages: Box<dyn PageStore>,
+        pages: Versioned,
         log: Log,
         write_batch_pages: usize,
     ) -> Pager {
@@ -96,20 +96,20 @@ impl Pager {
     /// Latches `page` for reading.
     pub(crate) fn read(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
         self.cache
-            .fix_shared(page, &*self.pages, &|| self.take_frame())
+            .fix_shared(page, &self.pages, &|| self.take_frame())
     }
 
     /// Has those of `pages` read together that are not here, as far as frames are free: somebody is about to want them.
     pub(crate) fn load_ahead(&self, pages: &[PageId]) {
         // The hand must not come round to them before that.
         let wanted = pages.len().min(self.cache.len() / 4);
-        self.cache.load_ahead(&pages[..wanted], &*self.pages);
+        self.cache.load_ahead(&pages[..wanted], &self.pages);
     }
 
     /// Latches `page` for writing.
     pub(crate) fn write(&self, page: PageId) -> Result<Fix<WriteGuard<'_>>> {
         self.cache
-            .fix_exclusive(page, &*self.pages, &|| self.take_frame())
+            .fix_exclusive(page, &self.pages, &|| self.take_frame())
     }
 
     /// Latches a page that has no image yet; its bytes are to be built.
@@ -170,7 +170,7 @@ impl Pager {
     /// As [`Pager::write`], but never waits for the page's latch: for a second latch, whose holder may be waiting for the first.
     pub(crate) fn try_write(&self, page: PageId) -> Result<Option<WriteGuard<'_>>> {
         self.cache
-            .try_fix_exclusive(page, &*self.pages, &|| self.take_frame())
+            .try_fix_exclusive(page, &self.pages, &|| self.take_frame())
     }
 
     /// Makes the log durable up to `lsn`.

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::events::Event;
 use crate::mutation;
 use crate::node::{ChangeMap, PageMut, PageRef};
-use crate::pages::PageImage;
+use crate::pages::{PageImage, PageStore};
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
@@ -191,7 +191,7 @@ impl Pager {
         let image = &mut sweep.images[i * size..(i + 1) * size];
         image.copy_from_slice(&data.bytes);
         let mut changes = std::mem::take(&mut data.changes);
-        PageMut::new(image, &mut changes).seal();
+        PageMut::new(image, &mut changes).seal_for(self.layout.id);
         let lsn = PageRef::new(image).lsn();
         let rec_lsn = frame.rec_lsn();
         debug_assert!(

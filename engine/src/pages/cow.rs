@@ -438,6 +438,7 @@ mod tests {
     use crate::device::{BlockDevice, DeviceError, MemDevice};
     use crate::node::ChangeMap;
     use crate::options::{Options, PageStoreKind};
+    use crate::types::StoreId;
 
     /// Asks for a new page in the middle of each write of the page table, as another thread may.
     struct Meddling {
@@ -491,7 +492,7 @@ mod tests {
             store: OnceLock::new(),
             answers: Mutex::new(Vec::new()),
         });
-        let layout = Layout::plan(&options, 700).expect("a layout");
+        let layout = Layout::plan(&options, 700, StoreId(7)).expect("a layout");
         let volume = Arc::new(Volume::new(Arc::clone(&device) as Arc<dyn BlockDevice>));
         let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
         let store = CowStore::new(volume, layout, table, persist, None, 8, &[]).expect("a store");

@@ -105,7 +105,9 @@ impl InPlaceStore {
                 self.volume.read(lba, &mut buf, IoClass::Extra)?;
                 let view = PageRef::new(&buf);
                 let (page, lsn) = (view.page_id(), view.lsn());
-                if node::check(&buf, page).is_err() || page.0 >= self.layout.slots {
+                if node::check_for(&buf, page, self.layout.id).is_err()
+                    || page.0 >= self.layout.slots
+                {
                     continue;
                 }
                 if newest.get(&page).is_none_or(|(seen, _)| *seen < lsn) {
@@ -200,7 +202,7 @@ impl PageStore for InPlaceStore {
             }
             let lba = self.layout.slot_lba(Slot(page.0));
             self.volume.read(lba, &mut home, IoClass::Page)?;
-            match node::check(&home, page) {
+            match node::check_for(&home, page, self.layout.id) {
                 Err(PageDamage::Zeroed) => {}
                 // Whole as it is read, yet perhaps torn by the next crash, when its journal half is another batch's.
                 Ok(()) => {

@@ -9,6 +9,7 @@
 //!
 //! The tree above sees one trait, [`PageStore`]. A store is told a page's changed ranges along with its image
 //! ([`PageImage::changes`]); with a modification log ([`mod_log`]), which each of the three may have, they decide what is written.
+//! What a store reads may be damaged, or old: above them [`versioned`] believes only the newest image.
 //!
 //! Write ordering is the caller's: the log is durable up to a page's LSN before the page comes here.
 
@@ -19,6 +20,7 @@ mod mod_log;
 mod places;
 mod shadow;
 mod table;
+mod versioned;
 
 pub(crate) use alloc::SlotMap;
 pub(crate) use cow::CowStore;
@@ -26,6 +28,7 @@ pub(crate) use in_place::InPlaceStore;
 pub use mod_log::delta_block;
 pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
 pub(crate) use table::PageTable;
+pub(crate) use versioned::Versioned;
 
 use crate::device::{AlignedBuf, BlockRead, Volume};
 use crate::error::Result;
@@ -55,7 +58,7 @@ pub(crate) enum Found {
 
 /// Keeps pages on the device.
 pub(crate) trait PageStore: Send + Sync {
-    /// Reads the newest image of `page` into `buf` (one page long).
+    /// Reads the newest image of `page` that is here into `buf` (one page long).
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found>;
 
     /// Reads several pages, which the store must have images of, at once. All or nothing: what fails is read by itself when it is wanted.

@@ -9,7 +9,7 @@
 //!
 //! | offset | bytes | field |
 //! |---:|---:|---|
-//! | 0 | 4 | CRC-32 of bytes 4.. |
+//! | 0 | 4 | CRC-32 of bytes 4.., with the store id mixed in |
 //! | 4 | 4 | magic `MLOG` |
 //! | 8 | 8 | page |
 //! | 16 | 8 | LSN of the base: the image that Δ is laid over |
@@ -22,8 +22,9 @@
 //! The envelope is the paper's first, small segment. It differs at every write, so it is always here, and does not count in |Δ|.
 //!
 //! A block that does not name the base, by LSN and checksum, belongs to another image of the page (or to another page that had the place) and
-//! is passed over: `specs/FINDINGS.md`, PageShadowing 3. Blocks are written atomically, so one that is neither zeros nor passes its checksum
-//! is damage.
+//! is passed over: `specs/FINDINGS.md`, PageShadowing 3. So is one that does not pass its checks: it may be anybody's, where discards do
+//! nothing, and whoever has the place now need not have written it. Whether something is lacking tells the version of the page
+//! ([`super::versioned`]), which a base without its Δ does not have.
 //!
 //! # When Δ may be written
 //!
@@ -38,14 +39,14 @@ use std::collections::HashMap;
 
 use super::PageImage;
 use crate::device::AlignedBuf;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::layout::Layout;
 use crate::mutation;
 use crate::node::{ChangeMap, ENVELOPE_BYTES, PageRef, SEGMENT_BYTES};
 use crate::options::{ModLog, ResetRule};
 use crate::stats::ModLogStats;
 use crate::sync::Mutex;
-use crate::types::{BLOCK_SIZE, Lba, Lsn, PageId};
+use crate::types::{BLOCK_SIZE, Lba, Lsn, PageId, StoreId};
 
 const MAGIC: [u8; 4] = *b"MLOG";
 const PAGE: usize = 8;
@@ -88,7 +89,7 @@ pub(super) enum Block<'a> {
     /// Zeros: it was trimmed, or never written.
     Empty,
     Delta(Delta<'a>),
-    /// Something of another page, that had this place before.
+    /// Something of another page, that had this place before, or something that is not whole.
     Foreign,
 }
 
@@ -98,6 +99,7 @@ impl<'a> Block<'a> {
         block: &'a [u8],
         page: PageId,
         page_size: usize,
+        store: StoreId,
     ) -> std::result::Result<Block<'a>, &'static str> {
         if block.iter().all(|b| *b == 0) {
             return Ok(Block::Empty);
@@ -106,7 +108,7 @@ impl<'a> Block<'a> {
         if block[4..8] != MAGIC {
             return Err("other bytes than a log block");
         }
-        if u32_at(block, 0) != crc32fast::hash(&block[4..]) && !mutation::on("believes-log-block") {
+        if u32_at(block, 0) != store.crc(&block[4..]) && !mutation::on("believes-log-block") {
             return Err("a log block whose checksum does not match");
         }
         if u64_at(block, PAGE) != page.0 {
@@ -194,7 +196,7 @@ impl Delta<'_> {
 
 /// The log block of a page of which `dirty` differs from its base, and |Δ|; `None` if the rule has it written whole.
 fn encode(
-    rule: &ModLog,
+    (store, rule): (StoreId, &ModLog),
     page: PageId,
     base: Base,
     image: &[u8],
@@ -231,7 +233,7 @@ fn encode(
             at += segment;
         }
     }
-    let crc = crc32fast::hash(&block[4..]);
+    let crc = store.crc(&block[4..]);
     block[0..4].copy_from_slice(&crc.to_le_bytes());
     Some((block, len as u32))
 }
@@ -245,6 +247,7 @@ fn encode(
 pub fn delta_block(rule: &ModLog, base: &[u8], image: &[u8], dirty: &ChangeMap) -> Option<Vec<u8>> {
     assert_eq!(base.len(), image.len(), "two images of one page");
     let page = PageRef::new(image).page_id();
+    let rule = (StoreId::default(), rule);
     let block = encode(rule, page, Base::of(base), image, dirty);
     block.map(|(block, _)| block.to_vec())
 }
@@ -278,6 +281,7 @@ pub(super) struct ModLogs {
     /// Whether there are log blocks.
     exist: bool,
     page_size: usize,
+    store: StoreId,
     kept: Mutex<HashMap<PageId, Kept>>,
     held: Mutex<Held>,
 }
@@ -312,6 +316,7 @@ impl ModLogs {
             rule: rule.filter(|_| layout.mod_log),
             exist: layout.mod_log,
             page_size: layout.page_size,
+            store: layout.id,
             kept: Mutex::new(HashMap::new()),
             held: Mutex::new(Held::default()),
         }
@@ -322,19 +327,9 @@ impl ModLogs {
     }
 
     /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is checked as a page: what comes of it is, by its
-    /// own checksum. `None`: the block has nothing of this base, or is known to be of none.
-    pub(super) fn load(
-        &self,
-        page: PageId,
-        image: &mut [u8],
-        block: Option<&[u8]>,
-        lba: Lba,
-    ) -> Result<Option<u32>> {
-        let read = match block {
-            None => Block::Empty,
-            Some(block) => Block::read(block, page, self.page_size)
-                .map_err(|found| damaged(page, lba, found))?,
-        };
+    /// own checksum and version. `None`: the block has nothing of this base, or is known to be of none.
+    pub(super) fn load(&self, page: PageId, image: &mut [u8], block: Option<&[u8]>) -> Option<u32> {
+        let read = block.map_or(Block::Empty, |block| self.read(block, page));
         let base = Base::of(image);
         let mut dirty = ChangeMap::new();
         let mut len = None;
@@ -349,7 +344,12 @@ impl ModLogs {
             self.kept.lock().insert(page, Kept { base, dirty });
             self.held.lock().set(page, Some(len.unwrap_or(0)));
         }
-        Ok(len)
+        len
+    }
+
+    /// What `block` has of `page`. One that is not whole has nothing.
+    fn read<'a>(&self, block: &'a [u8], page: PageId) -> Block<'a> {
+        Block::read(block, page, self.page_size, self.store).unwrap_or(Block::Foreign)
     }
 
     /// The log block to be written instead of the page, if the rule says so; `may` says that its base is durable.
@@ -362,7 +362,13 @@ impl ModLogs {
             dirty.clear();
         }
         dirty.merge(image.changes);
-        encode(&rule, image.page, kept.base, image.bytes, &dirty)
+        encode(
+            (self.store, &rule),
+            image.page,
+            kept.base,
+            image.bytes,
+            &dirty,
+        )
     }
 
     /// The page was written: Δ of so many bytes to its log block, or whole.

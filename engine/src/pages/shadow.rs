@@ -38,10 +38,13 @@
 //!
 //! # Damage
 //!
-//! A slot that is neither zeros nor whole is torn, or damaged: the two look alike. What tells is the log block, which is only written when
-//! its base is durable: one that names a newer base than any whole slot proves damage. So does a slot that was known and is not whole any more, and
-//! a log block that is neither zeros nor whole. A damaged slot beside an older one that a crash brought back, with no log block, is
-//! taken for torn.
+//! A slot that is neither zeros nor whole is torn, or damaged: the two look alike, and on a device whose discards do nothing there is always
+//! an older image beside it that is whole. So nobody takes what is found here for the newest by its looks. The version of the page tells
+//! ([`super::versioned`]): the LSN of the newest image that was written, or, after a restart, of one that the snapshot vouches for. A torn write leaves
+//! an image that is not older than that, and the log has the rest; a damaged one does not.
+//!
+//! Two things are refused here already: a log block that names a newer base than any whole slot, for it is only written when its base is durable;
+//! and one that was known to be over the valid image and is not any more.
 
 mod reading;
 
@@ -179,7 +182,7 @@ impl ShadowStore {
         if self.layout.mod_log {
             let lba = self.layout.mod_log_lba(Slot(page.0));
             // Whatever reads in a block that is over another image, perhaps because its trim is not durable, is passed over.
-            delta = self.logs.load(page, buf, block, lba)?;
+            delta = self.logs.load(page, buf, block);
             if block.is_some() && delta.is_none() {
                 return Err(mod_log::damaged(page, lba, "nothing of this image"));
             }
@@ -258,7 +261,8 @@ impl ShadowStore {
         let page = image.page;
         self.tell(|| {
             let lsn = PageRef::new(image.bytes).lsn();
-            match block.map(|block| Block::read(block, page, self.layout.page_size)) {
+            match block.map(|block| Block::read(block, page, self.layout.page_size, self.layout.id))
+            {
                 Some(Ok(Block::Delta(delta))) => Shadow::WritesDelta {
                     page,
                     lsn: delta.lsn(),
@@ -534,7 +538,7 @@ impl ShadowStore {
                 }
             }
             self.learn(page, &choice);
-            let other = node::check(reading.image(1 - choice.slot), page);
+            let other = node::check_for(reading.image(1 - choice.slot), page, self.layout.id);
             Ok(!matches!(other, Ok(()) | Err(PageDamage::Zeroed)))
         })
     }

@@ -4,22 +4,24 @@
 //! |---:|---:|---|
 //! | 0 | 4 | CRC-32 of bytes 4..4096 |
 //! | 4 | 4 | magic `PTAB` |
-//! | 8 | 8 | the block's number in the table |
+//! | 8 | 4 | the block's number in the table |
+//! | 12 | 4 | the store id, its halves xored |
 //! | 16 | 8 each | 510 entries: slot + 1, or 0 for "no image" |
 //!
-//! A block never written reads as zeros and means 510 times "no image". Entries are independent of each other, so blocks
+//! A block never written reads as zeros, or as the block of a store that had the device before, and means 510 times "no image". Entries are independent of each other, so blocks
 //! may be persisted at any time and in any order, as long as the images they point at are durable first.
 
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot, TABLE_ENTRIES};
 use crate::mutation;
-use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, StoreId};
 
 const MAGIC: [u8; 4] = *b"PTAB";
 
 /// The table in memory, with a note of which blocks differ from the device.
 pub(crate) struct PageTable {
+    store: StoreId,
     entries: Vec<u64>,
     dirty: Vec<bool>,
 }
@@ -28,6 +30,7 @@ impl PageTable {
     /// A table that knows of no image.
     pub(crate) fn new(layout: &Layout) -> PageTable {
         PageTable {
+            store: layout.id,
             entries: vec![0; (layout.table_blocks * TABLE_ENTRIES) as usize],
             dirty: vec![false; layout.table_blocks as usize],
         }
@@ -63,8 +66,12 @@ impl PageTable {
                 "other bytes".into(),
             ));
         }
-        if u64_at(8) != block {
-            return Err(damaged(format!("number {block}"), u64_at(8).to_string()));
+        let u32_at = |o: usize| u32::from_le_bytes(b[o..o + 4].try_into().expect("four bytes"));
+        if u64::from(u32_at(8)) != block {
+            return Err(damaged(format!("number {block}"), u32_at(8).to_string()));
+        }
+        if u32_at(12) != self.store.folded() {
+            return Ok(());
         }
         for i in 0..TABLE_ENTRIES {
             let entry = u64_at(16 + 8 * i as usize);
@@ -108,7 +115,8 @@ impl PageTable {
     /// The device image of a block, which counts as clean from now on.
     pub(crate) fn encode_block(&mut self, block: u64, buf: &mut [u8]) {
         buf[4..8].copy_from_slice(&MAGIC);
-        buf[8..16].copy_from_slice(&block.to_le_bytes());
+        buf[8..12].copy_from_slice(&(block as u32).to_le_bytes());
+        buf[12..16].copy_from_slice(&self.store.folded().to_le_bytes());
         for i in 0..TABLE_ENTRIES as usize {
             let entry = self.entries[block as usize * TABLE_ENTRIES as usize + i];
             buf[16 + 8 * i..24 + 8 * i].copy_from_slice(&entry.to_le_bytes());

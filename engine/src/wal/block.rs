@@ -1,6 +1,6 @@
 //! One 4 KiB block of the log: its header, and the arithmetic between positions and blocks.
 
-use crate::types::BLOCK_SIZE;
+use crate::types::{BLOCK_SIZE, StoreId};
 
 /// Bytes of header in each block.
 pub const BLOCK_HEADER: usize = 24;
@@ -47,7 +47,7 @@ pub(crate) struct Header {
     pub(crate) used: usize,
     /// Offset of the first record that begins here; 0 if none does. Between the header and it the record before goes on.
     pub(crate) first: usize,
-    /// Blocks just before this one that were written with it, so were not known to be durable; `u16::MAX` says nothing.
+    /// Blocks just before this one that were written with it, so were not known to be durable.
     pub(crate) unforced: u16,
     pub(crate) starts_epoch: bool,
     /// Nothing is added to it any more, full or not: the last block of a flush of the sparse log.
@@ -65,7 +65,7 @@ pub(crate) enum NotMine {
 
 impl Header {
     /// Writes the header into `block` and zeroes what is not in use. The checksum covers all but itself.
-    pub(crate) fn seal(&self, block: &mut [u8]) {
+    pub(crate) fn seal(&self, block: &mut [u8], store: StoreId) {
         block[self.used..].fill(0);
         block[4..8].copy_from_slice(&self.epoch.to_le_bytes());
         block[8..16].copy_from_slice(&self.index.to_le_bytes());
@@ -75,18 +75,18 @@ impl Header {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         block[22] = flag(self.starts_epoch, STARTS_EPOCH) | flag(self.closed, CLOSED);
         block[23] = VERSION;
-        let crc = crc32fast::hash(&block[4..]);
+        let crc = store.crc(&block[4..]);
         block[0..4].copy_from_slice(&crc.to_le_bytes());
     }
 
     /// Reads the header of whatever block this is, if it is one.
-    pub(crate) fn read_any(block: &[u8]) -> Option<Header> {
+    pub(crate) fn read_any(block: &[u8], store: StoreId) -> Option<Header> {
         let index = u64::from_le_bytes(block[8..16].try_into().expect("8 bytes"));
-        Header::read(block, index).ok()
+        Header::read(block, index, store).ok()
     }
 
     /// Reads the header of what should be block `index`.
-    pub(crate) fn read(block: &[u8], index: u64) -> Result<Header, NotMine> {
+    pub(crate) fn read(block: &[u8], index: u64, store: StoreId) -> Result<Header, NotMine> {
         let u16_at = |o: usize| u16::from_le_bytes([block[o], block[o + 1]]);
         let u32_at = |o: usize| u32::from_le_bytes(block[o..o + 4].try_into().expect("4 bytes"));
         let header = Header {
@@ -104,7 +104,7 @@ impl Header {
         let sane = (BLOCK_HEADER + 1..=BLOCK_SIZE).contains(&header.used)
             && (header.first == 0 || (BLOCK_HEADER..header.used).contains(&header.first))
             && block[23] == VERSION;
-        if u32_at(0) != crc32fast::hash(&block[4..]) || !sane {
+        if u32_at(0) != store.crc(&block[4..]) || !sane {
             return Err(NotMine::Torn);
         }
         Ok(header)
@@ -138,13 +138,15 @@ mod tests {
             closed: true,
         };
         let mut block = vec![5u8; BLOCK_SIZE];
-        header.seal(&mut block);
-        assert_eq!(Header::read(&block, 9), Ok(header));
+        let store = StoreId(7);
+        header.seal(&mut block, store);
+        assert_eq!(Header::read(&block, 9, store), Ok(header));
+        assert_eq!(Header::read(&block, 9, StoreId(8)), Err(NotMine::Torn));
         for at in 0..BLOCK_SIZE {
             block[at] ^= 0x10;
-            assert!(Header::read(&block, 9).is_err(), "byte {at}");
+            assert!(Header::read(&block, 9, store).is_err(), "byte {at}");
             block[at] ^= 0x10;
         }
-        assert_eq!(Header::read(&block, 10), Err(NotMine::Unwritten));
+        assert_eq!(Header::read(&block, 10, store), Err(NotMine::Unwritten));
     }
 }

@@ -5,7 +5,17 @@ use super::record::Encoded;
 use crate::device::AlignedBuf;
 use crate::mutation;
 use crate::options::LogPacking;
-use crate::types::BLOCK_SIZE;
+use crate::types::{BLOCK_SIZE, StoreId};
+
+/// What all headers of one log have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Under {
+    pub(crate) store: StoreId,
+    pub(crate) epoch: u32,
+    /// The first block of the epoch.
+    pub(crate) epoch_start: u64,
+    pub(crate) packing: LogPacking,
+}
 
 /// Consecutive blocks from the one that holds the first unflushed byte.
 pub(crate) struct Buffer {
@@ -105,7 +115,13 @@ impl Buffer {
     }
 
     /// Puts headers on all blocks in use and shows them.
-    pub(crate) fn seal(&mut self, epoch: u32, epoch_start: u64, packing: LogPacking) -> &[u8] {
+    pub(crate) fn seal(&mut self, under: Under) -> &[u8] {
+        let Under {
+            store,
+            epoch,
+            epoch_start,
+            packing,
+        } = under;
         let last = block_of(self.pos - 1);
         for index in self.first_block..=last {
             let i = (index - self.first_block) as usize;
@@ -119,11 +135,11 @@ impl Buffer {
                 index,
                 used,
                 first: usize::from(self.firsts[i]),
-                unforced: u16::try_from(i).unwrap_or(u16::MAX),
+                unforced: i as u16,
                 starts_epoch: index == epoch_start,
                 closed: index == last && packing == LogPacking::Sparse,
             };
-            header.seal(&mut self.bytes[i * BLOCK_SIZE..(i + 1) * BLOCK_SIZE]);
+            header.seal(&mut self.bytes[i * BLOCK_SIZE..(i + 1) * BLOCK_SIZE], store);
         }
         &self.bytes[..(last + 1 - self.first_block) as usize * BLOCK_SIZE]
     }

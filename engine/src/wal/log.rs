@@ -17,9 +17,9 @@
 use std::sync::Arc;
 
 use super::block::{B, behind, block_of};
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Under};
 use super::record::{MAX_RECORD_BYTES, Record};
-use super::{LogEnd, LogRegion};
+use super::{LogEnd, LogRegion, LogStart};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -33,6 +33,9 @@ use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 /// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background: as
 /// much again, at most this, and four pages at least, for a record may be as long as three.
 const MOST_SLACK_BYTES: u64 = 256 << 10;
+
+/// Most blocks that one flush writes: each says how many blocks before it are of the same flush, in 16 bits.
+const MOST_FLUSH_BLOCKS: u64 = 65_535;
 
 struct State {
     active: Buffer,
@@ -49,9 +52,9 @@ struct State {
 pub struct Log {
     volume: Arc<Volume>,
     region: LogRegion,
-    packing: LogPacking,
-    epoch: u32,
-    epoch_start: u64,
+    under: Under,
+    /// Blocks of a buffer, so of a flush at most.
+    flush_blocks: u64,
     /// Where this log began to append.
     start: u64,
     state: Mutex<State>,
@@ -89,14 +92,19 @@ impl Log {
             .min(MOST_SLACK_BYTES)
             .max(4 * options.page_size as u64);
         let wanted = options.log_buffer_bytes.saturating_add(slack).div_ceil(B);
-        let blocks = wanted.min(region.blocks) as usize;
+        let flush_blocks = wanted.min(region.blocks).min(MOST_FLUSH_BLOCKS);
+        let blocks = flush_blocks as usize;
         let mutated = mutation::on("log-keeps-epoch") && epoch > 1;
         Ok(Log {
             volume,
             region,
-            packing: options.log_packing,
-            epoch: if mutated { epoch - 1 } else { epoch },
-            epoch_start: if mutated { u64::MAX } else { block_of(start) },
+            under: Under {
+                store: region.store,
+                epoch: if mutated { epoch - 1 } else { epoch },
+                epoch_start: if mutated { u64::MAX } else { block_of(start) },
+                packing: options.log_packing,
+            },
+            flush_blocks,
             start,
             state: Mutex::new(State {
                 active: Buffer::new(blocks, start),
@@ -113,7 +121,7 @@ impl Log {
         })
     }
 
-    /// Where the log that begins at `from`, in epoch `epoch`, ends. `visit` sees every record.
+    /// Where the log that begins at `start` ends. `visit` sees every record.
     ///
     /// The last flush may have failed, and what it forgot is still read back here but made durable by no later flush (BUGS D5). So its
     /// blocks are written again: after the next good flush of the device the log is durable up to its end.
@@ -123,11 +131,10 @@ impl Log {
     pub fn scan_end(
         volume: &Volume,
         region: LogRegion,
-        epoch: u32,
-        from: Lsn,
+        start: LogStart,
         visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
     ) -> Result<LogEnd> {
-        let end = super::replay(volume, region, epoch, from, visit)?;
+        let end = super::replay(volume, region, start, visit)?;
         if !mutation::on("restart-trusts-log") {
             rewrite(volume, region, end.doubtful, end.next_start)?;
         }
@@ -193,7 +200,7 @@ impl Log {
                 self.flushed.wait(&mut state);
                 continue;
             };
-            next.continue_after(&state.active, self.packing);
+            next.continue_after(&state.active, self.under.packing);
             let full = std::mem::replace(&mut state.active, next);
             self.volume.tell(|| Event::LogFlushBegins {
                 from: self.durable(),
@@ -227,7 +234,7 @@ impl Log {
             self.durable.store(full.pos(), Ordering::Release);
         }
         let (first, to) = (full.first_block(), Lsn(full.pos()));
-        let bytes = full.seal(self.epoch, self.epoch_start, self.packing);
+        let bytes = full.seal(self.under);
         // The region is circular: at most one wrap, for the buffer is no larger than the region.
         let before_wrap = (self.region.blocks - first % self.region.blocks) as usize * BLOCK_SIZE;
         let (a, b) = bytes.split_at(before_wrap.min(bytes.len()));
@@ -296,7 +303,7 @@ impl Log {
 
     /// What a record may take of the log beside itself: the rest of a block, if a flush comes behind it.
     pub fn padding(&self) -> u64 {
-        match self.packing {
+        match self.under.packing {
             LogPacking::Packed => 0,
             LogPacking::Sparse => B,
         }
@@ -304,7 +311,7 @@ impl Log {
 
     /// Record bytes that can still be appended before the log must be truncated, [`Log::padding`] not counted.
     pub fn space_left(&self) -> u64 {
-        let end = match self.packing {
+        let end = match self.under.packing {
             LogPacking::Packed => self.end.load(Ordering::Acquire),
             LogPacking::Sparse if mutation::on("sparse-closed-room-counts") => {
                 self.end.load(Ordering::Acquire)
@@ -328,7 +335,12 @@ impl Log {
 
     /// The epoch under which this log writes.
     pub fn epoch(&self) -> u32 {
-        self.epoch
+        self.under.epoch
+    }
+
+    /// Blocks that one flush writes at most.
+    pub fn flush_blocks(&self) -> u64 {
+        self.flush_blocks
     }
 
     /// Keeps the log from `redo_start` on, which lies before this log's own start: recovery still needs it.

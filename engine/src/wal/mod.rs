@@ -17,7 +17,7 @@
 //!                                 ^ first
 //! ```
 //!
-//! Little-endian. `crc` (CRC-32) covers the rest of the block. `index` is absolute (position / 4096), so a block of an earlier lap
+//! Little-endian. `crc` (CRC-32) covers the rest of the block, the store id mixed in. `index` is absolute (position / 4096), so a block of an earlier lap
 //! shows. `unforced` counts the blocks just before this one in the same flush: all before those were durable when this one was
 //! written. Bit 0 of `flags`: first block of its epoch; bit 1: closed, the log goes on in the next block although this one is not full.
 //!
@@ -51,7 +51,7 @@ pub use log::Log;
 pub use record::{Frame, MAX_RECORD_BYTES, Record, RecordDamage, next_frame};
 pub use replay::{replay, replay_to};
 
-use crate::types::{Lba, Lsn};
+use crate::types::{Lba, Lsn, StoreId};
 
 /// Where the log lies on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub struct LogRegion {
     pub start: Lba,
     /// Number of blocks; two or more.
     pub blocks: u64,
+    /// Whose it is: the checksum of each block tells.
+    pub store: StoreId,
 }
 
 impl LogRegion {
@@ -67,6 +69,18 @@ impl LogRegion {
     pub(crate) fn lba(&self, index: u64) -> Lba {
         Lba(self.start.0 + index % self.blocks)
     }
+}
+
+/// Where reading begins, and what is known of who wrote there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogStart {
+    /// A record boundary that was durable once: a former [`Log::end`] or [`LogEnd::next_start`].
+    pub from: Lsn,
+    /// The epoch that was being written there: blocks of a smaller one, left over behind an older end, are not part of the log.
+    pub epoch: u32,
+    /// [`Log::flush_blocks`] of the log that was written from there on: where the log ends, proof that it is damaged is looked for as far behind as
+    /// two flushes reach.
+    pub flush_blocks: u64,
 }
 
 /// How far the log on the device goes.

@@ -5,17 +5,19 @@
 //! same epoch            if the block before is full or closed (else its last version was lost: end)
 //! greater epoch         if it is the first of its epoch; a record cut before it is dead
 //! smaller epoch         end: left over from before a crash
+//! a later lap           damage: whoever wrote there had given up the log that is to begin here
 //! anything else         end: never written, of an earlier lap, or torn
 //! ```
 //!
 //! An end is *legal* unless the log itself says more was durable: each block names how many blocks before it were in the same flush,
 //! so a block behind the end that was written in a later flush proves that what is missing had been durable. That, a start that
-//! is not there, and bytes that pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for in the
-//! 256 blocks behind the end; damage in a flush longer than that looks like a torn tail.
+//! is not there, and bytes that pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for as far behind the end as two
+//! flushes reach, however long ([`LogStart::flush_blocks`]): the next flush may begin with the block that is missing. Only damage in the
+//! very last flush looks like a torn tail.
 
 use super::block::{B, BLOCK_HEADER, Header, NotMine, block_of};
 use super::record::{Frame, Record, RecordDamage, next_frame};
-use super::{EndReason, LogEnd, LogRegion};
+use super::{EndReason, LogEnd, LogRegion, LogStart};
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -23,31 +25,21 @@ use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
 /// Blocks read at once: 256 KiB.
 const CHUNK: u64 = 64;
-/// Blocks behind the end in which proof of damage is looked for.
-const LOOK_AHEAD: u64 = 256;
+/// Blocks beyond two flushes in which proof of damage is looked for: a stretch of bad blocks may be as long.
+const MORE_AHEAD: u64 = 64;
 
-/// Passes every record from `from` on to `visit`, with its LSN, and says where the log ends. `from` is a record boundary that was
-/// durable once: a former [`super::Log::end`] or [`LogEnd::next_start`]. `epoch` is the one that was being written there: blocks of a
-/// smaller one, left over behind an older end, are not part of the log.
+/// Passes every record from `start` on to `visit`, with its LSN, and says where the log ends.
 ///
 /// # Errors
 /// [`Error::Damaged`] as the module says, what `visit` returns, and device failures.
 pub fn replay(
     volume: &Volume,
     region: LogRegion,
-    epoch: u32,
-    from: Lsn,
+    start: LogStart,
     visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> Result<LogEnd> {
-    let blocks = Blocks::new(volume, region, from, region.blocks);
-    let end = walk(
-        blocks,
-        epoch,
-        from,
-        End::ToFind,
-        &mut decoded(region, visit),
-    )?;
-    Ok(end)
+    let blocks = Blocks::new(volume, region, start.from, region.blocks);
+    walk(blocks, start, End::ToFind, &mut decoded(region, visit))
 }
 
 /// As [`replay`], of a log whose end is known from an earlier pass: reads no block behind it.
@@ -57,15 +49,14 @@ pub fn replay(
 pub fn replay_to(
     volume: &Volume,
     region: LogRegion,
-    epoch: u32,
-    from: Lsn,
+    start: LogStart,
     end: &LogEnd,
     visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> Result<()> {
-    let blocks = block_of(end.next_start.0) - block_of(from.0);
+    let blocks = block_of(end.next_start.0) - block_of(start.from.0);
     if blocks > 0 {
-        let blocks = Blocks::new(volume, region, from, blocks);
-        walk(blocks, epoch, from, End::Known, &mut decoded(region, visit))?;
+        let blocks = Blocks::new(volume, region, start.from, blocks);
+        walk(blocks, start, End::Known, &mut decoded(region, visit))?;
     }
     Ok(())
 }
@@ -161,7 +152,6 @@ struct Walk<'v> {
     records: u64,
 }
 
-/// [`replay`] without decoding: `visit` gets the bodies.
 /// Whether the end of the log is to be found, and proved to be one, or was in an earlier pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -169,14 +159,9 @@ enum End {
     Known,
 }
 
-fn walk(
-    mut blocks: Blocks<'_>,
-    epoch: u32,
-    from: Lsn,
-    end: End,
-    visit: Visit<'_>,
-) -> Result<LogEnd> {
-    let start = block_of(from.0);
+/// [`replay`] without decoding: `visit` gets the bodies.
+fn walk(mut blocks: Blocks<'_>, start: LogStart, end: End, visit: Visit<'_>) -> Result<LogEnd> {
+    let LogStart { from, epoch, .. } = start;
     let mut walk = Walk {
         region: blocks.region,
         from,
@@ -189,14 +174,17 @@ fn walk(
         end: from,
         records: 0,
     };
-    let mut index = start;
+    let mut index = block_of(from.0);
     let reason = loop {
         let Some(block) = blocks.get(index)? else {
             break EndReason::WholeRegion;
         };
-        let header = match Header::read(block, index) {
+        let header = match Header::read(block, index, walk.region.store) {
             Ok(header) => header,
-            Err(NotMine::Unwritten) => break EndReason::Unwritten,
+            Err(NotMine::Unwritten) => {
+                walk.check_lap(index, block)?;
+                break EndReason::Unwritten;
+            }
             Err(NotMine::Torn) => break EndReason::Torn,
         };
         match walk.judge(&header) {
@@ -207,7 +195,7 @@ fn walk(
     };
     walk.check_start(index)?;
     if end == End::ToFind {
-        walk.look_ahead(&mut blocks, index)?;
+        walk.look_ahead(&mut blocks, index, 2 * start.flush_blocks + MORE_AHEAD)?;
     }
     let next_start = walk.end.0.next_multiple_of(B);
     Ok(LogEnd {
@@ -242,13 +230,9 @@ impl Walk<'_> {
         self.full = header.used == BLOCK_SIZE;
         let closed = header.closed && !mutation::on("sparse-reader-knows-no-closed");
         self.ended = self.full || closed;
-        let with_it = match header.unforced {
-            u16::MAX => u64::MAX,
-            n => u64::from(n),
-        };
         self.last_flush = header
             .index
-            .saturating_sub(with_it)
+            .saturating_sub(u64::from(header.unforced))
             .max(block_of(self.from.0));
         let base = header.index * B;
         let mut at = BLOCK_HEADER;
@@ -339,6 +323,18 @@ impl Walk<'_> {
         }
     }
 
+    /// A block of a later lap was written when the log that is read here had been given up: the superblock that says that it begins here is not
+    /// the newest there was.
+    fn check_lap(&self, index: u64, block: &[u8]) -> Result<()> {
+        match Header::read_any(block, self.region.store) {
+            Some(header) if header.index > index && !mutation::on("log-ignores-later-lap") => {
+                let found = format!("block {}, written after it had been given up", header.index);
+                Err(self.missing(index, found))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A start inside a block was durable: the block must be there.
     fn check_start(&self, index: u64) -> Result<()> {
         if index == block_of(self.from.0) && !self.from.0.is_multiple_of(B) {
@@ -348,15 +344,20 @@ impl Walk<'_> {
     }
 
     /// Looks behind the end for a block that proves that what ends the log was durable.
-    fn look_ahead(&self, blocks: &mut Blocks<'_>, end: u64) -> Result<()> {
-        for index in end..end + LOOK_AHEAD {
+    fn look_ahead(&self, blocks: &mut Blocks<'_>, end: u64, ahead: u64) -> Result<()> {
+        let ahead = if mutation::on("looks-ahead-a-mebibyte") {
+            256
+        } else {
+            ahead
+        };
+        for index in end..end.saturating_add(ahead) {
             let Some(block) = blocks.get(index)? else {
                 break;
             };
-            let Ok(header) = Header::read(block, index) else {
+            let Ok(header) = Header::read(block, index, self.region.store) else {
                 continue;
             };
-            if header.epoch < self.epoch || header.unforced == u16::MAX {
+            if header.epoch < self.epoch {
                 continue;
             }
             // Within an epoch, a block that is not full was to be rewritten before a later one could be written.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{ChangeMap, PageMut, PageRef, check};
+use treering_engine::node::{ChangeMap, PageMut, PageRef, check_for};
 use treering_engine::{Durability, IoClass, Kv, Lba, Options, Store, SystemClock, verify};
 
 use super::Input;
@@ -73,11 +73,12 @@ pub(crate) fn run(data: &[u8]) -> usize {
 
 /// Changes bytes of leaves, and seals those again.
 fn damage(device: &MemDevice, input: &mut Input<'_>) {
+    let store = support::store_id(device);
     let mut block = vec![0; 4096];
     let mut leaves = Vec::new();
     for lba in (0..BLOCKS).map(Lba) {
         device.read(lba, &mut block, IoClass::Page).expect("reads");
-        if check(&block, PageRef::new(&block).page_id()).is_ok() {
+        if check_for(&block, PageRef::new(&block).page_id(), store).is_ok() {
             leaves.push(lba);
         }
     }
@@ -96,7 +97,7 @@ fn damage(device: &MemDevice, input: &mut Input<'_>) {
                 _ => block[at] ^ 1 << (input.byte() % 8),
             };
         }
-        PageMut::new(&mut block, &mut ChangeMap::new()).seal();
+        PageMut::new(&mut block, &mut ChangeMap::new()).seal_for(store);
         device.write(lba, &block, IoClass::Page).expect("writes");
     }
 }

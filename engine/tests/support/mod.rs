@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{PageRef, check};
+use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
+use treering_engine::node::{PageRef, check_for};
 use treering_engine::{
     BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
-    Store, TablePersist, TreeKind,
+    Store, StoreId, TablePersist, TreeKind,
 };
 
 /// Every tree, as it is by default.
@@ -141,14 +141,45 @@ pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     map
 }
 
+/// Memory whose discards do nothing, as those of a file may: whatever was written once is there until it is written again.
+pub(crate) struct NoTrim(pub(crate) MemDevice);
+
+impl BlockDevice for NoTrim {
+    fn capacity_blocks(&self) -> u64 {
+        self.0.capacity_blocks()
+    }
+    fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.0.read(lba, buf, class)
+    }
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.0.write(lba, bytes, class)
+    }
+    fn trim(&self, _: Lba, _: u64) -> Result<(), DeviceError> {
+        Ok(())
+    }
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.0.flush()
+    }
+}
+
+/// The store that a device holds.
+pub(crate) fn store_id(device: &dyn BlockDevice) -> StoreId {
+    let mut block = vec![0; 4096];
+    (device.read(Lba(0), &mut block, IoClass::Extra)).expect("reads");
+    StoreId(u64::from_le_bytes(
+        block[88..96].try_into().expect("eight bytes"),
+    ))
+}
+
 /// The layouts of all pages on the device.
 pub(crate) fn layouts(device: &MemDevice) -> BTreeSet<&'static str> {
+    let store = store_id(device);
     let mut block = vec![0; 4096];
     let mut found = BTreeSet::new();
     for lba in (0..device.capacity_blocks()).map(Lba) {
         device.read(lba, &mut block, IoClass::Page).expect("reads");
         let page = PageRef::new(&block);
-        if check(&block, page.page_id()).is_ok() {
+        if check_for(&block, page.page_id(), store).is_ok() {
             found.insert(page.layout().name());
         }
     }

@@ -420,6 +420,9 @@ impl<'a> Sampler<'a> {
                 snapshot.extend((fence.len() as u16).to_le_bytes());
                 snapshot.extend(fence);
                 snapshot.extend((self.below(pages) as u64).to_le_bytes());
+                // The page's version: a log position, of which the lower half looks random.
+                let version = self.below(u32::MAX as usize) as u64;
+                snapshot.extend(version.to_le_bytes());
             }
             if snapshot.len() == before {
                 break;

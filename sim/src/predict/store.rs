@@ -34,11 +34,11 @@ use flushes::Flushes;
 /// Page-table entries in a block: 8 bytes each behind a header of 16.
 const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
 /// Header of a chunk of the index snapshot.
-const SNAPSHOT_HEADER_BYTES: f64 = 24.0;
+const SNAPSHOT_HEADER_BYTES: f64 = 32.0;
 /// Bytes of a split's log record beside page names, fences and records: its length, kind, and four short numbers.
 const SPLIT_BYTES: f64 = 7.0;
 /// Bytes of a snapshot entry beside the fence.
-const SNAPSHOT_ENTRY_BYTES: f64 = 10.0;
+const SNAPSHOT_ENTRY_BYTES: f64 = 18.0;
 
 /// Log positions a byte of records takes in the packed log: block headers count too.
 const PACKED_STRETCH: f64 = BLOCK_SIZE as f64 / log::PAYLOAD_BYTES;

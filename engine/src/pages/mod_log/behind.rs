@@ -64,15 +64,15 @@ impl LogsBehind {
         }
         self.buffers.with(|both| {
             volume.read(at, both, IoClass::Page)?;
-            self.finish(page, at, both, buf)
+            self.finish(page, both, buf);
+            Ok(())
         })
     }
 
-    fn finish(&self, page: PageId, at: Lba, both: &[u8], buf: &mut [u8]) -> Result<()> {
+    fn finish(&self, page: PageId, both: &[u8], buf: &mut [u8]) {
         let (image, block) = both.split_at(self.logs.page_size);
         buf.copy_from_slice(image);
-        let lba = self.log_lba(at);
-        self.logs.load(page, buf, Some(block), lba).map(drop)
+        self.logs.load(page, buf, Some(block));
     }
 
     /// Reads pages whose images lie where `place` says.
@@ -101,8 +101,8 @@ impl LogsBehind {
         let both = self.logs.page_size + BLOCK_SIZE;
         let spans = read_spans(volume, places.iter().copied(), both)?;
         let spans = spans.chunks_exact(both);
-        for (((page, buf), at), span) in batch.iter_mut().zip(places).zip(spans) {
-            self.finish(*page, at, span, buf)?;
+        for ((page, buf), span) in batch.iter_mut().zip(spans) {
+            self.finish(*page, span, buf);
         }
         Ok(())
     }

@@ -56,7 +56,9 @@ impl Reading<'_> {
     /// The newest image of `page`, the log block considered [`ValidSlot`].
     pub(super) fn choose(&self, page: PageId) -> std::result::Result<Choice, PageDamage> {
         let block = if self.layout.mod_log {
-            Block::read(self.block(), page, self.layout.page_size).map_err(bad_log)?
+            // One that is not whole may be anybody's: what it lacks, the page's version tells.
+            Block::read(self.block(), page, self.layout.page_size, self.layout.id)
+                .unwrap_or(Block::Foreign)
         } else {
             Block::Empty
         };
@@ -64,7 +66,7 @@ impl Reading<'_> {
         let mut newest: Option<Choice> = None;
         for slot in 0..2 {
             let image = self.image(slot);
-            match node::check(image, page) {
+            match node::check_for(image, page, self.layout.id) {
                 Err(PageDamage::Zeroed) => continue,
                 Err(_) if mutation::on("believes-torn-slot") => {}
                 Err(torn) => {

@@ -13,6 +13,7 @@ use crate::mini::events::{Event as Told, LeafImage, MiniImage};
 use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::adapt::Use;
+use crate::pages::PageStore as _;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;

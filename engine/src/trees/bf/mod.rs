@@ -51,6 +51,7 @@ use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::adapt::Use;
 use crate::options::BfOptions;
+use crate::pages::PageStore as _;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Mutex;

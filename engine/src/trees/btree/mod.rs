@@ -30,6 +30,8 @@ use crate::node::adapt::Use;
 use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
 use crate::options::{ContentionSplit, Options};
 use crate::pager::Pager;
+use crate::pages::PageStore as _;
+use crate::snapshot::ENTRY_BYTES;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::trees::rows;
@@ -126,7 +128,8 @@ impl BTree {
         if mutation::on("leaves-take-every-slot") {
             return 0;
         }
-        let bytes = self.fence_bytes.load(Ordering::Relaxed) + 10 * self.index.len() as u64;
+        let entries = ENTRY_BYTES * self.index.len();
+        let bytes = self.fence_bytes.load(Ordering::Relaxed) + entries as u64;
         let chunk = self.pager.layout.page_size - self.limits.max_key - 64;
         2 * bytes.div_ceil(chunk as u64) + 16
     }

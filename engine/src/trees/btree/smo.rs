@@ -11,6 +11,7 @@ use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::node::{PageLayout, Remedy, SplitPlan, records};
+use crate::pages::PageStore as _;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;

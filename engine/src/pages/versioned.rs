@@ -1,0 +1,246 @@
+//! The newest image of a page, or an error: no page store by itself can tell an old image from the newest.
+//!
+//! A checksum tells whether an image is whole. It does not tell whether a later one was lost: a write that never reached the medium, one
+//! that went elsewhere, a rotten bit in the newer of two slots. So the LSN of every page's newest image is kept beside the page, its
+//! *version*: in memory as pages are written, on the device in the index snapshot (see [`crate::snapshot`]).
+//!
+//! ```text
+//!                    what an image may be
+//! recovery           not older than the snapshot says, not newer than the log's end     redo does the rest
+//! afterwards         exactly the version
+//! ```
+//!
+//! Why redo can do the rest: a page that has changed since the checkpoint began is named in the log from there on, and the log is durable up to a
+//! page's LSN before the page is written. So whichever of the images since the snapshot is found, the log has what it lacks. Redo has read each
+//! page that the log names; the others are as the snapshot says. From then on all versions are known exactly.
+//!
+//! An image that is newer than the log's end comes from a time that this log does not know: superblock or log are older than the pages.
+//!
+//! # What a store notices of silent damage
+//!
+//! | damage | in place | copy-on-write | shadowed | by |
+//! |---|---|---|---|---|
+//! | flipped bits in a page | all | all | all | checksum |
+//! | a page write that was lost, or went elsewhere | all | all | all | version |
+//! | an older image of a page in its place | all | all | all | version |
+//! | another page, or another store's, in its place | all | all | all | name and store id in the checksum |
+//! | a modification-log block: flipped, lost, older | all | all | all | version of the page with its differences |
+//! | a block of the page table: flipped, lost, older | - | all | - | checksum; version of the pages it names |
+//! | a chunk of the index snapshot: flipped, lost, older | all | all | all | checksum, number of its checkpoint |
+//! | a superblock: flipped, zeroed, older by two or more | all | all | all | checksum, numbers that do not follow |
+//! | the newest superblock lost, its predecessor's predecessor in its place | all | all | all | log blocks of a later lap, or images from the future, when read |
+//! | a log block before the last flush | all | all | all | a later block that tells what was durable |
+//! | **a log block of the last flush, behind a crash** | no | no | no | looks like a flush that the crash cut short, unless a page was written since |
+//! | a journal block, behind a crash that has torn its home | all | - | - | checksum of the home; version |
+//!
+//! Memory: 8 bytes a page name in use, in pieces of 32 KiB.
+
+use std::sync::OnceLock;
+
+use super::{Found, PageImage, PageStore};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Slot};
+use crate::mutation;
+use crate::node::{self, PageDamage, PageRef};
+use crate::stats::ModLogStats;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::types::{Lba, Lsn, PageId};
+
+/// Versions in one piece of memory.
+const PIECE: usize = 4096;
+
+/// Set as the horizon when all versions are known exactly.
+const EXACT: u64 = u64::MAX;
+
+/// A page store that knows which images are the newest.
+pub(crate) struct Versioned {
+    inner: Box<dyn PageStore>,
+    layout: Layout,
+    versions: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    /// In recovery the log's end, which no page passes; then [`EXACT`].
+    horizon: AtomicU64,
+}
+
+impl Versioned {
+    /// Over `inner`, nothing of whose pages is known; for a new store, in which every image is to be written first.
+    pub(crate) fn new(inner: Box<dyn PageStore>, layout: Layout) -> Versioned {
+        let pieces = inner.page_limit().div_ceil(PIECE as u64);
+        Versioned {
+            inner,
+            layout,
+            versions: (0..pieces).map(|_| OnceLock::new()).collect(),
+            horizon: AtomicU64::new(EXACT),
+        }
+    }
+
+    /// Recovery begins, with a log that ends at `end`: until [`PageStore::set_live`] images may be newer than is known.
+    pub(crate) fn recover_to(&self, end: Lsn) {
+        self.horizon.store(end.0, Ordering::Release);
+    }
+
+    /// The snapshot says that `page` has an image with this LSN, or a newer one.
+    pub(crate) fn expect(&self, page: PageId, version: Lsn) {
+        if version.0 > 0 {
+            self.cell(page).fetch_max(version.0, Ordering::AcqRel);
+        }
+    }
+
+    /// LSN of the newest image of `page`; zero if it has none.
+    pub(crate) fn version(&self, page: PageId) -> Lsn {
+        let (piece, at) = split(page);
+        let known = self.versions.get(piece).and_then(|piece| piece.get());
+        Lsn(known.map_or(0, |piece| piece[at].load(Ordering::Acquire)))
+    }
+
+    fn cell(&self, page: PageId) -> &AtomicU64 {
+        let (piece, at) = split(page);
+        let make = || (0..PIECE).map(|_| AtomicU64::new(0)).collect();
+        &self.versions[piece].get_or_init(make)[at]
+    }
+
+    fn set(&self, page: PageId, version: Lsn) {
+        if version.0 > 0 || self.version(page).0 > 0 {
+            self.cell(page).store(version.0, Ordering::Release);
+        }
+    }
+
+    /// Whether these bytes are the newest image of `page`.
+    fn check(&self, page: PageId, found: Found, bytes: &[u8]) -> Result<Found> {
+        let version = self.version(page);
+        let whole = match found {
+            Found::Nothing => Err(PageDamage::Zeroed),
+            Found::Image => node::check_for(bytes, page, self.layout.id),
+        };
+        match whole {
+            Ok(()) => {}
+            // Never written, as far as is known, or trimmed since: recovery decides.
+            Err(PageDamage::Zeroed) if version.0 == 0 => return Ok(Found::Nothing),
+            Err(damage) => return Err(self.damaged(page, version, damage.to_string())),
+        }
+        let lsn = PageRef::new(bytes).lsn();
+        let horizon = self.horizon.load(Ordering::Acquire);
+        let newest = if horizon == EXACT {
+            lsn == version
+        } else {
+            version <= lsn && lsn.0 <= horizon
+        };
+        if !newest && !mutation::on("any-image-will-do") {
+            return Err(self.damaged(page, version, format!("an image of {lsn}")));
+        }
+        if horizon != EXACT {
+            self.set(page, lsn);
+        }
+        Ok(Found::Image)
+    }
+
+    #[cold]
+    fn damaged(&self, page: PageId, version: Lsn, found: String) -> Error {
+        let horizon = self.horizon.load(Ordering::Acquire);
+        let expected = if horizon == EXACT {
+            format!("its image of {version}")
+        } else {
+            format!("an image from {version} to {}", Lsn(horizon))
+        };
+        Error::Damaged {
+            what: page.to_string(),
+            lba: self.inner.place(page),
+            expected,
+            found,
+        }
+    }
+}
+
+fn split(page: PageId) -> (usize, usize) {
+    (page.0 as usize / PIECE, page.0 as usize % PIECE)
+}
+
+impl PageStore for Versioned {
+    /// As the store below does, and the bytes are checked: whole, this page's, the newest.
+    fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
+        let found = self.inner.read(page, buf)?;
+        self.check(page, found, buf)
+    }
+
+    fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()> {
+        self.inner.read_batch(batch)?;
+        for (page, bytes) in batch.iter() {
+            if self.check(*page, Found::Image, bytes)? == Found::Nothing {
+                return Err(Error::MissingPage { page: *page });
+            }
+        }
+        Ok(())
+    }
+
+    fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        self.inner.write_batch(batch)?;
+        for image in batch {
+            self.set(image.page, PageRef::new(image.bytes).lsn());
+        }
+        Ok(())
+    }
+
+    fn max_batch(&self) -> usize {
+        self.inner.max_batch()
+    }
+
+    fn allocate(&self, keep_slots: u64) -> Result<PageId> {
+        self.inner.allocate(keep_slots)
+    }
+
+    fn free(&self, page: PageId) -> Result<()> {
+        // Before the name is anybody else's.
+        self.set(page, Lsn(0));
+        self.inner.free(page)
+    }
+
+    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
+        let live: Vec<PageId> = live.collect();
+        let mut kept = live.iter().map(|page| (*page, self.version(*page)));
+        let kept: Vec<(PageId, Lsn)> = kept.by_ref().filter(|(_, v)| v.0 > 0).collect();
+        for piece in self.versions.iter().filter_map(|piece| piece.get()) {
+            piece
+                .iter()
+                .for_each(|cell| cell.store(0, Ordering::Release));
+        }
+        kept.iter()
+            .for_each(|(page, version)| self.set(*page, *version));
+        self.horizon.store(EXACT, Ordering::Release);
+        self.inner.set_live(&mut live.into_iter(), snapshot)
+    }
+
+    fn page_limit(&self) -> u64 {
+        self.inner.page_limit()
+    }
+
+    fn allocate_slot(&self) -> Result<Slot> {
+        self.inner.allocate_slot()
+    }
+
+    fn free_slot(&self, slot: Slot) -> Result<()> {
+        self.inner.free_slot(slot)
+    }
+
+    fn persist_table(&self) -> Result<()> {
+        self.inner.persist_table()
+    }
+
+    fn named_in_log(&self, page: PageId) {
+        self.inner.named_in_log(page);
+    }
+
+    fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64> {
+        self.inner.repair(snapshot, redo_start)
+    }
+
+    fn place(&self, page: PageId) -> Lba {
+        self.inner.place(page)
+    }
+
+    fn forget(&self, page: PageId) {
+        self.inner.forget(page);
+    }
+
+    fn mod_log_stats(&self) -> Option<ModLogStats> {
+        self.inner.mod_log_stats()
+    }
+}
