@@ -75,6 +75,8 @@ pub(crate) enum ModeArg {
     Concurrent,
     /// Protocol events
     Events,
+    /// Rotten bits, lost and misdirected writes
+    Damage,
     /// All of these
     All,
 }

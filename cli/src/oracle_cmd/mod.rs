@@ -43,6 +43,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         ModeArg::Crash => vec![runs::Mode::Crash],
         ModeArg::Concurrent => vec![runs::Mode::Concurrent],
         ModeArg::Events => vec![runs::Mode::Events],
+        ModeArg::Damage => vec![runs::Mode::Damage],
     };
     let mut jobs = Vec::new();
     let mut skipped = Vec::new();

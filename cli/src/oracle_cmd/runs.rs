@@ -6,7 +6,8 @@ use treering_engine::{PageStoreKind, TablePersist};
 use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
-use treering_model::oracle::engines::{Geometry, PmTree};
+use treering_model::oracle::damage::HarmKind;
+use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
 
@@ -20,14 +21,16 @@ pub(super) enum Mode {
     Crash,
     Concurrent,
     Events,
+    Damage,
 }
 
 impl Mode {
-    pub(super) const ALL: [Mode; 4] = [
+    pub(super) const ALL: [Mode; 5] = [
         Mode::Differential,
         Mode::Crash,
         Mode::Concurrent,
         Mode::Events,
+        Mode::Damage,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -36,6 +39,7 @@ impl Mode {
             Mode::Crash => "crash",
             Mode::Concurrent => "concurrent",
             Mode::Events => "events",
+            Mode::Damage => "damage",
         }
     }
 
@@ -49,6 +53,8 @@ impl Mode {
             Mode::Concurrent => (4, 40_000),
             // Episodes have their own length.
             Mode::Events => (200, 0),
+            // A hundred harms to each store.
+            Mode::Damage => (20, 1_500),
         }
     }
 
@@ -69,6 +75,9 @@ impl Mode {
                 Err(
                     "only btree:in-place, btree:cow, btree:shadow, bminus and bf say what they do as a spec has it",
                 )
+            }
+            (Mode::Damage, _) if BTree::named(&engine.name(), Geometry::Tiny).is_none() => {
+                Err("it does not promise to notice rotten bits and lost writes")
             }
             _ => Ok(()),
         }
@@ -227,8 +236,30 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
         }
         Mode::Concurrent => concurrently(engine, plan, &mut row),
         Mode::Events => by_events(engine, plan, &mut row),
+        Mode::Damage => by_damage(engine, plan, &watcher, &mut row),
     }
     row
+}
+
+/// Stores that are harmed.
+fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row) {
+    let outcome = campaign::damage(engine, plan, watch);
+    row.runs = outcome.runs;
+    row.elapsed = outcome.elapsed;
+    row.finding = outcome.failure.map(|(_, finding)| *finding);
+    let done = outcome.done;
+    row.never = done.never();
+    row.tally.operations = done.operations;
+    let kinds = HarmKind::ALL.iter().zip(done.harms);
+    row.counts = kinds
+        .flat_map(|(kind, (cases, told))| {
+            [(kind.to_string(), cases), (format!("{kind}: told"), told)]
+        })
+        .chain([
+            ("harms to a log's last flush".into(), done.last_flush),
+            ("taken for a flush cut short".into(), done.cut_short),
+        ])
+        .collect();
 }
 
 /// Threads on one store; more clients than processors, so that they meet.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::crash::{self, Coverage, Effort};
 use super::differential::{self, Failure};
 use super::generate::Trouble;
-use super::{Engine, Tally, generate, shrink};
+use super::{Engine, Finding, Tally, damage, generate, shrink};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ impl UnderWay {
 
 /// What came of a campaign.
 #[derive(Debug)]
-pub struct Outcome<T> {
+pub struct Outcome<T, E = Failure> {
     /// What was done, without the program that failed.
     pub done: T,
     /// Programs that were run.
@@ -125,21 +125,21 @@ pub struct Outcome<T> {
     /// Wall-clock time.
     pub elapsed: Duration,
     /// The seed whose program failed, and how.
-    pub failure: Option<(u64, Box<Failure>)>,
+    pub failure: Option<(u64, Box<E>)>,
 }
 
-struct Shared<T> {
+struct Shared<T, E> {
     done: T,
     runs: u64,
-    failure: Option<(u64, Box<Failure>)>,
+    failure: Option<(u64, Box<E>)>,
 }
 
-fn campaign<T: Default + Send>(
+fn campaign<T: Default + Send, E: Send>(
     plan: &Plan,
     watch: &dyn Watch,
-    run: impl Fn(u64) -> Result<T, Box<Failure>> + Sync,
+    run: impl Fn(u64) -> Result<T, Box<E>> + Sync,
     add: impl Fn(&mut T, &T) + Sync,
-) -> Outcome<T> {
+) -> Outcome<T, E> {
     let began = Instant::now();
     let next = AtomicU64::new(0);
     // No run with a greater number is begun.
@@ -200,6 +200,16 @@ fn campaign<T: Default + Send>(
 pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outcome<Tally> {
     let run = |seed| differential::run(engine, seed, plan.operations, plan.trouble);
     campaign(plan, watch, run, Tally::add)
+}
+
+/// Harm to stores at rest and behind power cuts; `watch` is told how many stores are through.
+pub fn damage(
+    engine: &dyn Engine,
+    plan: &Plan,
+    watch: &dyn Watch,
+) -> Outcome<damage::Tally, Finding> {
+    let run = |seed| damage::run(engine, seed, plan.operations);
+    campaign(plan, watch, run, damage::Tally::add)
 }
 
 /// Crash runs; `watch` is told how many programs are through.
@@ -281,7 +291,7 @@ mod tests {
             }
             Ok(())
         };
-        let outcome = campaign::<()>(&plan, &told, run, |_, _| {});
+        let outcome = campaign::<(), Failure>(&plan, &told, run, |_, _| {});
         assert_eq!(outcome.runs, 3);
         assert_ne!(told.0.load(Ordering::SeqCst), 0);
     }

@@ -8,6 +8,7 @@
 //! | [`medium`] | the devices that crash, behind one face |
 //! | [`session`], [`differential`] | a store beside the reference map |
 //! | [`crash`] | every way in which a power cut could have ended a program |
+//! | [`damage`] | a medium that is harmed in ways that no crash leaves |
 //! | [`history`], [`linear`], [`concurrent`] | what threads did and saw; whether one order of it all explains that; runs of real threads |
 //! | [`events`] | whether what our engine does is what its spec allows, and the other way round |
 //! | [`campaign`] | many programs on a few threads |
@@ -18,6 +19,7 @@
 pub mod campaign;
 pub mod concurrent;
 pub mod crash;
+pub mod damage;
 pub mod differential;
 pub mod engine;
 pub mod engines;

@@ -1,6 +1,5 @@
 //! Treering's own page trees on each page store, with and without a modification log.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
@@ -313,26 +312,21 @@ impl Engine for BTree {
     }
 }
 
-/// The blocks of modification logs, and those of page images of which there is no other that could stand in for them: a torn slot and a
-/// damaged one look alike, and so do a home that is behind its journal and one that was damaged (`engine/src/pages/shadow.rs`, Damage).
+/// The blocks of page images, of modification logs, and of the journal: what is lacking, the version of a page tells
+/// (`engine/src/pages/versioned.rs`).
 fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
     let mut block = vec![0; BLOCK_SIZE];
-    let mut logs = Vec::new();
-    let mut images: BTreeMap<[u8; 8], Vec<Lba>> = BTreeMap::new();
+    let mut found = Vec::new();
     for lba in (0..device.capacity_blocks()).map(Lba) {
-        let read = device.read(lba, &mut block, IoClass::Page);
-        if read.is_err() {
+        if device.read(lba, &mut block, IoClass::Page).is_err() {
             continue;
         }
         if &block[24..26] == b"TR" {
-            let page = block[8..16].try_into().expect("eight bytes");
-            images.entry(page).or_default().push(lba);
+            let blocks = (page_size / BLOCK_SIZE) as u64;
+            found.extend((0..blocks).map(|i| Lba(lba.0 + i)));
         } else if &block[4..8] == b"MLOG" {
-            logs.push(lba);
+            found.push(lba);
         }
     }
-    let blocks = (page_size / BLOCK_SIZE) as u64;
-    let alone = images.values().filter(|lbas| lbas.len() == 1).flatten();
-    let of_images = alone.flat_map(|lba| (0..blocks).map(|i| Lba(lba.0 + i)));
-    logs.into_iter().chain(of_images).collect()
+    found
 }

@@ -34,6 +34,8 @@ pub enum Mode {
     Concurrent,
     /// What the engine says it does, replayed on the mirror of its protocol.
     Events,
+    /// Harm to the medium that no crash does.
+    Damage,
 }
 
 /// A seeded bug and what must catch it.
@@ -132,7 +134,9 @@ impl Stage {
         match mode {
             Mode::Concurrent => self.in_threads(plan),
             Mode::Events => self.by_events(plan),
-            Mode::Differential | Mode::Crash => look(&*self.engine, mode, plan, self.effort),
+            Mode::Differential | Mode::Crash | Mode::Damage => {
+                look(&*self.engine, mode, plan, self.effort)
+            }
         }
     }
 
@@ -221,12 +225,23 @@ impl Caught {
 
 fn look(engine: &dyn Engine, mode: Mode, plan: &Plan, effort: Effort) -> Caught {
     let quiet = |_| {};
-    let (failure, programs) = if mode == Mode::Crash {
-        let outcome = campaign::crashes(engine, plan, effort, &quiet);
-        (outcome.failure, outcome.runs)
-    } else {
-        let outcome = campaign::differential(engine, plan, &quiet);
-        (outcome.failure, outcome.runs)
+    let (failure, programs) = match mode {
+        Mode::Damage => {
+            let outcome = campaign::damage(engine, plan, &quiet);
+            return Caught {
+                operations: None,
+                findings: outcome.failure.map(|(_, f)| *f).into_iter().collect(),
+                programs: outcome.runs,
+            };
+        }
+        Mode::Crash => {
+            let outcome = campaign::crashes(engine, plan, effort, &quiet);
+            (outcome.failure, outcome.runs)
+        }
+        _ => {
+            let outcome = campaign::differential(engine, plan, &quiet);
+            (outcome.failure, outcome.runs)
+        }
     };
     Caught {
         operations: failure.as_ref().map(|(_, f)| f.program.ops.len()),

@@ -54,6 +54,7 @@ const LARGE_PAGES: &str = "btree:in-place-16k";
 pub(super) const COW: &str = "btree:cow";
 const BF: &str = "bf:in-place";
 const BF_COW: &str = "bf:cow";
+const SHADOW: &str = "btree:shadow";
 const SHADOW_LARGE: &str = "btree:shadow-16k";
 const BMINUS: &str = "bminus-small";
 const IN_PLACE_LOGGED: &str = "btree:in-place-logged";
@@ -268,6 +269,27 @@ pub const TABLE: &[Mutation] = &[
         "D2 redb#1290",
         Check::Reference,
         Mode::Differential,
+        COW,
+    ),
+    mutation(
+        "any-image-will-do",
+        "a lost write, an old image believed",
+        Check::Damage,
+        Mode::Damage,
+        SHADOW,
+    ),
+    mutation(
+        "one-superblock-will-do",
+        "D2-like: the older superblock for want of the newer",
+        Check::Damage,
+        Mode::Damage,
+        IN_PLACE,
+    ),
+    mutation(
+        "any-snapshot-will-do",
+        "a lost write of an index snapshot",
+        Check::Damage,
+        Mode::Damage,
         COW,
     ),
     mutation(

@@ -1,6 +1,6 @@
 //! The device's blocks against the spec's places: version by version.
 
-use treering_engine::{LogBlock, SuperblockFound, Survey};
+use treering_engine::{LogBlock, StoreId, SuperblockFound, Survey};
 
 use super::device::{Bytes, StepDevice};
 use crate::mirror::wal_recovery::unbounded::BlockName;
@@ -11,6 +11,7 @@ use treering_engine::node::PageRef;
 
 /// Where the spec's places are on the device.
 pub(super) struct Atlas {
+    store: StoreId,
     scale: Scale,
     log_start: usize,
     ring: usize,
@@ -28,6 +29,7 @@ impl Atlas {
         page_blocks: usize,
     ) -> Atlas {
         Atlas {
+            store: survey.store,
             scale,
             log_start: survey.log_start.0 as usize,
             ring: survey.log.len(),
@@ -41,7 +43,7 @@ impl Atlas {
     }
 
     fn log_name(&self, block: &Bytes) -> Result<BlockName, String> {
-        let name = LogBlock::read(block).map(|block| self.scale.block(&block));
+        let name = LogBlock::read(block, self.store).map(|block| self.scale.block(&block));
         Ok(name.transpose()?.flatten().unwrap_or((0, 0, 0)))
     }
 

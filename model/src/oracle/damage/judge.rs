@@ -1,0 +1,237 @@
+//! Reads a harmed store.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use treering_engine::device::Image;
+use treering_engine::{Error, Kv, Lsn};
+
+use super::State;
+use super::store::{Built, Medium, Version, key};
+use crate::oracle::Engine;
+use crate::oracle::finding::{Check, Finding};
+
+/// Keys that are written to a store that seems whole, beside those that it has.
+const LATER: u64 = 40;
+
+/// What came of one harm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// An error told.
+    pub(super) told: bool,
+    /// Records of the log's last flush were missing.
+    pub(super) cut_short: bool,
+}
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn wrong(what: &str, expected: impl Into<String>, found: impl Into<String>) -> Finding {
+    Finding {
+        check: Check::Damage,
+        operation: None,
+        what: what.into(),
+        expected: expected.into(),
+        found: found.into(),
+    }
+}
+
+/// Whether an error tells of damage; one that says something else is as bad as none.
+fn tells(what: &str, e: &Error) -> Result<(), Finding> {
+    match e {
+        Error::Damaged { .. } | Error::MissingPage { .. } | Error::NotAStore { .. } => Ok(()),
+        other => Err(wrong(
+            what,
+            "an error that tells of damage",
+            other.to_string(),
+        )),
+    }
+}
+
+/// What may be read of a key.
+fn permits(versions: &[Version], cut_at: Option<Lsn>, found: Option<&[u8]>) -> bool {
+    let is = |value: &Option<Vec<u8>>| value.as_deref() == found;
+    let (_, last) = versions.last().expect("a key has a version");
+    // A version stays when the next one is missing; before the first there was none.
+    let missing = |lsn: Lsn| cut_at.is_some_and(|cut| lsn > cut);
+    is(last)
+        || versions
+            .windows(2)
+            .any(|pair| missing(pair[1].0) && is(&pair[0].1))
+        || (missing(versions[0].0) && found.is_none())
+}
+
+struct Reader<'a> {
+    built: &'a Built,
+    cut_at: Option<Lsn>,
+    judged: Judged,
+}
+
+impl Reader<'_> {
+    fn key(&mut self, what: &str, key: &[u8], found: Option<&[u8]>) -> Result<(), Finding> {
+        let Some(versions) = self.built.keys.get(key) else {
+            return match found {
+                None => Ok(()),
+                Some(_) => Err(wrong(what, "no such key", format!("key {key:02x?}"))),
+            };
+        };
+        if permits(versions, self.cut_at, found) {
+            let (_, last) = versions.last().expect("a key has a version");
+            self.judged.cut_short |= last.as_deref() != found;
+            return Ok(());
+        }
+        let short = |value: Option<&[u8]>| match value {
+            None => "nothing".to_owned(),
+            Some(v) => format!("{} bytes, {:02x?}", v.len(), &v[..v.len().min(8)]),
+        };
+        let (_, last) = versions.last().expect("a key has a version");
+        let found = short(found);
+        Err(wrong(
+            what,
+            format!("{} for key {key:02x?}", short(last.as_deref())),
+            found,
+        ))
+    }
+
+    /// Every key by itself.
+    fn gets(&mut self, store: &dyn Kv) -> Result<(), Finding> {
+        let mut value = Vec::new();
+        for key in self.built.keys.keys() {
+            match store.get(key, &mut value) {
+                Ok(there) => self.key("get", key, there.then_some(&value))?,
+                Err(e) => {
+                    tells("get", &e)?;
+                    self.judged.told = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All of them, up and down. What was visited before an error counts.
+    fn scans(&mut self, store: &dyn Kv) -> Result<(), Finding> {
+        for (what, back) in [("scan", false), ("scan downwards", true)] {
+            let mut rows = Rows::new();
+            let mut visit = |key: &[u8], value: &[u8]| {
+                rows.insert(key.to_vec(), value.to_vec());
+                ControlFlow::Continue(())
+            };
+            let outcome = if back {
+                store.scan_back(None, &mut visit)
+            } else {
+                store.scan(b"", &mut visit)
+            };
+            for (key, value) in &rows {
+                self.key(what, key, Some(value))?;
+            }
+            match outcome {
+                Ok(()) => {
+                    for key in self
+                        .built
+                        .keys
+                        .keys()
+                        .filter(|key| !rows.contains_key(*key))
+                    {
+                        self.key(what, key, None)?;
+                    }
+                }
+                Err(e) => {
+                    tells(what, &e)?;
+                    self.judged.told = true;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens what is left, reads all of it, and, if nobody was told of anything, writes and reads on.
+pub(super) fn judge(
+    engine: &dyn Engine,
+    built: &Built,
+    harmed: Image,
+    cut_at: Option<Lsn>,
+) -> Result<Judged, Finding> {
+    let listed = engine.damage(&Medium::holding(harmed.clone(), built.inert).disk());
+    let listed = match listed {
+        Ok(damage) => !damage.is_empty(),
+        Err(e) => tells("verify", &e).map(|()| true)?,
+    };
+    let medium = Medium::holding(harmed, built.inert);
+    let mut reader = Reader {
+        built,
+        cut_at,
+        judged: Judged::default(),
+    };
+    let store = match engine.open(&medium.disk()) {
+        Ok(store) => store,
+        Err(e) => {
+            tells("open", &e)?;
+            reader.judged.told = true;
+            return listed_too(built.state, listed, reader.judged);
+        }
+    };
+    reader.gets(&*store)?;
+    reader.scans(&*store)?;
+    if !reader.judged.told {
+        // A log that was cut short is now that short; what is missing stays so.
+        let cut_at = cut_at.filter(|_| reader.judged.cut_short);
+        on(engine, built, &medium, &*store, cut_at, reader.judged)?;
+    }
+    listed_too(built.state, listed, reader.judged)
+}
+
+/// At rest the engine's own check sees what a reader stumbles over.
+fn listed_too(state: State, listed: bool, judged: Judged) -> Result<Judged, Finding> {
+    if judged.told && !listed && state == State::AtRest {
+        return Err(wrong(
+            "verify",
+            "the damage that a reader is told of",
+            "nothing",
+        ));
+    }
+    Ok(judged)
+}
+
+/// Writes more, has the power cut, and reads all.
+fn on(
+    engine: &dyn Engine,
+    built: &Built,
+    medium: &Medium,
+    store: &dyn Kv,
+    cut_at: Option<Lsn>,
+    judged: Judged,
+) -> Result<(), Finding> {
+    let later = |n: u64| [b"~".as_slice(), &key(n)].concat();
+    let value = [0x5a; 90];
+    let written = (0..LATER).try_for_each(|n| store.put(&later(n), &value).map(drop));
+    if let Err(e) = written.and_then(|()| store.sync(Lsn(u64::MAX))) {
+        // A write may need what a reader did not.
+        return tells("write on", &e);
+    }
+    let cut = Medium::holding(medium.image(), built.inert);
+    let store = match engine.open(&cut.disk()) {
+        Ok(store) => store,
+        Err(e) => return tells("open again", &e),
+    };
+    let mut found = Vec::new();
+    for n in 0..LATER {
+        match store.get(&later(n), &mut found) {
+            Ok(true) if found == value => {}
+            Ok(_) => {
+                let expected = "what was written and synced afterwards";
+                return Err(wrong(
+                    "get after another power cut",
+                    expected,
+                    "something else",
+                ));
+            }
+            Err(e) => tells("get after another power cut", &e)?,
+        }
+    }
+    let mut again = Reader {
+        built,
+        cut_at,
+        judged,
+    };
+    again.gets(&*store)
+}

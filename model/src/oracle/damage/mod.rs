@@ -1,0 +1,151 @@
+//! Damage that no crash leaves: a store is built, some of its medium is harmed, and whoever opens it reads what was acknowledged, or is told.
+//!
+//! | harm | what happened |
+//! |---|---|
+//! | flip | a bit rotted |
+//! | zero | a block was lost, or read as zeros |
+//! | old | a write never reached the medium: the block is as it was at an earlier time |
+//! | swap | a write, or two, went to the other's place |
+//! | cut | the file is shorter than it was |
+//!
+//! The store is harmed at rest, after it was closed and opened some times, or behind a power cut, with a log that goes on behind the last checkpoint; on a medium
+//! whose discards act, or on one where they do nothing, so that whatever was written once is there to be taken for what is written now.
+//!
+//! Allowed are right answers, and errors that name the damage. One thing cannot be told (`engine/src/pages/versioned.rs` has the table): where the log's last flush is
+//! harmed behind a power cut, it looks like one that the cut made short. Then a record of that flush may be missing, and all behind it.
+//! What was not told of goes on to be written, and is cut and read once more: damage must not come out late.
+
+mod harm;
+mod judge;
+mod store;
+
+use std::fmt;
+
+use treering_engine::device::Image;
+
+use super::Engine;
+use super::finding::{Check, Finding};
+use super::panics;
+use super::random::Random;
+pub use harm::{Harm, HarmKind};
+use store::Built;
+
+/// How often one store is harmed, each time from the same beginning.
+const CASES: u64 = 100;
+
+/// What a campaign did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Stores built.
+    pub stores: u64,
+    /// Operations that built them.
+    pub operations: u64,
+    /// Harms of each kind, in order of [`HarmKind::ALL`], and of how many somebody was told.
+    pub harms: [(u64, u64); HarmKind::ALL.len()],
+    /// Harms to a log's last flush, which may be taken for a flush cut short.
+    pub last_flush: u64,
+    /// Of those, in how many a record was missing.
+    pub cut_short: u64,
+}
+
+impl Tally {
+    /// Both together.
+    pub fn add(&mut self, other: &Tally) {
+        self.stores += other.stores;
+        self.operations += other.operations;
+        for (mine, theirs) in self.harms.iter_mut().zip(other.harms) {
+            *mine = (mine.0 + theirs.0, mine.1 + theirs.1);
+        }
+        self.last_flush += other.last_flush;
+        self.cut_short += other.cut_short;
+    }
+
+    /// Harms in all.
+    #[must_use]
+    pub fn cases(&self) -> u64 {
+        self.harms.iter().map(|(cases, _)| cases).sum()
+    }
+
+    /// Kinds of harm that were never done, or of which never anybody was told.
+    #[must_use]
+    pub fn never(&self) -> Vec<String> {
+        let kinds = HarmKind::ALL.iter().zip(self.harms);
+        kinds
+            .filter(|(_, (_, told))| *told == 0)
+            .map(|(kind, _)| format!("an error that tells of {kind}"))
+            .collect()
+    }
+}
+
+/// What a harmed store must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It was closed.
+    AtRest,
+    /// The power went.
+    Cut,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            State::AtRest => "at rest",
+            State::Cut => "behind a power cut",
+        })
+    }
+}
+
+/// Builds the store of `seed` with so many operations, and harms it in a hundred ways.
+///
+/// # Errors
+/// The first harm that was neither told nor harmless.
+pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, Box<Finding>> {
+    let mut random = Random::part(seed, 0);
+    let state = if random.one_in(2) {
+        State::AtRest
+    } else {
+        State::Cut
+    };
+    let inert = random.percent(60);
+    let built = store::build(engine, state, inert, operations, &mut random)?;
+    let mut tally = Tally {
+        stores: 1,
+        operations: operations as u64,
+        ..Tally::default()
+    };
+    for case in 0..CASES {
+        let mut random = Random::part(seed, case + 1);
+        let Some(harm) = harm::pick(&built, &mut random) else {
+            continue;
+        };
+        one(engine, &built, &harm, &mut tally).map_err(|finding| {
+            let discards = if inert { "do nothing" } else { "act" };
+            let what = format!(
+                "{}, {state}, where discards {discards} (seed {seed}, case {case}): {}",
+                harm.sentence(&built.image),
+                finding.what
+            );
+            Box::new(Finding { what, ..finding })
+        })?;
+    }
+    Ok(tally)
+}
+
+/// One harm, judged.
+fn one(engine: &dyn Engine, built: &Built, harm: &Harm, tally: &mut Tally) -> Result<(), Finding> {
+    let harmed: Image = harm.applied(built);
+    let cut_at = built.cut_short_at(harm);
+    let judged = panics::catch(|| judge::judge(engine, built, harmed, cut_at));
+    let judged = judged.map_err(|said| Finding {
+        check: Check::Panic,
+        operation: None,
+        what: "open it and read".into(),
+        expected: "an answer or an error".into(),
+        found: said,
+    })??;
+    let kind = &mut tally.harms[harm.kind() as usize];
+    *kind = (kind.0 + 1, kind.1 + u64::from(judged.told));
+    tally.last_flush += u64::from(cut_at.is_some());
+    tally.cut_short += u64::from(judged.cut_short);
+    Ok(())
+}

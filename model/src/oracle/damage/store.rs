@@ -1,0 +1,243 @@
+//! The store that is harmed, and all that it once was.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use treering_engine::device::{BlockDevice, CrashDevice, DeviceError, Image};
+use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
+
+use super::State;
+use crate::oracle::finding::{Check, Finding};
+use crate::oracle::random::Random;
+use crate::oracle::{Disk, DiskKind, Engine};
+
+/// Keys that a program uses.
+const KEYS: u64 = 300;
+/// Times of which the medium is kept.
+const PAST: usize = 8;
+
+/// What a key was set to by the record at an LSN; `None`: deleted.
+pub(super) type Version = (Lsn, Option<Vec<u8>>);
+
+/// A store on a medium, and what must be read of it.
+pub(super) struct Built {
+    pub(super) state: State,
+    /// Whether discards do nothing.
+    pub(super) inert: bool,
+    pub(super) image: Image,
+    /// The medium at earlier times, the oldest first.
+    pub(super) past: Vec<Image>,
+    /// Every key's versions, the last of which is acknowledged.
+    pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
+    /// Blocks that are not zeros.
+    pub(super) in_use: Vec<Lba>,
+    /// Blocks of the log that the last flush wrote, with the log position at which each begins.
+    last_flush: BTreeMap<u64, Lsn>,
+}
+
+impl Built {
+    /// Blocks that are not what they were then.
+    pub(super) fn changed_since(&self, past: usize) -> Vec<Lba> {
+        changed(&self.past[past], &self.image)
+    }
+
+    /// From which log position on records may be missing, if the harm is to the last flush.
+    pub(super) fn cut_short_at(&self, harm: &super::Harm) -> Option<Lsn> {
+        let blocks = harm.blocks();
+        let harmed = blocks.iter().filter_map(|lba| self.last_flush.get(&lba.0));
+        harmed.min().copied()
+    }
+}
+
+/// A device whose discards do nothing, if so asked.
+pub(super) struct Medium {
+    pub(super) device: CrashDevice,
+    pub(super) inert: bool,
+}
+
+impl Medium {
+    pub(super) fn holding(image: Image, inert: bool) -> Arc<Medium> {
+        Arc::new(Medium {
+            device: CrashDevice::from_image(image),
+            inert,
+        })
+    }
+
+    /// The newest version of every block.
+    pub(super) fn image(&self) -> Image {
+        self.device.crash(&mut |n| n - 1)
+    }
+
+    pub(super) fn disk(self: &Arc<Self>) -> Disk {
+        Disk::Blocks(Arc::clone(self) as Arc<dyn BlockDevice>)
+    }
+}
+
+impl BlockDevice for Medium {
+    fn capacity_blocks(&self) -> u64 {
+        self.device.capacity_blocks()
+    }
+    fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.device.read(lba, buf, class)
+    }
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.device.write(lba, bytes, class)
+    }
+    fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        if self.inert {
+            return Ok(());
+        }
+        self.device.trim(lba, blocks)
+    }
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.device.flush()
+    }
+}
+
+/// Nothing has been harmed yet.
+fn failed(e: Error) -> Box<Finding> {
+    Box::new(Finding {
+        check: Check::Error,
+        operation: None,
+        what: "build a store".into(),
+        expected: "no error".into(),
+        found: e.to_string(),
+    })
+}
+
+/// A key by number: of all lengths, some with much in common.
+pub(super) fn key(n: u64) -> Vec<u8> {
+    let mut key = format!("{:05}", n * 7919 % 10_007).into_bytes();
+    key.resize(5 + (n % 23) as usize, b'k');
+    key
+}
+
+/// Builds one.
+pub(super) fn build(
+    engine: &dyn Engine,
+    state: State,
+    inert: bool,
+    operations: usize,
+    random: &mut Random,
+) -> Result<Built, Box<Finding>> {
+    let DiskKind::Blocks(blocks) = engine.disk() else {
+        unreachable!("only engines on blocks are asked for");
+    };
+    let medium = Medium::holding(Image::zeroed(blocks), inert);
+    let open = || engine.open(&medium.disk()).map_err(failed);
+    let mut program = Program {
+        keys: BTreeMap::new(),
+        most: engine.limits().max_record.min(600) as u64,
+    };
+    let mut past = Vec::new();
+    let mut store = open()?;
+    for n in 0..operations {
+        program.step(&*store, random).map_err(failed)?;
+        if random.one_in(64) {
+            store.checkpoint().map_err(failed)?;
+        }
+        if random.one_in(400) {
+            store.checkpoint().map_err(failed)?;
+            drop(store);
+            store = open()?;
+        }
+        if n % (operations / PAST).max(1) == 0 {
+            past.push(medium.image());
+        }
+    }
+    let mut last_flush = BTreeMap::new();
+    match state {
+        State::AtRest => {
+            store.checkpoint().map_err(failed)?;
+            drop(store);
+            for _ in 0..random.below(3) {
+                drop(open()?);
+            }
+        }
+        State::Cut => {
+            store.sync(Lsn(u64::MAX)).map_err(failed)?;
+            let before = medium.image();
+            // A delete might change nothing, and flush nothing.
+            program.put(&*store, random).map_err(failed)?;
+            store.sync(Lsn(u64::MAX)).map_err(failed)?;
+            last_flush = flushed(&before, &medium.image()).map_err(failed)?;
+        }
+    }
+    // With the store still open, behind a cut: dropping it might write.
+    let image = medium.image();
+    let in_use = changed(&Image::zeroed(blocks), &image);
+    Ok(Built {
+        state,
+        inert,
+        image,
+        past,
+        keys: program.keys,
+        in_use,
+        last_flush,
+    })
+}
+
+/// Blocks in which the two differ.
+fn changed(a: &Image, b: &Image) -> Vec<Lba> {
+    let (mut of_a, mut of_b) = (vec![0; BLOCK_SIZE], vec![0; BLOCK_SIZE]);
+    let blocks = (0..b.blocks()).map(Lba);
+    let differ = blocks.filter(|lba| {
+        a.read(*lba, &mut of_a);
+        b.read(*lba, &mut of_b);
+        of_a != of_b
+    });
+    differ.collect()
+}
+
+/// The blocks of the log that were written between the two, with the positions at which they begin.
+fn flushed(before: &Image, after: &Image) -> Result<BTreeMap<u64, Lsn>, Error> {
+    let found = survey(Medium::holding(after.clone(), true))?;
+    let begins = |lba: Lba| {
+        let place = lba.0.checked_sub(found.log_start.0)?;
+        let block = (*found.log.get(place as usize)?)?;
+        Some((lba.0, Lsn(block.index * BLOCK_SIZE as u64)))
+    };
+    Ok(changed(before, after)
+        .into_iter()
+        .filter_map(begins)
+        .collect())
+}
+
+/// What the store is used for.
+struct Program {
+    keys: BTreeMap<Vec<u8>, Vec<Version>>,
+    /// Longest value.
+    most: u64,
+}
+
+impl Program {
+    fn step(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+        if random.percent(25) {
+            let name = key(random.below(KEYS));
+            let lsn = store.delete(&name)?;
+            // One that changed nothing is no version.
+            if let Some(versions) = self.keys.get_mut(&name)
+                && versions.last().is_some_and(|(_, value)| value.is_some())
+            {
+                versions.push((lsn, None));
+            }
+        } else {
+            self.put(store, random)?;
+        }
+        if random.one_in(16) {
+            store.sync(Lsn(u64::MAX))?;
+        }
+        while random.one_in(2) && store.pump_due()? {}
+        Ok(())
+    }
+
+    fn put(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+        let name = key(random.below(KEYS));
+        let mut value = random.word().to_le_bytes().to_vec();
+        value.resize(8 + random.below(self.most / 2) as usize, 0xa5);
+        let lsn = store.put(&name, &value)?;
+        let versions = self.keys.entry(name).or_default();
+        versions.push((lsn, Some(value)));
+        Ok(())
+    }
+}
