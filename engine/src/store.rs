@@ -5,6 +5,10 @@
 //! in a simulation virtual clients do; a store that nobody pumps still works, since an operation that runs out of frames or log
 //! space does the step itself.
 
+mod life;
+
+use life::Life;
+
 use crate::cache::{Cache, Fix, ReadGuard};
 use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Volume};
@@ -15,14 +19,14 @@ use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
 use crate::mutation;
-use crate::options::{Durability, Options, PageStoreKind, TreeKind};
+use crate::options::{Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore};
 use crate::recovery::{RecoveryReport, Redo};
 use crate::snapshot;
 use crate::stats::Stats;
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
@@ -56,7 +60,7 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     options: Options,
     recovery: RecoveryReport,
-    last_log_flush: AtomicU64,
+    life: Life,
 }
 
 impl Store {
@@ -218,14 +222,14 @@ impl Store {
         options: &Options,
         recovery: RecoveryReport,
     ) -> Store {
-        let last_log_flush = AtomicU64::new(clock.now().0);
+        let life = Life::begin(&*clock);
         Store {
             tree,
             checkpointer,
             clock,
             options: options.clone(),
             recovery,
-            last_log_flush,
+            life,
         }
     }
 
@@ -263,15 +267,7 @@ impl Store {
         {
             return Some(Task::Checkpoint);
         }
-        if let Durability::Grouped(interval) = self.options.durability
-            && unflushed > 0
-            && self
-                .clock
-                .now()
-                .0
-                .saturating_sub(self.last_log_flush.load(Ordering::Relaxed))
-                >= interval.0
-        {
+        if self.interval_is_over() {
             return Some(Task::FlushLog);
         }
         None
@@ -307,10 +303,11 @@ impl Store {
         Ok(())
     }
 
-    /// Checkpoints and lets go of the device. What was not synced before is durable, too.
+    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the next opening has nothing to redo.
     ///
     /// # Errors
-    /// A device failure.
+    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the same, and the next opening finds
+    /// what was durable.
     pub fn close(self) -> Result<()> {
         self.checkpointer.run(&self.tree)?;
         Ok(())
@@ -319,8 +316,7 @@ impl Store {
     fn flush_log(&self, lsn: Lsn) -> Result<()> {
         // A sync of what is durable already flushes nothing, so it must not put off the next flush.
         if lsn > self.tree.leaves().pager.log.durable() {
-            self.last_log_flush
-                .store(self.clock.now().0, Ordering::Relaxed);
+            self.life.log_flushes(&*self.clock);
         }
         self.tree.leaves().pager.flush_log(lsn)?;
         if mutation::on("harmless-second-flush") {
@@ -377,13 +373,6 @@ impl Store {
         Ok(())
     }
 
-    fn acknowledge(&self, lsn: Lsn) -> Result<Lsn> {
-        if self.options.durability == Durability::PerCommit {
-            self.flush_log(lsn)?;
-        }
-        Ok(lsn)
-    }
-
     /// Visits every leaf's lower fence and page, in key order.
     pub(crate) fn for_each_leaf(&self, visit: impl FnMut(&[u8], PageId)) {
         self.tree.leaves().index.for_each(visit);
@@ -438,8 +427,9 @@ impl Kv for Store {
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         self.tree.leaves().check_record(key, value)?;
+        let for_others = self.must_flush_for_others();
         let lsn = self.change(&mut || self.tree.try_put(key, value))?;
-        self.acknowledge(lsn)
+        self.acknowledge(lsn, for_others)
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
@@ -447,8 +437,9 @@ impl Kv for Store {
             // No such key can be there; the answer is as durable as the log is.
             return Ok(self.tree.leaves().pager.log.durable());
         }
+        let for_others = self.must_flush_for_others();
         let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
-        let acknowledged = self.acknowledge(lsn)?;
+        let acknowledged = self.acknowledge(lsn, for_others)?;
         if sparse {
             // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
             // device) meets whoever needs that neighbour, or the next write.
