@@ -99,7 +99,9 @@ pub use pager::Progress;
 pub use pages::delta_block;
 pub use pm_store::{PmStore, PmTask};
 pub use recovery::RecoveryReport;
-pub use repair::{KeyRange, SalvageHints, SalvageReport, SalvageStep, salvage, salvage_options};
+pub use repair::{
+    KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
+};
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MergeCauses, ModLogStats,
     PmStats, SIZE_CLASSES, SizeClass, Stats,

@@ -54,6 +54,9 @@ pub enum Task {
 }
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
+///
+/// Dropping a store makes durable what nobody has synced, best effort; [`Store::close`] says whether it is, and [`Store::abandon`]
+/// drops the store as a killed process would.
 pub struct Store {
     pub(crate) tree: Tree,
     checkpointer: Checkpointer,
@@ -69,8 +72,10 @@ impl Store {
     /// Page size and page store of an existing store must be the ones asked for; log size and journal size are the stored ones.
     ///
     /// # Errors
-    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::Mismatch`], [`Error::Damaged`] if recovery finds what no crash
-    /// leaves behind, and device failures.
+    /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says that something else is there:
+    /// nothing was written. [`Error::Damaged`] or [`Error::MissingPage`] if recovery finds what no crash leaves behind, and device
+    /// failures: recovery may have made some of its changes again, another opening does them all, and no acknowledged write is lost
+    /// by trying. A damaged store is a case for [`crate::salvage`].
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -276,7 +281,7 @@ impl Store {
     /// Does one bounded step of `task`.
     ///
     /// # Errors
-    /// A device failure; the store then refuses further writes.
+    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused them before.
     pub fn pump(&self, task: Task) -> Result<Progress> {
         match task {
             Task::FlushLog => {

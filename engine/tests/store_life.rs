@@ -5,12 +5,15 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use support::{all, contents, tiny};
-use treering_engine::device::{BlockDevice, CrashDevice, FileDevice, MemDevice};
+use treering_engine::device::{
+    BlockDevice, CrashDevice, DeviceError, FileDevice, MemDevice, MemPm, PmDevice,
+};
 use treering_engine::{
-    Clock, Durability, Error, Kv, Nanos, Options, Store, SystemClock, Task, required_blocks,
+    CclOptions, Clock, Durability, Error, GlobalOptions, Kv, Lba, LodgeOptions, Lsn, Nanos,
+    Options, PmOptions, PmStore, PmTreeKind, Store, SystemClock, Task, required_blocks,
 };
 
 const ROWS: u32 = 1_000;
@@ -261,5 +264,106 @@ fn a_store_that_refuses_writes_says_why_each_time() {
         assert!(store.get(b"key", &mut value).expect("reads") && value == b"value");
         let closed = store.close().expect_err("is not closed").to_string();
         assert!(closed.contains(cause), "{tree:?} on {pages:?}: {closed}");
+    }
+}
+
+/// Persistent memory that fails when it is told to, each time with another sentence.
+struct Failing {
+    memory: MemPm,
+    failures: AtomicU64,
+    fails: AtomicBool,
+}
+
+impl Failing {
+    fn check(&self) -> Result<(), DeviceError> {
+        if !self.fails.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let n = self.failures.fetch_add(1, Ordering::SeqCst);
+        Err(DeviceError::Io {
+            what: "write",
+            lba: Lba(0),
+            source: std::io::Error::other(format!("failure number {n}")),
+        })
+    }
+}
+
+impl PmDevice for Failing {
+    fn len(&self) -> u64 {
+        self.memory.len()
+    }
+    fn load(&self, offset: u64, buf: &mut [u8]) -> Result<(), DeviceError> {
+        self.memory.load(offset, buf)
+    }
+    fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check()?;
+        self.memory.store(offset, bytes)
+    }
+    fn clwb(&self, offset: u64) -> Result<(), DeviceError> {
+        self.check()?;
+        self.memory.clwb(offset)
+    }
+    fn ntstore(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.check()?;
+        self.memory.ntstore(offset, bytes)
+    }
+    fn fence(&self) {
+        self.memory.fence();
+    }
+}
+
+#[test]
+fn a_store_in_persistent_memory_that_refuses_writes_says_why_each_time() {
+    let trees = [
+        PmTreeKind::PmTree,
+        PmTreeKind::Ccl(CclOptions::default()),
+        PmTreeKind::Global(GlobalOptions::default()),
+        PmTreeKind::Lodge(LodgeOptions::default()),
+    ];
+    for tree in trees {
+        let device = Arc::new(Failing {
+            memory: MemPm::new(4 << 20),
+            failures: AtomicU64::new(0),
+            fails: AtomicBool::new(false),
+        });
+        let options = PmOptions {
+            tree,
+            chunk_bytes: 64 << 10,
+            ..PmOptions::default()
+        };
+        let store = PmStore::open(device.clone(), &options).expect("formats");
+        for n in 0..50 {
+            store.put(&key(n), &value(n)).expect("puts");
+        }
+        device.fails.store(true, Ordering::SeqCst);
+        // A write that fails while nothing is in doubt yet is refused and no more; a checkpoint is not.
+        let first = store
+            .checkpoint()
+            .map(drop)
+            .and_then(|()| store.put(&key(1), &value(2)).map(drop));
+        let first = first.expect_err("the memory fails").to_string();
+        let refusals = [
+            ("put", store.put(&key(2), &value(3)).map(drop)),
+            ("delete", store.delete(&key(3)).map(drop)),
+            ("sync", store.sync(Lsn(0))),
+            ("checkpoint", store.checkpoint().map(drop)),
+        ];
+        for (what, done) in refusals {
+            let story = format!("{}: {what}", tree.name());
+            let said = done.expect_err(&story);
+            let Error::Poisoned { why } = &said else {
+                panic!("{story}: {said}");
+            };
+            assert!(
+                why.contains("failure number 0") && *why == first,
+                "{story}: {why}, {first}"
+            );
+        }
+        let mut got = Vec::new();
+        assert!(
+            store.get(&key(7), &mut got).expect("reads") && got == value(7),
+            "{}",
+            tree.name()
+        );
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct LogFound {
     pub(super) parts: Vec<Part>,
     /// Changes of the index in log order: a fence and the page from it on, or none any more.
     pub(super) fences: Vec<(Vec<u8>, Option<PageId>)>,
-    /// The pages that it names.
+    /// The pages that it names behind the redo start.
     pub(super) named: HashSet<PageId>,
     pub(super) records: u64,
     /// Everything behind this position is in the log or in what it was applied to.
@@ -54,26 +54,29 @@ pub(super) fn read(
     superblock: Option<&Superblock>,
     alone: bool,
 ) -> LogFound {
-    let start = match superblock {
-        Some(superblock) => Some((superblock.redo_start, superblock.epoch)),
-        None => newest_run(&found.log),
-    };
     let mut log = LogFound::default();
-    if let Some((from, epoch)) = start {
-        log.whole_from = from;
-        log.end = from;
-        let mut walk = Walk {
-            volume,
-            blocks: &found.log,
-            from,
-            epoch,
-            ended: true,
-            alone,
-            carry: Carry::None,
-            hole: None,
-            log: &mut log,
-        };
-        walk.run();
+    match superblock {
+        Some(superblock) => {
+            let from = superblock.redo_start;
+            let earlier = first_that_joins(&found.log, from.0 / B);
+            // What was given up at checkpoints and is still there says the more.
+            if let Some((start, epoch)) = earlier {
+                log = walk(volume, found, (start, epoch), alone, from);
+            }
+            if earlier.is_none() || log.has_holes || log.end < from {
+                log = walk(volume, found, (from, superblock.epoch), alone, from);
+            }
+        }
+        None => {
+            let newest = found
+                .log
+                .values()
+                .max_by_key(|b| (b.header.epoch, b.header.index));
+            let start = newest.and_then(|b| first_that_joins(&found.log, b.header.index));
+            if let Some((start, epoch)) = start.or(newest.map(at_its_beginning)) {
+                log = walk(volume, found, (start, epoch), alone, start);
+            }
+        }
     }
     // A page is written when the log is durable up to its LSN.
     let newest = found.images.iter().map(|image| image.lsn).max();
@@ -89,17 +92,48 @@ pub(super) fn read(
     log
 }
 
-/// Where the blocks begin that end with the newest one, without a gap.
-fn newest_run(blocks: &HashMap<u64, LogBlock>) -> Option<(Lsn, u32)> {
-    let newest = blocks
-        .values()
-        .max_by_key(|b| (b.header.epoch, b.header.index))?;
-    let mut first = newest.header.index;
-    while let Some(before) = first.checked_sub(1).and_then(|i| blocks.get(&i)) {
-        first = before.header.index;
+fn at_its_beginning(block: &LogBlock) -> (Lsn, u32) {
+    (Lsn(block.header.index * B), block.header.epoch)
+}
+
+/// The first of the blocks that lie before block `index` without a gap; `None` if there is none.
+fn first_that_joins(blocks: &HashMap<u64, LogBlock>, index: u64) -> Option<(Lsn, u32)> {
+    let mut first = None;
+    let mut at = index;
+    while let Some(before) = at.checked_sub(1).and_then(|i| blocks.get(&i)) {
+        at = before.header.index;
+        first = Some(at_its_beginning(before));
     }
-    // From its first record on: what began before is not whole.
-    Some((Lsn(first * B), blocks[&first].header.epoch))
+    first
+}
+
+/// Reads the log from `start` on, where the epoch is the one that is named with it. Pages count as named from `redo_start` on.
+fn walk(
+    volume: &Volume,
+    found: &Found,
+    (start, epoch): (Lsn, u32),
+    alone: bool,
+    redo_start: Lsn,
+) -> LogFound {
+    let mut log = LogFound {
+        whole_from: start,
+        end: start,
+        ..LogFound::default()
+    };
+    let mut walk = Walk {
+        volume,
+        blocks: &found.log,
+        from: start,
+        redo_start,
+        epoch,
+        ended: true,
+        alone,
+        carry: Carry::None,
+        hole: None,
+        log: &mut log,
+    };
+    walk.run();
+    log
 }
 
 /// A record that began in an earlier block.
@@ -114,6 +148,7 @@ struct Walk<'a> {
     volume: &'a Volume,
     blocks: &'a HashMap<u64, LogBlock>,
     from: Lsn,
+    redo_start: Lsn,
     epoch: u32,
     /// The block before is full or closed.
     ended: bool,
@@ -274,7 +309,9 @@ impl Walk<'_> {
         let log = &mut *self.log;
         log.records += 1;
         log.end = lsn;
-        log.named.extend(record.pages());
+        if lsn > self.redo_start {
+            log.named.extend(record.pages());
+        }
         match record {
             Record::Put { key, value, .. } => {
                 let value = Some(value.to_vec());

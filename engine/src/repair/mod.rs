@@ -22,7 +22,7 @@
 //! checkpoint's index means: the snapshot and the log say which leaf has the range, and the page store which place that leaf has.
 //! Three verdicts follow:
 //!
-//! - *current*: proved by one of the two;
+//! - *current*: proved by one of the two (the log may go back further than the redo start, as long as nobody has reused its blocks);
 //! - *stale*: the place of the leaf that has the range holds no whole image, so what was found is of another time. Its records are
 //!   not given, the range is **missing**, but for what the log says of single keys;
 //! - *doubtful*: the proof itself is gone, because the snapshot, the page table or both superblocks are not whole, or the log has a
@@ -100,6 +100,9 @@ pub enum SalvageStep {
     Given(u64),
 }
 
+/// What [`salvage`] calls with each key and value; an error ends it.
+pub type SalvageVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
 /// What may be known of a damaged store beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SalvageHints {
@@ -164,7 +167,7 @@ pub fn salvage(
     device: Arc<dyn BlockDevice>,
     hints: SalvageHints,
     progress: &mut dyn FnMut(SalvageStep),
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+    visit: &mut SalvageVisitor<'_>,
 ) -> Result<SalvageReport> {
     let volume = Volume::new(device);
     let Known {

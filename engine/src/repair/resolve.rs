@@ -16,7 +16,7 @@ use std::ops::Bound;
 use super::log::{LogFound, Part};
 use super::place::{Places, Verdict};
 use super::scan::{Found, Image};
-use super::{KeyRange, SalvageReport, SalvageStep};
+use super::{KeyRange, SalvageReport, SalvageStep, SalvageVisitor};
 use crate::device::Volume;
 use crate::error::Result;
 use crate::node::{PageRef, records};
@@ -68,7 +68,7 @@ struct Giver<'a> {
     sources: &'a [Source<'a>],
     report: &'a mut SalvageReport,
     progress: &'a mut dyn FnMut(SalvageStep),
-    visit: &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+    visit: &'a mut SalvageVisitor<'a>,
 }
 
 /// Gives all records out, in the order of keys, and notes the ranges that are missing or doubtful.
@@ -79,7 +79,7 @@ pub(super) fn resolve(
     places: &Places<'_>,
     report: &mut SalvageReport,
     progress: &mut dyn FnMut(SalvageStep),
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+    visit: &mut SalvageVisitor<'_>,
 ) -> Result<()> {
     let images = found.images.iter().map(Source::Image);
     let sources: Vec<Source<'_>> = images.chain(log.parts.iter().map(Source::Part)).collect();
