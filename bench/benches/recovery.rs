@@ -42,6 +42,7 @@ fn crashed() -> Arc<dyn BlockDevice> {
     let mut rng = StdRng::seed_from_u64(1);
     (0..RECORDS).for_each(|_| put(rng.random_range(0..RECORDS), 2));
     store.pump(Task::FlushLog).unwrap();
+    store.abandon();
     device
 }
 

@@ -6,6 +6,7 @@
 //! | [`units`] | sizes, counts, shares, durations |
 //! | `*_cmd` | one subcommand each |
 //! | [`output`] | stdout, files that appear whole or not at all |
+//! | [`rows`], [`new_store`] | records as lines of JSON; a store file that is made of them |
 //! | [`progress`] | a bar for a person who waits |
 //! | [`failure`] | one line on stderr and an exit status |
 
@@ -14,16 +15,21 @@ mod args;
 mod check_cmd;
 mod crash_writer_cmd;
 mod devices_cmd;
+mod dump_cmd;
 mod failure;
 mod gen_cmd;
 mod import_cmd;
 mod info_cmd;
 mod layout_cmd;
+mod load_cmd;
+mod new_store;
 mod oracle_cmd;
 mod output;
 mod pm_replay;
 mod progress;
+mod repair_cmd;
 mod replay_cmd;
+mod rows;
 mod units;
 mod verify_cmd;
 
@@ -64,6 +70,9 @@ fn run(command: Option<Command>) -> Result<(), Failure> {
         None => Ok(()),
         Some(Command::Replay(args)) => replay_cmd::run(&args),
         Some(Command::Verify(args)) => verify_cmd::run(&args),
+        Some(Command::Repair(args)) => repair_cmd::run(&args),
+        Some(Command::Dump(args)) => dump_cmd::run(&args),
+        Some(Command::Load(args)) => load_cmd::run(&args),
         Some(Command::Import(args)) => import_cmd::run(&args),
         Some(Command::Gen(args)) => gen_cmd::run(&args),
         Some(Command::Trace(TraceCommand::Info(args))) => info_cmd::run(&args),

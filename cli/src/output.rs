@@ -3,10 +3,12 @@
 //! Output files are checked *before* a long run begins (is the folder there? is it a folder?), written beside their target and
 //! renamed. Something that is there and no regular file (`/dev/null`, a pipe) is written to, not replaced.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
@@ -69,7 +71,8 @@ pub(crate) fn check_not_input(flag: &str, output: &Path, input: &Path) -> Result
     Ok(())
 }
 
-fn folder(path: &Path) -> &Path {
+/// The folder that a file is in.
+pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -77,25 +80,62 @@ fn folder(path: &Path) -> &Path {
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let name = path.display().to_string();
-    let fail = |e: &std::io::Error| Failure::file(&name, e);
-    // A link stays a link; what it points at is replaced.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if target.metadata().is_ok_and(|meta| !meta.is_file()) {
-        return std::fs::OpenOptions::new()
-            .write(true)
-            .open(&target)
-            .and_then(|mut file| file.write_all(bytes))
-            .map_err(|e| fail(&e));
+    let beside = Beside::begin(path)?;
+    beside
+        .file()
+        .write_all(bytes)
+        .map_err(|e| Failure::file(&beside.name, &e))?;
+    beside.finish()
+}
+
+/// A file that is written beside its target, which it replaces at the end; or the target itself, if that is no regular file.
+pub(crate) struct Beside {
+    name: String,
+    target: PathBuf,
+    to: To,
+}
+
+enum To {
+    Itself(File),
+    Temporary(NamedTempFile),
+}
+
+impl Beside {
+    pub(crate) fn begin(path: &Path) -> Result<Beside, Failure> {
+        let name = path.display().to_string();
+        // A link stays a link; what it points at is replaced.
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let to = if target.metadata().is_ok_and(|meta| !meta.is_file()) {
+            let file = std::fs::OpenOptions::new().write(true).open(&target);
+            file.map(To::Itself)
+        } else {
+            tempfile::Builder::new()
+                .prefix(".treering-")
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(folder(&target))
+                .map(To::Temporary)
+        };
+        let to = to.map_err(|e| Failure::file(&name, &e))?;
+        Ok(Beside { name, target, to })
     }
-    let mut beside = tempfile::Builder::new()
-        .prefix(".treering-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder(&target))
-        .map_err(|e| fail(&e))?;
-    beside.write_all(bytes).map_err(|e| fail(&e))?;
-    beside.persist(&target).map_err(|e| fail(&e.error))?;
-    Ok(())
+
+    pub(crate) fn file(&self) -> &File {
+        match &self.to {
+            To::Itself(file) => file,
+            To::Temporary(beside) => beside.as_file(),
+        }
+    }
+
+    /// What was written is the target.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        match self.to {
+            To::Itself(_) => Ok(()),
+            To::Temporary(beside) => match beside.persist(&self.target) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(Failure::file(&self.name, &e.error)),
+            },
+        }
+    }
 }
 
 /// Prints results. A reader that has gone away (`| head`) is not an error.

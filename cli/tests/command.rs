@@ -251,6 +251,9 @@ fn completions_and_devices_print_something_usable() {
     for command in [
         "replay",
         "verify",
+        "repair",
+        "dump",
+        "load",
         "import",
         "gen",
         "devices",

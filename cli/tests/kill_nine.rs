@@ -87,7 +87,8 @@ fn survivors(path: &Path, tree: TreeKind) -> Option<State> {
             ControlFlow::Continue(())
         })
         .expect("the scan succeeds");
-    // Dropped without `close`: what recovery has done must do.
+    // Without `close`: what recovery has done must do.
+    store.abandon();
     Some(state)
 }
 

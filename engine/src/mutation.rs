@@ -36,6 +36,12 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("log-retries-failed-flush", "loom_wal"),
     // BUGS D11: appends go on behind a torn tail without a new epoch.
     ("log-keeps-epoch", "wal_crash"),
+    // A store that is dropped takes with it what nobody has synced.
+    ("drop-forgets-log", "store_life"),
+    // Repair takes the newest image that it finds for the newest that was written.
+    ("repair-trusts-stale-leaf", "repair"),
+    // An interval of durability passes, and no writer looks at the clock.
+    ("interval-needs-pump", "store_life"),
     // BUGS D5, across threads: a flush that failed under one thread is forgotten by another's.
     ("flush-forgets-failure", "store_edges"),
     // The journal mends a page that was damaged after it was durable, with an image of long ago.

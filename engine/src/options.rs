@@ -178,15 +178,25 @@ pub enum TablePersist {
     Checkpoint,
 }
 
-/// When a write is acknowledged as durable.
+/// When a write is durable that nobody calls `sync` for. Dropping or closing a store makes all of them durable; a killed process
+/// or a power cut does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// `put` and `delete` return at once; whoever needs durability calls `sync`.
+    /// `put` and `delete` return at once; whoever needs durability calls `sync`. A crash loses up to
+    /// [`Options::log_buffer_bytes`] of log if somebody pumps, more if nobody does.
     Deferred,
-    /// As `Deferred`, and the log is flushed at least this often (`pump(Task::FlushLog)` comes due).
+    /// As `Deferred`, and the log is flushed this long after the flush before at the latest: by the next write, which reads the
+    /// clock for that, or by whoever pumps (`Task::FlushLog` comes due). A store in which nobody writes any more, and that nobody
+    /// pumps, keeps its last writes undurable until it is synced, closed or dropped.
     Grouped(Nanos),
     /// `put` and `delete` return only when durable; concurrent callers share a flush.
     PerCommit,
+}
+
+impl Durability {
+    /// Flushed once a minute, as the B⁻-tree paper measures (B⁻-tree §4.2, "log-flush-per-minute"): a crash may lose the last
+    /// minute.
+    pub const PER_MINUTE: Durability = Durability::Grouped(Nanos(60_000_000_000));
 }
 
 /// How a store is made and run.
@@ -208,7 +218,7 @@ pub struct Options {
     pub page_size: usize,
     /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
     pub cache_bytes: u64,
-    /// When writes are acknowledged. Default: flushed every 60 s (B⁻-tree §4.2, "log-flush-per-minute").
+    /// When writes are durable. Default: `PerCommit`, when they return; faster ones are asked for by name.
     pub durability: Durability,
     /// How records lie in the log. Default: `Packed`.
     pub log_packing: LogPacking,
@@ -235,7 +245,7 @@ impl Default for Options {
             contention_split: None,
             page_size: 4096,
             cache_bytes: 64 << 20,
-            durability: Durability::Grouped(Nanos(60_000_000_000)),
+            durability: Durability::PerCommit,
             log_packing: LogPacking::Packed,
             log_bytes: 64 << 20,
             checkpoint_log_bytes: 32 << 20,
@@ -248,7 +258,7 @@ impl Default for Options {
 
 impl Options {
     /// The B⁻-tree (B⁻-tree §3, §4.2): not another tree, but the conventional one on shadowed pages with a modification log, and a sparse
-    /// redo log. Pages of 8 KiB.
+    /// redo log. Pages of 8 KiB. Durable as by default; the paper measures [`Durability::PER_MINUTE`].
     #[must_use]
     pub fn bminus() -> Options {
         Options {

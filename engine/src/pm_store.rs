@@ -30,6 +30,13 @@ pub enum PmTask {
 }
 
 /// An ordered map in persistent memory, crash-safe. See [`Kv`] for what it does and promises.
+///
+/// A write is durable when it returns, so dropping the store loses nothing, and a drop and the end of a killed process are the
+/// same.
+///
+/// **After an error.** [`Error::PmTooLong`] and [`Error::PmFull`] have changed nothing, and other writes may succeed. After a
+/// failure of the device, or damage that a write met, every write, [`PmStore::pump`], [`Kv::sync`] and [`Kv::checkpoint`] return
+/// [`Error::Poisoned`] with that first cause, and reads go on as far as they can. Open the store again to write.
 pub struct PmStore {
     tree: PmTree,
     options: PmOptions,
@@ -71,7 +78,8 @@ impl PmStore {
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no crash leaves behind, [`Error::PmFull`] if
-    /// the store was another tree, or had larger buffers, and the device has no room for what its log says, and device failures.
+    /// the store was another tree, or had larger buffers, and the device has no room for what its log says, and device failures. What the
+    /// store held is still there, and another opening may go on where this one ended.
     pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
         options.check()?;
         let medium = Arc::new(Medium::new(device));
@@ -123,7 +131,8 @@ impl PmStore {
     /// Does one bounded step of `task`; all of it if cleaning is naive.
     ///
     /// # Errors
-    /// [`Error::PmFull`] if what must be flushed has no room; a device failure, after which the store refuses writes.
+    /// [`Error::PmFull`] if what must be flushed has no room, which a delete or a later pump may change; a device failure, after which the
+    /// store refuses writes; [`Error::Poisoned`] from then on.
     pub fn pump(&self, task: PmTask) -> Result<Progress> {
         self.check()?;
         match task {
@@ -135,7 +144,7 @@ impl PmStore {
     /// durable by it.
     ///
     /// # Errors
-    /// As [`PmStore::pump`].
+    /// As [`PmStore::pump`]. The store is gone all the same, and has lost nothing that was acknowledged.
     pub fn close(self) -> Result<()> {
         self.checkpoint().map(drop)
     }
@@ -153,8 +162,12 @@ impl PmStore {
         if let Err(e) = &done
             && !matches!(e, Error::PmFull { .. } | Error::PmTooLong { .. })
         {
-            *self.why.lock() = e.to_string();
-            self.failed.store(true, Ordering::Release);
+            // The first cause is what later refusals carry, also where several fail at once.
+            let mut why = self.why.lock();
+            if why.is_empty() {
+                *why = e.to_string();
+                self.failed.store(true, Ordering::Release);
+            }
         }
         done
     }
@@ -171,7 +184,7 @@ impl PmStore {
             }
             encoded = records.encode(key, value);
         }
-        let slot = encoded?;
+        let slot = self.note(encoded)?;
         let change = Change {
             slot,
             delete: value.is_none(),

@@ -5,6 +5,10 @@
 //! in a simulation virtual clients do; a store that nobody pumps still works, since an operation that runs out of frames or log
 //! space does the step itself.
 
+mod life;
+
+use life::Life;
+
 use crate::cache::{Cache, Fix, ReadGuard};
 use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Volume};
@@ -15,14 +19,14 @@ use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
 use crate::mutation;
-use crate::options::{Durability, Options, PageStoreKind, TreeKind};
+use crate::options::{Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, Versioned};
 use crate::recovery::{RecoveryReport, Redo};
 use crate::snapshot::{self, Chain};
 use crate::stats::Stats;
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
@@ -50,13 +54,16 @@ pub enum Task {
 }
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
+///
+/// Dropping a store makes durable what nobody has synced, best effort; [`Store::close`] says whether it is, and [`Store::abandon`]
+/// drops the store as a killed process would.
 pub struct Store {
     pub(crate) tree: Tree,
     checkpointer: Checkpointer,
     clock: Arc<dyn Clock>,
     options: Options,
     recovery: RecoveryReport,
-    last_log_flush: AtomicU64,
+    life: Life,
 }
 
 impl Store {
@@ -65,8 +72,10 @@ impl Store {
     /// Page size and page store of an existing store must be the ones asked for; log size and journal size are the stored ones.
     ///
     /// # Errors
-    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::Mismatch`], [`Error::Damaged`] if recovery finds what no crash
-    /// leaves behind, and device failures.
+    /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says that something else is there:
+    /// nothing was written. [`Error::Damaged`] or [`Error::MissingPage`] if recovery finds what no crash leaves behind, and device
+    /// failures: recovery may have made some of its changes again, another opening does them all, and no acknowledged write is lost
+    /// by trying. A damaged store is a case for [`crate::salvage`].
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -227,14 +236,14 @@ impl Store {
         options: &Options,
         recovery: RecoveryReport,
     ) -> Store {
-        let last_log_flush = AtomicU64::new(clock.now().0);
+        let life = Life::begin(&*clock);
         Store {
             tree,
             checkpointer,
             clock,
             options: options.clone(),
             recovery,
-            last_log_flush,
+            life,
         }
     }
 
@@ -272,15 +281,7 @@ impl Store {
         {
             return Some(Task::Checkpoint);
         }
-        if let Durability::Grouped(interval) = self.options.durability
-            && unflushed > 0
-            && self
-                .clock
-                .now()
-                .0
-                .saturating_sub(self.last_log_flush.load(Ordering::Relaxed))
-                >= interval.0
-        {
+        if self.interval_is_over() {
             return Some(Task::FlushLog);
         }
         None
@@ -289,7 +290,7 @@ impl Store {
     /// Does one bounded step of `task`.
     ///
     /// # Errors
-    /// A device failure; the store then refuses further writes.
+    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused them before.
     pub fn pump(&self, task: Task) -> Result<Progress> {
         match task {
             Task::FlushLog => {
@@ -316,10 +317,11 @@ impl Store {
         Ok(())
     }
 
-    /// Checkpoints and lets go of the device. What was not synced before is durable, too.
+    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the next opening has nothing to redo.
     ///
     /// # Errors
-    /// A device failure.
+    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the same, and the next opening finds
+    /// what was durable.
     pub fn close(self) -> Result<()> {
         self.checkpointer.run(&self.tree)?;
         Ok(())
@@ -328,8 +330,7 @@ impl Store {
     fn flush_log(&self, lsn: Lsn) -> Result<()> {
         // A sync of what is durable already flushes nothing, so it must not put off the next flush.
         if lsn > self.tree.leaves().pager.log.durable() {
-            self.last_log_flush
-                .store(self.clock.now().0, Ordering::Relaxed);
+            self.life.log_flushes(&*self.clock);
         }
         self.tree.leaves().pager.flush_log(lsn)?;
         if mutation::on("harmless-second-flush") {
@@ -386,13 +387,6 @@ impl Store {
         Ok(())
     }
 
-    fn acknowledge(&self, lsn: Lsn) -> Result<Lsn> {
-        if self.options.durability == Durability::PerCommit {
-            self.flush_log(lsn)?;
-        }
-        Ok(lsn)
-    }
-
     /// Visits every leaf's lower fence and page, in key order.
     pub(crate) fn for_each_leaf(&self, visit: impl FnMut(&[u8], PageId)) {
         self.tree.leaves().index.for_each(visit);
@@ -447,8 +441,9 @@ impl Kv for Store {
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         self.tree.leaves().check_record(key, value)?;
+        let for_others = self.must_flush_for_others();
         let lsn = self.change(&mut || self.tree.try_put(key, value))?;
-        self.acknowledge(lsn)
+        self.acknowledge(lsn, for_others)
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
@@ -456,8 +451,9 @@ impl Kv for Store {
             // No such key can be there; the answer is as durable as the log is.
             return Ok(self.tree.leaves().pager.log.durable());
         }
+        let for_others = self.must_flush_for_others();
         let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
-        let acknowledged = self.acknowledge(lsn)?;
+        let acknowledged = self.acknowledge(lsn, for_others)?;
         if sparse {
             // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
             // device) meets whoever needs that neighbour, or the next write.

@@ -16,8 +16,10 @@ use treering_engine::{
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
 }
 
 fn put(store: &Store, map: &mut Map, key: &[u8], value: &[u8]) {

@@ -30,6 +30,7 @@ fn what_replaced_a_record_and_is_deleted_gives_back_no_more_than_the_leaf_gets()
         };
         let open = || {
             Store::open(device.clone(), Arc::new(SystemClock::new()), &options)
+                .inspect(Store::abandon_on_drop)
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"))
         };
         let store = open();

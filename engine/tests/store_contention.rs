@@ -58,9 +58,11 @@ impl Observer for Slow {
     }
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Store, Error> {
     let clock = Arc::new(SystemClock::new());
     Store::open_observed(device, clock, options, Some(Arc::new(Slow)))
+        .inspect(Store::abandon_on_drop)
 }
 
 /// Keys of different writers alternate.

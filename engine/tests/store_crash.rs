@@ -45,9 +45,10 @@ fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
     }
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result<Store> {
     let device: Arc<dyn BlockDevice> = device.clone();
-    Store::open(device, Arc::new(SystemClock::new()), options)
+    Store::open(device, Arc::new(SystemClock::new()), options).inspect(Store::abandon_on_drop)
 }
 
 /// Numbers and values of one length, mostly, so that leaves can be dense.

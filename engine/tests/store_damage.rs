@@ -29,8 +29,10 @@ fn options(tree: TreeKind, store: Pages) -> Options {
     }
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<CrashDevice>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
 }
 
 fn value(key: u32, round: u32) -> Vec<u8> {

@@ -28,9 +28,12 @@ fn tiny(tree: TreeKind, store: Pages, page_size: usize, frames: u64) -> Options 
     }
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
     let device: Arc<dyn BlockDevice> = device.clone();
-    Store::open(device, Arc::new(SystemClock::new()), options).expect("opens")
+    Store::open(device, Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
+        .expect("opens")
 }
 
 /// Prefix-rich keys: some are empty, many are prefixes of others, some long.

@@ -22,8 +22,10 @@ fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
     }
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
 }
 
 /// A split moves half a page; were its log record to repeat the shared prefix with every key, it would be many pages long and

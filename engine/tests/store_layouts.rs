@@ -26,9 +26,12 @@ fn options(tree: TreeKind, store: Pages, layouts: LayoutChoice) -> Options {
     }
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
     let device: Arc<dyn BlockDevice> = device.clone();
-    Store::open(device, Arc::new(SystemClock::new()), options).expect("opens")
+    Store::open(device, Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
+        .expect("opens")
 }
 
 fn pump_all(store: &Store) {

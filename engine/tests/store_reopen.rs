@@ -14,8 +14,10 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BLOCKS: u64 = 4_096;
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
 }
 
 /// Splits and merges leaves: puts and deletes around `round`, the last of them made durable.

@@ -56,9 +56,10 @@ fn new_device(page_size: usize) -> Arc<CrashDevice> {
     Arc::new(CrashDevice::new(400 * page_size as u64 / 4096))
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result<Store> {
     let device: Arc<dyn BlockDevice> = device.clone();
-    Store::open(device, Arc::new(SystemClock::new()), options)
+    Store::open(device, Arc::new(SystemClock::new()), options).inspect(Store::abandon_on_drop)
 }
 
 fn lose_power(device: &CrashDevice, keeps: Keeps) -> Arc<CrashDevice> {

@@ -1,7 +1,7 @@
 //! What B⁻-tree's paper claims and counting can check (CLAIMS, rows BM), at a small scale: 6 MB of records and a cache of a tenth of them, on the
 //! compressing drive. `examples/bminus_figures` has the same at a larger one, and pictures.
 
-use treering_engine::{Kv, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
+use treering_engine::{Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
 use treering_sim::predict::{Prediction, Span, Workload as Analysis, predict};
 use treering_sim::replay::{Acknowledge, Part, Rig};
 use treering_traces::OpSource;
@@ -19,6 +19,7 @@ fn bminus(page_size: usize) -> Options {
         page_size,
         log_bytes: 256 << 20,
         checkpoint_log_bytes: 128 << 20,
+        durability: Durability::PER_MINUTE,
         ..Options::bminus()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_engine::{BfOptions, Options, TreeKind};
+use treering_engine::{BfOptions, Durability, Options, TreeKind};
 use treering_sim::predict::{self, Before, Cleaning, DeviceParams, Span};
 use treering_sim::replay::{Precondition, ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
@@ -118,6 +118,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
         log_bytes: 2 << 20,
         checkpoint_log_bytes: 1 << 20,
         log_buffer_bytes: 64 << 10,
+        durability: Durability::PER_MINUTE,
         ..Options::default()
     };
     let device = DeviceParams {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use treering_engine::device::MemDevice;
 use treering_engine::{
-    ClassBytes, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, required_blocks,
+    ClassBytes, Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist,
+    required_blocks,
 };
 use treering_sim::predict::{Before, Cleaning, DeviceParams, Prediction, Span, Workload, predict};
 use treering_traces::generate::{self, GenParams, ValueSize};
@@ -34,6 +35,7 @@ fn options(store: PageStoreKind, cache_bytes: u64) -> Options {
         log_bytes: 4 << 20,
         checkpoint_log_bytes: 1 << 20,
         log_buffer_bytes: 64 << 10,
+        durability: Durability::PER_MINUTE,
         ..Options::default()
     }
 }

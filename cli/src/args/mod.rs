@@ -2,6 +2,7 @@
 
 mod check;
 mod r#gen;
+mod life;
 mod oracle;
 mod replay;
 mod small;
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use r#gen::GenArgs;
+pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};
 pub(crate) use oracle::{ModeArg, OracleArgs};
 pub(crate) use replay::{
     Before, CleaningArg, LoggingArg, NodeSplitArg, OversizeArg, ReplayArgs, Reset, Tables,
@@ -46,6 +48,12 @@ pub(crate) enum Command {
     Replay(Box<ReplayArgs>),
     /// Walk a store file: structure, checksums, reachability. Exit status 1 on damage.
     Verify(VerifyArgs),
+    /// Save what is whole of a damaged store into a new one. Exit status 1 if something is missing.
+    Repair(RepairArgs),
+    /// Write all records of a store as sorted lines of JSON.
+    Dump(DumpArgs),
+    /// Make a store of lines of JSON.
+    Load(LoadArgs),
     /// Turn a trace of another tool into one of ours.
     Import(ImportArgs),
     /// Generate a trace: YCSB, uniform, Zipf, latest, hotspot, mixgraph, load, sequential.

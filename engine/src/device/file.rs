@@ -74,7 +74,7 @@ impl FileDevice {
     ///
     /// # Errors
     /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use
-    /// for five seconds more.
+    /// for five seconds more. The file is as it was, and not locked by this call.
     pub fn open(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
         FileDevice::open_for(path, FileIo::Direct)
     }
@@ -105,7 +105,7 @@ impl FileDevice {
     /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0.
+    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is there already is not touched.
     pub fn create(path: impl AsRef<Path>, blocks: u64) -> Result<FileDevice, DeviceError> {
         FileDevice::create_for(path, blocks, FileIo::Direct)
     }

@@ -195,7 +195,11 @@ impl Pager {
         }
         let mut why = self.poison.why.lock();
         if why.is_none() {
-            *why = Some(cause.to_string());
+            *why = Some(match cause {
+                // Said by the log, of its own failure.
+                Error::Poisoned { why } => why.clone(),
+                cause => cause.to_string(),
+            });
             self.volume.tell(|| Event::Failed);
             self.poison.set.store(true, Ordering::Release);
         }

@@ -26,6 +26,7 @@ pub(crate) use alloc::SlotMap;
 pub(crate) use cow::CowStore;
 pub(crate) use in_place::InPlaceStore;
 pub use mod_log::delta_block;
+pub(crate) use mod_log::{lay_over, log_block_of};
 pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
 pub(crate) use table::PageTable;
 pub(crate) use versioned::Versioned;

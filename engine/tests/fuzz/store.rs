@@ -29,7 +29,9 @@ fn key(n: usize) -> Vec<u8> {
 }
 
 fn open(device: &Arc<MemDevice>, options: &Options) -> Option<Store> {
-    Store::open(device.clone(), Arc::new(SystemClock::new()), options).ok()
+    Store::open(device.clone(), Arc::new(SystemClock::new()), options)
+        .inspect(Store::abandon_on_drop)
+        .ok()
 }
 
 /// The target: how many operations failed.

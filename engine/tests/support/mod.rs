@@ -112,6 +112,7 @@ pub(crate) fn options(
         log_packing: store.packing,
         page_size,
         cache_bytes: pages * page_size as u64,
+        durability: Durability::PER_MINUTE,
         ..Options::default()
     }
 }

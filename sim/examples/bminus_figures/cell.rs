@@ -1,8 +1,7 @@
 //! One store on the compressing drive: loaded in memory, opened again with the small cache, warmed up, measured in parts.
 
 use treering_engine::{
-    Durability, Kv, LogPacking, ModLog, Nanos, Options, PageStoreKind, ResetRule, TablePersist,
-    TreeKind,
+    Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
 };
 use treering_sim::predict::{self, Prediction, Span, Workload};
 use treering_sim::replay::{Acknowledge, Part, ReplayError, Rig};
@@ -101,7 +100,7 @@ impl Cell {
             log_packing: self.packing,
             page_size: self.page_size,
             cache_bytes,
-            durability: Durability::Grouped(Nanos(60_000_000_000)),
+            durability: Durability::PER_MINUTE,
             log_bytes,
             checkpoint_log_bytes: log_bytes / 2,
             ..Options::default()

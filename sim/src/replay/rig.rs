@@ -113,6 +113,8 @@ impl Rig {
     ) -> Result<Rig, ReplayError> {
         let clock = Arc::new(VirtualClock::new());
         let store = Store::open(drive.device(), clock.clone(), engine).map_err(failed)?;
+        // Store and drive end together: what nobody will read is not written.
+        store.abandon_on_drop();
         Ok(Rig {
             drive,
             clock,
@@ -136,6 +138,7 @@ impl Rig {
         self.store.close().map_err(failed)?;
         let device: Arc<dyn BlockDevice> = self.drive.device();
         let store = Store::open(device, self.clock.clone(), engine).map_err(failed)?;
+        store.abandon_on_drop();
         let mut rig = Rig { store, ..self };
         rig.background()?;
         Ok(rig)

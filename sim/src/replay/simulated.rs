@@ -89,6 +89,8 @@ pub(super) fn run(
     let clock = Arc::new(VirtualClock::new());
     let store = Store::open(drive.device(), clock.clone(), &plan.engine)
         .map_err(|e| Failure::from(e).on(name))?;
+    // Store and drive end together: what nobody will read is not written.
+    store.abandon_on_drop();
     let simulation = Simulation {
         config,
         plan,

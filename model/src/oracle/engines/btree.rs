@@ -290,11 +290,10 @@ impl Engine for BTree {
             unreachable!("the oracle gives the kind of disk that was asked for");
         };
         let clock = Arc::new(SystemClock::new());
-        Ok(Arc::new(Store::open(
-            Arc::clone(device),
-            clock,
-            &self.options,
-        )?))
+        let store = Store::open(Arc::clone(device), clock, &self.options)?;
+        // The oracle lets go of a store as a killed process does: what was not synced must not come back whole by courtesy.
+        store.abandon_on_drop();
+        Ok(Arc::new(store))
     }
 
     fn guarded(&self, disk: &Disk) -> Vec<Lba> {

@@ -213,6 +213,7 @@ fn fill(bytes: &mut Vec<u8>, per_block: u64, version: u64) {
     value::fill(bytes, version, Scale::slot_bytes(per_block) as usize - head);
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(
     device: &Arc<CrashDevice>,
     options: &Options,
@@ -220,7 +221,7 @@ fn open(
 ) -> Result<Store> {
     let clock = Arc::new(SystemClock::new());
     let observer = recorder.map(|recorder| recorder as _);
-    Store::open_observed(device.clone(), clock, options, observer)
+    Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
 }
 
 /// What reading all of a device yields.

@@ -82,9 +82,11 @@ pub(super) struct Rig<'a> {
     bytes: Vec<u8>,
 }
 
+/// A store that ends as a killed process does.
 pub(super) fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store> {
     let clock = Arc::new(SystemClock::new());
     Store::open_observed(device.clone(), clock, options, Some(Arc::new(Gate)))
+        .inspect(Store::abandon_on_drop)
 }
 
 impl<'a> Rig<'a> {

@@ -119,6 +119,8 @@ impl Tree {
         let options = episode.options();
         let device = Arc::new(MemDevice::new(required_blocks(&options, 64)));
         let mut store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
+        // No end of a store is a step of the spec.
+        store.abandon_on_drop();
         store.observe_mini_pages(recorder.clone());
         Ok(Self {
             store,

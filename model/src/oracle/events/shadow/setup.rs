@@ -299,6 +299,7 @@ fn slots(recorder: &Recorder) -> BTreeMap<PageId, u8> {
     recorder.take().into_iter().filter_map(loaded).collect()
 }
 
+/// A store that ends as a killed process does, unless it is closed.
 fn open(
     device: &Arc<CrashDevice>,
     options: &Options,
@@ -306,7 +307,7 @@ fn open(
 ) -> Result<Store> {
     let clock = Arc::new(SystemClock::new());
     let observer = recorder.map(|recorder| recorder.clone() as _);
-    Store::open_observed(device.clone(), clock, options, observer)
+    Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
 }
 
 /// What reading all of a device yields.

@@ -1,0 +1,120 @@
+//! `treering load`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use treering_engine::Error;
+
+use crate::args::LoadArgs;
+use crate::failure::{self, Failure};
+use crate::new_store::{self, NewStore};
+use crate::output::{self, Output};
+use crate::progress::Progress;
+use crate::rows;
+
+/// Lines between two looks at the bar.
+const GLANCE: u64 = 4096;
+
+/// `treering.load/1`.
+#[derive(serde::Serialize)]
+struct Document {
+    schema: &'static str,
+    complete: bool,
+    store: String,
+    input: String,
+    records: u64,
+    user_bytes: u64,
+}
+
+/// Makes a store of lines; nothing is left of one that cannot be made.
+pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
+    let json = match &args.json {
+        Some(path) => {
+            output::check_not_input("--json", path, &args.input)?;
+            Some(Output::new("--json", path)?)
+        }
+        None => None,
+    };
+    let options = new_store::options(&args.tree, &args.new)?;
+    let (input, name, bytes) = open(args)?;
+    let new = NewStore::begin("STORE", &args.store, options, bytes)?;
+    let (new, user_bytes) = fill(new, input, &name, bytes)?;
+    let records = new.rows();
+    new.finish()?;
+    let document = Document {
+        schema: "treering.load/1",
+        complete: true,
+        store: args.store.display().to_string(),
+        input: name,
+        records,
+        user_bytes,
+    };
+    if let Some(json) = &json {
+        json.write(&output::json(&document)?)?;
+    }
+    if json != Some(Output::Stdout) {
+        let text = format!(
+            "{}: {records} records, {user_bytes} bytes of keys and values\n",
+            document.store
+        );
+        output::say(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The lines, what they are called, and how many bytes they are, if that is known.
+fn open(args: &LoadArgs) -> Result<(Box<dyn BufRead>, String, u64), Failure> {
+    if args.input.as_os_str() == "-" {
+        return Ok((Box::new(std::io::stdin().lock()), "stdin".into(), 0));
+    }
+    let name = args.input.display().to_string();
+    let file = File::open(&args.input).map_err(|e| Failure::file(&name, &e))?;
+    let bytes = file.metadata().map_or(0, |meta| meta.len());
+    Ok((Box::new(BufReader::new(file)), name, bytes))
+}
+
+fn fill(
+    mut new: NewStore,
+    mut input: Box<dyn BufRead>,
+    name: &str,
+    bytes: u64,
+) -> Result<(NewStore, u64), Failure> {
+    let mut progress = Progress::new();
+    let mut line = Vec::new();
+    let mut last: Option<Vec<u8>> = None;
+    let (mut number, mut read, mut user_bytes) = (0_u64, 0_u64, 0_u64);
+    loop {
+        line.clear();
+        let got = input
+            .read_until(b'\n', &mut line)
+            .map_err(|e| Failure::file(name, &e))?;
+        if got == 0 {
+            return Ok((new, user_bytes));
+        }
+        number += 1;
+        read += got as u64;
+        if number.is_multiple_of(GLANCE) && bytes > 0 {
+            progress.tell("loading", read, bytes);
+        }
+        let bad = |why: String| Failure::usage(format!("{name}, line {number}: {why}"));
+        let (key, value) = rows::read(&line).map_err(bad)?;
+        // Whoever comes behind all others cannot have come before.
+        let ascends = last.as_ref().is_none_or(|last| *last < key);
+        if !ascends && new.has(&key)? {
+            return Err(bad("expected each key once, found one again".into()));
+        }
+        match new.put(&key, &value) {
+            Ok(()) => {}
+            Err(e @ (Error::KeyTooLong { .. } | Error::RecordTooLarge { .. })) => {
+                return Err(bad(format!(
+                    "expected a record that fits a page, found a {e}"
+                )));
+            }
+            Err(e) => return Err(failure::engine(name, e)),
+        }
+        user_bytes += (key.len() + value.len()) as u64;
+        if ascends {
+            last = Some(key);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A store file that appears whole or not at all: filled beside its place, closed, and then given its name.
+//!
+//! A store has its size from the beginning, and how much will come is not known. When it is full, what it holds moves to one of
+//! twice the size, and goes on there.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use treering_engine::device::FileDevice;
+use treering_engine::{
+    BfOptions, Durability, Error, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist,
+    TreeKind, required_blocks,
+};
+
+use crate::args::NewStoreArgs;
+use crate::failure::{self, Failure};
+use crate::output;
+
+/// Fewest pages that a store is made for.
+const LEAST_PAGES: u64 = 1_000;
+
+/// A store on its way.
+pub(crate) struct NewStore {
+    target: PathBuf,
+    name: String,
+    /// Where it is until it has its name; goes with all that is in it.
+    beside: TempDir,
+    options: Options,
+    pages: u64,
+    store: Store,
+    rows: u64,
+}
+
+/// The options of a new store: those of `tree`, with what the flags say.
+pub(crate) fn options(tree: &str, args: &NewStoreArgs) -> Result<Options, Failure> {
+    let base = match tree {
+        "bminus" => Options::bminus(),
+        "bf" => Options {
+            tree: TreeKind::Bf(BfOptions::default()),
+            ..Options::default()
+        },
+        _ => Options::default(),
+    };
+    changed(base, args)
+}
+
+/// `base` with what the flags say.
+pub(crate) fn changed(base: Options, args: &NewStoreArgs) -> Result<Options, Failure> {
+    let store = match args.store_kind.as_deref() {
+        Some("in-place") => PageStoreKind::InPlace,
+        Some("cow") => PageStoreKind::CopyOnWrite {
+            table: TablePersist::EachFlush,
+        },
+        Some(_) => PageStoreKind::Shadow,
+        None => base.store,
+    };
+    let page = args.page.unwrap_or(base.page_size as u64);
+    let too_large = |_| Failure::usage("--page: larger than this machine can address");
+    Ok(Options {
+        store,
+        page_size: usize::try_from(page).map_err(too_large)?,
+        // It is durable when it is closed, and has no name before.
+        durability: Durability::Deferred,
+        create: true,
+        ..base
+    })
+}
+
+impl NewStore {
+    /// An empty store beside `target`, with room for about `bytes` of keys and values.
+    pub(crate) fn begin(
+        flag: &str,
+        target: &Path,
+        options: Options,
+        bytes: u64,
+    ) -> Result<NewStore, Failure> {
+        output::check_target(flag, target)?;
+        let name = target.display().to_string();
+        if target.symlink_metadata().is_ok() {
+            let why = format!("{name}: expected a new name, found a file that is there already");
+            return Err(Failure::usage(why));
+        }
+        let beside = tempfile::Builder::new()
+            .prefix(".treering-")
+            .tempdir_in(output::folder(target))
+            .map_err(|e| Failure::file(&name, &e))?;
+        // Leaves that are filled in the order of keys are half full.
+        let pages = (bytes / options.page_size as u64 * 5 / 2).max(LEAST_PAGES);
+        let store = make(&beside, &options, pages).map_err(|e| failure::engine(&name, e))?;
+        Ok(NewStore {
+            target: target.to_owned(),
+            name,
+            beside,
+            options,
+            pages,
+            store,
+            rows: 0,
+        })
+    }
+
+    /// Records put so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether the key is there.
+    pub(crate) fn has(&self, key: &[u8]) -> Result<bool, Failure> {
+        let mut value = Vec::new();
+        (self.store.get(key, &mut value)).map_err(|e| failure::engine(&self.name, e))
+    }
+
+    /// Adds a record; the error is the engine's about this one if it does not fit a page.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        loop {
+            match put(&self.store, key, value) {
+                Err(Error::Full { .. }) => self.grow()?,
+                done => {
+                    self.rows += 1;
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Moves to a store of twice the size.
+    fn grow(&mut self) -> Result<(), Error> {
+        self.pages *= 2;
+        let larger = make(&self.beside, &self.options, self.pages)?;
+        let mut failed = None;
+        self.store
+            .scan(b"", &mut |key, value| match put(&larger, key, value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(e) => {
+                    failed = Some(e);
+                    ControlFlow::Break(())
+                }
+            })?;
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        let smaller = std::mem::replace(&mut self.store, larger);
+        smaller.abandon();
+        Ok(())
+    }
+
+    /// Closes the store and gives it its name.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let name = self.name;
+        self.store.close().map_err(|e| failure::engine(&name, e))?;
+        let made = place(&self.beside, self.pages);
+        // A link refuses to replace what has come there meanwhile; not all file systems have links.
+        std::fs::hard_link(&made, &self.target)
+            .or_else(|e| match e.kind() {
+                std::io::ErrorKind::AlreadyExists => Err(e),
+                _ => std::fs::rename(&made, &self.target),
+            })
+            .and_then(|()| std::fs::File::open(output::folder(&self.target))?.sync_all())
+            .map_err(|e| Failure::file(&name, &e))
+    }
+}
+
+fn place(beside: &TempDir, pages: u64) -> PathBuf {
+    beside.path().join(pages.to_string())
+}
+
+fn make(beside: &TempDir, options: &Options, pages: u64) -> Result<Store, Error> {
+    let blocks = required_blocks(options, pages);
+    let device = FileDevice::create(place(beside, pages), blocks)?;
+    Store::open(Arc::new(device), Arc::new(SystemClock::new()), options)
+}
+
+fn put(store: &Store, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    store.put(key, value)?;
+    while store.pump_due()? {}
+    Ok(())
+}

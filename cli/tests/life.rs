@@ -1,0 +1,243 @@
+//! Records leave a store and enter another one: `dump`, `load`, `repair`.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{listing, ok, treering};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
+}
+
+/// `count` lines, in order, some of them of bytes that are no text.
+fn lines(count: u32) -> String {
+    let line = |n: u32| match n % 10 {
+        3 => format!("{{\"key\":\"key-{n:06}\",\"value_hex\":\"ff00{n:08x}\"}}\n"),
+        _ => format!("{{\"key\":\"key-{n:06}\",\"value\":\"värde \\\"{n}\\\"\"}}\n"),
+    };
+    (0..count).map(line).collect::<String>() + "{\"key_hex\":\"ff\",\"value\":\"\"}\n"
+}
+
+fn piped(folder: &Path, args: &[&str], input: &str) -> std::process::Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // A command that refuses a line reads no further.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("ends")
+}
+
+#[test]
+fn what_is_dumped_is_what_was_loaded_whatever_the_store() {
+    let folder = folder();
+    let folder = folder.path();
+    let text = lines(500);
+    std::fs::write(folder.join("rows.jsonl"), &text).expect("writes");
+    for (name, flags) in [
+        ("plain", &[][..]),
+        ("bf", &["--tree", "bf", "--store-kind", "cow"][..]),
+        ("bminus", &["--tree", "bminus"][..]),
+        ("large", &["--store-kind", "shadow", "--page", "16KiB"][..]),
+    ] {
+        let said = ok(folder, &[&["load", name, "rows.jsonl"], flags].concat());
+        assert!(said.contains("501 records"), "{name}: {said}");
+        assert_eq!(ok(folder, &["dump", name]), text, "{name}");
+        let verified = ok(folder, &["verify", name]);
+        assert!(
+            verified.contains("sound") && verified.contains("501 records"),
+            "{verified}"
+        );
+    }
+    ok(folder, &["dump", "bf", "-o", "again.jsonl"]);
+    let again = std::fs::read_to_string(folder.join("again.jsonl")).expect("reads");
+    assert_eq!(again, text);
+    let mut names = vec![
+        "again.jsonl",
+        "bf",
+        "bminus",
+        "large",
+        "plain",
+        "rows.jsonl",
+    ];
+    names.sort_unstable();
+    assert_eq!(listing(folder), names);
+}
+
+/// More than a new store of unknown size has room for at first, in no order.
+#[test]
+fn a_stream_of_unknown_length_in_any_order_is_loaded() {
+    let folder = folder();
+    let folder = folder.path();
+    let pad = "x".repeat(900);
+    let line = |n: u32| {
+        format!(
+            "{{\"key\":\"{:08}\",\"value\":\"{n} {pad}\"}}\n",
+            n * 7_919 % 9_000
+        )
+    };
+    let text: String = (0..9_000).map(line).collect();
+    let done = piped(folder, &["load", "store", "--json", "-"], &text);
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    let document = json(&String::from_utf8(done.stdout).expect("text"));
+    assert_eq!(document["schema"], "treering.load/1");
+    assert_eq!(document["records"], 9_000);
+    let mut sorted: Vec<&str> = text.lines().collect();
+    sorted.sort_unstable();
+    assert_eq!(
+        ok(folder, &["dump", "store"]).lines().collect::<Vec<_>>(),
+        sorted
+    );
+}
+
+#[test]
+fn a_bad_line_is_named_and_leaves_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    let good = "{\"key\":\"b\",\"value\":\"1\"}\n";
+    let long = format!("{{\"key\":\"c\",\"value\":\"{}\"}}\n", "v".repeat(5_000));
+    for (line, says) in [
+        (
+            "{\"key\":\"c\"}\n",
+            "line 2: expected \"value\" or \"value_hex\"",
+        ),
+        ("c,1\n", "line 2: expected {\"key\""),
+        (good, "line 2: expected each key once"),
+        (
+            "{\"key_hex\":\"xx\",\"value\":\"\"}\n",
+            "line 2: expected pairs of hexadecimal digits",
+        ),
+        (&long, "line 2: expected a record that fits a page"),
+    ] {
+        let done = piped(folder, &["load", "store"], &format!("{good}{line}{good}"));
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{line}: {said}");
+        assert!(
+            said.contains("stdin") && said.contains(says),
+            "{line}: {said}"
+        );
+        assert_eq!(listing(folder), Vec::<String>::new(), "{line}");
+    }
+    std::fs::write(folder.join("there"), "mine").expect("writes");
+    let done = piped(folder, &["load", "there"], good);
+    assert_eq!(done.status.code(), Some(2));
+    assert_eq!(std::fs::read(folder.join("there")).expect("reads"), b"mine");
+    assert_eq!(treering(folder, &["dump", "there"]).status.code(), Some(2));
+}
+
+/// Every block that is a page in use is damaged, one after the other: the rest is saved, the gap is named.
+#[test]
+fn a_damaged_store_is_saved_but_for_what_is_named() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("rows.jsonl"), lines(2_000)).expect("writes");
+    ok(folder, &["load", "store", "rows.jsonl"]);
+    let whole = ok(folder, &["repair", "store", "-o", "same", "--json", "-"]);
+    let document = json(&whole);
+    assert_eq!(document["schema"], "treering.repair/1");
+    assert_eq!(
+        (&document["whole"], &document["records"]),
+        (&json("true"), &json("2001"))
+    );
+    assert_eq!(ok(folder, &["dump", "same"]), lines(2_000));
+
+    let store = folder.join("store");
+    let mut bytes = std::fs::read(&store).expect("reads");
+    // The last leaf on the file: behind log and journal, where homes are.
+    let leaf = (0..bytes.len() / 4096)
+        .rfind(|i| &bytes[i * 4096 + 24..i * 4096 + 26] == b"TR")
+        .expect("a leaf");
+    bytes[leaf * 4096 + 1_000] ^= 1;
+    std::fs::write(&store, &bytes).expect("writes");
+
+    // The log still says all that the leaf held.
+    let done = ok(folder, &["repair", "store", "-o", "healed"]);
+    assert!(
+        done.contains("2001 records") && done.contains("is damaged"),
+        "{done}"
+    );
+    assert_eq!(ok(folder, &["dump", "healed"]), lines(2_000));
+    let log_blocks = u64::from_le_bytes(bytes[40..48].try_into().expect("8 bytes")) as usize;
+    bytes[2 * 4096..(2 + log_blocks) * 4096].fill(0);
+    std::fs::write(&store, &bytes).expect("writes");
+
+    let refused = treering(folder, &["dump", "store"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("treering repair store -o NEW"), "{said}");
+
+    let done = treering(
+        folder,
+        &["repair", "store", "-o", "saved", "--json", "report.json"],
+    );
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("missing: keys from "), "{said}");
+    assert_eq!(
+        std::fs::read(&store).expect("reads"),
+        bytes,
+        "the input is not touched"
+    );
+    let report = std::fs::read_to_string(folder.join("report.json")).expect("reads");
+    let document = json(&report);
+    assert_eq!(
+        document["missing"].as_array().map(Vec::len),
+        Some(1),
+        "{report}"
+    );
+    assert_eq!(document["doubtful"], json("[]"), "{report}");
+    let bound = |name: &str| {
+        document["missing"][0][name]["text"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let rows = |text: &str| -> BTreeMap<String, String> {
+        text.lines()
+            .map(|line| {
+                let key = json(line)["key"]
+                    .as_str()
+                    .unwrap_or("\u{10ffff}")
+                    .to_owned();
+                (key, line.to_owned())
+            })
+            .collect()
+    };
+    let (saved, all) = (rows(&ok(folder, &["dump", "saved"])), rows(&lines(2_000)));
+    assert!(saved.len() < all.len());
+    for (key, line) in &all {
+        let behind = bound("from").is_none_or(|from| *key >= from);
+        let missing = behind && bound("to").is_none_or(|to| *key < to);
+        assert_eq!(
+            saved.get(key),
+            (!missing).then_some(line),
+            "{key}: {report}"
+        );
+    }
+
+    // Neither superblock: pages and log say it all, and nothing is proved.
+    bytes[..8192].fill(0x5a);
+    std::fs::write(&store, &bytes).expect("writes");
+    let done = treering(folder, &["repair", "store", "-o", "blind"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("doubtful: keys from "));
+    assert!(rows(&ok(folder, &["dump", "blind"])).len() >= saved.len());
+}

@@ -1,0 +1,223 @@
+//! Which leaf has a key range, and which image recovery would have taken for it: what tells a current image from a stale one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::log::LogFound;
+use super::scan::{Found, Image};
+use crate::device::{AlignedBuf, Volume};
+use crate::layout::{Layout, Slot, Superblock};
+use crate::mutation;
+use crate::node::{self, PageRef};
+use crate::options::PageStoreKind;
+use crate::pages::{PageTable, lay_over};
+use crate::snapshot;
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+
+/// Whether an image is what the store held last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Current,
+    /// Nothing proves it.
+    Doubtful,
+    /// It is not.
+    Stale,
+}
+
+/// What the place of a page holds.
+enum AtPlace {
+    /// This image, and nothing that may have been a newer one.
+    Whole(Lba, Lsn),
+    /// Something that is not whole, or nothing.
+    Lost(String),
+    /// Where its place is, or what was there, is not known.
+    Unknown,
+}
+
+/// What is left of index and places.
+pub(super) struct Places<'a> {
+    volume: &'a Volume,
+    layout: Option<Layout>,
+    /// The leaf from each fence on; none if the snapshot is not whole.
+    index: Option<BTreeMap<Vec<u8>, PageId>>,
+    table: Option<PageTable>,
+    log: &'a LogFound,
+    seen: HashMap<PageId, AtPlace>,
+    pub(super) damage: Vec<String>,
+}
+
+impl<'a> Places<'a> {
+    /// Reads the index snapshot and the page table, as far as they are whole, and brings the index to the log's end.
+    pub(super) fn read(
+        volume: &'a Volume,
+        found: &Found,
+        superblock: Option<&Superblock>,
+        log: &'a LogFound,
+    ) -> Places<'a> {
+        let mut places = Places {
+            volume,
+            layout: superblock.map(|s| s.layout),
+            index: None,
+            table: None,
+            log,
+            seen: HashMap::new(),
+            damage: Vec::new(),
+        };
+        let Some(superblock) = superblock else {
+            places.damage.push(
+                "no superblock is whole: which images are the newest is told by their LSNs alone"
+                    .into(),
+            );
+            return places;
+        };
+        places.read_index(superblock);
+        if let PageStoreKind::CopyOnWrite { .. } = superblock.layout.store {
+            match PageTable::load(volume, &superblock.layout) {
+                Ok(table) => places.table = Some(table),
+                Err(e) => places.damage.push(e.to_string()),
+            }
+        }
+        places.note_lost_leaves(found);
+        places
+    }
+
+    fn read_index(&mut self, superblock: &Superblock) {
+        let layout = superblock.layout;
+        let page_limit = match layout.store {
+            PageStoreKind::InPlace | PageStoreKind::Shadow => layout.slots,
+            PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
+        };
+        let (head, count) = (superblock.snapshot_head, superblock.snapshot_entries);
+        match snapshot::read(self.volume, &layout, head, count, page_limit) {
+            Ok((entries, _)) => {
+                let mut index: BTreeMap<Vec<u8>, PageId> = entries.into_iter().collect();
+                for (fence, page) in &self.log.fences {
+                    match page {
+                        Some(page) => drop(index.insert(fence.clone(), *page)),
+                        None => drop(index.remove(fence)),
+                    }
+                }
+                self.index = Some(index);
+            }
+            Err(e) => self.damage.push(e.to_string()),
+        }
+    }
+
+    /// A sentence for each leaf whose place holds no whole image, unless the log has made another one.
+    fn note_lost_leaves(&mut self, found: &Found) {
+        let Some(index) = &self.index else {
+            return;
+        };
+        let newer: std::collections::HashSet<PageId> = (found.images.iter())
+            .filter(|image| image.lsn > self.log.whole_from)
+            .map(|image| image.page)
+            .collect();
+        let leaves: Vec<PageId> = index.values().copied().collect();
+        for page in leaves {
+            if let AtPlace::Lost(why) = self.at_place(page)
+                && !newer.contains(&page)
+                && !self.log.named.contains(&page)
+            {
+                self.damage.push(why);
+            }
+            let at_place = self.at_place(page);
+            self.seen.insert(page, at_place);
+        }
+    }
+
+    /// Where ranges begin of which the index says who has them.
+    pub(super) fn fences(&self) -> impl Iterator<Item = &[u8]> {
+        self.index
+            .iter()
+            .flat_map(|index| index.keys().map(Vec::as_slice))
+    }
+
+    /// Whether `image`, the newest found for the range from `lower` on, is what the store held there when the log stood at its LSN.
+    pub(super) fn judge(&self, image: &Image, lower: &[u8]) -> Verdict {
+        if image.lsn > self.log.whole_from {
+            return Verdict::Current;
+        }
+        let Some(index) = &self.index else {
+            return Verdict::Doubtful;
+        };
+        let leaf =
+            index.range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(lower)));
+        let at_place = leaf.last().and_then(|(_, page)| self.seen.get(page));
+        match at_place {
+            Some(AtPlace::Lost(_)) if !mutation::on("repair-trusts-stale-leaf") => Verdict::Stale,
+            Some(AtPlace::Whole(lba, lsn))
+                if (*lba, *lsn) == (image.lba, image.lsn) && !self.log.has_holes =>
+            {
+                Verdict::Current
+            }
+            _ => Verdict::Doubtful,
+        }
+    }
+
+    fn at_place(&self, page: PageId) -> AtPlace {
+        let Some(layout) = &self.layout else {
+            return AtPlace::Unknown;
+        };
+        let slot = match layout.store {
+            PageStoreKind::InPlace | PageStoreKind::Shadow => Some(Slot(page.0)),
+            PageStoreKind::CopyOnWrite { .. } => self.table.as_ref().and_then(|t| t.get(page)),
+        };
+        let Some(slot) = slot.filter(|slot| slot.0 < layout.slots) else {
+            return AtPlace::Unknown;
+        };
+        match layout.store {
+            PageStoreKind::Shadow => self.in_shadows(layout, slot, page),
+            _ => match self.whole(layout, slot, layout.slot_lba(slot), page) {
+                Ok(lsn) => AtPlace::Whole(layout.slot_lba(slot), lsn),
+                Err(why) => AtPlace::Lost(why),
+            },
+        }
+    }
+
+    /// The newer of two whole images. Beside one that is not whole, the other is what a torn write leaves, or what was there
+    /// before the damaged one: if the log names the page either may be, else the damaged one was the newest.
+    fn in_shadows(&self, layout: &Layout, slot: Slot, page: PageId) -> AtPlace {
+        let [a, b] = [0, 1].map(|which| {
+            let lba = layout.shadow_lba(slot, which);
+            (lba, self.whole(layout, slot, lba, page))
+        });
+        match (a, b) {
+            ((at_a, Ok(a)), (at_b, Ok(b))) => {
+                let (lba, lsn) = if a > b { (at_a, a) } else { (at_b, b) };
+                AtPlace::Whole(lba, lsn)
+            }
+            ((at, Ok(lsn)), (other, Err(why))) | ((other, Err(why)), (at, Ok(lsn))) => {
+                if self.is_blank(other, layout.page_size) {
+                    AtPlace::Whole(at, lsn)
+                } else if self.log.named.contains(&page) {
+                    AtPlace::Unknown
+                } else {
+                    AtPlace::Lost(why)
+                }
+            }
+            ((_, Err(why)), (_, Err(_))) => AtPlace::Lost(why),
+        }
+    }
+
+    fn is_blank(&self, lba: Lba, bytes: usize) -> bool {
+        let mut buf = AlignedBuf::zeroed(bytes);
+        self.volume.read(lba, &mut buf, IoClass::Page).is_ok() && buf.iter().all(|b| *b == 0)
+    }
+
+    /// The LSN of the image of `page` at `lba`, its modification log laid over it; or what is wrong with either.
+    fn whole(&self, layout: &Layout, slot: Slot, lba: Lba, page: PageId) -> Result<Lsn, String> {
+        let damaged = |why: String| format!("{page} at {lba} is damaged: {why}");
+        let mut image = AlignedBuf::zeroed(layout.page_size);
+        let read = self.volume.read(lba, &mut image, IoClass::Page);
+        read.map_err(|e| damaged(e.to_string()))?;
+        node::check_deep(&image, page).map_err(|e| damaged(e.to_string()))?;
+        if layout.mod_log {
+            let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+            let at = layout.mod_log_lba(slot);
+            let read = self.volume.read(at, &mut block, IoClass::Page);
+            read.map_err(|e| damaged(e.to_string()))?;
+            lay_over(&block, &mut image).map_err(|found| damaged(format!("found {found}")))?;
+            node::check_deep(&image, page).map_err(|e| damaged(e.to_string()))?;
+        }
+        Ok(PageRef::new(&image).lsn())
+    }
+}

@@ -1,0 +1,183 @@
+//! Every block of the device, looked at by itself: page images, modification logs, log blocks.
+
+use std::collections::HashMap;
+
+use super::SalvageStep;
+use crate::device::{AlignedBuf, Volume};
+use crate::layout::Layout;
+use crate::node::{self, MAX_PAGE_BYTES, PageRef, is_page_size};
+use crate::pages::lay_over;
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+use crate::wal::BlockHeader;
+
+/// Blocks read at once.
+const CHUNK: u64 = 256;
+/// The most blocks of a page.
+const LARGEST: u64 = (MAX_PAGE_BYTES / BLOCK_SIZE) as u64;
+
+/// A whole page image.
+pub(super) struct Image {
+    pub(super) lba: Lba,
+    /// The modification log that is laid over it, if this is the image with it.
+    pub(super) log_block: Option<Lba>,
+    pub(super) page_size: usize,
+    pub(super) page: PageId,
+    pub(super) lsn: Lsn,
+    pub(super) lower: Vec<u8>,
+    pub(super) upper: Option<Vec<u8>>,
+}
+
+/// A whole block of the log.
+#[derive(Clone, Copy)]
+pub(super) struct LogBlock {
+    pub(super) lba: Lba,
+    pub(super) header: BlockHeader,
+}
+
+/// What is on the device.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) images: Vec<Image>,
+    /// By index; of several the one with the greatest epoch.
+    pub(super) log: HashMap<u64, LogBlock>,
+    pub(super) damage: Vec<String>,
+}
+
+/// The page that `bytes` begin with, if it is whole: sealed, and sound to its last slot.
+pub(super) fn whole_page(bytes: &[u8]) -> Option<PageRef<'_>> {
+    let size = 1_usize.checked_shl(u32::from(*bytes.get(27)?))?;
+    if &bytes[24..26] != b"TR" || !is_page_size(size) {
+        return None;
+    }
+    let bytes = bytes.get(..size)?;
+    let page = PageRef::new(bytes);
+    node::check_deep(bytes, page.page_id()).ok()?;
+    Some(page)
+}
+
+impl Image {
+    fn of(page: PageRef<'_>, lba: Lba, log_block: Option<Lba>) -> Image {
+        Image {
+            lba,
+            log_block,
+            page_size: page.page_size(),
+            page: page.page_id(),
+            lsn: page.lsn(),
+            lower: page.lower_fence().to_vec(),
+            upper: page.upper_fence().map(<[u8]>::to_vec),
+        }
+    }
+
+    /// Its bytes, as they were found; `None` if they cannot be read any more.
+    pub(super) fn load(&self, volume: &Volume) -> Option<AlignedBuf> {
+        let mut bytes = AlignedBuf::zeroed(self.page_size);
+        volume.read(self.lba, &mut bytes, IoClass::Page).ok()?;
+        if let Some(lba) = self.log_block {
+            let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+            volume.read(lba, &mut block, IoClass::Page).ok()?;
+            lay_over(&block, &mut bytes).ok()?;
+        }
+        let page = whole_page(&bytes)?;
+        (page.page_id() == self.page && page.lsn() == self.lsn).then_some(bytes)
+    }
+}
+
+/// Looks at all blocks. `layout` keeps what is taken for a log block to where the log is.
+pub(super) fn scan(
+    volume: &Volume,
+    layout: Option<&Layout>,
+    page_size: Option<usize>,
+    progress: &mut dyn FnMut(SalvageStep),
+) -> Found {
+    let mut found = Found::default();
+    let mut logs: HashMap<PageId, Vec<Lba>> = HashMap::new();
+    let capacity = volume.capacity_blocks();
+    let mut unreadable = 0_u64;
+    let mut buf = AlignedBuf::zeroed((CHUNK + LARGEST - 1) as usize * BLOCK_SIZE);
+    let mut at = 0;
+    while at < capacity {
+        let here = CHUNK.min(capacity - at);
+        let with_rest = (here + LARGEST - 1).min(capacity - at);
+        let bytes = &mut buf[..with_rest as usize * BLOCK_SIZE];
+        unreadable += read(volume, Lba(at), bytes, here);
+        for i in 0..here {
+            let lba = Lba(at + i);
+            look(
+                lba,
+                &bytes[i as usize * BLOCK_SIZE..],
+                layout,
+                page_size,
+                &mut found,
+                &mut logs,
+            );
+        }
+        at += here;
+        progress(SalvageStep::Scanned(at, capacity));
+    }
+    if unreadable > 0 {
+        let what = format!("{unreadable} blocks of the device cannot be read");
+        found.damage.push(what);
+    }
+    lay_all_over(volume, &logs, &mut found);
+    found
+}
+
+/// Fills `bytes`; what cannot be read is zeros. Returns how many of the first `counted` blocks that is.
+fn read(volume: &Volume, lba: Lba, bytes: &mut [u8], counted: u64) -> u64 {
+    if volume.read(lba, bytes, IoClass::Page).is_ok() {
+        return 0;
+    }
+    let mut failed = 0;
+    for (block, i) in bytes.chunks_exact_mut(BLOCK_SIZE).zip(0..) {
+        if volume.read(Lba(lba.0 + i), block, IoClass::Page).is_err() {
+            block.fill(0);
+            failed += u64::from(i < counted);
+        }
+    }
+    failed
+}
+
+/// What the block that `bytes` begin with is, or begins.
+fn look(
+    lba: Lba,
+    bytes: &[u8],
+    layout: Option<&Layout>,
+    page_size: Option<usize>,
+    found: &mut Found,
+    logs: &mut HashMap<PageId, Vec<Lba>>,
+) {
+    let block = &bytes[..BLOCK_SIZE];
+    if let Some(page) = whole_page(bytes) {
+        if page_size.is_none_or(|size| size == page.page_size()) {
+            found.images.push(Image::of(page, lba, None));
+        }
+    } else if let Some(page) = crate::pages::log_block_of(block) {
+        logs.entry(page).or_default().push(lba);
+    } else if let Some(header) = BlockHeader::read_any(block) {
+        let at_home = layout.is_none_or(|l| l.log_start().0 + header.index % l.log_blocks == lba.0);
+        let old = found.log.get(&header.index);
+        if at_home && old.is_none_or(|old| old.header.epoch < header.epoch) {
+            found.log.insert(header.index, LogBlock { lba, header });
+        }
+    }
+}
+
+/// Adds the images that modification logs make of others. A log names its base, so it finds it wherever both lie.
+fn lay_all_over(volume: &Volume, logs: &HashMap<PageId, Vec<Lba>>, found: &mut Found) {
+    let mut with = Vec::new();
+    let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+    for image in &found.images {
+        for &lba in logs.get(&image.page).map_or(&[][..], Vec::as_slice) {
+            let Some(mut bytes) = image.load(volume) else {
+                continue;
+            };
+            if volume.read(lba, &mut block, IoClass::Page).is_ok()
+                && lay_over(&block, &mut bytes) == Ok(true)
+                && let Some(page) = whole_page(&bytes)
+            {
+                with.push(Image::of(page, image.lba, Some(lba)));
+            }
+        }
+    }
+    found.images.extend(with);
+}
