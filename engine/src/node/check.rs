@@ -146,6 +146,13 @@ pub fn check_for(bytes: &[u8], expected: PageId, store: StoreId) -> Result<(), P
     Ok(())
 }
 
+/// The store that a page was sealed for, if it is whole.
+#[must_use]
+pub(crate) fn sealed_for(bytes: &[u8]) -> StoreId {
+    let plain = layout::checksum(bytes, StoreId::default());
+    StoreId(u64_at(bytes, field::CHECKSUM) ^ plain)
+}
+
 /// [`check`] and [`check_structure`].
 ///
 /// # Errors

@@ -112,6 +112,7 @@ use slotted::Slotted;
 
 pub(crate) use change::Untracked;
 pub use change::{ChangeMap, SEGMENT_BYTES};
+pub(crate) use check::sealed_for;
 pub use check::{PageDamage, check, check_deep, check_for, check_structure};
 pub use choice::{LayoutChoice, Remedy};
 pub use edit::{PageMut, Put};

@@ -252,17 +252,21 @@ pub fn delta_block(rule: &ModLog, base: &[u8], image: &[u8], dirty: &ChangeMap) 
     block.map(|(block, _)| block.to_vec())
 }
 
-/// The page that a log block is of, if `block` is one by its magic and checksum.
-pub(crate) fn log_block_of(block: &[u8]) -> Option<PageId> {
-    let sealed = block[4..8] == MAGIC && u32_at(block, 0) == crc32fast::hash(&block[4..]);
+/// The page that a log block of `store` is of, if `block` is one by its magic and checksum.
+pub(crate) fn log_block_of(block: &[u8], store: StoreId) -> Option<PageId> {
+    let sealed = block[4..8] == MAGIC && u32_at(block, 0) == store.crc(&block[4..]);
     sealed.then(|| PageId(u64_at(block, PAGE)))
 }
 
 /// Lays what `block` has of `image` over it, if it has anything; says whether. The error says what is wrong with the block. What
 /// comes of it is to be checked as a page.
-pub(crate) fn lay_over(block: &[u8], image: &mut [u8]) -> std::result::Result<bool, &'static str> {
+pub(crate) fn lay_over(
+    block: &[u8],
+    image: &mut [u8],
+    store: StoreId,
+) -> std::result::Result<bool, &'static str> {
     let page = PageRef::new(image).page_id();
-    let read = Block::read(block, page, image.len())?;
+    let read = Block::read(block, page, image.len(), store)?;
     let delta = read.over(image);
     if let Some(delta) = delta {
         delta.apply(image);

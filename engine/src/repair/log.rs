@@ -202,9 +202,6 @@ impl Walk<'_> {
         };
         let proves = |block: &LogBlock| {
             let header = &block.header;
-            if header.unforced == u16::MAX {
-                return false;
-            }
             // Within an epoch a block that is not full was to be written again before a later one could be.
             let lost = if header.epoch == self.epoch && !self.ended {
                 index.saturating_sub(1)

@@ -10,7 +10,7 @@ use crate::mutation;
 use crate::node::{self, PageRef};
 use crate::options::PageStoreKind;
 use crate::pages::{PageTable, lay_over};
-use crate::snapshot;
+use crate::snapshot::{self, Chain};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
 /// Whether an image is what the store held last.
@@ -29,7 +29,7 @@ enum AtPlace {
     Whole(Lba, Lsn),
     /// Something that is not whole, or nothing.
     Lost(String),
-    /// Where its place is, or what was there, is not known.
+    /// Where its place is, is not known.
     Unknown,
 }
 
@@ -40,6 +40,8 @@ pub(super) struct Places<'a> {
     /// The leaf from each fence on; none if the snapshot is not whole.
     index: Option<BTreeMap<Vec<u8>, PageId>>,
     table: Option<PageTable>,
+    /// The LSN that the newest image of a page had at the checkpoint.
+    versions: HashMap<PageId, Lsn>,
     log: &'a LogFound,
     seen: HashMap<PageId, AtPlace>,
     pub(super) damage: Vec<String>,
@@ -58,6 +60,7 @@ impl<'a> Places<'a> {
             layout: superblock.map(|s| s.layout),
             index: None,
             table: None,
+            versions: HashMap::new(),
             log,
             seen: HashMap::new(),
             damage: Vec::new(),
@@ -87,9 +90,16 @@ impl<'a> Places<'a> {
             PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
         };
         let (head, count) = (superblock.snapshot_head, superblock.snapshot_entries);
-        match snapshot::read(self.volume, &layout, head, count, page_limit) {
+        let chain = Chain {
+            volume: self.volume,
+            layout: &layout,
+            number: superblock.snapshot_number,
+        };
+        match snapshot::read(chain, head, count, page_limit) {
             Ok((entries, _)) => {
-                let mut index: BTreeMap<Vec<u8>, PageId> = entries.into_iter().collect();
+                self.versions = entries.iter().map(|e| (e.page, e.version)).collect();
+                let leaves = entries.into_iter().map(|e| (e.fence, e.page));
+                let mut index: BTreeMap<Vec<u8>, PageId> = leaves.collect();
                 for (fence, page) in &self.log.fences {
                     match page {
                         Some(page) => drop(index.insert(fence.clone(), *page)),
@@ -164,60 +174,61 @@ impl<'a> Places<'a> {
         let Some(slot) = slot.filter(|slot| slot.0 < layout.slots) else {
             return AtPlace::Unknown;
         };
-        match layout.store {
+        let found = match layout.store {
             PageStoreKind::Shadow => self.in_shadows(layout, slot, page),
-            _ => match self.whole(layout, slot, layout.slot_lba(slot), page) {
-                Ok(lsn) => AtPlace::Whole(layout.slot_lba(slot), lsn),
-                Err(why) => AtPlace::Lost(why),
-            },
+            _ => self.whole(layout, slot, layout.slot_lba(slot), page),
+        };
+        let version = self.versions.get(&page).copied().unwrap_or_default();
+        match found {
+            Ok((lba, lsn)) if lsn < version => AtPlace::Lost(format!(
+                "{page} at {lba} is damaged: expected an image of {version} or later, found one of {lsn}"
+            )),
+            Ok((lba, lsn)) => AtPlace::Whole(lba, lsn),
+            Err(why) => AtPlace::Lost(why),
         }
     }
 
-    /// The newer of two whole images. Beside one that is not whole, the other is what a torn write leaves, or what was there
-    /// before the damaged one: if the log names the page either may be, else the damaged one was the newest.
-    fn in_shadows(&self, layout: &Layout, slot: Slot, page: PageId) -> AtPlace {
+    /// The newer of two whole images, or the one that is. Whether it is the newest that was written, the version tells.
+    fn in_shadows(&self, layout: &Layout, slot: Slot, page: PageId) -> Result<(Lba, Lsn), String> {
         let [a, b] = [0, 1].map(|which| {
             let lba = layout.shadow_lba(slot, which);
-            (lba, self.whole(layout, slot, lba, page))
+            self.whole(layout, slot, lba, page)
         });
         match (a, b) {
-            ((at_a, Ok(a)), (at_b, Ok(b))) => {
-                let (lba, lsn) = if a > b { (at_a, a) } else { (at_b, b) };
-                AtPlace::Whole(lba, lsn)
-            }
-            ((at, Ok(lsn)), (other, Err(why))) | ((other, Err(why)), (at, Ok(lsn))) => {
-                if self.is_blank(other, layout.page_size) {
-                    AtPlace::Whole(at, lsn)
-                } else if self.log.named.contains(&page) {
-                    AtPlace::Unknown
-                } else {
-                    AtPlace::Lost(why)
-                }
-            }
-            ((_, Err(why)), (_, Err(_))) => AtPlace::Lost(why),
+            (Ok(a), Ok(b)) => Ok(if a.1 > b.1 { a } else { b }),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
+            (Err(why), Err(_)) => Err(why),
         }
     }
 
-    fn is_blank(&self, lba: Lba, bytes: usize) -> bool {
-        let mut buf = AlignedBuf::zeroed(bytes);
-        self.volume.read(lba, &mut buf, IoClass::Page).is_ok() && buf.iter().all(|b| *b == 0)
-    }
-
-    /// The LSN of the image of `page` at `lba`, its modification log laid over it; or what is wrong with either.
-    fn whole(&self, layout: &Layout, slot: Slot, lba: Lba, page: PageId) -> Result<Lsn, String> {
+    /// `lba` and the LSN of the image of `page` there, its modification log laid over it if that is whole; or what is wrong with it.
+    fn whole(
+        &self,
+        layout: &Layout,
+        slot: Slot,
+        lba: Lba,
+        page: PageId,
+    ) -> Result<(Lba, Lsn), String> {
         let damaged = |why: String| format!("{page} at {lba} is damaged: {why}");
         let mut image = AlignedBuf::zeroed(layout.page_size);
         let read = self.volume.read(lba, &mut image, IoClass::Page);
         read.map_err(|e| damaged(e.to_string()))?;
-        node::check_deep(&image, page).map_err(|e| damaged(e.to_string()))?;
+        let check = |image: &[u8]| {
+            let checked = node::check_for(image, page, layout.id);
+            let sound = checked.and_then(|()| node::check_structure(image));
+            sound.map_err(|e| damaged(e.to_string()))
+        };
+        check(&image)?;
         if layout.mod_log {
             let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
             let at = layout.mod_log_lba(slot);
             let read = self.volume.read(at, &mut block, IoClass::Page);
             read.map_err(|e| damaged(e.to_string()))?;
-            lay_over(&block, &mut image).map_err(|found| damaged(format!("found {found}")))?;
-            node::check_deep(&image, page).map_err(|e| damaged(e.to_string()))?;
+            // One that is not whole may be anybody's.
+            if lay_over(&block, &mut image, layout.id) == Ok(true) {
+                check(&image)?;
+            }
         }
-        Ok(PageRef::new(&image).lsn())
+        Ok((lba, PageRef::new(&image).lsn()))
     }
 }

@@ -20,7 +20,7 @@ use super::{KeyRange, SalvageReport, SalvageStep, SalvageVisitor};
 use crate::device::Volume;
 use crate::error::Result;
 use crate::node::{PageRef, records};
-use crate::types::Lsn;
+use crate::types::{Lsn, StoreId};
 
 /// What is known of a range.
 #[derive(Clone, Copy)]
@@ -64,6 +64,7 @@ struct Run<'a> {
 /// Who gets the records, and what is told of them.
 struct Giver<'a> {
     volume: &'a Volume,
+    store: StoreId,
     log: &'a LogFound,
     sources: &'a [Source<'a>],
     report: &'a mut SalvageReport,
@@ -85,6 +86,7 @@ pub(super) fn resolve(
     let sources: Vec<Source<'_>> = images.chain(log.parts.iter().map(Source::Part)).collect();
     let mut giver = Giver {
         volume,
+        store: found.store,
         log,
         sources: &sources,
         report,
@@ -191,7 +193,7 @@ impl Giver<'_> {
         let within = |key: &Vec<u8>| range.contains(key);
         match source {
             Source::Image(image) => {
-                let bytes = image.load(self.volume)?;
+                let bytes = image.load(self.volume, self.store)?;
                 let page = PageRef::new(&bytes);
                 let rows = page
                     .iter()

@@ -1,13 +1,13 @@
 //! Every block of the device, looked at by itself: page images, modification logs, log blocks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::SalvageStep;
 use crate::device::{AlignedBuf, Volume};
 use crate::layout::Layout;
 use crate::node::{self, MAX_PAGE_BYTES, PageRef, is_page_size};
 use crate::pages::lay_over;
-use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId, StoreId};
 use crate::wal::BlockHeader;
 
 /// Blocks read at once.
@@ -37,22 +37,42 @@ pub(super) struct LogBlock {
 /// What is on the device.
 #[derive(Default)]
 pub(super) struct Found {
+    pub(super) store: StoreId,
     pub(super) images: Vec<Image>,
     /// By index; of several the one with the greatest epoch.
     pub(super) log: HashMap<u64, LogBlock>,
     pub(super) damage: Vec<String>,
 }
 
-/// The page that `bytes` begin with, if it is whole: sealed, and sound to its last slot.
-pub(super) fn whole_page(bytes: &[u8]) -> Option<PageRef<'_>> {
+/// The page of `store` that `bytes` begin with, if it is whole: sealed, and sound to its last slot.
+pub(super) fn whole_page(bytes: &[u8], store: StoreId) -> Option<PageRef<'_>> {
+    let page = like_page(bytes)?;
+    node::check_for(page.bytes(), page.page_id(), store).ok()?;
+    node::check_structure(page.bytes()).ok()?;
+    Some(page)
+}
+
+/// What looks like a page at the beginning of `bytes`.
+fn like_page(bytes: &[u8]) -> Option<PageRef<'_>> {
     let size = 1_usize.checked_shl(u32::from(*bytes.get(27)?))?;
     if &bytes[24..26] != b"TR" || !is_page_size(size) {
         return None;
     }
-    let bytes = bytes.get(..size)?;
-    let page = PageRef::new(bytes);
-    node::check_deep(bytes, page.page_id()).ok()?;
-    Some(page)
+    bytes.get(..size).map(PageRef::new)
+}
+
+/// The store that most of the pages on the device were sealed for, if no superblock says which it is.
+fn most_likely_store(volume: &Volume) -> StoreId {
+    let mut votes: BTreeMap<StoreId, u64> = BTreeMap::new();
+    each_block(volume, &mut |_, bytes| {
+        if let Some(page) = like_page(bytes)
+            && node::check_structure(page.bytes()).is_ok()
+        {
+            *votes.entry(node::sealed_for(page.bytes())).or_default() += 1;
+        }
+    });
+    let most = votes.into_iter().max_by_key(|(_, pages)| *pages);
+    most.map(|(store, _)| store).unwrap_or_default()
 }
 
 impl Image {
@@ -69,30 +89,51 @@ impl Image {
     }
 
     /// Its bytes, as they were found; `None` if they cannot be read any more.
-    pub(super) fn load(&self, volume: &Volume) -> Option<AlignedBuf> {
+    pub(super) fn load(&self, volume: &Volume, store: StoreId) -> Option<AlignedBuf> {
         let mut bytes = AlignedBuf::zeroed(self.page_size);
         volume.read(self.lba, &mut bytes, IoClass::Page).ok()?;
         if let Some(lba) = self.log_block {
             let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
             volume.read(lba, &mut block, IoClass::Page).ok()?;
-            lay_over(&block, &mut bytes).ok()?;
+            lay_over(&block, &mut bytes, store).ok()?;
         }
-        let page = whole_page(&bytes)?;
+        let page = whole_page(&bytes, store)?;
         (page.page_id() == self.page && page.lsn() == self.lsn).then_some(bytes)
     }
 }
 
-/// Looks at all blocks. `layout` keeps what is taken for a log block to where the log is.
+/// Looks at all blocks. `layout` says whose they are, and keeps what is taken for a log block to where the log is.
 pub(super) fn scan(
     volume: &Volume,
     layout: Option<&Layout>,
     page_size: Option<usize>,
     progress: &mut dyn FnMut(SalvageStep),
 ) -> Found {
-    let mut found = Found::default();
+    let store = layout.map_or_else(|| most_likely_store(volume), |layout| layout.id);
+    let mut found = Found {
+        store,
+        ..Found::default()
+    };
     let mut logs: HashMap<PageId, Vec<Lba>> = HashMap::new();
     let capacity = volume.capacity_blocks();
-    let mut unreadable = 0_u64;
+    let unreadable = each_block(volume, &mut |lba, bytes| {
+        look(lba, bytes, layout, page_size, &mut found, &mut logs);
+        if (lba.0 + 1).is_multiple_of(CHUNK) || lba.0 + 1 == capacity {
+            progress(SalvageStep::Scanned(lba.0 + 1, capacity));
+        }
+    });
+    if unreadable > 0 {
+        let what = format!("{unreadable} blocks of the device cannot be read");
+        found.damage.push(what);
+    }
+    lay_all_over(volume, &logs, &mut found);
+    found
+}
+
+/// Calls `see` with each block and what comes behind it, as long as a page may be. Returns how many blocks cannot be read.
+fn each_block(volume: &Volume, see: &mut dyn FnMut(Lba, &[u8])) -> u64 {
+    let capacity = volume.capacity_blocks();
+    let mut unreadable = 0;
     let mut buf = AlignedBuf::zeroed((CHUNK + LARGEST - 1) as usize * BLOCK_SIZE);
     let mut at = 0;
     while at < capacity {
@@ -101,25 +142,11 @@ pub(super) fn scan(
         let bytes = &mut buf[..with_rest as usize * BLOCK_SIZE];
         unreadable += read(volume, Lba(at), bytes, here);
         for i in 0..here {
-            let lba = Lba(at + i);
-            look(
-                lba,
-                &bytes[i as usize * BLOCK_SIZE..],
-                layout,
-                page_size,
-                &mut found,
-                &mut logs,
-            );
+            see(Lba(at + i), &bytes[i as usize * BLOCK_SIZE..]);
         }
         at += here;
-        progress(SalvageStep::Scanned(at, capacity));
     }
-    if unreadable > 0 {
-        let what = format!("{unreadable} blocks of the device cannot be read");
-        found.damage.push(what);
-    }
-    lay_all_over(volume, &logs, &mut found);
-    found
+    unreadable
 }
 
 /// Fills `bytes`; what cannot be read is zeros. Returns how many of the first `counted` blocks that is.
@@ -147,13 +174,13 @@ fn look(
     logs: &mut HashMap<PageId, Vec<Lba>>,
 ) {
     let block = &bytes[..BLOCK_SIZE];
-    if let Some(page) = whole_page(bytes) {
+    if let Some(page) = whole_page(bytes, found.store) {
         if page_size.is_none_or(|size| size == page.page_size()) {
             found.images.push(Image::of(page, lba, None));
         }
-    } else if let Some(page) = crate::pages::log_block_of(block) {
+    } else if let Some(page) = crate::pages::log_block_of(block, found.store) {
         logs.entry(page).or_default().push(lba);
-    } else if let Some(header) = BlockHeader::read_any(block) {
+    } else if let Some(header) = BlockHeader::read_any(block, found.store) {
         let at_home = layout.is_none_or(|l| l.log_start().0 + header.index % l.log_blocks == lba.0);
         let old = found.log.get(&header.index);
         if at_home && old.is_none_or(|old| old.header.epoch < header.epoch) {
@@ -168,12 +195,12 @@ fn lay_all_over(volume: &Volume, logs: &HashMap<PageId, Vec<Lba>>, found: &mut F
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
     for image in &found.images {
         for &lba in logs.get(&image.page).map_or(&[][..], Vec::as_slice) {
-            let Some(mut bytes) = image.load(volume) else {
+            let Some(mut bytes) = image.load(volume, found.store) else {
                 continue;
             };
             if volume.read(lba, &mut block, IoClass::Page).is_ok()
-                && lay_over(&block, &mut bytes) == Ok(true)
-                && let Some(page) = whole_page(&bytes)
+                && lay_over(&block, &mut bytes, found.store) == Ok(true)
+                && let Some(page) = whole_page(&bytes, found.store)
             {
                 with.push(Image::of(page, image.lba, Some(lba)));
             }
