@@ -3,7 +3,7 @@
 //! ```text
 //!  begin  = end of the log now; wait for the operations in flight
 //!  buffer what a tree buffers above its leaves goes down to them           `bf` only
-//!  merge  leaves that were noted as sparse: behind `begin` the log names them, before it only the notes do
+//!  merge  leaves that were noted as sparse: those of before `begin` no log will name any more
 //!  sweep  every page first dirtied at or before `begin` is written         a batch a step
 //!  table  changed page-table blocks                                        copy-on-write only
 //!  index  snapshot of fence -> page, read while it changes
@@ -121,7 +121,8 @@ impl Checkpointer {
         let owed = *run.merges.get_or_insert_with(|| tree.merges_owed());
         if owed > 0 && tree.merge_due() {
             run.merges = Some(owed - 1);
-            // A leaf that cannot be merged stays as it is, and is no reason to keep the log for ever.
+            // A leaf that cannot be merged stays as it is, and is no reason to keep the log for
+            // ever.
             drop(tree.merge_step());
             return Ok(Progress::More);
         }

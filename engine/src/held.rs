@@ -1,10 +1,11 @@
-//! What a thread holds, counted in debug builds, for the two rules of waiting that no type can state:
+//! What a thread holds, counted in debug builds, for the two rules of waiting that no type can
+//! state:
 //!
 //! - who evicts from the ring holds none of its pages (CircularBuffer 1);
 //! - who waits for a frame holds no latch of one: or all frames may be latched by those who wait.
 //!
-//! Guards do not move between threads, so a count for each thread tells. Explorers run their threads as coroutines of one, so there nothing
-//! is counted; nor in release builds.
+//! Guards do not move between threads, so a count for each thread tells. Explorers run their
+//! threads as coroutines of one, so there nothing is counted; nor in release builds.
 
 /// What is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

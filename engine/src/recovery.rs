@@ -119,7 +119,8 @@ pub(crate) struct Redo<'a> {
     snapshot: &'a [Slot],
     /// Pages whose image is missing or not theirs, with the reason.
     lost: BTreeMap<PageId, Error>,
-    /// Pages that the log names and that are sparse: nobody else remembers that they may want a merge.
+    /// Pages that the log names and that are sparse: nobody else remembers that they may want a
+    /// merge.
     sparse: BTreeSet<PageId>,
     pub(crate) report: RecoveryReport,
 }
@@ -398,8 +399,8 @@ impl<'a> Redo<'a> {
         })
     }
 
-    /// After the last record: every page of the index must be there. Tells cache and page store what is live. Also says which pages that the log
-    /// names are sparse.
+    /// After the last record: every page of the index must be there. Tells cache and page store
+    /// what is live. Also says which pages that the log names are sparse.
     pub(crate) fn finish(mut self) -> Result<(RecoveryReport, BTreeSet<PageId>)> {
         self.apply_gathered()?;
         self.pager.volume.tell(|| Event::RedoEnds);

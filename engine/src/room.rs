@@ -1,15 +1,18 @@
 //! Room for pages in a store that has none left.
 //!
 //! ```text
-//!   split finds no place ──▶ pages merged away whose merges are not durable yet? flush the log, free them
-//!                       ──▶ leaves that are noted as sparse? merge them         (mini-pages first: deletes may still be in them)
-//!                       ──▶ two neighbours anywhere that fit one page? merge some
-//!                       ──▶ none of these: the store is full
+//!   a split finds no place
+//!     ──▶ pages merged away, their merges not durable yet?   flush the log, free them
+//!     ──▶ leaves that are noted as sparse?                   merge them (mini-pages go down first:
+//!                                                            deletes may still be in them)
+//!     ──▶ two neighbours anywhere that fit one page?         merge some
+//!     ──▶ none of these: the store is full
 //! ```
 //!
-//! One thread at a time makes room; those behind it look whether some has been made meanwhile. The last step reads leaves, in the worst case all of them, so a
-//! full turn of it that freed nothing is not repeated before the log has grown by a share of what it would read: a full store that is written on
-//! reads at most [`READ_SHARE`] bytes for each one logged.
+//! One thread at a time makes room; those behind it look whether some has been made meanwhile. The
+//! last step reads leaves, in the worst case all of them, so a full turn of it that freed nothing
+//! is not repeated before the log has grown by a share of what it would read: a full store that is
+//! written on reads at most [`READ_SHARE`] bytes for each one logged.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -18,7 +21,8 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, Turns};
 use crate::types::{Lsn, PageId};
 
-/// Pages that one search for neighbours merges away at most, before the operation that wanted one goes on.
+/// Pages that one search for neighbours merges away at most, before the operation that wanted one
+/// goes on.
 const PAGES_WANTED: u64 = 16;
 
 /// Bytes of leaves that a search may read in vain for each byte logged since the last one.
@@ -54,7 +58,8 @@ impl Store {
         counters.freed.load(Ordering::Relaxed)
     }
 
-    /// Makes room for a page, unless pages have become free since there were `freed` of them. No latch is held.
+    /// Makes room for a page, unless pages have become free since there were `freed` of them. No
+    /// latch is held.
     ///
     /// # Errors
     /// [`Error::Full`] if there is none to be made; device failures.
@@ -83,7 +88,8 @@ impl Store {
         Ok(pager.free_retired()? > 0)
     }
 
-    /// Merges what is noted, and what deletes in mini-pages bring about; says whether pages became free.
+    /// Merges what is noted, and what deletes in mini-pages bring about; says whether pages became
+    /// free.
     fn free_sparse(&self) -> Result<bool> {
         self.make_log_room()?;
         self.merge_noted()?;

@@ -30,7 +30,8 @@ use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Clock, Lsn, PageId};
 use crate::wal::{Log, LogRegion};
 
-/// Fewest frames a page cache may have. An explorer of schedules may have so few that two threads want them all.
+/// Fewest frames a page cache may have. An explorer of schedules may have so few that two threads
+/// want them all.
 pub const MIN_CACHE_PAGES: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some

@@ -15,8 +15,8 @@ mod plain {
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::thread::yield_now;
 
-    /// Shared access instead of exclusive, without a moment between in which others write. An explorer's lock cannot do that: there
-    /// is such a moment, and whoever calls this looks again.
+    /// Shared access instead of exclusive, without a moment between in which others write. An
+    /// explorer's lock cannot do that: there is such a moment, and whoever calls this looks again.
     #[inline]
     pub fn downgrade<'a, T>(
         _lock: &'a RwLock<T>,

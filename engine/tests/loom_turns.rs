@@ -1,10 +1,13 @@
-//! Turns under every schedule that loom finds: no more have their turn than there are places, and every turn that ends is handed on.
+//! Turns under every schedule that loom finds: no more have their turn than there are places, and
+//! every turn that ends is handed on.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_turns --target-dir target/loom
+//! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_turns --target-dir
+//! target/loom
 //! ```
 //!
-//! Teeth: with `TREERING_MUTATION=turn-ends-unheard RUSTFLAGS="--cfg loom --cfg treering_mutations"` this must fail (BUGS L1).
+//! Teeth: with `TREERING_MUTATION=turn-ends-unheard RUSTFLAGS="--cfg loom --cfg
+//! treering_mutations"` this must fail (BUGS L1).
 #![cfg(loom)]
 
 use std::sync::Arc;

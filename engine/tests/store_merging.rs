@@ -1,9 +1,12 @@
-//! What deletes leave behind: leaves that are nearly empty are merged, whatever comes between, and a store is not full while its leaves are not.
+//! What deletes leave behind: leaves that are nearly empty are merged, whatever comes between, and
+//! a store is not full while its leaves are not.
 //!
-//! Two bounds are promised (`engine/src/trees/notes.rs`). Once what is due has been pumped, an eighth of the leaves' bytes is live, and no
-//! leaf is empty. And a store that says it is full has no two neighbours that fit one page: half of them is live.
+//! Two bounds are promised (`engine/src/trees/notes.rs`). Once what is due has been pumped, an
+//! eighth of the leaves' bytes is live, and no leaf is empty. And a store that says it is full has
+//! no two neighbours that fit one page: half of them is live.
 //!
-//! `TREERING_SECONDS` is how long each store is churned, by default 1; what is printed then is how full each was when it first said so.
+//! `TREERING_SECONDS` is how long each store is churned, by default 1; what is printed then is how
+//! full each was when it first said so.
 
 mod support;
 
@@ -92,7 +95,8 @@ impl Bench {
         deleted.unwrap_or_else(|e| panic!("{}: delete of {key:02x?}: {e}", self.name));
     }
 
-    /// Leaves, those without a record, and the share of their bytes that is keys and values of records.
+    /// Leaves, those without a record, and the share of their bytes that is keys and values of
+    /// records.
     fn fill(&self) -> (usize, usize, f64) {
         let live: usize = contents(self.store())
             .iter()
@@ -139,7 +143,8 @@ enum Between {
     Killed,
 }
 
-/// Days of a log: each generation is put, and then the one before is deleted, in another order. Two are alive at most, and there is room for less than four.
+/// Days of a log: each generation is put, and then the one before is deleted, in another order. Two
+/// are alive at most, and there is room for less than four.
 fn generations(between: Between) {
     const KEYS: u32 = 1_500;
     for (tree, pages) in all() {
@@ -241,7 +246,8 @@ fn what_is_put_overwritten_and_deleted_leaves_few_leaves() {
     }
 }
 
-/// In a `bf` tree the leaves hear of the deletes at a checkpoint, which gives up the log that names them.
+/// In a `bf` tree the leaves hear of the deletes at a checkpoint, which gives up the log that names
+/// them.
 #[test]
 fn leaves_that_a_checkpoint_empties_are_merged_though_the_store_is_killed_behind_it() {
     const KEYS: u32 = 1_200;
@@ -307,8 +313,9 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
     }
 }
 
-/// A window of keys that moves on: records of all sizes are put at its end, overwritten within, and deleted at random until so many are alive. How
-/// full the leaves can be made to be before the store says that it is full.
+/// A window of keys that moves on: records of all sizes are put at its end, overwritten within, and
+/// deleted at random until so many are alive. How full the leaves can be made to be before the
+/// store says that it is full.
 #[test]
 fn churn_with_a_drifting_range_of_keys_is_never_full_at_half() {
     let seconds = std::env::var("TREERING_SECONDS").map_or(1, |s| s.parse().expect("seconds"));
@@ -354,7 +361,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_at_half() {
             }
         }
         println!(
-            "{}: {ops} operations, {} merges; full at {least_full:.3} of all places live at the least",
+            "{}: {ops} operations, {} merges; full at {least_full:.3} live at the least",
             bench.name,
             bench.store().stats().merges
         );

@@ -2,7 +2,8 @@
 
 use super::Cache;
 
-/// A frame that holds no page and is on no list: its owner's. Dropped, it goes on the list of free ones.
+/// A frame that holds no page and is on no list: its owner's. Dropped, it goes on the list of free
+/// ones.
 #[must_use]
 pub(crate) struct FreeFrame<'a> {
     cache: &'a Cache,

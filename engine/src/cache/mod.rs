@@ -9,11 +9,13 @@
 //! There are no pins: a latch held on a frame is what keeps its page there. Finding a page is optimistic: read the map,
 //! latch the frame, and look whether the frame still holds that page; if not, start over. The three writers of the map keep
 //! that sound: a load enters the frame under its exclusive latch, an eviction leaves the map before it lets the latch go, and
-//! freeing a page needs the page's own exclusive latch. Who loads a page keeps the latch until done with the page: with more
-//! threads than frames it would be evicted before its loader came back for it.
+//! freeing a page needs the page's own exclusive latch. Who loads a page keeps the latch until done
+//! with the page: with more threads than frames it would be evicted before its loader came back for
+//! it.
 //!
-//! An empty frame is a [`FreeFrame`], which belongs to whoever has it: a page is loaded or made by who has one to give. How one
-//! is come by, and who may wait for it, is the business of [`crate::pager`].
+//! An empty frame is a [`FreeFrame`], which belongs to whoever has it: a page is loaded or made by
+//! who has one to give. How one is come by, and who may wait for it, is the business of
+//! [`crate::pager`].
 //!
 //! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
 //! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name.
@@ -208,8 +210,9 @@ impl Cache {
         }
     }
 
-    /// Reads `page` into a free frame and leaves it latched; `None` if somebody else was first. Nobody holds the latch of a free
-    /// frame for longer than a look, so this may be called with others in hand.
+    /// Reads `page` into a free frame and leaves it latched; `None` if somebody else was first.
+    /// Nobody holds the latch of a free frame for longer than a look, so this may be called with
+    /// others in hand.
     pub(crate) fn load<'a>(
         &'a self,
         page: PageId,
@@ -281,8 +284,8 @@ impl Cache {
         }
     }
 
-    /// Says that the page, so far on the device only, is being loaded into a free frame, which comes back latched; `None` if
-    /// somebody else was first.
+    /// Says that the page, so far on the device only, is being loaded into a free frame, which
+    /// comes back latched; `None` if somebody else was first.
     fn enter<'a>(
         &'a self,
         page: PageId,
@@ -298,7 +301,8 @@ impl Cache {
             .map(|_| (free.fill(), data))
     }
 
-    /// Puts a page that has no image yet into an empty frame, latched for writing; the bytes are whatever was there.
+    /// Puts a page that has no image yet into an empty frame, latched for writing; the bytes are
+    /// whatever was there.
     /// The caller owns the page's name and is the only one who knows it.
     pub(crate) fn create<'a>(
         &'a self,
@@ -334,7 +338,8 @@ impl Cache {
         drop(FreeFrame::new(self, at));
     }
 
-    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds; the frame is the caller's then.
+    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds; the frame is
+    /// the caller's then.
     pub(crate) fn evict<'a>(
         &'a self,
         mut data: RwLockWriteGuard<'a, FrameData>,

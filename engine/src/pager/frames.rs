@@ -2,22 +2,26 @@
 //!
 //! ```text
 //!   free list ──▶ nobody waits: take one
-//!       empty ──▶ draw a ticket ── sleep until it is served ──▶ write back, evict ──▶ nothing to be had? wait for one latch,
-//!                                                                                     and take what is under it
+//!       empty ──▶ draw a ticket ── sleep until it is served ──▶ write back, evict
+//!                      nothing to be had? ──▶ sleep on one latch, and take what is under it
 //! ```
 //!
-//! **Nobody waits for a frame with a latch in hand.** Otherwise all frames can be latched by threads that wait for one. A thread whose change turns
-//! out to need another page lets its leaf go, gets a [`Spare`], and begins anew with that in hand; the functions that make a
-//! page, or load one beside a latched one, take the spare by value, so there is no other way to call them. Debug builds count the latches of a
-//! thread and panic where it would wait ([`crate::held`]).
+//! **Nobody waits for a frame with a latch in hand.** Otherwise all frames can be latched by
+//! threads that wait for one. A thread whose change turns out to need another page lets its leaf
+//! go, gets a [`Spare`], and begins anew with that in hand; the functions that make a page, or load
+//! one beside a latched one, take the spare by value, so there is no other way to call them. Debug
+//! builds count the latches of a thread and panic where it would wait ([`crate::held`]).
 //!
-//! **Few have a spare.** A spare is held while its owner waits for a frame for the leaf itself. So at most a quarter of the frames are spares at any time
-//! (one, in the smallest caches), and the others come round.
+//! **Few have a spare.** A spare is held while its owner waits for a frame for the leaf itself. So
+//! at most a quarter of the frames are spares at any time (one, in the smallest caches), and the
+//! others come round.
 //!
-//! **Nobody starves.** Frames and spares are handed out in the order of arrival ([`Turns`]). Who is served makes room; if every frame is latched, it sleeps on the
-//! latch of one, whose holder waits for no frame, and then has that frame for itself, whoever else wants the page in it.
+//! **Nobody starves.** Frames and spares are handed out in the order of arrival ([`Turns`]). Who is
+//! served makes room; if every frame is latched, it sleeps on the latch of one, whose holder waits
+//! for no frame, and then has that frame for itself, whoever else wants the page in it.
 //!
-//! Locks of the ring's pages are no latches: they are held by who waits for a frame, and never waited for with a latch, a turn, or a spare in hand.
+//! Locks of the ring's pages are no latches: they are held by who waits for a frame, and never
+//! waited for with a latch, a turn, or a spare in hand.
 
 use super::Pager;
 use crate::cache::{FreeFrame, WriteGuard};
@@ -30,7 +34,8 @@ use crate::types::PageId;
 /// Of so many frames one may be a spare.
 const FRAMES_A_SPARE: usize = 4;
 
-/// A frame for a page beside a latched one, and the leave to change the tree's structure. See the module's story.
+/// A frame for a page beside a latched one, and the leave to change the tree's structure. See the
+/// module's story.
 #[must_use]
 pub(crate) struct Spare<'a> {
     // Goes back before the turn ends: who is next wants it.
@@ -56,8 +61,8 @@ impl Waiting {
 }
 
 impl Pager {
-    /// An empty frame: from the free list, or by making room in the foreground when write-back has fallen behind. May wait, so
-    /// the caller has nothing latched.
+    /// An empty frame: from the free list, or by making room in the foreground when write-back has
+    /// fallen behind. May wait, so the caller has nothing latched.
     pub(super) fn free_frame(&self) -> Result<FreeFrame<'_>> {
         if !mutation::on("frame-awaited-under-latch") {
             held::assert_none(Kind::Latch, "who waits for a frame has nothing latched");
@@ -70,7 +75,8 @@ impl Pager {
             if let Some(free) = self.cache.take_free() {
                 return Ok(free);
             }
-            // Even a failing write-back may have evicted clean pages: a poisoned store can still be read.
+            // Even a failing write-back may have evicted clean pages: a poisoned store can still be
+            // read.
             let done = self.write_back();
             if let Some(free) = self.cache.take_free() {
                 return Ok(free);
@@ -132,7 +138,8 @@ impl Pager {
         self.cache.create(page, spare.frame)
     }
 
-    /// Latches a page that is on the device only for writing, loading it; `None` if somebody else does that already.
+    /// Latches a page that is on the device only for writing, loading it; `None` if somebody else
+    /// does that already.
     ///
     /// # Errors
     /// Device failures and damage.

@@ -156,7 +156,8 @@ impl Pager {
         !self.pending_free.lock().is_empty()
     }
 
-    /// As [`Pager::write`], but never waits for the page's latch: nothing if the page is gone or busy. The caller has nothing latched.
+    /// As [`Pager::write`], but never waits for the page's latch: nothing if the page is gone or
+    /// busy. The caller has nothing latched.
     pub(crate) fn try_write(&self, page: PageId) -> Result<Option<WriteGuard<'_>>> {
         if self.cache.is_absent(page) {
             return self.cache.load(page, &*self.pages, self.free_frame()?);

@@ -9,8 +9,9 @@
 //! Eviction works ahead of need: it comes due when fewer than B frames are free and stops at 2B, where B is the batch size.
 //! A reader that misses finds a free frame and never waits for a write, unless write-back has fallen behind.
 //!
-//! Latches are only ever *tried* here, with one exception: who needs a frame when all are latched waits for one latch, and writes and
-//! evicts what is under it ([`Pager::take_over_latched`]). It holds no other, and whoever holds that one waits for no frame ([`super::frames`]).
+//! Latches are only ever *tried* here, with one exception: who needs a frame when all are latched
+//! waits for one latch, and writes and evicts what is under it ([`Pager::take_over_latched`]). It
+//! holds no other, and whoever holds that one waits for no frame ([`super::frames`]).
 
 use super::{Pager, Progress};
 use crate::cache::{FrameData, FreeFrame};
@@ -180,8 +181,9 @@ impl Pager {
         self.cache.evict(data, at)
     }
 
-    /// Waits for the latch of a frame that somebody has latched, and evicts its page, writing it if need be: the last resort of who needs a frame. `None` if
-    /// no frame is latched any more, or if that one is free by then.
+    /// Waits for the latch of a frame that somebody has latched, and evicts its page, writing it if
+    /// need be: the last resort of who needs a frame. `None` if no frame is latched any more, or if
+    /// that one is free by then.
     pub(super) fn take_over_latched(&self) -> Result<Option<FreeFrame<'_>>> {
         let hand = self.sweep.lock().hand;
         let frames = self.cache.len();
@@ -196,8 +198,8 @@ impl Pager {
         if data.page.is_none() {
             return Ok(None);
         }
-        // Whoever has the sweep lock only tries latches, so it may be waited for with this one in hand. A page that is clean
-        // may be in a batch that is not written yet.
+        // Whoever has the sweep lock only tries latches, so it may be waited for with this one in
+        // hand. A page that is clean may be in a batch that is not written yet.
         let mut sweep = self.sweep.lock();
         if frame.is_dirty() {
             self.pick(&mut sweep, at as u32, &mut data);

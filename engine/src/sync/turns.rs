@@ -5,10 +5,12 @@
 //!             left   in |     waiting          left = 2, places = 1: ticket 2 has its turn
 //! ```
 //!
-//! A ticket has its turn when fewer than `places` of those drawn before it have not left. Nobody is overtaken, so who waits is served after as many turns
-//! as there were tickets before theirs; a mutex that lets newcomers in promises no such thing. Those who wait sleep.
+//! A ticket has its turn when fewer than `places` of those drawn before it have not left. Nobody is
+//! overtaken, so who waits is served after as many turns as there were tickets before theirs; a
+//! mutex that lets newcomers in promises no such thing. Those who wait sleep.
 //!
-//! Cost: one short mutex at each end of a turn; a turn that ends wakes one in [`SHIFTS`] of those who wait, the right one among them.
+//! Cost: one short mutex at each end of a turn; a turn that ends wakes one in [`SHIFTS`] of those
+//! who wait, the right one among them.
 
 use crate::mutation;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -83,7 +85,8 @@ impl Drop for Turn<'_> {
         turns.out.fetch_sub(1, Ordering::Relaxed);
         let mut state = turns.state.lock();
         state.left += 1;
-        // Of those who wait the first one; with others who sleep in the same place, who look and sleep again.
+        // Of those who wait the first one; with others who sleep in the same place, who look and
+        // sleep again.
         let admitted = state.left + turns.places - 1;
         if admitted < state.next && !mutation::on("turn-ends-unheard") {
             turns.shifts[admitted as usize % SHIFTS].notify_all();

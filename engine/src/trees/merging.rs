@@ -1,4 +1,5 @@
-//! Merging as background work: a step, what a checkpoint does of it, and the last resort of a full store.
+//! Merging as background work: a step, what a checkpoint does of it, and the last resort of a full
+//! store.
 
 use super::Tree;
 use super::notes::Merge;
@@ -17,7 +18,8 @@ impl Tree {
     /// One step: takes a note, and merges its leaf with a neighbour if the rule says so.
     ///
     /// # Errors
-    /// A device failure, or the store has failed before. The note is put off then. A damaged leaf is left to whoever needs it.
+    /// A device failure, or the store has failed before. The note is put off then. A damaged leaf
+    /// is left to whoever needs it.
     pub(crate) fn merge_step(&self) -> Result<Progress> {
         let notes = &self.leaves().notes;
         let Some(page) = notes.next() else {
@@ -47,7 +49,8 @@ impl Tree {
         }
     }
 
-    /// How many steps a checkpoint does: as many as there are notes when it comes to them, and one for each merge that may follow.
+    /// How many steps a checkpoint does: as many as there are notes when it comes to them, and one
+    /// for each merge that may follow.
     pub(crate) fn merges_owed(&self) -> u64 {
         if mutation::on("checkpoint-forgets-notes") {
             return 0;
@@ -60,8 +63,9 @@ impl Tree {
         }
     }
 
-    /// Merges neighbours that fit one page, wherever they are, from the leaf that covers `from` on, until `wanted` pages are merged away; returns where to go on,
-    /// or `None` at the end of the keys.
+    /// Merges neighbours that fit one page, wherever they are, from the leaf that covers `from` on,
+    /// until `wanted` pages are merged away; returns where to go on, or `None` at the end of the
+    /// keys.
     ///
     /// # Errors
     /// Device failures; damage of a leaf.

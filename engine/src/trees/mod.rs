@@ -62,7 +62,8 @@ impl Tree {
         }
     }
 
-    /// The flag says that some leaf may want a merge: the caller does a step of it ([`Tree::merge_step`]).
+    /// The flag says that some leaf may want a merge: the caller does a step of it
+    /// ([`Tree::merge_step`]).
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
         match self {
             Tree::BTree(tree) => tree.try_delete(key),

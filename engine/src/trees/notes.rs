@@ -1,28 +1,39 @@
 //! Which leaves are merged, and when.
 //!
 //! ```text
-//!   delete, merge of a mini-page ──▶ noted ──▶ one step: merge with the right, or else the left neighbour ──▶ the rest is noted again
-//!                                      ▲  └── busy, no room in the log ──▶ put off ──┐
-//!                                      └──────── the next note, the next checkpoint ─┘
+//!   delete, merge of a mini-page ──▶ noted ──▶ one step: merge with the right neighbour,
+//!                                     ▲  │     or else the left one ──▶ still sparse: noted again
+//!                                     │  └── busy, no room in the log ──▶ put off ──┐
+//!                                     └─────── the next note, the next checkpoint ──┘
 //! ```
 //!
-//! **When.** Two neighbours are merged when both are at least three quarters unused, or when one holds nothing at all, and what they hold
-//! fits one page (B-Trees Are Back §2; the second part, because a queue that is emptied from one side would otherwise leave a trail of empty
-//! leaves beside a full one): [`MergeRule::Sparse`]. When a store finds no place for another page, any two that fit one page are: [`MergeRule::Fits`].
+//! **When.** Two neighbours are merged when both are at least three quarters unused, or when one
+//! holds nothing at all, and what they hold fits one page (B-Trees Are Back §2; the second part,
+//! because a queue that is emptied from one side would otherwise leave a trail of empty leaves
+//! beside a full one): [`MergeRule::Sparse`]. When a store finds no place for another page, any two
+//! that fit one page are: [`MergeRule::Fits`].
 //!
-//! **What is noted.** Whatever leaves a leaf three quarters unused notes it: a delete, the merge of a mini-page into it, a merge of leaves. A note is
-//! a page's name in memory. Merging is background work ([`crate::Task::Merge`]), and a delete does one step of it, for the stores that nobody pumps.
+//! **What is noted.** Whatever leaves a leaf three quarters unused notes it: a delete, the merge of
+//! a mini-page into it, a merge of leaves. A note is a page's name in memory. Merging is background
+//! work ([`crate::Task::Merge`]), and a delete does one step of it, for the stores that nobody
+//! pumps.
 //!
-//! **What survives.** Every leaf that wants a merge is noted, or named by the log behind the last checkpoint: a checkpoint merges what was noted
-//! before it began, and recovery notes what the log names. So nothing is written down, and opening reads no leaf for it. Beyond that a
-//! scan notes the empty leaves that it passes: those whose merge was put off until a crash, or that an older version left behind.
+//! **What survives.** Every leaf that wants a merge is noted, or named by the log behind the last
+//! checkpoint: a checkpoint merges what was noted before it began, closing does before it
+//! checkpoints, and opening merges the sparse ones of those that the log names, which recovery has
+//! read anyway, and their neighbours. So nothing is written down. Beyond that a scan notes the
+//! empty leaves that it passes: those whose merge was put off, or under way, when a checkpoint
+//! ended and the store crashed, or that an older version left.
 //!
-//! **The bound.** Between these steps no leaf is empty, and of two neighbours one is more than a quarter full: an eighth of the leaves' bytes is live, at
-//! least. In a store that says it is full no two neighbours fit one page: half, at least. (Merges that were put off, and neighbours whose records together
-//! need longer keys than apart, are left out of this.)
+//! **The bound.** Between these steps no leaf is empty, and of two neighbours one is more than a
+//! quarter full: an eighth of the leaves' bytes is live, at least. In a store that says it is full
+//! no two neighbours fit one page, as of the last search for some ([`crate::room`]): half, at
+//! least. (Merges that were put off, and neighbours whose records together need longer keys than
+//! apart, are left out of this; and so are leaves of a `btree` that shrink because values are
+//! replaced by shorter ones, which are found by the next delete, or when the store is full.)
 //!
-//! Cost: a note is a short mutex and is only made of sparse leaves; a step reads at most the leaf and two neighbours, and writes one log record with
-//! the records that move.
+//! Cost: a note is a short mutex and is only made of sparse leaves; a step reads at most the leaf
+//! and two neighbours, and writes one log record with the records that move.
 
 use std::collections::BTreeSet;
 
@@ -35,14 +46,16 @@ use crate::types::PageId;
 /// When two neighbours are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeRule {
-    /// Both at least three quarters unused, or one without a record; and what they hold fits one page.
+    /// Both at least three quarters unused, or one without a record; and what they hold fits one
+    /// page.
     Sparse,
     /// What they hold fits one page.
     Fits,
 }
 
 impl MergeRule {
-    /// Whether these neighbours are to be merged, if the left one is none that takes over no others.
+    /// Whether these neighbours are to be merged, if the left one is none that takes over no
+    /// others.
     pub(crate) fn wants(self, left: &PageRef<'_>, right: &PageRef<'_>) -> bool {
         let sparse = match self {
             MergeRule::Sparse => {

@@ -1,4 +1,5 @@
-//! Leaves merged with their neighbours, under the locks of both pages. When, say [`crate::trees::notes`].
+//! Leaves merged with their neighbours, under the locks of both pages. When, say
+//! [`crate::trees::notes`].
 
 use super::BfTree;
 use super::counters::Cause;
@@ -14,7 +15,8 @@ use crate::trees::notes::{Merge, MergeRule};
 use crate::types::PageId;
 
 impl BfTree {
-    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so and nobody is in the way.
+    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so
+    /// and nobody is in the way.
     pub(crate) fn merge_leaf(&self, page: PageId) -> Result<Merge> {
         let Some(lower) = self.lower_fence(page)? else {
             return Ok(Merge::NotWanted);
@@ -96,7 +98,8 @@ impl BfTree {
         self.merge_locked(left, right, rule)
     }
 
-    /// Merges two neighbours whose pages are locked alone, and whose mini-pages are clean, if the rule says so.
+    /// Merges two neighbours whose pages are locked alone, and whose mini-pages are clean, if the
+    /// rule says so.
     fn merge_locked(
         &self,
         mut left: Exclusive<'_>,

@@ -1,4 +1,5 @@
-//! What goes down to the leaves: merges, and the splits of leaves that follow (Bf-Tree §5.5). Merges of leaves are in `join`.
+//! What goes down to the leaves: merges, and the splits of leaves that follow (Bf-Tree §5.5).
+//! Merges of leaves are in `join`.
 //!
 //! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
@@ -168,7 +169,8 @@ impl BfTree {
                 return Ok(Attempt::Again);
             }
         }
-        // Before the latch, for it may have to be waited for. Whoever has one waits for no page of ours.
+        // Before the latch, for it may have to be waited for. Whoever has one waits for no page of
+        // ours.
         let spare = self.leaves.pager.spare()?;
         let leaf = self.write_leaf(page)?;
         let divided = (self.leaves).divide(page, leaf, change.key, change.value.len(), spare)?;

@@ -27,8 +27,10 @@
 //! # Locks
 //! The lock in the mapping table covers mini-page and leaf. Who has it asks the index once more whether the page is still the key's: splits and merges
 //! change the index under the locks of their pages (MiniPage 1: a split fits between the inner node's version and the lock of the page). Frames
-//! are latched below it: a page's lock may be held by who waits for a frame, as no one who holds a latch, or a frame to spare, waits for a page. Nobody evicts with a page locked (CircularBuffer 1): an operation that finds the ring full gives its page back,
-//! makes room and begins anew; a write that loses what it has made does so in turns with others like it.
+//! are latched below it: a page's lock may be held by who waits for a frame, as no one who holds a
+//! latch, or a frame to spare, waits for a page. Nobody evicts with a page locked (CircularBuffer
+//! 1): an operation that finds the ring full gives its page back, makes room and begins anew; a
+//! write that loses what it has made does so in turns with others like it.
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
@@ -65,7 +67,8 @@ use page::{
 
 pub use shape::BfShape;
 
-/// How many may make room in the ring at once, when some did not get what they had made: eviction reads leaves, and drives serve several at once.
+/// How many may make room in the ring at once, when some did not get what they had made: eviction
+/// reads leaves, and drives serve several at once.
 const EVICTORS_IN_TURN: u64 = 4;
 
 /// See the module's story.
@@ -405,8 +408,9 @@ impl BfTree {
         Ok(deleted.map(|lsn| (lsn, self.leaves.notes.due() > 0)))
     }
 
-    /// Makes a change as often as it takes to find room for it in the ring. Room that one has made another may take (CircularBuffer 4), so whoever did not get
-    /// what it has made takes turns with its like.
+    /// Makes a change as often as it takes to find room for it in the ring. Room that one has made
+    /// another may take (CircularBuffer 4), so whoever did not get what it has made takes turns
+    /// with its like.
     fn try_change<'r>(
         &self,
         change: &Change<'r>,

@@ -1,8 +1,10 @@
-//! Log space promised to operations that have begun: one that has room when it begins finds room when it appends.
+//! Log space promised to operations that have begun: one that has room when it begins finds room
+//! when it appends.
 //!
-//! A promise is a few times what the record takes, so with many threads and a small log it is the promises of others, not the log, that leave no
-//! room. A checkpoint does not help then; whoever begins waits until others are done. They wait in the order of arrival, with nothing in hand:
-//! no latch, no page, no other promise.
+//! A promise is a few times what the record takes, so with many threads and a small log it is the
+//! promises of others, not the log, that leave no room. A checkpoint does not help then; whoever
+//! begins waits until others are done. They wait in the order of arrival, with nothing in hand: no
+//! latch, no page, no other promise.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Turns};
@@ -28,7 +30,8 @@ pub(in crate::trees) struct Room<'a> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        // Sequentially consistent, as what `in_turn` does: either it sees this promise end, or this sees that it waits.
+        // Sequentially consistent, as what `in_turn` does: either it sees this promise end, or this
+        // sees that it waits.
         self.of.promised.fetch_sub(self.bytes, Ordering::SeqCst);
         if self.of.awaited.load(Ordering::SeqCst) {
             drop(self.of.sleeping.lock());
@@ -50,7 +53,8 @@ impl LogRoom {
 
     /// What is promised for `bytes` of record.
     fn promise(log: &Log, bytes: usize) -> u64 {
-        // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
+        // Twice: block headers, varints and the cut record at an epoch's end are far less than the
+        // record again.
         2 * bytes as u64 + 256 + 2 * log.padding()
     }
 
@@ -70,8 +74,8 @@ impl LogRoom {
         (log.space_left() > promised).then_some(room)
     }
 
-    /// Promises log space for `bytes` of record to who has nothing in hand, in the order of arrival; `None` if only a checkpoint can make
-    /// room.
+    /// Promises log space for `bytes` of record to who has nothing in hand, in the order of
+    /// arrival; `None` if only a checkpoint can make room.
     pub(super) fn in_turn(&self, log: &Log, bytes: usize) -> Option<Room<'_>> {
         if !self.turns.is_wanted()
             && let Some(room) = self.at_once(log, bytes)

@@ -1,4 +1,5 @@
-//! Merging a noted leaf, and the sweep over all leaves when the store is full. The rules are [`crate::trees::notes`]'s.
+//! Merging a noted leaf, and the sweep over all leaves when the store is full. The rules are
+//! [`crate::trees::notes`]'s.
 
 use super::BTree;
 use crate::cache::{Fix, WriteGuard};
@@ -9,7 +10,8 @@ use crate::trees::notes::{Merge, MergeRule};
 use crate::types::PageId;
 
 impl BTree {
-    /// A scan has come to a leaf: if nothing is in it, it is noted. Empty leaves of before the last crash, or of an older version of this engine, are found so.
+    /// A scan has come to a leaf: if nothing is in it, it is noted. Empty leaves of before the last
+    /// crash, or of an older version of this engine, are found so.
     #[inline]
     pub(in crate::trees) fn note_if_empty(&self, leaf: &PageRef<'_>) {
         if leaf.is_empty() && self.index.len() > 1 {
@@ -17,7 +19,8 @@ impl BTree {
         }
     }
 
-    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so and nobody is in the way.
+    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so
+    /// and nobody is in the way.
     pub(crate) fn merge_leaf(&self, page: PageId) -> Result<Merge> {
         let lower = {
             let Fix::Got(leaf) = self.pager.write(page)? else {
@@ -40,8 +43,8 @@ impl BTree {
         Ok(right.or(left))
     }
 
-    /// Merges the pages from the leaf that covers `from` on with their right neighbours, if they fit one page together; returns the lower fence of the
-    /// next leaf, if there is one.
+    /// Merges the pages from the leaf that covers `from` on with their right neighbours, if they
+    /// fit one page together; returns the lower fence of the next leaf, if there is one.
     pub(crate) fn squeeze(&self, from: &[u8]) -> Result<(Merge, Option<Vec<u8>>)> {
         let page = self.index.find(from);
         let merged = self.merge_right_of(page, MergeRule::Fits, |leaf| leaf.covers(from))?;
@@ -57,8 +60,8 @@ impl BTree {
         self.merge_right_of(page, MergeRule::Sparse, is_it)
     }
 
-    /// Merges a leaf with its right neighbour, if `is_it` says that it is the one that was meant; with a frame for that one, waited for before the
-    /// leaf is latched if there is none at once.
+    /// Merges a leaf with its right neighbour, if `is_it` says that it is the one that was meant;
+    /// with a frame for that one, waited for before the leaf is latched if there is none at once.
     fn merge_right_of(
         &self,
         page: PageId,

@@ -12,8 +12,10 @@
 //! log's order is the order of changes page by page, which is all that page-wise redo needs (see [`crate::recovery`]).
 //!
 //! Structure changes (`smo`) hold the latches of the leaves they change, left before right, and update the index before
-//! letting go. Whoever needs a second page gets the frame for it before the first latch, or lets the leaf go to wait for it ([`crate::pager`], `frames`).
-//! B-Trees Are Back §2 says where to split, [`crate::trees`]' `notes` when to merge. If the store is told so, a leaf that writers wait for is split, too (`contention`).
+//! letting go. Whoever needs a second page gets the frame for it before the first latch, or lets
+//! the leaf go to wait for it ([`crate::pager`], `frames`). B-Trees Are Back §2 says where to
+//! split, [`crate::trees`]' `notes` when to merge. If the store is told so, a leaf that writers
+//! wait for is split, too (`contention`).
 //!
 //! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
 
@@ -131,8 +133,9 @@ impl BTree {
         self.log_room.at_once(&self.pager.log, bytes)
     }
 
-    /// The same for an operation that begins, which waits while others have been promised what there is; `None` if only a checkpoint
-    /// can make room. Nothing may be latched, locked, or promised to the caller.
+    /// The same for an operation that begins, which waits while others have been promised what
+    /// there is; `None` if only a checkpoint can make room. Nothing may be latched, locked, or
+    /// promised to the caller.
     pub(in crate::trees) fn room_in_turn(&self, bytes: usize) -> Option<Room<'_>> {
         self.log_room.in_turn(&self.pager.log, bytes)
     }
@@ -250,7 +253,8 @@ impl BTree {
         if !matches!(tried, Some(Attempt::LogFull)) {
             return Ok(tried.unwrap_or(Attempt::Again));
         }
-        // Others have been promised what a split would take: waits for that, too, before it begins anew.
+        // Others have been promised what a split would take: waits for that, too, before it begins
+        // anew.
         let Some(room) = self.room_in_turn(bytes + self.pager.layout.page_size) else {
             return Ok(Attempt::LogFull);
         };
@@ -258,8 +262,8 @@ impl BTree {
         Ok(tried.unwrap_or(Attempt::Again))
     }
 
-    /// Tries to put, with a spare and log room for a split if the caller has them; `None` if a spare is needed that must be waited for. No
-    /// latch is held then.
+    /// Tries to put, with a spare and log room for a split if the caller has them; `None` if a
+    /// spare is needed that must be waited for. No latch is held then.
     fn put_with(
         &self,
         spare: Option<Spare<'_>>,
@@ -291,7 +295,8 @@ impl BTree {
         }
     }
 
-    /// Removes a key from the leaf that covers it. The flag says that the leaf, which is noted, may want a merge now.
+    /// Removes a key from the leaf that covers it. The flag says that the leaf, which is noted, may
+    /// want a merge now.
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
         let Some(_room) = self.room_in_turn(key.len()) else {
             return Ok(Attempt::LogFull);

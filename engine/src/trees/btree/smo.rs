@@ -92,7 +92,8 @@ impl BTree {
         Ok(true)
     }
 
-    /// Splits `left` as planned, and says which page is new. `room` is log space for a page's records, if the caller has been promised that.
+    /// Splits `left` as planned, and says which page is new. `room` is log space for a page's
+    /// records, if the caller has been promised that.
     pub(super) fn divide_at(
         &self,
         left_id: PageId,

@@ -1,13 +1,18 @@
-//! More threads than frames, under a seeded scheduler: a cache of two frames, and three threads that split and merge leaves.
+//! More threads than frames, under a seeded scheduler: a cache of two frames, and three threads
+//! that split and merge leaves.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-model --test shuttle_frames --target-dir target/shuttle
+//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-engine --test shuttle_frames
+//! --target-dir target/shuttle
 //! ```
 //!
-//! A thread that waits for a frame with its leaf latched, beside another one that does the same, waits for ever: shuttle says "deadlock", or runs out of steps where
-//! they spin. `TREERING_SCHEDULES` is the number of schedules for each store and scheduler, `TREERING_SEED` the seed.
+//! A thread that waits for a frame with its leaf latched, beside another one that does the same,
+//! waits for ever: shuttle says "deadlock", or runs out of steps where they spin.
+//! `TREERING_SCHEDULES` is the number of schedules for each store and scheduler, `TREERING_SEED`
+//! the seed.
 //!
-//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=frame-awaited-under-latch` this must fail.
+//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations"
+//! TREERING_MUTATION=frame-awaited-under-latch` this must fail.
 #![cfg(shuttle)]
 
 use std::collections::BTreeMap;
