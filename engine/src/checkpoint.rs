@@ -3,6 +3,7 @@
 //! ```text
 //!  begin  = end of the log now; wait for the operations in flight
 //!  buffer what a tree buffers above its leaves goes down to them           `bf` only
+//!  merge  leaves that were noted as sparse: those of before `begin` no log will name any more
 //!  sweep  every page first dirtied at or before `begin` is written         a batch a step
 //!  index  snapshot of fence -> page and its version, read while it changes
 //!  table  changed page-table blocks                                        copy-on-write only
@@ -50,6 +51,8 @@ struct Run {
     begin: Lsn,
     /// Next page whose buffered changes go down to its leaf; none when all have.
     buffered: Option<PageId>,
+    /// Steps of merging left to do; none before they are counted.
+    merges: Option<u64>,
     /// Next frame of the sweep.
     cursor: usize,
 }
@@ -113,6 +116,7 @@ impl Checkpointer {
             state.run = Some(Run {
                 begin,
                 buffered: Some(PageId(0)),
+                merges: None,
                 cursor: 0,
             });
             // An operation may have appended before `begin` and not yet marked its page dirty.
@@ -124,6 +128,14 @@ impl Checkpointer {
             if run.buffered.is_some() {
                 return Ok(Progress::More);
             }
+        }
+        let owed = *run.merges.get_or_insert_with(|| tree.merges_owed());
+        if owed > 0 && tree.merge_due() {
+            run.merges = Some(owed - 1);
+            // A leaf that cannot be merged stays as it is, and is no reason to keep the log for
+            // ever.
+            drop(tree.merge_step());
+            return Ok(Progress::More);
         }
         if run.cursor < pager.cache.len() && !mutation::on("checkpoint-skips-pages") {
             let before = run.cursor;

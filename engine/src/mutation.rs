@@ -26,6 +26,20 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("free-before-durable", "store_crash"),
     // The copy-on-write table overtakes the page it names.
     ("table-before-page", "store_crash"),
+    // A split waits for a frame with its leaf latched.
+    ("frame-awaited-under-latch", "store_many_threads"),
+    // BUGS L1: a turn ends, and whoever is next sleeps on.
+    ("turn-ends-unheard", "loom_turns"),
+    // A sparse leaf whose neighbour was busy is never looked at again.
+    ("busy-leaf-forgotten", "lib"),
+    // A leaf is merged with its right neighbour or not at all.
+    ("left-neighbour-forgotten", "store_merging"),
+    // The log that names sparse leaves is given up while they still are.
+    ("checkpoint-forgets-notes", "store_merging"),
+    // What was sparse before a crash is nobody's business after it.
+    ("recovery-forgets-sparse", "store_merging"),
+    // A store says that it is full, however little is in its leaves.
+    ("full-without-merge", "store_merging"),
     // While the table is written, the slots that it is about to free are nobody's: a store with room says that it is full.
     ("table-write-hides-held", "lib"),
     // Split records without the moved records' page being rebuilt.

@@ -38,7 +38,7 @@
 //!
 //! The index is replayed along: the snapshot may already contain later changes, but the log repeats all of them in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::cache::{Fix, WriteGuard};
@@ -119,6 +119,9 @@ pub(crate) struct Redo<'a> {
     snapshot: &'a [Slot],
     /// Pages whose image is missing or not theirs, with the reason.
     lost: BTreeMap<PageId, Error>,
+    /// Pages that the log names and that are sparse: nobody else remembers that they may want a
+    /// merge.
+    sparse: BTreeSet<PageId>,
     pub(crate) report: RecoveryReport,
 }
 
@@ -131,6 +134,7 @@ impl<'a> Redo<'a> {
             bytes: Vec::new(),
             snapshot,
             lost: BTreeMap::new(),
+            sparse: BTreeSet::new(),
             report: RecoveryReport::default(),
         }
     }
@@ -267,6 +271,12 @@ impl<'a> Redo<'a> {
                 }
             }
         }
+        let sparse = leaf.is_some_and(|leaf| leaf.view().is_three_quarters_free());
+        if sparse && !mutation::on("recovery-forgets-sparse") {
+            self.sparse.insert(page);
+        } else {
+            self.sparse.remove(&page);
+        }
         Ok(())
     }
 
@@ -364,7 +374,7 @@ impl<'a> Redo<'a> {
             Ok(Fix::Got(leaf)) if leaf.view().lsn() >= lsn => return Ok(Some(leaf)),
             Ok(Fix::Got(leaf)) => leaf,
             Ok(Fix::Gone) | Err(Error::MissingPage { .. } | Error::Damaged { .. }) => {
-                self.pager.create(page)?
+                self.pager.create(page, self.pager.spare()?)?
             }
             Err(e) => return Err(e),
         };
@@ -389,8 +399,9 @@ impl<'a> Redo<'a> {
         })
     }
 
-    /// After the last record: every page of the index must be there. Tells cache and page store what is live.
-    pub(crate) fn finish(mut self) -> Result<RecoveryReport> {
+    /// After the last record: every page of the index must be there. Tells cache and page store
+    /// what is live. Also says which pages that the log names are sparse.
+    pub(crate) fn finish(mut self) -> Result<(RecoveryReport, BTreeSet<PageId>)> {
         self.apply_gathered()?;
         self.pager.volume.tell(|| Event::RedoEnds);
         let mut live = SlotMap::new(self.pager.pages.page_limit());
@@ -419,6 +430,7 @@ impl<'a> Redo<'a> {
         // Before anything is written: the table on the device still names the dead.
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&|page| live.contains(page.0));
-        Ok(self.report)
+        self.sparse.retain(|page| live.contains(page.0));
+        Ok((self.report, self.sparse))
     }
 }

@@ -23,6 +23,7 @@ use crate::options::{Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, Versioned};
 use crate::recovery::{RecoveryReport, Redo};
+use crate::room::Full;
 use crate::snapshot::{self, Chain};
 use crate::stats::Stats;
 use crate::sync::Arc;
@@ -33,8 +34,9 @@ use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Clock, Lsn, PageId, StoreId};
 use crate::wal::{Log, LogStart};
 
-/// Fewest frames a page cache may have.
-pub const MIN_CACHE_PAGES: u64 = 16;
+/// Fewest frames a page cache may have. An explorer of schedules may have so few that two threads
+/// want them all.
+pub const MIN_CACHE_PAGES: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some
 /// of them at once, and the checkpoint's own lag.
@@ -51,6 +53,8 @@ pub enum Task {
     Evict,
     /// Bound what recovery has to redo.
     Checkpoint,
+    /// Merge leaves that deletes have left nearly empty.
+    Merge,
 }
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
@@ -64,6 +68,8 @@ pub struct Store {
     options: Options,
     recovery: RecoveryReport,
     life: Life,
+    /// What making room for pages remembers.
+    pub(crate) full: Full,
 }
 
 impl Store {
@@ -115,7 +121,7 @@ impl Store {
         let log = Log::create(Arc::clone(&volume), region, 1, Lsn(0), options)?;
         let first = pages.allocate(0)?;
         let pager = new_pager(volume, layout, pages, log, options);
-        let mut leaf = pager.create(first)?;
+        let mut leaf = pager.create(first, pager.spare()?)?;
         leaf.edit()
             .init(options.page_layout(), first, b"", None)
             .expect("an empty page fits");
@@ -211,7 +217,7 @@ impl Store {
             redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;
-        let report = redo.finish()?;
+        let (report, sparse) = redo.finish()?;
         let superblock = Superblock {
             epoch,
             ..superblock
@@ -225,6 +231,10 @@ impl Store {
         );
         // Also makes the new epoch durable, before anything is appended under it.
         store.checkpointer.run(&store.tree)?;
+        // No log names these any more.
+        let notes = &store.tree.leaves().notes;
+        sparse.into_iter().for_each(|page| notes.note(page));
+        store.merge_noted()?;
         store.tree.leaves().pager.volume.tell(|| Event::Opened);
         Ok(store)
     }
@@ -244,6 +254,7 @@ impl Store {
             options: options.clone(),
             recovery,
             life,
+            full: Full::default(),
         }
     }
 
@@ -281,6 +292,9 @@ impl Store {
         {
             return Some(Task::Checkpoint);
         }
+        if self.tree.merge_due() {
+            return Some(Task::Merge);
+        }
         if self.interval_is_over() {
             return Some(Task::FlushLog);
         }
@@ -300,6 +314,7 @@ impl Store {
             Task::WriteBack => self.tree.leaves().pager.write_back(),
             Task::Evict => self.tree.evict(),
             Task::Checkpoint => self.checkpointer.step(&self.tree),
+            Task::Merge => self.tree.merge_step(),
         }
     }
 
@@ -323,11 +338,13 @@ impl Store {
     /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the same, and the next opening finds
     /// what was durable.
     pub fn close(self) -> Result<()> {
+        // Before the checkpoint begins, so that the next opening finds nothing to redo.
+        self.merge_noted()?;
         self.checkpointer.run(&self.tree)?;
         Ok(())
     }
 
-    fn flush_log(&self, lsn: Lsn) -> Result<()> {
+    pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<()> {
         // A sync of what is durable already flushes nothing, so it must not put off the next flush.
         if lsn > self.tree.leaves().pager.log.durable() {
             self.life.log_flushes(&*self.clock);
@@ -345,10 +362,11 @@ impl Store {
     }
 
     /// Runs checkpoint steps until the log has room again.
-    fn make_log_room(&self) -> Result<()> {
+    pub(crate) fn make_log_room(&self) -> Result<()> {
         let log = &self.tree.leaves().pager.log;
         if log.space_left() > log.capacity() / 2 {
-            // Somebody else made room meanwhile.
+            // Somebody else made room meanwhile, or has been promised what there is.
+            crate::sync::yield_now();
             return Ok(());
         }
         let before = log.redo_start();
@@ -366,25 +384,14 @@ impl Store {
     fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
         self.tree.leaves().pager.check_poison()?;
         loop {
+            let freed = self.pages_freed();
             match attempt()? {
                 Attempt::Done(done) => return Ok(done),
                 Attempt::Again => {}
                 Attempt::LogFull => self.make_log_room()?,
-                Attempt::StoreFull => self.reclaim_retired()?,
+                Attempt::StoreFull => self.make_page_room(freed)?,
             }
         }
-    }
-
-    /// Frees the pages that were merged away but waited for their merges to become durable.
-    fn reclaim_retired(&self) -> Result<()> {
-        let pager = &*self.tree.leaves().pager;
-        self.flush_log(pager.log.end())?;
-        if pager.free_retired()? == 0 {
-            return Err(Error::Full {
-                pages: pager.pages.page_limit(),
-            });
-        }
-        Ok(())
     }
 
     /// Visits every leaf's lower fence and page, in key order.
@@ -457,7 +464,7 @@ impl Kv for Store {
         if sparse {
             // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
             // device) meets whoever needs that neighbour, or the next write.
-            drop(self.tree.tidy(key));
+            drop(self.tree.merge_step());
         }
         Ok(acknowledged)
     }

@@ -5,12 +5,25 @@
 //! without poison, `Condvar::wait(&mut guard)`. Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and
 //! `OnceLock` are std's: neither explorer need see them, as nothing that fills a `OnceLock` reaches a scheduling point.
 
+mod turns;
+
 pub use std::sync::Arc;
+pub use turns::{Turn, Turns};
 
 #[cfg(not(any(loom, shuttle)))]
 mod plain {
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::thread::yield_now;
+
+    /// Shared access instead of exclusive, without a moment between in which others write. An
+    /// explorer's lock cannot do that: there is such a moment, and whoever calls this looks again.
+    #[inline]
+    pub fn downgrade<'a, T>(
+        _lock: &'a RwLock<T>,
+        guard: RwLockWriteGuard<'a, T>,
+    ) -> RwLockReadGuard<'a, T> {
+        RwLockWriteGuard::downgrade(guard)
+    }
 
     /// Atomic types and fences.
     pub mod atomic {
@@ -137,6 +150,15 @@ mod explored {
         pub fn into_inner(self) -> T {
             self.0.into_inner().expect("a model that panics has ended")
         }
+    }
+
+    /// Shared access instead of exclusive; others may have written in between.
+    pub fn downgrade<'a, T>(
+        lock: &'a RwLock<T>,
+        guard: RwLockWriteGuard<'a, T>,
+    ) -> RwLockReadGuard<'a, T> {
+        drop(guard);
+        lock.read()
     }
 
     /// The explorer's condition variable with parking_lot's manners.

@@ -9,10 +9,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{BF, EACH_FLUSH, IN_PLACE, Pages, SHADOW, all, tiny};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{PageRef, check};
+use treering_engine::node::{PageRef, check_for};
 use treering_engine::{
     IoClass, KeyRange, Kv, Lba, Lsn, Options, PageStoreKind, SalvageHints, SalvageReport, Store,
-    SystemClock, TreeKind, required_blocks, salvage,
+    StoreId, SystemClock, TreeKind, required_blocks, salvage,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -127,12 +127,19 @@ fn within(ranges: &[KeyRange], key: &[u8]) -> bool {
     ranges.iter().any(|range| range.contains(key))
 }
 
+/// Whose blocks they are.
+fn store_of(blocks: &[Vec<u8>]) -> StoreId {
+    StoreId(u64::from_le_bytes(
+        blocks[0][88..96].try_into().expect("eight bytes"),
+    ))
+}
+
 /// The whole page image that has the block, before it was damaged: its fences.
 fn image_around(blocks: &[Vec<u8>], lba: usize, page_blocks: usize) -> Option<KeyRange> {
     (lba.saturating_sub(page_blocks - 1)..=lba).find_map(|first| {
         let bytes = blocks.get(first..first + page_blocks)?.concat();
         let page = PageRef::new(&bytes);
-        check(&bytes, page.page_id()).ok()?;
+        check_for(&bytes, page.page_id(), store_of(blocks)).ok()?;
         Some(KeyRange {
             from: page.lower_fence().to_vec(),
             to: page.upper_fence().map(<[u8]>::to_vec),
@@ -314,9 +321,11 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
             }
         }
         let story = format!("{tree:?} on {pages:?}");
+        let store = store_of(&blocks);
         let is_newest = |block: &Vec<u8>| {
             let page = PageRef::new(block);
-            check(block, page.page_id()).is_ok() && page.iter().any(|(_, value)| value[0] == 2)
+            check_for(block, page.page_id(), store).is_ok()
+                && page.iter().any(|(_, value)| value[0] == 2)
         };
         // The last of them: in place, the page's home and not its image in the journal.
         let hit = blocks.iter().rposition(is_newest).expect("a leaf");

@@ -172,6 +172,26 @@ fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
 }
 
 /// More clients share a flush, so that each write's part of a log block is smaller.
+/// Leaves that deletes empty are merged in the background, so virtual clients do it: in the same
+/// steps each time.
+#[test]
+fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let deletes = trace(folder.path(), "deletes.trz", |p| {
+        p.theta = Some(0.0);
+        p.writes = Some(0.05);
+        p.deletes = Some(0.7);
+    });
+    for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
+        let mut config = config(&deletes, |_| {});
+        config.engine.tree = tree;
+        let report = replay(&config);
+        let merges = report.store.merges;
+        assert!(merges > 50, "{tree:?}: {merges} merges");
+        assert_eq!(report, replay(&config), "{tree:?}: the same twice");
+    }
+}
+
 #[test]
 fn groups_of_commits_write_less_log_as_predicted() {
     let folder = tempfile::tempdir().unwrap();

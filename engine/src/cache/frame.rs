@@ -2,6 +2,7 @@
 
 use super::contention::{Contention, Latched};
 use crate::device::AlignedBuf;
+use crate::held::{Held, Kind};
 use crate::node::{ChangeMap, PageMut, PageRef};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -118,11 +119,13 @@ impl Frame {
 /// A page latched for reading.
 pub(crate) struct ReadGuard<'a> {
     data: RwLockReadGuard<'a, FrameData>,
+    _held: Held,
 }
 
 impl<'a> ReadGuard<'a> {
     pub(crate) fn new(data: RwLockReadGuard<'a, FrameData>) -> Self {
-        ReadGuard { data }
+        let _held = Held::new(Kind::Latch);
+        ReadGuard { data, _held }
     }
 
     pub(crate) fn view(&self) -> PageRef<'_> {
@@ -136,6 +139,7 @@ pub(crate) struct WriteGuard<'a> {
     pub(crate) frame: &'a Frame,
     pub(crate) index: u32,
     latched: Latched,
+    _held: Held,
 }
 
 impl<'a> WriteGuard<'a> {
@@ -150,6 +154,7 @@ impl<'a> WriteGuard<'a> {
             frame,
             index,
             latched,
+            _held: Held::new(Kind::Latch),
         }
     }
 

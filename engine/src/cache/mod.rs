@@ -9,16 +9,24 @@
 //! There are no pins: a latch held on a frame is what keeps its page there. Finding a page is optimistic: read the map,
 //! latch the frame, and look whether the frame still holds that page; if not, start over. The three writers of the map keep
 //! that sound: a load enters the frame under its exclusive latch, an eviction leaves the map before it lets the latch go, and
-//! freeing a page needs the page's own exclusive latch.
+//! freeing a page needs the page's own exclusive latch. Who loads a page keeps the latch until done
+//! with the page: with more threads than frames it would be evicted before its loader came back for
+//! it.
+//!
+//! An empty frame is a [`FreeFrame`], which belongs to whoever has it: a page is loaded or made by
+//! who has one to give. How one is come by, and who may wait for it, is the business of
+//! [`crate::pager`].
 //!
 //! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
 //! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name.
 
 mod contention;
 mod frame;
+mod free;
 
 pub(crate) use contention::Latched;
 pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
+pub(crate) use free::FreeFrame;
 
 use crate::device::AlignedBuf;
 use crate::error::{Error, Result};
@@ -26,7 +34,7 @@ use crate::events::{Event, Hook};
 use crate::node::PageRef;
 use crate::pages::{Found, PageStore};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, RwLockWriteGuard};
+use crate::sync::{Mutex, RwLockWriteGuard, downgrade};
 use crate::types::PageId;
 
 const GONE: u32 = 0;
@@ -39,13 +47,6 @@ pub(crate) enum Fix<G> {
     Got(G),
     /// The page is in no tree: whoever named it was out of date.
     Gone,
-}
-
-/// What became of an attempt to enter a page into a free frame.
-enum Load {
-    Loaded,
-    /// Somebody else was first; the frame was not used.
-    Raced,
 }
 
 /// A fixed number of page frames.
@@ -110,24 +111,32 @@ impl Cache {
             .ok_or(Error::MissingPage { page })
     }
 
-    /// Latches `page` for reading, loading it if need be. `take_frame` supplies an empty frame.
+    /// Latches `page` for reading, loading it if need be. `free_frame` supplies an empty frame.
     pub(crate) fn fix_shared<'a>(
         &'a self,
         page: PageId,
         store: &dyn PageStore,
-        take_frame: &dyn Fn() -> Result<u32>,
+        free_frame: &dyn Fn() -> Result<FreeFrame<'a>>,
     ) -> Result<Fix<ReadGuard<'a>>> {
         let entry = self.entry(page)?;
-        let mut loaded = false;
         loop {
             match entry.load(Ordering::Acquire) {
                 GONE => return Ok(Fix::Gone),
-                ABSENT => loaded = self.load(page, store, take_frame()?)?,
+                ABSENT => {
+                    if let Some(guard) = self.load(page, store, free_frame()?)? {
+                        self.count_miss();
+                        let data = downgrade(&guard.frame.latch, guard.data);
+                        // Under an explorer it may have been evicted in between.
+                        if data.page == Some(page) {
+                            return Ok(Fix::Got(ReadGuard::new(data)));
+                        }
+                    }
+                }
                 at => {
                     let frame = &self.frames[(at - FIRST_FRAME) as usize];
                     let data = frame.latch.read();
                     if data.page == Some(page) {
-                        self.count_access(frame, loaded);
+                        self.count_access(frame);
                         return Ok(Fix::Got(ReadGuard::new(data)));
                     }
                 }
@@ -140,14 +149,18 @@ impl Cache {
         &'a self,
         page: PageId,
         store: &dyn PageStore,
-        take_frame: &dyn Fn() -> Result<u32>,
+        free_frame: &dyn Fn() -> Result<FreeFrame<'a>>,
     ) -> Result<Fix<WriteGuard<'a>>> {
         let entry = self.entry(page)?;
-        let mut loaded = false;
         loop {
             match entry.load(Ordering::Acquire) {
                 GONE => return Ok(Fix::Gone),
-                ABSENT => loaded = self.load(page, store, take_frame()?)?,
+                ABSENT => {
+                    if let Some(guard) = self.load(page, store, free_frame()?)? {
+                        self.count_miss();
+                        return Ok(Fix::Got(guard));
+                    }
+                }
                 at => {
                     let frame = &self.frames[(at - FIRST_FRAME) as usize];
                     let (data, latched) = match frame.latch.try_write() {
@@ -155,7 +168,7 @@ impl Cache {
                         None => (frame.latch.write(), Latched::AfterWaiting),
                     };
                     if data.page == Some(page) {
-                        self.count_access(frame, loaded);
+                        self.count_access(frame);
                         let at = at - FIRST_FRAME;
                         return Ok(Fix::Got(WriteGuard::new(data, frame, at, latched)));
                     }
@@ -164,19 +177,10 @@ impl Cache {
         }
     }
 
-    /// As `fix_exclusive`, but never waits for a latch that others hold: nothing if the page is gone or busy.
-    pub(crate) fn try_fix_exclusive<'a>(
-        &'a self,
-        page: PageId,
-        store: &dyn PageStore,
-        take_frame: &dyn Fn() -> Result<u32>,
-    ) -> Result<Option<WriteGuard<'a>>> {
-        let entry = self.entry(page)?;
-        if entry.load(Ordering::Acquire) == ABSENT {
-            // Loading latches a free frame, which nobody holds for longer than a look.
-            self.load(page, store, take_frame()?)?;
-        }
-        Ok(self.try_resident(page))
+    /// Whether the page is on the device only: whoever wants it needs a frame.
+    pub(crate) fn is_absent(&self, page: PageId) -> bool {
+        let entry = self.map.get(page.0 as usize);
+        entry.is_some_and(|entry| entry.load(Ordering::Acquire) == ABSENT)
     }
 
     /// The page latched for writing, if it is in the cache and its latch is free right now.
@@ -191,33 +195,38 @@ impl Cache {
             .then(|| WriteGuard::new(data, frame, at - FIRST_FRAME, Latched::AtOnce))
     }
 
-    /// The access that loads a page is a miss and leaves the reference bit clear; every other is a hit and sets it.
-    fn count_access(&self, frame: &Frame, loaded: bool) {
-        if loaded || frame.take_ahead() {
-            self.misses.fetch_add(1, Ordering::Relaxed);
+    /// The access that loads a page is a miss and leaves the reference bit clear.
+    fn count_miss(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Every other is a hit and sets it, but for the first to a page that was loaded ahead of need.
+    fn count_access(&self, frame: &Frame) {
+        if frame.take_ahead() {
+            self.count_miss();
         } else {
             self.hits.fetch_add(1, Ordering::Relaxed);
             frame.set_referenced();
         }
     }
 
-    /// Reads `page` into frame `at`; `false` if somebody else was first.
-    fn load(&self, page: PageId, store: &dyn PageStore, at: u32) -> Result<bool> {
+    /// Reads `page` into a free frame and leaves it latched; `None` if somebody else was first.
+    /// Nobody holds the latch of a free frame for longer than a look, so this may be called with
+    /// others in hand.
+    pub(crate) fn load<'a>(
+        &'a self,
+        page: PageId,
+        store: &dyn PageStore,
+        free: FreeFrame<'a>,
+    ) -> Result<Option<WriteGuard<'a>>> {
+        let Some((at, mut data)) = self.enter(page, free) else {
+            return Ok(None);
+        };
         let frame = &self.frames[at as usize];
-        let mut data = frame.latch.write();
-        debug_assert!(data.page.is_none(), "a free frame holds no page");
-        match self.enter(page, at) {
-            Load::Raced => {
-                drop(data);
-                self.give_free(at);
-                return Ok(false);
-            }
-            Load::Loaded => {}
-        }
         match read_image(page, store, &mut data.bytes) {
             Ok(()) => {
                 self.loaded(page, frame, &mut data);
-                Ok(true)
+                Ok(Some(WriteGuard::new(data, frame, at, Latched::AtOnce)))
             }
             Err(e) => {
                 self.not_loaded(page, at, data);
@@ -239,7 +248,7 @@ impl Cache {
     fn not_loaded(&self, page: PageId, at: u32, data: RwLockWriteGuard<'_, FrameData>) {
         self.map[page.0 as usize].store(ABSENT, Ordering::Release);
         drop(data);
-        self.give_free(at);
+        drop(FreeFrame::new(self, at));
     }
 
     /// Reads those of `pages` that are on the device only, together, into free frames, as long as there are some. What cannot be read is
@@ -251,14 +260,9 @@ impl Cache {
             if !self.entry(*page).is_ok_and(absent) {
                 continue;
             }
-            let Some(at) = self.take_free() else { break };
-            let data = self.frames[at as usize].latch.write();
-            match self.enter(*page, at) {
-                Load::Loaded => loads.push((*page, at, data)),
-                Load::Raced => {
-                    drop(data);
-                    self.give_free(at);
-                }
+            let Some(free) = self.take_free() else { break };
+            if let Some((at, data)) = self.enter(*page, free) {
+                loads.push((*page, at, data));
             }
         }
         if loads.is_empty() {
@@ -280,19 +284,33 @@ impl Cache {
         }
     }
 
-    fn enter(&self, page: PageId, at: u32) -> Load {
+    /// Says that the page, so far on the device only, is being loaded into a free frame, which
+    /// comes back latched; `None` if somebody else was first.
+    fn enter<'a>(
+        &'a self,
+        page: PageId,
+        free: FreeFrame<'a>,
+    ) -> Option<(u32, RwLockWriteGuard<'a, FrameData>)> {
+        let data = self.frames[free.at() as usize].latch.write();
+        debug_assert!(data.page.is_none(), "a free frame holds no page");
         let entry = &self.map[page.0 as usize];
-        let to = at + FIRST_FRAME;
-        match entry.compare_exchange(ABSENT, to, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Load::Loaded,
-            Err(_) => Load::Raced,
-        }
+        let to = free.at() + FIRST_FRAME;
+        entry
+            .compare_exchange(ABSENT, to, Ordering::AcqRel, Ordering::Acquire)
+            .ok()
+            .map(|_| (free.fill(), data))
     }
 
-    /// Puts a page that has no image yet into the empty frame `at`, latched for writing; the bytes are whatever was there.
+    /// Puts a page that has no image yet into an empty frame, latched for writing; the bytes are
+    /// whatever was there.
     /// The caller owns the page's name and is the only one who knows it.
-    pub(crate) fn create(&self, page: PageId, at: u32) -> Result<WriteGuard<'_>> {
+    pub(crate) fn create<'a>(
+        &'a self,
+        page: PageId,
+        free: FreeFrame<'a>,
+    ) -> Result<WriteGuard<'a>> {
         let entry = self.entry(page)?;
+        let at = free.fill();
         let frame = &self.frames[at as usize];
         let mut data = frame.latch.write();
         debug_assert!(data.page.is_none(), "a free frame holds no page");
@@ -317,31 +335,36 @@ impl Cache {
         let state = if gone { GONE } else { ABSENT };
         self.map[page.0 as usize].store(state, Ordering::Release);
         drop(guard);
-        self.give_free(at);
+        drop(FreeFrame::new(self, at));
     }
 
-    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds.
-    pub(crate) fn evict(&self, mut data: RwLockWriteGuard<'_, FrameData>, at: u32) {
+    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds; the frame is
+    /// the caller's then.
+    pub(crate) fn evict<'a>(
+        &'a self,
+        mut data: RwLockWriteGuard<'a, FrameData>,
+        at: u32,
+    ) -> Option<FreeFrame<'a>> {
         debug_assert!(
             !self.frames[at as usize].is_dirty(),
             "only clean pages are evicted"
         );
-        let Some(page) = data.page.take() else { return };
+        let page = data.page.take()?;
         self.map[page.0 as usize].store(ABSENT, Ordering::Release);
         drop(data);
-        self.give_free(at);
+        Some(FreeFrame::new(self, at))
     }
 
     /// An empty frame, if there is one.
-    pub(crate) fn take_free(&self) -> Option<u32> {
+    pub(crate) fn take_free(&self) -> Option<FreeFrame<'_>> {
         let mut free = self.free.lock();
         let at = free.pop();
         self.free_len.store(free.len(), Ordering::Relaxed);
-        at
+        at.map(|at| FreeFrame::new(self, at))
     }
 
-    /// Gives an empty frame back.
-    pub(crate) fn give_free(&self, at: u32) {
+    /// Puts an empty frame on the list.
+    fn give_free(&self, at: u32) {
         let mut free = self.free.lock();
         free.push(at);
         self.free_len.store(free.len(), Ordering::Relaxed);

@@ -10,8 +10,10 @@
 //! After a failed page write the pages are dirty again and the store is poisoned: what the device holds is unknown until
 //! recovery has rewritten it.
 
+mod frames;
 mod write_back;
 
+pub(crate) use frames::Spare;
 pub(crate) use write_back::SweepState;
 
 use crate::cache::{Cache, Fix, ReadGuard, WriteGuard};
@@ -25,6 +27,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::types::{Lsn, PageId};
 use crate::wal::Log;
+use frames::Waiting;
 
 /// How far a bounded step of background work got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(crate) struct PagerCounters {
     pub(crate) evictions: AtomicU64,
     pub(crate) written_back: AtomicU64,
     pub(crate) checkpointed: AtomicU64,
+    /// Pages that were merged away and are free.
+    pub(crate) freed: AtomicU64,
 }
 
 /// See the module's story.
@@ -54,6 +59,7 @@ pub(crate) struct Pager {
     /// Most pages a write-back step writes; also the low watermark of free frames. The high one is twice this.
     batch: usize,
     sweep: Mutex<SweepState>,
+    waiting: Waiting,
     /// Pages merged away, with the LSN of the merge: freed once that is durable, for until then a crash brings them back.
     pending_free: Mutex<Vec<(Lsn, PageId)>>,
     poison: Poison,
@@ -79,7 +85,9 @@ impl Pager {
             .min(cache.len() / 8)
             .min(pages.max_batch())
             .max(1);
+        let waiting = Waiting::new(cache.len());
         Pager {
+            waiting,
             volume,
             layout,
             cache,
@@ -96,11 +104,14 @@ impl Pager {
     /// Latches `page` for reading.
     pub(crate) fn read(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
         self.cache
-            .fix_shared(page, &self.pages, &|| self.take_frame())
+            .fix_shared(page, &self.pages, &|| self.free_frame())
     }
 
     /// Has those of `pages` read together that are not here, as far as frames are free: somebody is about to want them.
     pub(crate) fn load_ahead(&self, pages: &[PageId]) {
+        if self.is_short_of_frames() {
+            return;
+        }
         // The hand must not come round to them before that.
         let wanted = pages.len().min(self.cache.len() / 4);
         self.cache.load_ahead(&pages[..wanted], &self.pages);
@@ -109,30 +120,7 @@ impl Pager {
     /// Latches `page` for writing.
     pub(crate) fn write(&self, page: PageId) -> Result<Fix<WriteGuard<'_>>> {
         self.cache
-            .fix_exclusive(page, &self.pages, &|| self.take_frame())
-    }
-
-    /// Latches a page that has no image yet; its bytes are to be built.
-    pub(crate) fn create(&self, page: PageId) -> Result<WriteGuard<'_>> {
-        self.cache.create(page, self.take_frame()?)
-    }
-
-    /// An empty frame: from the free list, or by making room in the foreground when write-back has fallen behind.
-    fn take_frame(&self) -> Result<u32> {
-        // Callers may hold a latch or two, so write-back below only ever *tries* latches. With all frames latched by
-        // others this spins until one of them is done.
-        loop {
-            if let Some(at) = self.cache.take_free() {
-                return Ok(at);
-            }
-            // Even a failing write-back may have evicted clean pages: a poisoned store can still be read.
-            let done = self.write_back();
-            if let Some(at) = self.cache.take_free() {
-                return Ok(at);
-            }
-            done?;
-            crate::sync::yield_now();
-        }
+            .fix_exclusive(page, &self.pages, &|| self.free_frame())
     }
 
     /// `page` was merged away by the record at `lsn`: it is gone for readers now, its place is free once that is durable.
@@ -158,6 +146,7 @@ impl Pager {
                 .inspect_err(|e| self.poison(e))?;
             pending.swap_remove(at);
             freed += 1;
+            self.counters.freed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(freed)
     }
@@ -167,10 +156,13 @@ impl Pager {
         !self.pending_free.lock().is_empty()
     }
 
-    /// As [`Pager::write`], but never waits for the page's latch: for a second latch, whose holder may be waiting for the first.
+    /// As [`Pager::write`], but never waits for the page's latch: nothing if the page is gone or
+    /// busy. The caller has nothing latched.
     pub(crate) fn try_write(&self, page: PageId) -> Result<Option<WriteGuard<'_>>> {
-        self.cache
-            .try_fix_exclusive(page, &self.pages, &|| self.take_frame())
+        if self.cache.is_absent(page) {
+            return self.cache.load(page, &self.pages, self.free_frame()?);
+        }
+        Ok(self.cache.try_resident(page))
     }
 
     /// Makes the log durable up to `lsn`.

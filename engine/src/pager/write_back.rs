@@ -9,10 +9,12 @@
 //! Eviction works ahead of need: it comes due when fewer than B frames are free and stops at 2B, where B is the batch size.
 //! A reader that misses finds a free frame and never waits for a write, unless write-back has fallen behind.
 //!
-//! Latches are only ever *tried* here: a caller that needs a frame may hold latches itself.
+//! Latches are only ever *tried* here, with one exception: who needs a frame when all are latched
+//! waits for one latch, and writes and evicts what is under it ([`Pager::take_over_latched`]). It
+//! holds no other, and whoever holds that one waits for no frame ([`super::frames`]).
 
 use super::{Pager, Progress};
-use crate::cache::FrameData;
+use crate::cache::{FrameData, FreeFrame};
 use crate::device::AlignedBuf;
 use crate::error::Result;
 use crate::events::Event;
@@ -89,7 +91,7 @@ impl Pager {
             if frame.is_dirty() {
                 self.pick(&mut sweep, at as u32, &mut data);
             } else {
-                self.evict(data, at as u32);
+                drop(self.evict(data, at as u32));
             }
         }
         let written = sweep.picked.len();
@@ -161,18 +163,51 @@ impl Pager {
         let clean = !guard.frame.is_dirty();
         if clean {
             let at = guard.index;
-            self.evict(guard.data, at);
+            drop(self.evict(guard.data, at));
         }
         clean
     }
 
-    /// Evicts the clean page in frame `at`, which `data` has latched.
-    fn evict(&self, data: RwLockWriteGuard<'_, FrameData>, at: u32) {
+    /// Evicts the clean page in frame `at`, which `data` has latched; dropped, the frame is free.
+    fn evict<'a>(
+        &'a self,
+        data: RwLockWriteGuard<'a, FrameData>,
+        at: u32,
+    ) -> Option<FreeFrame<'a>> {
         if let Some(page) = data.page {
             self.pages.forget(page);
         }
-        self.cache.evict(data, at);
         self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+        self.cache.evict(data, at)
+    }
+
+    /// Waits for the latch of a frame that somebody has latched, and evicts its page, writing it if
+    /// need be: the last resort of who needs a frame. `None` if no frame is latched any more, or if
+    /// that one is free by then.
+    pub(super) fn take_over_latched(&self) -> Result<Option<FreeFrame<'_>>> {
+        let hand = self.sweep.lock().hand;
+        let frames = self.cache.len();
+        let order = (0..frames).map(|n| (hand + n) % frames);
+        let mut latched = order.filter(|at| self.cache.frame(*at).latch.try_write().is_none());
+        let Some(at) = latched.next() else {
+            crate::sync::yield_now();
+            return Ok(None);
+        };
+        let frame = self.cache.frame(at);
+        let mut data = frame.latch.write();
+        if data.page.is_none() {
+            return Ok(None);
+        }
+        // Whoever has the sweep lock only tries latches, so it may be waited for with this one in
+        // hand. A page that is clean may be in a batch that is not written yet.
+        let mut sweep = self.sweep.lock();
+        if frame.is_dirty() {
+            self.pick(&mut sweep, at as u32, &mut data);
+            let written = self.write_picked(&mut sweep);
+            sweep.picked.clear();
+            written?;
+        }
+        Ok(self.evict(data, at as u32))
     }
 
     /// Waits until every operation that was changing a page when this was called has finished.
@@ -285,7 +320,7 @@ impl Pager {
                 continue;
             };
             if data.page == Some(p.page) && !frame.is_dirty() && !frame.is_referenced() {
-                self.evict(data, p.frame);
+                drop(self.evict(data, p.frame));
             }
         }
     }

@@ -22,8 +22,9 @@ use super::events::Pause;
 use super::guard::{Exclusive, Locked};
 use super::header::State;
 use super::space::{Dead, Space};
-use super::{Event, Ring, held};
+use super::{Event, Ring};
 use crate::PageId;
+use crate::held::{self, Kind};
 use crate::mapping::LeafAddress;
 use crate::mutation;
 use crate::sync::{Backoff, MutexGuard};
@@ -106,7 +107,10 @@ impl Ring {
         &self,
         merge: impl FnOnce(PageId, &mut [u8]) -> Result<LeafAddress, E>,
     ) -> Result<Eviction, E> {
-        held::assert_none();
+        held::assert_none(
+            Kind::RingPage,
+            "who evicts holds no page (CircularBuffer 1)",
+        );
         let mut claim = match self.begin() {
             Begun::Claim(claim) => claim,
             Begun::Over(eviction) => return Ok(eviction),

@@ -22,8 +22,9 @@ use std::mem;
 use super::header::{HEADER, Header, State};
 use super::region::Block;
 use super::space::Wanted;
-use super::{Event, Ring, held};
+use super::{Event, Ring};
 use crate::PageId;
+use crate::held::{self, Kind};
 use crate::mapping::{LeafAddress, PageError, Place, Word};
 use crate::sync::atomic::AtomicU32;
 
@@ -69,7 +70,7 @@ pub(super) struct Locked<'a> {
 impl<'a> Locked<'a> {
     #[inline]
     pub(super) fn new(ring: &'a Ring, page: PageId, word: &'a Word, bits: u64) -> Self {
-        held::one_more();
+        held::one_more(Kind::RingPage);
         if let Place::Block(at) = Place::of(bits) {
             ring.region.prefetch(at);
         }
@@ -201,7 +202,7 @@ impl<'a> Shared<'a> {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        held::one_less();
+        held::one_less(Kind::RingPage);
         self.0.word.unlock_shared();
     }
 }
@@ -350,7 +351,7 @@ impl<'a> Exclusive<'a> {
     pub(super) fn unmap(self, leaf: LeafAddress) {
         let Locked { word, bits, .. } = self.0;
         mem::forget(self);
-        held::one_less();
+        held::one_less(Kind::RingPage);
         word.unlock(bits, Place::Leaf(leaf).bits());
     }
 
@@ -367,7 +368,7 @@ impl<'a> Exclusive<'a> {
 impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
-        held::one_less();
+        held::one_less(Kind::RingPage);
         self.0.word.unlock(self.0.bits, self.0.bits);
     }
 }

@@ -67,7 +67,6 @@ mod evict;
 mod free_list;
 mod guard;
 mod header;
-mod held;
 mod region;
 mod space;
 mod stats;

@@ -2,6 +2,8 @@
 
 pub(crate) mod bf;
 pub(crate) mod btree;
+mod merging;
+mod notes;
 pub(crate) mod pm;
 mod rows;
 
@@ -60,19 +62,12 @@ impl Tree {
         }
     }
 
-    /// The flag says that the caller should [`Tree::tidy`] around the key.
+    /// The flag says that some leaf may want a merge: the caller does a step of it
+    /// ([`Tree::merge_step`]).
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
         match self {
             Tree::BTree(tree) => tree.try_delete(key),
             Tree::Bf(tree) => tree.try_delete(key),
-        }
-    }
-
-    /// Merges leaves that have become sparse.
-    pub(crate) fn tidy(&self, key: &[u8]) -> Result<()> {
-        match self {
-            Tree::BTree(tree) => tree.merge_around(key),
-            Tree::Bf(tree) => tree.tidy(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! What goes down to the leaves: merges, and the splits and merges of leaves that follow (Bf-Tree §5.5).
+//! What goes down to the leaves: merges, and the splits of leaves that follow (Bf-Tree §5.5).
+//! Merges of leaves are in `join`.
 //!
 //! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
 //! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
@@ -22,7 +23,7 @@ use crate::types::PageId;
 const STEP_PAGES: u64 = 64;
 
 impl BfTree {
-    fn write_leaf(&self, page: PageId) -> Result<WriteGuard<'_>> {
+    pub(super) fn write_leaf(&self, page: PageId) -> Result<WriteGuard<'_>> {
         match self.leaves.pager.write(page)? {
             Fix::Got(leaf) => Ok(leaf),
             Fix::Gone => Err(Error::MissingPage { page }),
@@ -69,6 +70,8 @@ impl BfTree {
         if mutation::on("bf-merge-some") {
             entries.truncate(entries.len().div_ceil(2));
         }
+        let was_sparse = leaf.view().is_three_quarters_free();
+        let deletes = entries.iter().any(|entry| !entry.kind.exists());
         let mut edit = leaf.edit();
         // All together fit, as they were admitted; one by one in the order of keys they need not. So what does not fit waits for what makes
         // the leaf smaller.
@@ -105,8 +108,9 @@ impl BfTree {
         }
         let view = leaf.view();
         mini.merged(Leaf::of(&view));
-        if view.is_three_quarters_free() {
-            self.sparse.lock().insert(page);
+        // One that has long been sparse, and grows, wants no other look at its neighbours.
+        if view.is_three_quarters_free() && (deletes || !was_sparse) {
+            self.leaves.notes.note(page);
         }
         Ok(records)
     }
@@ -166,8 +170,11 @@ impl BfTree {
                 return Ok(Attempt::Again);
             }
         }
+        // Before the latch, for it may have to be waited for. Whoever has one waits for no page of
+        // ours.
+        let spare = self.leaves.pager.spare()?;
         let leaf = self.write_leaf(page)?;
-        let divided = (self.leaves).divide(page, leaf, change.key, change.value.len())?;
+        let divided = (self.leaves).divide(page, leaf, change.key, change.value.len(), spare)?;
         match divided {
             Attempt::Done(Some(right)) => {
                 let adopted = self.adopt(right)?;
@@ -180,7 +187,7 @@ impl BfTree {
     }
 
     /// The leaf of a page, whose mini-page is clean, may have another layout: what was known of it is known anew, or not at all.
-    fn know_leaf(&self, mut guard: Exclusive<'_>) -> Result<()> {
+    pub(super) fn know_leaf(&self, mut guard: Exclusive<'_>) -> Result<()> {
         let page = guard.page();
         let leaf = self.read_leaf(page);
         match (&leaf, guard.bytes_mut()) {
@@ -207,78 +214,6 @@ impl BfTree {
                 Err(e) => return Err(unexpected(&e)),
             }
         }
-    }
-
-    /// Merges one of the leaves that have become sparse with its neighbour, if the rule says so and nobody is in the way.
-    pub(crate) fn tidy(&self) -> Result<()> {
-        let Some(page) = self.sparse.lock().pop_first() else {
-            return Ok(());
-        };
-        let Some(lower) = self.lower_fence(page)? else {
-            return Ok(());
-        };
-        if self.merge_with_right(page)? {
-            return Ok(());
-        }
-        let Some((_, left)) = self.leaves.index.find_before(&lower) else {
-            return Ok(());
-        };
-        self.merge_with_right(left).map(drop)
-    }
-
-    fn lower_fence(&self, page: PageId) -> Result<Option<Vec<u8>>> {
-        match self.ring.shared(page) {
-            Ok(_guard) => Ok(Some(self.read_leaf(page)?.view().lower_fence().to_vec())),
-            Err(PageError::Unknown { .. }) => Ok(None),
-            Err(e) => Err(unexpected(&e)),
-        }
-    }
-
-    fn merge_with_right(&self, left_id: PageId) -> Result<bool> {
-        let mut left = match self.ring.exclusive(left_id) {
-            Ok(guard) => guard,
-            Err(PageError::Unknown { .. }) => return Ok(false),
-            Err(e) => return Err(unexpected(&e)),
-        };
-        let Some(upper) = (self.read_leaf(left_id)?.view().upper_fence()).map(<[u8]>::to_vec)
-        else {
-            return Ok(false);
-        };
-        let right_id = self.leaves.index.find(&upper);
-        if right_id == left_id {
-            return Ok(false);
-        }
-        // Somebody may hold the right one and wait for the left.
-        let mut right = match self.ring.try_exclusive(right_id) {
-            Ok(Some(guard)) => guard,
-            Ok(None) | Err(PageError::Unknown { .. }) => return Ok(false),
-            Err(e) => return Err(unexpected(&e)),
-        };
-        for (page, guard) in [(left_id, &mut left), (right_id, &mut right)] {
-            if let Some(block) = guard.bytes_mut()
-                && !mutation::on("bf-leaf-merge-forgets-mini-page")
-            {
-                self.merge(page, &mut MiniMut::new(block), Cause::LeafMerge)?;
-            }
-        }
-        let leaf = self.write_leaf(left_id)?;
-        let merged = self.leaves.merge_right(left_id, leaf);
-        if !matches!(merged, Ok(true)) {
-            // A dense one was perhaps laid out anew for that.
-            return self.know_leaf(left).and(merged);
-        }
-        left.set_leaf(address(None));
-        self.hook.tell(|| Told::Joined {
-            page: left_id,
-            right: right_id,
-            leaf: self.leaf_image(left_id),
-        });
-        right.free_page();
-        // Or of a row of empty leaves every other one would stay.
-        if self.read_leaf(left_id)?.view().is_three_quarters_free() {
-            self.sparse.lock().insert(left_id);
-        }
-        Ok(true)
     }
 
     /// One step of a checkpoint: see [`crate::trees::Tree::push_down`]. An operation that was under way holds its page, so whoever has looked at all pages has

@@ -27,21 +27,22 @@
 //! # Locks
 //! The lock in the mapping table covers mini-page and leaf. Who has it asks the index once more whether the page is still the key's: splits and merges
 //! change the index under the locks of their pages (MiniPage 1: a split fits between the inner node's version and the lock of the page). Frames
-//! are latched below it. Nobody evicts with a page locked (CircularBuffer 1): an operation that finds the ring full gives its page back,
-//! makes room and begins anew.
+//! are latched below it: a page's lock may be held by who waits for a frame, as no one who holds a
+//! latch, or a frame to spare, waits for a page. Nobody evicts with a page locked (CircularBuffer
+//! 1): an operation that finds the ring full gives its page back, makes room and begins anew; a
+//! write that loses what it has made does so in turns with others like it.
 //!
 //! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
 
 mod ahead;
 pub(crate) mod cache_only;
 mod counters;
+mod join;
 mod merge;
 mod mirror;
 mod page;
 mod scan;
 mod shape;
-
-use std::collections::BTreeSet;
 
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
@@ -54,7 +55,7 @@ use crate::options::BfOptions;
 use crate::pages::PageStore as _;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
-use crate::sync::Mutex;
+use crate::sync::Turns;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
@@ -67,6 +68,10 @@ use page::{
 
 pub use shape::BfShape;
 
+/// How many may make room in the ring at once, when some did not get what they had made: eviction
+/// reads leaves, and drives serve several at once.
+const EVICTORS_IN_TURN: u64 = 4;
+
 /// See the module's story.
 pub(crate) struct BfTree {
     leaves: BTree,
@@ -78,10 +83,10 @@ pub(crate) struct BfTree {
     largest_mirror: usize,
     /// Bytes of the ring that eviction ahead of need keeps free.
     free_goal: u64,
+    /// Of those who make room in the ring and did not get it.
+    turns: Turns,
     /// Decides which reads are promoted; moves on reads of leaves only.
     chance: AtomicU64,
-    /// Leaves that a merge has left nearly empty.
-    sparse: Mutex<BTreeSet<PageId>>,
     counters: Counters,
     /// Is told what happens to mini-pages.
     pub(super) hook: Hook<Told>,
@@ -128,8 +133,17 @@ impl Change<'_> {
 enum Ready<'a> {
     /// Its mini-page has room for the change, which takes so much of the leaf's.
     Page(Exclusive<'a>, isize),
+    /// The ring has no block for it; the page is given back.
+    RingFull(AllocateError),
     /// Begin anew.
     Not(Attempt<std::convert::Infallible>),
+}
+
+/// What one try at a change came to.
+enum Changed {
+    Attempted(Attempt<Lsn>),
+    /// The ring has no room, which is to be made with no page locked.
+    RingFull(AllocateError),
 }
 
 impl BfTree {
@@ -167,8 +181,8 @@ impl BfTree {
             largest: shape::largest(page_size),
             largest_mirror,
             free_goal: capacity as u64 / ahead::FREE_SHARE,
+            turns: Turns::new(EVICTORS_IN_TURN),
             chance: AtomicU64::new(0),
-            sparse: Mutex::new(BTreeSet::new()),
             counters: Counters::default(),
             hook: Hook::default(),
         })
@@ -370,7 +384,7 @@ impl BfTree {
 
     /// Sets a key in the mini-page of its leaf.
     pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Lsn>> {
-        let Some(_room) = self.leaves.room(key.len() + value.len()) else {
+        let Some(_room) = self.leaves.room_in_turn(key.len() + value.len()) else {
             return Ok(Attempt::LogFull);
         };
         let change = Change {
@@ -383,7 +397,7 @@ impl BfTree {
 
     /// Leaves a tombstone in the mini-page of the key's leaf. The flag says that some leaf wants a merge.
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
-        let Some(_room) = self.leaves.room(key.len()) else {
+        let Some(_room) = self.leaves.room_in_turn(key.len()) else {
             return Ok(Attempt::LogFull);
         };
         let change = Change {
@@ -392,14 +406,36 @@ impl BfTree {
             value: b"",
         };
         let deleted = self.try_change(&change, |page| Record::Delete { page, key })?;
-        Ok(deleted.map(|lsn| (lsn, !self.sparse.lock().is_empty())))
+        Ok(deleted.map(|lsn| (lsn, self.leaves.notes.due() > 0)))
     }
 
+    /// Makes a change as often as it takes to find room for it in the ring. Room that one has made
+    /// another may take (CircularBuffer 4), so whoever did not get what it has made takes turns
+    /// with its like.
     fn try_change<'r>(
         &self,
         change: &Change<'r>,
         record: impl Fn(PageId) -> Record<'r>,
     ) -> Result<Attempt<Lsn>> {
+        let mut turn = None;
+        for tries in 0.. {
+            let full = match self.try_change_once(change, &record)? {
+                Changed::Attempted(attempt) => return Ok(attempt),
+                Changed::RingFull(full) => full,
+            };
+            if turn.is_none() && (tries > 0 || self.turns.is_wanted()) {
+                turn = Some(self.turns.wait());
+            }
+            self.make_room(&full)?;
+        }
+        unreachable!("tries without end")
+    }
+
+    fn try_change_once<'r>(
+        &self,
+        change: &Change<'r>,
+        record: impl Fn(PageId) -> Record<'r>,
+    ) -> Result<Changed> {
         let (page, guard) = self.lock_exclusive(change.key)?;
         if change.kind == Kind::Tombstone
             && let Some(mini) = guard.bytes().map(MiniRef::new)
@@ -407,11 +443,14 @@ impl BfTree {
         {
             // Absent as of the mini-page's last change; that is what the caller may want durable.
             self.hook.tell(|| Told::AbsentAlready { page });
-            return Ok(Attempt::Done(mini.lsn()));
+            return Ok(Changed::Attempted(Attempt::Done(mini.lsn())));
         }
         let (mut guard, growth) = match self.prepare(page, guard, change)? {
             Ready::Page(guard, growth) => (guard, growth),
-            Ready::Not(stopped) => return Ok(stopped.map(|never| match never {})),
+            Ready::RingFull(full) => return Ok(Changed::RingFull(full)),
+            Ready::Not(stopped) => {
+                return Ok(Changed::Attempted(stopped.map(|never| match never {})));
+            }
         };
         let lsn = self.leaves.append(&record(page))?;
         let block = guard.bytes_mut().expect("made ready");
@@ -431,7 +470,7 @@ impl BfTree {
             // The change is made, whatever becomes of the move.
             drop(self.move_to_tail(guard));
         }
-        Ok(Attempt::Done(lsn))
+        Ok(Changed::Attempted(Attempt::Done(lsn)))
     }
 
     /// Makes sure that the leaf can take the change and that there is a mini-page which can hold it.
@@ -491,8 +530,7 @@ impl BfTree {
             Ok(guard) => Ok(Ready::Page(guard, growth)),
             Err(none) => {
                 self.hook.tell(|| Told::Full { page });
-                self.make_room(&none.give_back())?;
-                Ok(Ready::Not(Attempt::Again))
+                Ok(Ready::RingFull(none.give_back()))
             }
         }
     }

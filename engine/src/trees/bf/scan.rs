@@ -79,6 +79,9 @@ impl BfTree {
         }
         let leaf = self.leaf_of(page, from)?;
         let view = leaf.view();
+        if mini.is_none() {
+            self.leaves.note_if_empty(&view);
+        }
         if mini.is_none() && before.is_none() {
             // Nothing to merge with: most leaves of a scan.
             let prefix = view.prefix();

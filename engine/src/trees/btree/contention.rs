@@ -51,7 +51,11 @@ impl BTree {
         let Some(plan) = leaf.view().split_between(&earlier, key) else {
             return Ok(());
         };
-        match self.divide_at(page, leaf, &plan) {
+        // The leaf is not full: without a frame at hand it is split another time.
+        let Some(spare) = self.pager.try_spare() else {
+            return Ok(());
+        };
+        match self.divide_at(page, leaf, &plan, spare, None) {
             Ok(Attempt::Done(_right)) => {
                 self.contention_splits.fetch_add(1, Ordering::Relaxed);
                 Ok(())

@@ -12,12 +12,17 @@
 //! log's order is the order of changes page by page, which is all that page-wise redo needs (see [`crate::recovery`]).
 //!
 //! Structure changes (`smo`) hold the latches of the leaves they change, left before right, and update the index before
-//! letting go. B-Trees Are Back §2 says where to split and when to merge. If the store is told so, a leaf that writers wait for is split, too (`contention`).
+//! letting go. Whoever needs a second page gets the frame for it before the first latch, or lets
+//! the leaf go to wait for it ([`crate::pager`], `frames`). B-Trees Are Back §2 says where to
+//! split, [`crate::trees`]' `notes` when to merge. If the store is told so, a leaf that writers
+//! wait for is split, too (`contention`).
 //!
 //! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
 
 mod adapt;
 mod contention;
+mod log_room;
+mod merge;
 mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
@@ -29,14 +34,16 @@ use crate::mutation;
 use crate::node::adapt::Use;
 use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
 use crate::options::{ContentionSplit, Options};
-use crate::pager::Pager;
+use crate::pager::{Pager, Spare};
 use crate::pages::PageStore as _;
 use crate::snapshot::ENTRY_BYTES;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::trees::notes::Notes;
 use crate::trees::rows;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
+use log_room::{LogRoom, Room};
 
 /// See the module's story.
 pub(crate) struct BTree {
@@ -45,12 +52,13 @@ pub(crate) struct BTree {
     /// How leaves that are made, or have no room or place for a record, are laid out.
     choice: LayoutChoice,
     limits: Limits,
-    /// Log bytes promised to operations that have begun: an operation that has room when it begins finds room when it appends.
-    promised: AtomicU64,
+    log_room: LogRoom,
     /// Bytes of all fences in the index: what a snapshot has to hold.
     fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
+    /// Leaves that may want a merge.
+    pub(crate) notes: Notes,
     /// How many uses of leaves there were, if any count.
     uses: AtomicU64,
     /// When leaves that writers wait for are split; never without.
@@ -68,7 +76,7 @@ pub(crate) enum Attempt<T> {
     Again,
     /// The log has no room: a checkpoint must make some first. No latch is held.
     LogFull,
-    /// No page is free, but some wait to be. No latch is held.
+    /// No page is free. No latch is held.
     StoreFull,
 }
 
@@ -89,18 +97,6 @@ impl<T> Attempt<T> {
     }
 }
 
-/// A promise of log space, given back when dropped.
-pub(in crate::trees) struct Room<'a> {
-    promised: &'a AtomicU64,
-    bytes: u64,
-}
-
-impl Drop for Room<'_> {
-    fn drop(&mut self) {
-        self.promised.fetch_sub(self.bytes, Ordering::AcqRel);
-    }
-}
-
 impl BTree {
     pub(crate) fn new(pager: Arc<Pager>, index: Index, options: &Options) -> BTree {
         let limits = node::limits(pager.layout.page_size);
@@ -111,10 +107,11 @@ impl BTree {
             index,
             choice: options.leaf_layouts(),
             limits,
-            promised: AtomicU64::new(0),
+            log_room: LogRoom::new(),
             fence_bytes: AtomicU64::new(fence_bytes),
             splits: AtomicU64::new(0),
             merges: AtomicU64::new(0),
+            notes: Notes::default(),
             uses: AtomicU64::new(0),
             contention: options.contention_split,
             contended_writes: AtomicU64::new(0),
@@ -135,15 +132,15 @@ impl BTree {
     }
 
     /// Promises log space for `bytes` of record, or says that there is none.
-    pub(in crate::trees) fn room(&self, bytes: usize) -> Option<Room<'_>> {
-        // Twice: block headers, varints and the cut record at an epoch's end are far less than the record again.
-        let bytes = 2 * bytes as u64 + 256 + 2 * self.pager.log.padding();
-        let promised = self.promised.fetch_add(bytes, Ordering::AcqRel) + bytes;
-        let room = Room {
-            promised: &self.promised,
-            bytes,
-        };
-        (self.pager.log.space_left() > promised).then_some(room)
+    fn room(&self, bytes: usize) -> Option<Room<'_>> {
+        self.log_room.at_once(&self.pager.log, bytes)
+    }
+
+    /// The same for an operation that begins, which waits while others have been promised what
+    /// there is; `None` if only a checkpoint can make room. Nothing may be latched, locked, or
+    /// promised to the caller.
+    pub(in crate::trees) fn room_in_turn(&self, bytes: usize) -> Option<Room<'_>> {
+        self.log_room.in_turn(&self.pager.log, bytes)
     }
 
     /// Appends under a [`Room`]; if it fails all the same the page is changed but not logged, so nothing may be written any more.
@@ -246,9 +243,37 @@ impl BTree {
 
     /// Sets a key in the leaf that covers it, or splits the leaf.
     pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Lsn>> {
-        let Some(_room) = self.room(key.len() + value.len()) else {
+        let bytes = key.len() + value.len();
+        let Some(room) = self.room_in_turn(bytes) else {
             return Ok(Attempt::LogFull);
         };
+        let mut tried = self.put_with(None, None, key, value)?;
+        if tried.is_none() {
+            let spare = self.pager.spare()?;
+            tried = self.put_with(Some(spare), None, key, value)?;
+        }
+        drop(room);
+        if !matches!(tried, Some(Attempt::LogFull)) {
+            return Ok(tried.unwrap_or(Attempt::Again));
+        }
+        // Others have been promised what a split would take: waits for that, too, before it begins
+        // anew.
+        let Some(room) = self.room_in_turn(bytes + self.pager.layout.page_size) else {
+            return Ok(Attempt::LogFull);
+        };
+        let tried = self.put_with(None, Some(room), key, value)?;
+        Ok(tried.unwrap_or(Attempt::Again))
+    }
+
+    /// Tries to put, with a spare and log room for a split if the caller has them; `None` if a
+    /// spare is needed that must be waited for. No latch is held then.
+    fn put_with(
+        &self,
+        spare: Option<Spare<'_>>,
+        room: Option<Room<'_>>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Option<Attempt<Lsn>>> {
         let (page, mut leaf) = self.leaf_mut(key)?;
         match leaf.edit().put(key, value) {
             Ok(_) => {
@@ -258,16 +283,25 @@ impl BTree {
                     self.count_use_of(page, &mut leaf, Use::Point)?;
                 }
                 self.note_write(page, leaf, key, lsn)?;
-                Ok(Attempt::Done(lsn))
+                Ok(Some(Attempt::Done(lsn)))
             }
-            Err(Refused::NoSpace | Refused::Unfit) => self.make_room(page, leaf, key, value.len()),
+            Err(Refused::NoSpace | Refused::Unfit) => {
+                let spare = match spare {
+                    Some(spare) => Some(spare),
+                    None => self.pager.spare_under_latch()?,
+                };
+                let Some(spare) = spare else { return Ok(None) };
+                let made = self.make_room(page, leaf, (key, value.len()), spare, room);
+                made.map(Some)
+            }
             Err(refused) => Err(self.impossible(page, &refused)),
         }
     }
 
-    /// Removes a key from the leaf that covers it. The flag says that the leaf now wants a merge.
+    /// Removes a key from the leaf that covers it. The flag says that the leaf, which is noted, may
+    /// want a merge now.
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
-        let Some(_room) = self.room(key.len()) else {
+        let Some(_room) = self.room_in_turn(key.len()) else {
             return Ok(Attempt::LogFull);
         };
         let (page, mut leaf) = self.leaf_mut(key)?;
@@ -282,6 +316,10 @@ impl BTree {
         };
         self.changed(&mut leaf, page, lsn);
         let sparse = leaf.view().is_three_quarters_free();
+        if sparse {
+            // Under the latch: a checkpoint that begins behind this delete's record finds the note.
+            self.notes.note(page);
+        }
         self.note_write(page, leaf, key, lsn)?;
         Ok(Attempt::Done((lsn, sparse)))
     }
@@ -299,6 +337,7 @@ impl BTree {
                 leaf = self.leaf(at)?;
             }
             let view = leaf.view();
+            self.note_if_empty(&view);
             let prefix = view.prefix();
             (view.iter_from(at)).for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
             Ok(view.upper_fence().map(<[u8]>::to_vec))

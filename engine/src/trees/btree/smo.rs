@@ -6,13 +6,16 @@
 //! Order of steps, all under the latches of both leaves: append the record, change the pages, update the index. A reader
 //! that descends in between lands on a leaf whose fences send it round again.
 
+use super::log_room::Room;
 use super::{Attempt, BTree};
-use crate::cache::{Fix, WriteGuard};
+use crate::cache::WriteGuard;
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::node::{PageLayout, Remedy, SplitPlan, records};
+use crate::pager::Spare;
 use crate::pages::PageStore as _;
 use crate::sync::atomic::Ordering;
+use crate::trees::notes::{Merge, MergeRule};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
@@ -22,14 +25,15 @@ impl BTree {
         &self,
         page: PageId,
         mut leaf: WriteGuard<'_>,
-        key: &[u8],
-        value_len: usize,
+        (key, value_len): (&[u8], usize),
+        spare: Spare<'_>,
+        room: Option<Room<'_>>,
     ) -> Result<Attempt<Lsn>> {
         // Whatever is done asks for the order, and more than once.
         leaf.edit().sort();
         match self.choice.remedy(&leaf.view(), key, value_len) {
             Some(Remedy::Split(plan)) => {
-                let divided = self.divide_at(page, leaf, &plan)?;
+                let divided = self.divide_at(page, leaf, &plan, spare, room)?;
                 Ok(divided.and_then(|_| Attempt::Again))
             }
             Some(Remedy::Relayout(layout)) => Ok(match self.lay_out(page, &mut leaf, layout)? {
@@ -47,10 +51,11 @@ impl BTree {
         mut left: WriteGuard<'_>,
         key: &[u8],
         value_len: usize,
+        spare: Spare<'_>,
     ) -> Result<Attempt<Option<PageId>>> {
         let layout = match self.choice.remedy_in_bytes(&left.view(), key, value_len) {
             Some(Remedy::Split(plan)) => {
-                return Ok(self.divide_at(left_id, left, &plan)?.map(Some));
+                return Ok(self.divide_at(left_id, left, &plan, spare, None)?.map(Some));
             }
             Some(Remedy::Relayout(layout)) => layout,
             // Who counts in bytes leaves room for hints, which a page of one record may not have; without them it has room for another of any size.
@@ -88,27 +93,29 @@ impl BTree {
         Ok(true)
     }
 
-    /// Splits `left` as planned, and says which page is new.
+    /// Splits `left` as planned, and says which page is new. `room` is log space for a page's
+    /// records, if the caller has been promised that.
     pub(super) fn divide_at(
         &self,
         left_id: PageId,
         mut left: WriteGuard<'_>,
         plan: &SplitPlan,
+        spare: Spare<'_>,
+        room: Option<Room<'_>>,
     ) -> Result<Attempt<PageId>> {
         let skipped = usize::from(mutation::on("split-logs-too-little"));
         let moved = left.view().encode_records(plan.at + skipped);
         let upper = left.view().upper_fence().map(<[u8]>::to_vec);
         let fences = plan.separator.len() + upper.as_ref().map_or(0, Vec::len);
-        let Some(_room) = self.room(moved.len() + fences) else {
+        let Some(_room) = room.or_else(|| self.room(moved.len() + fences)) else {
             return Ok(Attempt::LogFull);
         };
         let right_id = match self.pager.pages.allocate(self.snapshot_slots()) {
             Ok(page) => page,
-            // Pages may be waiting for their merges to become durable.
-            Err(Error::Full { .. }) if self.pager.has_retired() => return Ok(Attempt::StoreFull),
+            Err(Error::Full { .. }) => return Ok(Attempt::StoreFull),
             Err(e) => return Err(e),
         };
-        let mut right = match self.pager.create(right_id) {
+        let mut right = match self.pager.create(right_id, spare) {
             Ok(right) => right,
             Err(e) => {
                 self.pager.pages.free(right_id)?;
@@ -137,65 +144,48 @@ impl BTree {
         Ok(Attempt::Done(right_id))
     }
 
-    /// After a delete around `key`: merges the leaf that covers it with its right or else its left neighbour, if both are three
-    /// quarters empty (§2), or if one of them holds nothing at all: a queue that is emptied from one side would otherwise leave a
-    /// trail of empty leaves beside a full one.
-    pub(crate) fn merge_around(&self, key: &[u8]) -> Result<()> {
-        let page = self.index.find(key);
-        let (lower, merged) = {
-            let Fix::Got(leaf) = self.pager.write(page)? else {
-                return Ok(());
-            };
-            if !leaf.view().covers(key) || !leaf.view().is_three_quarters_free() {
-                return Ok(());
-            }
-            let lower = leaf.view().lower_fence().to_vec();
-            (lower, self.merge_right(page, leaf)?)
-        };
-        if merged {
-            return Ok(());
-        }
-        // Left before right: the left neighbour has to be latched first.
-        let Some((_, left_id)) = self.index.find_before(&lower) else {
-            return Ok(());
-        };
-        let Fix::Got(left) = self.pager.write(left_id)? else {
-            return Ok(());
-        };
-        if left.view().upper_fence() == Some(&lower) {
-            self.merge_right(left_id, left)?;
-        }
-        Ok(())
-    }
-
-    /// Merges `left` with its right neighbour if the rule says so and nobody is in the way; says whether it did.
+    /// Merges `left` with its right neighbour if the rule says so and nobody is in the way.
     pub(in crate::trees) fn merge_right(
         &self,
         left_id: PageId,
         mut left: WriteGuard<'_>,
-    ) -> Result<bool> {
+        rule: MergeRule,
+        spare: Option<Spare<'_>>,
+    ) -> Result<Merge> {
         let Some(right_lower) = left.view().upper_fence().map(<[u8]>::to_vec) else {
-            return Ok(false);
+            return Ok(Merge::NotWanted);
         };
         let right_id = self.index.find(&right_lower);
         if right_id == left_id {
-            return Ok(false);
+            return Ok(Merge::NotWanted);
         }
         // Latches belong to frames: whoever holds this one may have come for another page, and wait for the left one.
-        let Some(right) = self.pager.try_write(right_id)? else {
-            return Ok(false);
+        let right = if self.pager.cache.is_absent(right_id) {
+            let spare = match spare {
+                Some(spare) => Some(spare),
+                None => self.pager.spare_under_latch()?,
+            };
+            let Some(spare) = spare else {
+                return Ok(Merge::NeedsSpare);
+            };
+            self.pager.load(right_id, spare)?
+        } else {
+            self.pager.cache.try_resident(right_id)
         };
-        if right.view().lower_fence() != right_lower || !wants_merge(&left, &right) {
-            return Ok(false);
+        let Some(right) = right else {
+            return Ok(Merge::PutOff);
+        };
+        if right.view().lower_fence() != right_lower || !rule.wants(&left.view(), &right.view()) {
+            return Ok(Merge::NotWanted);
         }
         let general = self.choice.general();
         if left.view().layout().is_dense()
             && !(left.view().can_be(general) && self.lay_out(left_id, &mut left, general)?)
         {
-            return Ok(false);
+            return Ok(Merge::NotWanted);
         }
         if !left.view().can_absorb(&right.view()) {
-            return Ok(false);
+            return Ok(Merge::NotWanted);
         }
         let skipped = usize::from(mutation::on("merge-drops-first"));
         let moved = right.view().encode_records(skipped);
@@ -209,7 +199,7 @@ impl BTree {
         let upper = right.view().upper_fence().map(<[u8]>::to_vec);
         let fences = right_lower.len() + upper.as_ref().map_or(0, Vec::len);
         let Some(_room) = self.room(moved.len() + fences) else {
-            return Ok(false);
+            return Ok(Merge::PutOff);
         };
         let lsn = self.append(&Record::Merge {
             left: left_id,
@@ -228,13 +218,10 @@ impl BTree {
         self.pager.retire(right, right_id, lsn);
         self.merges.fetch_add(1, Ordering::Relaxed);
         self.adapt(left_id, &mut left)?;
-        Ok(true)
+        if left.view().is_three_quarters_free() {
+            // Or of a row of empty leaves every other one would stay.
+            self.notes.note(left_id);
+        }
+        Ok(Merge::Done)
     }
-}
-
-/// Both neighbours at least three quarters unused, or one without a record; and what they hold fits one page, if the left one is none that takes over no others.
-fn wants_merge(left: &WriteGuard<'_>, right: &WriteGuard<'_>) -> bool {
-    let (l, r) = (left.view(), right.view());
-    let sparse = l.is_three_quarters_free() && r.is_three_quarters_free();
-    (sparse || l.is_empty() || r.is_empty()) && l.could_absorb(&r)
 }

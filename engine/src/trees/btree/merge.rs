@@ -1,0 +1,90 @@
+//! Merging a noted leaf, and the sweep over all leaves when the store is full. The rules are
+//! [`crate::trees::notes`]'s.
+
+use super::BTree;
+use crate::cache::{Fix, WriteGuard};
+use crate::error::Result;
+use crate::mutation;
+use crate::node::PageRef;
+use crate::trees::notes::{Merge, MergeRule};
+use crate::types::PageId;
+
+impl BTree {
+    /// A scan has come to a leaf: if nothing is in it, it is noted. Empty leaves of before the last
+    /// crash, or of an older version of this engine, are found so.
+    #[inline]
+    pub(in crate::trees) fn note_if_empty(&self, leaf: &PageRef<'_>) {
+        if leaf.is_empty() && self.index.len() > 1 {
+            self.notes.note(leaf.page_id());
+        }
+    }
+
+    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so
+    /// and nobody is in the way.
+    pub(crate) fn merge_leaf(&self, page: PageId) -> Result<Merge> {
+        let lower = {
+            let Fix::Got(leaf) = self.pager.write(page)? else {
+                return Ok(Merge::NotWanted);
+            };
+            if !leaf.view().is_three_quarters_free() {
+                return Ok(Merge::NotWanted);
+            }
+            leaf.view().lower_fence().to_vec()
+        };
+        let right = self.merge_with_right(page, |leaf| leaf.lower_fence() == lower)?;
+        if right == Merge::Done || mutation::on("left-neighbour-forgotten") {
+            return Ok(right);
+        }
+        // Left before right: the left neighbour has to be latched first.
+        let Some((_, left)) = self.index.find_before(&lower) else {
+            return Ok(right);
+        };
+        let left = self.merge_with_right(left, |leaf| leaf.upper_fence() == Some(&lower[..]))?;
+        Ok(right.or(left))
+    }
+
+    /// Merges the pages from the leaf that covers `from` on with their right neighbours, if they
+    /// fit one page together; returns the lower fence of the next leaf, if there is one.
+    pub(crate) fn squeeze(&self, from: &[u8]) -> Result<(Merge, Option<Vec<u8>>)> {
+        let page = self.index.find(from);
+        let merged = self.merge_right_of(page, MergeRule::Fits, |leaf| leaf.covers(from))?;
+        let upper = self.leaf(from)?.view().upper_fence().map(<[u8]>::to_vec);
+        Ok((merged, upper))
+    }
+
+    fn merge_with_right(
+        &self,
+        page: PageId,
+        is_it: impl Fn(&PageRef<'_>) -> bool,
+    ) -> Result<Merge> {
+        self.merge_right_of(page, MergeRule::Sparse, is_it)
+    }
+
+    /// Merges a leaf with its right neighbour, if `is_it` says that it is the one that was meant;
+    /// with a frame for that one, waited for before the leaf is latched if there is none at once.
+    fn merge_right_of(
+        &self,
+        page: PageId,
+        rule: MergeRule,
+        is_it: impl Fn(&PageRef<'_>) -> bool,
+    ) -> Result<Merge> {
+        let latched = || -> Result<Option<WriteGuard<'_>>> {
+            Ok(match self.pager.write(page)? {
+                Fix::Got(leaf) if is_it(&leaf.view()) => Some(leaf),
+                Fix::Got(_) | Fix::Gone => None,
+            })
+        };
+        let Some(leaf) = latched()? else {
+            return Ok(Merge::NotWanted);
+        };
+        let merged = self.merge_right(page, leaf, rule, None)?;
+        if merged != Merge::NeedsSpare {
+            return Ok(merged);
+        }
+        let spare = self.pager.spare()?;
+        let Some(leaf) = latched()? else {
+            return Ok(Merge::NotWanted);
+        };
+        self.merge_right(page, leaf, rule, Some(spare))
+    }
+}

@@ -1,0 +1,57 @@
+//! Turns under every schedule that loom finds: no more have their turn than there are places, and
+//! every turn that ends is handed on.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_turns --target-dir
+//! target/loom
+//! ```
+//!
+//! Teeth: with `TREERING_MUTATION=turn-ends-unheard RUSTFLAGS="--cfg loom --cfg
+//! treering_mutations"` this must fail (BUGS L1).
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use treering_engine::sync::Turns;
+
+/// Three threads, of which each has its turn `times` times.
+fn explore(places: u64, times: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let turns = Arc::new(Turns::new(places));
+        let inside = Arc::new(AtomicU64::new(0));
+        let take = |turns: &Turns, inside: &AtomicU64| {
+            for _ in 0..times {
+                let turn = turns.wait();
+                let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                assert!(now <= places, "{now} have their turn at once");
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(turn);
+            }
+        };
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let (turns, inside) = (Arc::clone(&turns), Arc::clone(&inside));
+                thread::spawn(move || take(&turns, &inside))
+            })
+            .collect();
+        take(&turns, &inside);
+        for other in others {
+            other.join().expect("a thread ended");
+        }
+        assert!(turns.try_now().is_some(), "all turns have ended");
+    });
+}
+
+#[test]
+fn one_at_a_time_has_its_turn_and_hands_it_on() {
+    explore(1, 1);
+}
+
+#[test]
+fn two_at_a_time_have_their_turn_and_hand_it_on() {
+    explore(2, 1);
+}
