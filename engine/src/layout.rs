@@ -35,6 +35,7 @@
 //! | 64 | 8 | head slot of the index snapshot |
 //! | 72 | 8 | entries in the index snapshot |
 //! | 80 | 1 | 1 if pages have a modification log |
+//! | 96 | 8 | high water: no page was ever named so, or with a greater number; 0: not known |
 
 use crate::device::Volume;
 use crate::error::{Error, Result};
@@ -47,6 +48,10 @@ const VERSION: u32 = 1;
 
 /// Entries of one 4 KiB page-table block; see [`crate::pages`].
 pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
+
+/// Most blocks of a device that a store uses: a pebibyte. What its maps need to be found in memory grows with the device, and stays
+/// below ten megabytes.
+pub(crate) const MAX_BLOCKS: u64 = 1 << 38;
 
 /// Fewest slots a store can work with: leaves, two snapshots, and room to move.
 const MIN_SLOTS: u64 = 64;
@@ -79,6 +84,7 @@ impl Layout {
             PageStoreKind::InPlace => options.write_batch_pages as u64,
             PageStoreKind::CopyOnWrite { .. } | PageStoreKind::Shadow => 0,
         };
+        let capacity_blocks = capacity_blocks.min(MAX_BLOCKS);
         let log_blocks = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
         let kind = (options.store, options.mod_log.is_some());
         Layout::with(options.page_size, kind, capacity_blocks, log_blocks, journal_pages)
@@ -124,6 +130,14 @@ impl Layout {
             table_blocks,
             slots,
         })
+    }
+
+    /// Page names that the store may use: ids are below this.
+    pub(crate) fn page_names(&self) -> u64 {
+        match self.store {
+            PageStoreKind::InPlace | PageStoreKind::Shadow => self.slots,
+            PageStoreKind::CopyOnWrite { .. } => self.table_blocks * TABLE_ENTRIES,
+        }
     }
 
     pub(crate) fn blocks_per_page(&self) -> u64 {
@@ -199,9 +213,21 @@ pub(crate) struct Superblock {
     /// Head of the snapshot chain; there always is one.
     pub(crate) snapshot_head: Slot,
     pub(crate) snapshot_entries: u64,
+    /// Of page names by the time of the checkpoint; 0: not known. What got a name since is in the log.
+    pub(crate) high_water: u64,
 }
 
 impl Superblock {
+    /// Page names that may be in use by this superblock: those behind are in the log, or nowhere.
+    pub(crate) fn names(&self) -> u64 {
+        let all = self.layout.page_names();
+        match self.high_water {
+            0 => all,
+            known if mutation::on("high-water-too-low") => (known / 2).min(all),
+            known => known.min(all),
+        }
+    }
+
     /// Which of the two places this sequence number goes to.
     pub(crate) fn lba(&self) -> Lba {
         Lba(self.sequence % 2)
@@ -233,6 +259,7 @@ impl Superblock {
         b[64..72].copy_from_slice(&self.snapshot_head.0.to_le_bytes());
         b[72..80].copy_from_slice(&self.snapshot_entries.to_le_bytes());
         b[80] = u8::from(self.layout.mod_log);
+        b[96..104].copy_from_slice(&self.high_water.to_le_bytes());
         let crc = crc32fast::hash(&b[12..]);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
@@ -282,7 +309,7 @@ impl Superblock {
             }
         };
         let capacity = u64_at(32);
-        if capacity > device_blocks {
+        if capacity > device_blocks.min(MAX_BLOCKS) {
             return Err(damaged(
                 &format!("at most the device's {device_blocks} blocks"),
                 format!("{capacity} (was the file cut?)"),
@@ -305,6 +332,7 @@ impl Superblock {
             redo_start: Lsn(u64_at(56)),
             snapshot_head,
             snapshot_entries: u64_at(72),
+            high_water: u64_at(96),
         })
     }
 

@@ -26,6 +26,7 @@ mod pm;
 mod pm_store;
 mod recovery;
 mod snapshot;
+mod sparse;
 mod stats;
 mod steps;
 mod store;
@@ -50,8 +51,8 @@ pub use pages::delta_block;
 pub use pm_store::{PmStore, PmTask};
 pub use recovery::RecoveryReport;
 pub use stats::{
-    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MergeCauses, ModLogStats,
-    PmStats, SIZE_CLASSES, SizeClass, Stats,
+    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
+    ModLogStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};

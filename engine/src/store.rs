@@ -7,7 +7,7 @@
 
 use crate::cache::{Cache, Fix, ReadGuard};
 use crate::checkpoint::Checkpointer;
-use crate::device::{BlockDevice, Volume};
+use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::index::Index;
@@ -17,16 +17,16 @@ use crate::mini;
 use crate::mutation;
 use crate::options::{Durability, Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
-use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore};
+use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, SlotMap};
 use crate::recovery::{RecoveryReport, Redo};
 use crate::snapshot;
-use crate::stats::Stats;
+use crate::stats::{MemoryStats, Stats};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
-use crate::types::{Clock, Lsn, PageId};
+use crate::types::{Clock, Lba, Lsn, PageId};
 use crate::wal::{Log, LogRegion};
 
 /// Fewest frames a page cache may have.
@@ -35,6 +35,9 @@ pub const MIN_CACHE_PAGES: u64 = 16;
 /// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some
 /// of them at once, and the checkpoint's own lag.
 const MIN_LOG_PAGES: u64 = 24;
+
+/// How long a pumping thread waits for room below the store before it tries again.
+const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// A kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +60,8 @@ pub struct Store {
     options: Options,
     recovery: RecoveryReport,
     last_log_flush: AtomicU64,
+    /// Keeps other stores of this process from the device. The last field: given up when nothing is written any more.
+    claim: Option<Claim>,
 }
 
 impl Store {
@@ -66,7 +71,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::Mismatch`], [`Error::Damaged`] if recovery finds what no crash
-    /// leaves behind, and device failures.
+    /// leaves behind, [`Error::InUse`] if another store has this device object, [`Error::NoSpace`] if recovery must write and there is no
+    /// room below (with [`Options::read_only`] it does not), and device failures. The device is free again then.
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -86,15 +92,27 @@ impl Store {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Store> {
         options.check()?;
+        let claims = match options.read_only {
+            true => Claims::Shared,
+            false => Claims::Alone,
+        };
+        let claim = Claim::take(&device, claims)?;
+        let device: Arc<dyn BlockDevice> = match options.read_only {
+            // Recovery writes: into memory.
+            true if !mutation::on("read-only-writes") => Arc::new(OverlayDevice::new(device)),
+            _ => device,
+        };
         let volume = Arc::new(Volume::observed(device, observer));
         let found = Superblock::load(&volume)?;
-        match found {
+        let mut store = match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
-            None if options.create => Store::format(volume, clock, options),
+            None if options.create && !options.read_only => Store::format(volume, clock, options),
             None => Err(Error::NotAStore {
                 lba: crate::types::Lba(0),
             }),
-        }
+        }?;
+        store.claim = Some(claim);
+        Ok(store)
     }
 
     /// Makes an empty store: one leaf in the tree's page layout, one snapshot, and the superblock last.
@@ -110,7 +128,9 @@ impl Store {
             .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);
-        pager.cache.set_live(&|page| page == first);
+        let mut live = SlotMap::new(pager.pages.page_limit());
+        live.take(first.0);
+        pager.cache.set_live(&live);
         let superblock = Superblock {
             sequence: 0,
             layout,
@@ -118,6 +138,7 @@ impl Store {
             redo_start: Lsn(0),
             snapshot_head: Slot(0),
             snapshot_entries: 0,
+            high_water: 0,
         };
         let store = Store::assemble(
             tree(Arc::new(pager), Index::new(first), options)?,
@@ -139,18 +160,14 @@ impl Store {
     ) -> Result<Store> {
         let layout = superblock.layout;
         layout.matches(options)?;
-        let page_limit = match layout.store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => layout.slots,
-            PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
-        };
         let (entries, chain) = snapshot::read(
             &volume,
             &layout,
             superblock.snapshot_head,
             superblock.snapshot_entries,
-            page_limit,
+            layout.page_names(),
         )?;
-        let table = PageTable::load(&volume, &layout)?;
+        let table = PageTable::load(&volume, &layout, superblock.names())?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
         let index =
             Index::from_sorted(entries).expect("the snapshot's fences ascend from the empty one");
@@ -226,6 +243,7 @@ impl Store {
             options: options.clone(),
             recovery,
             last_log_flush,
+            claim: None,
         }
     }
 
@@ -300,7 +318,11 @@ impl Store {
     pub fn pump_until(&self, stop: &AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Acquire) {
             match self.due() {
-                Some(task) => drop(self.pump(task)?),
+                Some(task) => match self.pump(task) {
+                    // Whoever writes is told; this thread waits for room.
+                    Err(e) if e.is_no_space() => std::thread::sleep(NO_SPACE_PAUSE),
+                    pumped => drop(pumped?),
+                },
                 None => std::thread::sleep(std::time::Duration::from_micros(200)),
             }
         }
@@ -312,7 +334,13 @@ impl Store {
     /// # Errors
     /// A device failure.
     pub fn close(self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
         self.checkpointer.run(&self.tree)?;
+        // All of the log is in the pages now.
+        let nothing = Lba(0)..Lba(0);
+        self.tree.leaves().pager.volume.reclaim(nothing);
         Ok(())
     }
 
@@ -354,7 +382,11 @@ impl Store {
 
     /// Tries until the change is made; `again` is called with no latch held.
     fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         self.tree.leaves().pager.check_poison()?;
+        self.tree.leaves().pager.retry_refused()?;
         loop {
             match attempt()? {
                 Attempt::Done(done) => return Ok(done),
@@ -375,6 +407,22 @@ impl Store {
             });
         }
         Ok(())
+    }
+
+    /// What of the options' promises is taken now.
+    fn memory(&self) -> MemoryStats {
+        let pager = &*self.tree.leaves().pager;
+        let tree = self.tree.stats(Stats::default());
+        MemoryStats {
+            cache_bytes: pager.cache.frame_bytes(),
+            ring_bytes: tree.bf.map_or(0, |bf| bf.ring_bytes),
+            index_bytes: tree.index_bytes,
+            map_bytes: pager.cache.map_bytes()
+                + pager.pages.map_bytes()
+                + tree.bf.map_or(0, |bf| bf.mapping_bytes),
+            log_buffer_bytes: pager.log.buffer_bytes(),
+            write_buffer_bytes: pager.write_buffer_bytes(),
+        }
     }
 
     fn acknowledge(&self, lsn: Lsn) -> Result<Lsn> {
@@ -443,6 +491,9 @@ impl Kv for Store {
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         if self.tree.leaves().check_record(key, b"").is_err() {
             // No such key can be there; the answer is as durable as the log is.
             return Ok(self.tree.leaves().pager.log.durable());
@@ -473,6 +524,9 @@ impl Kv for Store {
     }
 
     fn checkpoint(&self) -> Result<Lsn> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         self.checkpointer.run(&self.tree)
     }
 
@@ -495,7 +549,8 @@ impl Kv for Store {
             pages_written_back: counters.written_back.load(Ordering::Relaxed),
             pages_checkpointed: counters.checkpointed.load(Ordering::Relaxed),
             checkpoints: self.checkpointer.completed(),
-            cache_frames: pager.cache.len() as u64,
+            cache_frames: pager.cache.ordinary() as u64,
+            memory: self.memory(),
             mod_log: pager.pages.mod_log_stats(),
             ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }

@@ -12,10 +12,11 @@
 //! freeing a page needs the page's own exclusive latch.
 //!
 //! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
-//! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name.
+//! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name in use.
 
 mod contention;
 mod frame;
+mod map;
 
 pub(crate) use contention::Latched;
 pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
@@ -24,14 +25,14 @@ use crate::device::AlignedBuf;
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
 use crate::node::{self, PageDamage, PageRef};
-use crate::pages::{Found, PageStore};
+use crate::pages::{Found, PageStore, SlotMap};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLockWriteGuard};
 use crate::types::PageId;
+use map::{ABSENT, FIRST_FRAME, GONE, PageMap};
 
-const GONE: u32 = 0;
-const ABSENT: u32 = 1;
-const FIRST_FRAME: u32 = 2;
+/// Frames kept for readers of a store that cannot write.
+const RESERVED_FRAMES: usize = 4;
 
 /// What looking for a page gave.
 pub(crate) enum Fix<G> {
@@ -51,10 +52,14 @@ enum Load {
 /// A fixed number of page frames.
 pub(crate) struct Cache {
     frames: Vec<Frame>,
-    map: Vec<AtomicU32>,
+    map: PageMap,
+    /// Frames from here on are kept for readers of a store that cannot write: with all others dirty they could read nothing.
+    ordinary: usize,
+    reserved: Mutex<Vec<u32>>,
     free: Mutex<Vec<u32>>,
     /// Length of `free`, readable without its lock.
     free_len: AtomicUsize,
+    page_size: usize,
     hits: AtomicU64,
     misses: AtomicU64,
     hook: Hook,
@@ -64,20 +69,35 @@ impl Cache {
     /// `frames` empty frames for pages named below `page_limit`, all of them unknown (on the device, if anywhere).
     pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64, hook: Hook) -> Cache {
         Cache {
-            frames: AlignedBuf::many(frames, page_size)
+            frames: AlignedBuf::many(frames + RESERVED_FRAMES, page_size)
                 .map(Frame::new)
                 .collect(),
-            map: (0..page_limit).map(|_| AtomicU32::new(ABSENT)).collect(),
+            map: PageMap::new(page_limit),
+            ordinary: frames,
+            reserved: Mutex::new((frames as u32..).take(RESERVED_FRAMES).collect()),
             free: Mutex::new((0..frames as u32).rev().collect()),
             free_len: AtomicUsize::new(frames),
+            page_size,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             hook,
         }
     }
 
+    /// All frames, those kept for readers included.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// The frames of ordinary times.
+    pub(crate) fn ordinary(&self) -> usize {
+        self.ordinary
+    }
+
+    /// Bytes of pages that all frames hold.
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        let bytes = self.frames.len() * size_of::<Frame>();
+        (bytes + self.frames.len() * self.page_size) as u64
     }
 
     pub(crate) fn frame(&self, i: usize) -> &Frame {
@@ -95,19 +115,18 @@ impl Cache {
         )
     }
 
-    /// After recovery: pages for which `live` holds are on the device, all others are gone. Nothing may be latched.
-    pub(crate) fn set_live(&self, live: &dyn Fn(PageId) -> bool) {
-        for (page, entry) in self.map.iter().enumerate() {
-            if !live(PageId(page as u64)) {
-                entry.store(GONE, Ordering::Release);
-            }
-        }
+    /// After recovery: the pages of `live` are on the device or here, all others are gone. Nothing may be latched.
+    pub(crate) fn set_live(&self, live: &SlotMap) {
+        self.map.set_live(live);
+    }
+
+    /// Bytes of the map from page names to frames.
+    pub(crate) fn map_bytes(&self) -> u64 {
+        self.map.bytes()
     }
 
     fn entry(&self, page: PageId) -> Result<&AtomicU32> {
-        self.map
-            .get(page.0 as usize)
-            .ok_or(Error::MissingPage { page })
+        self.map.entry(page).ok_or(Error::MissingPage { page })
     }
 
     /// Latches `page` for reading, loading it if need be. `take_frame` supplies an empty frame.
@@ -181,7 +200,7 @@ impl Cache {
 
     /// The page latched for writing, if it is in the cache and its latch is free right now.
     pub(crate) fn try_resident(&self, page: PageId) -> Option<WriteGuard<'_>> {
-        let at = self.map.get(page.0 as usize)?.load(Ordering::Acquire);
+        let at = self.map.entry(page)?.load(Ordering::Acquire);
         if at < FIRST_FRAME {
             return None;
         }
@@ -237,7 +256,7 @@ impl Cache {
     }
 
     fn not_loaded(&self, page: PageId, at: u32, data: RwLockWriteGuard<'_, FrameData>) {
-        self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+        self.map.of_resident(page).store(ABSENT, Ordering::Release);
         drop(data);
         self.give_free(at);
     }
@@ -281,7 +300,7 @@ impl Cache {
     }
 
     fn enter(&self, page: PageId, at: u32) -> Load {
-        let entry = &self.map[page.0 as usize];
+        let entry = self.map.of_resident(page);
         let to = at + FIRST_FRAME;
         match entry.compare_exchange(ABSENT, to, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Load::Loaded,
@@ -315,7 +334,7 @@ impl Cache {
         let at = guard.index;
         guard.frame.reset();
         let state = if gone { GONE } else { ABSENT };
-        self.map[page.0 as usize].store(state, Ordering::Release);
+        self.map.of_resident(page).store(state, Ordering::Release);
         drop(guard);
         self.give_free(at);
     }
@@ -327,7 +346,7 @@ impl Cache {
             "only clean pages are evicted"
         );
         let Some(page) = data.page.take() else { return };
-        self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+        self.map.of_resident(page).store(ABSENT, Ordering::Release);
         drop(data);
         self.give_free(at);
     }
@@ -340,8 +359,17 @@ impl Cache {
         at
     }
 
+    /// An empty frame of those kept for readers, if there is one.
+    pub(crate) fn take_reserved(&self) -> Option<u32> {
+        self.reserved.lock().pop()
+    }
+
     /// Gives an empty frame back.
     pub(crate) fn give_free(&self, at: u32) {
+        if at as usize >= self.ordinary {
+            self.reserved.lock().push(at);
+            return;
+        }
         let mut free = self.free.lock();
         free.push(at);
         self.free_len.store(free.len(), Ordering::Relaxed);

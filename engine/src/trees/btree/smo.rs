@@ -110,7 +110,7 @@ impl BTree {
         let mut right = match self.pager.create(right_id) {
             Ok(right) => right,
             Err(e) => {
-                self.pager.pages.free(right_id)?;
+                self.pager.free_later(right_id);
                 return Err(e);
             }
         };
