@@ -126,6 +126,7 @@ fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
         ("--gc", args.gc.is_some()),
         ("--precondition", args.precondition.is_some()),
         ("--buffered", args.buffered),
+        ("--no-trim", args.no_trim),
         ("--strict", args.strict),
     ]
     .into_iter()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use treering_engine::device::FileIo;
+use treering_engine::device::{FileDiscards, FileIo, FileOptions};
 use treering_engine::node::LayoutChoice;
 use treering_engine::{
     BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
@@ -152,6 +152,11 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
             "--buffered: simulated drives have no page cache; expected --device file:PATH",
         ));
     }
+    if args.no_trim && !matches!(device, Device::File(_)) {
+        return Err(Failure::usage(
+            "--no-trim: simulated drives are told what is free; expected --device file:PATH",
+        ));
+    }
     match device {
         Device::Ssd(mut profile, name) => {
             if let Some(share) = args.over_provisioning {
@@ -223,7 +228,17 @@ fn file_target(args: &ReplayArgs, path: std::path::PathBuf) -> Result<Target, Fa
     } else {
         FileIo::Direct
     };
-    Ok(Target::File(path, io))
+    let discards = if args.no_trim {
+        FileDiscards::Ignore
+    } else {
+        FileDiscards::Punch
+    };
+    let choices = FileOptions {
+        io,
+        discards,
+        ..FileOptions::default()
+    };
+    Ok(Target::File(path, choices))
 }
 
 fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {

@@ -28,7 +28,7 @@ use crate::snapshot::{self, Chain};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::Tree;
-use crate::types::{IoClass, Lsn, PageId};
+use crate::types::{IoClass, Lba, Lsn, PageId};
 
 /// What the last checkpoint left, and how far the running one is.
 pub(crate) struct Checkpointer {
@@ -43,6 +43,9 @@ pub(crate) struct Checkpointer {
 struct State {
     superblock: Superblock,
     snapshot_slots: Vec<Slot>,
+    /// Of snapshots that a superblock was to name which the device had no room for: it may name them all the same, until another one is
+    /// written.
+    abandoned: Vec<Slot>,
     run: Option<Run>,
 }
 
@@ -64,6 +67,7 @@ impl Checkpointer {
             state: Mutex::new(State {
                 superblock,
                 snapshot_slots,
+                abandoned: Vec::new(),
                 run: None,
             }),
             running: AtomicBool::new(false),
@@ -174,6 +178,8 @@ impl Checkpointer {
 
     fn finish(&self, state: &mut State, tree: &Tree, begin: Lsn) -> Result<()> {
         let pager = &*tree.leaves().pager;
+        // Before the table, which may name their places: those are free once it is written.
+        pager.free_retired()?;
         if mutation::on("truncate-before-superblock") {
             pager.log.truncate(begin)?;
             pager.volume.flush()?;
@@ -190,10 +196,20 @@ impl Checkpointer {
                 .for_each(|fence, page| visit(fence, page, pager.pages.version(page)));
         })?;
         // After the snapshot: the table must name images at least as new as it says.
-        pager.pages.persist_table()?;
-        pager.flush_log(pager.log.end())?;
-        pager.volume.tell(|| Event::PagesWritten { begin });
-        pager.volume.flush()?;
+        let flushed = (pager.pages.persist_table())
+            .and_then(|()| pager.flush_log(pager.log.end()))
+            .and_then(|()| {
+                pager.volume.tell(|| Event::PagesWritten { begin });
+                pager.volume.flush()
+            });
+        if let Err(e) = flushed {
+            // Nothing names the snapshot. What failed is told; that this fails, too, would be no news.
+            let slots = written.slots.into_iter();
+            let _ = slots
+                .map(|slot| pager.pages.free_slot(slot))
+                .collect::<Vec<_>>();
+            return Err(e);
+        }
         pager.volume.tell(|| Event::PagesFlushed { begin });
         let superblock = Superblock {
             sequence,
@@ -202,15 +218,18 @@ impl Checkpointer {
             snapshot_entries: written.entries,
             snapshot_number: sequence,
             flush_blocks: pager.log.flush_blocks() as u32,
+            high_water: pager.pages.high_water(),
             ..state.superblock
         };
         pager.volume.tell(|| Event::SuperblockWriting {
             epoch: superblock.epoch,
             redo_start: begin,
         });
-        pager
-            .volume
-            .write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
+        let recorded = (pager.volume).write(superblock.lba(), &superblock.encode(), IoClass::Extra);
+        if let Err(e) = recorded {
+            state.abandoned.extend(written.slots);
+            return Err(e);
+        }
         pager
             .volume
             .tell(|| Event::SuperblockWritten { redo_start: begin });
@@ -219,10 +238,17 @@ impl Checkpointer {
             .volume
             .tell(|| Event::SuperblockFlushed { redo_start: begin });
         state.superblock = superblock;
-        let old = std::mem::replace(&mut state.snapshot_slots, written.slots);
+        let mut old = std::mem::replace(&mut state.snapshot_slots, written.slots);
+        old.append(&mut state.abandoned);
         old.into_iter()
             .try_for_each(|slot| pager.pages.free_slot(slot))?;
         pager.log.truncate(begin)?;
-        pager.free_retired().map(drop)
+        pager.free_retired()?;
+        // The log is written round and round: to allocate its blocks anew each time would cost every flush.
+        let log = pager.layout.log_start();
+        pager
+            .volume
+            .reclaim(log..Lba(log.0 + pager.layout.log_blocks));
+        Ok(())
     }
 }

@@ -11,7 +11,20 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The device failed.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(DeviceError),
+    /// The medium below the store has no room for what is to be written: a full file system, a full thin volume. Nothing is lost: what
+    /// was acknowledged is durable, reads go on, and writes do when there is room.
+    #[error("no space left below the store: {source}; reads go on, and writes when there is room")]
+    NoSpace {
+        /// What the device says.
+        source: DeviceError,
+    },
+    /// The store was opened to be read only.
+    #[error("the store is open for reading only")]
+    ReadOnly,
+    /// Another store of this process has the device object open.
+    #[error("the device is in use by another store of this process; close that one first")]
+    InUse,
     /// The key is longer than a page of this size can hold.
     #[error(
         "key of {len} bytes is longer than the {max} bytes that a {page_size}-byte page allows"
@@ -136,4 +149,22 @@ pub enum Error {
         /// What it says.
         why: String,
     },
+}
+
+impl From<DeviceError> for Error {
+    fn from(source: DeviceError) -> Error {
+        if source.is_no_space() {
+            Error::NoSpace { source }
+        } else {
+            Error::Device(source)
+        }
+    }
+}
+
+impl Error {
+    /// Whether the same may succeed later, when there is room below the store, and nothing need be forgotten until then.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Error::NoSpace { .. })
+    }
 }

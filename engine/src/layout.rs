@@ -40,6 +40,7 @@
 //! | 72 | 8 | entries in the index snapshot |
 //! | 80 | 1 | 1 if pages have a modification log |
 //! | 88 | 8 | store id |
+//! | 96 | 8 | high water: no page was ever named so, or with a greater number; 0: not known |
 //! | 104 | 4 | blocks that one flush of the log writes at most |
 //! | 112 | 8 | number of the index snapshot, which its chunks bear |
 
@@ -61,6 +62,9 @@ pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
 
 /// First block of the log, behind the superblocks.
 const LOG_START: Lba = Lba(2);
+/// Most blocks of a device that a store uses: a pebibyte. What its maps need to be found in memory grows with the device, and stays
+/// below ten megabytes.
+pub(crate) const MAX_BLOCKS: u64 = 1 << 38;
 
 /// Fewest slots a store can work with: leaves, two snapshots, and room to move.
 const MIN_SLOTS: u64 = 64;
@@ -116,6 +120,7 @@ impl Layout {
             PageStoreKind::InPlace => options.write_batch_pages as u64,
             PageStoreKind::CopyOnWrite { .. } | PageStoreKind::Shadow => 0,
         };
+        let capacity_blocks = capacity_blocks.min(MAX_BLOCKS);
         let log_blocks = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
         let kind = (options.store, options.mod_log.is_some());
         Layout::with(id, options.page_size, kind, capacity_blocks, log_blocks, journal_pages)
@@ -163,6 +168,14 @@ impl Layout {
             table_blocks,
             slots,
         })
+    }
+
+    /// Page names that the store may use: ids are below this.
+    pub(crate) fn page_names(&self) -> u64 {
+        match self.store {
+            PageStoreKind::InPlace | PageStoreKind::Shadow => self.slots,
+            PageStoreKind::CopyOnWrite { .. } => self.table_blocks * TABLE_ENTRIES,
+        }
     }
 
     pub(crate) fn blocks_per_page(&self) -> u64 {
@@ -252,9 +265,21 @@ pub(crate) struct Superblock {
     /// Blocks that one flush of the log writes at most, in the session that wrote this: so far behind a bad block of the log may lie the
     /// first one that proves it damaged.
     pub(crate) flush_blocks: u32,
+    /// Of page names by the time of the checkpoint; 0: not known. What got a name since is in the log.
+    pub(crate) high_water: u64,
 }
 
 impl Superblock {
+    /// Page names that may be in use by this superblock: those behind are in the log, or nowhere.
+    pub(crate) fn names(&self) -> u64 {
+        let all = self.layout.page_names();
+        match self.high_water {
+            0 => all,
+            known if mutation::on("high-water-too-low") => (known / 2).min(all),
+            known => known.min(all),
+        }
+    }
+
     /// Which of the two places this sequence number goes to.
     pub(crate) fn lba(&self) -> Lba {
         Lba(self.sequence % 2)
@@ -289,6 +314,7 @@ impl Superblock {
         b[88..96].copy_from_slice(&self.layout.id.0.to_le_bytes());
         b[112..120].copy_from_slice(&self.snapshot_number.to_le_bytes());
         b[104..108].copy_from_slice(&self.flush_blocks.to_le_bytes());
+        b[96..104].copy_from_slice(&self.high_water.to_le_bytes());
         let crc = crc32fast::hash(&b[12..]);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
@@ -341,7 +367,7 @@ impl Superblock {
             }
         };
         let capacity = u64_at(32);
-        if capacity > device_blocks {
+        if capacity > device_blocks.min(MAX_BLOCKS) {
             return Err(damaged(
                 &format!("at most the device's {device_blocks} blocks"),
                 format!("{capacity} (was the file cut?)"),
@@ -367,6 +393,7 @@ impl Superblock {
             snapshot_entries: u64_at(72),
             snapshot_number: u64_at(112),
             flush_blocks: u32_at(104),
+            high_water: u64_at(96),
         })
     }
 

@@ -78,6 +78,7 @@ mod recovery;
 mod repair;
 mod room;
 mod snapshot;
+mod sparse;
 mod stats;
 mod steps;
 mod store;
@@ -105,8 +106,8 @@ pub use repair::{
     KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
 };
 pub use stats::{
-    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MergeCauses, ModLogStats,
-    PmStats, SIZE_CLASSES, SizeClass, Stats,
+    BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
+    ModLogStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};

@@ -198,6 +198,28 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("sparse-goes-on-in-block", "wal_crash"),
     // What is free in a closed block passes for room.
     ("sparse-closed-room-counts", "wal_log"),
+    // Files and space. Places are handed out in turn, so that a file becomes as long as it may.
+    ("places-in-turn", "lib"),
+    // A hole is made of a block that was written since it was trimmed.
+    ("punch-after-rewrite", "lib"),
+    // Holes are never made.
+    ("trims-not-punched", "store_space"),
+    // The kernel refuses a ring, and is asked again for ever.
+    ("uring-tries-for-ever", "lib"),
+    // Opening believes that fewer pages have names than have.
+    ("high-water-too-low", "store_space"),
+    // A log flush that found no room is acknowledged.
+    ("enospc-acknowledges", "store_space"),
+    // The other slot is given up for an image whose second write failed half-way.
+    ("torn-rewrite-counts", "lib"),
+    // A full file system stops the store for good.
+    ("enospc-poisons", "store_space"),
+    // The journal is written over while a home that it vouches for is not written.
+    ("owed-homes-forgotten", "lib"),
+    // A store opened for reading writes.
+    ("read-only-writes", "store_space"),
+    // Two stores get one device.
+    ("claim-not-taken", "store_space"),
     // Trees in persistent memory. The header word commits slots that are not durable.
     ("pm-header-before-data", "pm_crash"),
     ("pm-data-not-fenced", "pm_crash"),

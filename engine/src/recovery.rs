@@ -429,7 +429,7 @@ impl<'a> Redo<'a> {
             .set_live(&mut live.iter_taken().map(PageId), self.snapshot)?;
         // Before anything is written: the table on the device still names the dead.
         self.pager.pages.persist_table()?;
-        self.pager.cache.set_live(&|page| live.contains(page.0));
+        self.pager.cache.set_live(&live);
         self.sparse.retain(|page| live.contains(page.0));
         Ok((self.report, self.sparse))
     }

@@ -123,12 +123,45 @@ pub struct Stats {
     pub cache_frames: u64,
     /// Bytes of the in-memory index.
     pub index_bytes: u64,
+    /// Memory that the store's parts take now.
+    pub memory: MemoryStats,
     /// The mini-pages, if the tree has them.
     pub bf: Option<BfStats>,
     /// The modification log, if pages have one.
     pub mod_log: Option<ModLogStats>,
     /// The tree's parts, if it is in persistent memory.
     pub pm: Option<PmStats>,
+}
+
+/// Memory of a store on a block device, by what it is for. What is not here is small and does not grow: locks, counters, a few buffers of
+/// a page's size a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Page frames: [`crate::Options::frames`] pages and four more, with what is known of each.
+    pub cache_bytes: u64,
+    /// The ring of mini-pages: [`crate::Options::ring_bytes`].
+    pub ring_bytes: u64,
+    /// The index above the leaves: grows with their number.
+    pub index_bytes: u64,
+    /// Maps of page names and places: grow with the largest number in use, some bytes each.
+    pub map_bytes: u64,
+    /// The log's two buffers, each of [`crate::Options::log_buffer_bytes`] and as much again, or 256 KiB.
+    pub log_buffer_bytes: u64,
+    /// Page images on their way to the device: [`crate::Options::write_batch_pages`].
+    pub write_buffer_bytes: u64,
+}
+
+impl MemoryStats {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.cache_bytes
+            + self.ring_bytes
+            + self.index_bytes
+            + self.map_bytes
+            + self.log_buffer_bytes
+            + self.write_buffer_bytes
+    }
 }
 
 /// Most size classes that mini-pages have: 64 bytes to half of the largest page, and two for mirrors.

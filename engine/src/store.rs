@@ -11,7 +11,7 @@ use life::Life;
 
 use crate::cache::{Cache, Fix, ReadGuard};
 use crate::checkpoint::Checkpointer;
-use crate::device::{BlockDevice, Volume};
+use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::index::Index;
@@ -21,17 +21,17 @@ use crate::mini;
 use crate::mutation;
 use crate::options::{Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
-use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, Versioned};
+use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, SlotMap, Versioned};
 use crate::recovery::{RecoveryReport, Redo};
 use crate::room::Full;
 use crate::snapshot::{self, Chain};
-use crate::stats::Stats;
+use crate::stats::{MemoryStats, Stats};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
-use crate::types::{Clock, Lsn, PageId, StoreId};
+use crate::types::{Clock, Lba, Lsn, PageId, StoreId};
 use crate::wal::{Log, LogStart};
 
 /// Fewest frames a page cache may have. An explorer of schedules may have so few that two threads
@@ -41,6 +41,9 @@ pub const MIN_CACHE_PAGES: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 /// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some
 /// of them at once, and the checkpoint's own lag.
 const MIN_LOG_PAGES: u64 = 24;
+
+/// How long a pumping thread waits for room below the store before it tries again.
+const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// A kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +73,8 @@ pub struct Store {
     life: Life,
     /// What making room for pages remembers.
     pub(crate) full: Full,
+    /// Keeps other stores of this process from the device. The last field: given up when nothing is written any more.
+    claim: Option<Claim>,
 }
 
 impl Store {
@@ -79,9 +84,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says that something else is there:
-    /// nothing was written. [`Error::Damaged`] or [`Error::MissingPage`] if recovery finds what no crash leaves behind, and device
-    /// failures: recovery may have made some of its changes again, another opening does them all, and no acknowledged write is lost
-    /// by trying. A damaged store is a case for [`crate::salvage`].
+    /// nothing was written. [`Error::InUse`] if another store has this device object, [`Error::NoSpace`] if recovery must write and there is no
+    /// room below (with [`Options::read_only`] it does not). [`Error::Damaged`] or [`Error::MissingPage`] if recovery finds what no
+    /// crash leaves behind, and device failures: recovery may have made some of its changes again, another opening does them all, and no
+    /// acknowledged write is lost by trying. A damaged store is a case for [`crate::salvage`]. The device is free again then.
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -101,15 +107,27 @@ impl Store {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Store> {
         options.check()?;
+        let claims = match options.read_only {
+            true => Claims::Shared,
+            false => Claims::Alone,
+        };
+        let claim = Claim::take(&device, claims)?;
+        let device: Arc<dyn BlockDevice> = match options.read_only {
+            // Recovery writes: into memory.
+            true if !mutation::on("read-only-writes") => Arc::new(OverlayDevice::new(device)),
+            _ => device,
+        };
         let volume = Arc::new(Volume::observed(device, observer));
         let found = Superblock::load(&volume)?;
-        match found {
+        let mut store = match found {
             Some(superblock) => Store::recover(volume, clock, options, superblock),
-            None if options.create => Store::format(volume, clock, options),
+            None if options.create && !options.read_only => Store::format(volume, clock, options),
             None => Err(Error::NotAStore {
                 lba: crate::types::Lba(0),
             }),
-        }
+        }?;
+        store.claim = Some(claim);
+        Ok(store)
     }
 
     /// Makes an empty store: one leaf in the tree's page layout, one snapshot, and the superblock last.
@@ -127,7 +145,9 @@ impl Store {
             .expect("an empty page fits");
         leaf.changed(Lsn(0));
         drop(leaf);
-        pager.cache.set_live(&|page| page == first);
+        let mut live = SlotMap::new(pager.pages.page_limit());
+        live.take(first.0);
+        pager.cache.set_live(&live);
         let superblock = Superblock {
             sequence: 0,
             layout,
@@ -137,6 +157,7 @@ impl Store {
             snapshot_entries: 0,
             snapshot_number: 0,
             flush_blocks: 0,
+            high_water: 0,
         };
         let store = Store::assemble(
             tree(Arc::new(pager), Index::new(first), options)?,
@@ -159,10 +180,6 @@ impl Store {
     ) -> Result<Store> {
         let layout = superblock.layout;
         layout.matches(options)?;
-        let page_limit = match layout.store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => layout.slots,
-            PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
-        };
         let chain = Chain {
             volume: &volume,
             layout: &layout,
@@ -172,9 +189,9 @@ impl Store {
             chain,
             superblock.snapshot_head,
             superblock.snapshot_entries,
-            page_limit,
+            layout.page_names(),
         )?;
-        let table = PageTable::load(&volume, &layout)?;
+        let table = PageTable::load(&volume, &layout, superblock.names())?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
         entries
             .iter()
@@ -255,6 +272,7 @@ impl Store {
             recovery,
             life,
             full: Full::default(),
+            claim: None,
         }
     }
 
@@ -325,7 +343,11 @@ impl Store {
     pub fn pump_until(&self, stop: &AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Acquire) {
             match self.due() {
-                Some(task) => drop(self.pump(task)?),
+                Some(task) => match self.pump(task) {
+                    // Whoever writes is told; this thread waits for room.
+                    Err(e) if e.is_no_space() => std::thread::sleep(NO_SPACE_PAUSE),
+                    pumped => drop(pumped?),
+                },
                 None => std::thread::sleep(std::time::Duration::from_micros(200)),
             }
         }
@@ -338,9 +360,15 @@ impl Store {
     /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the same, and the next opening finds
     /// what was durable.
     pub fn close(self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
         // Before the checkpoint begins, so that the next opening finds nothing to redo.
         self.merge_noted()?;
         self.checkpointer.run(&self.tree)?;
+        // All of the log is in the pages now.
+        let nothing = Lba(0)..Lba(0);
+        self.tree.leaves().pager.volume.reclaim(nothing);
         Ok(())
     }
 
@@ -382,7 +410,11 @@ impl Store {
 
     /// Tries until the change is made; `again` is called with no latch held.
     fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         self.tree.leaves().pager.check_poison()?;
+        self.tree.leaves().pager.retry_refused()?;
         loop {
             let freed = self.pages_freed();
             match attempt()? {
@@ -391,6 +423,22 @@ impl Store {
                 Attempt::LogFull => self.make_log_room()?,
                 Attempt::StoreFull => self.make_page_room(freed)?,
             }
+        }
+    }
+
+    /// What of the options' promises is taken now.
+    fn memory(&self) -> MemoryStats {
+        let pager = &*self.tree.leaves().pager;
+        let tree = self.tree.stats(Stats::default());
+        MemoryStats {
+            cache_bytes: pager.cache.frame_bytes(),
+            ring_bytes: tree.bf.map_or(0, |bf| bf.ring_bytes),
+            index_bytes: tree.index_bytes,
+            map_bytes: pager.cache.map_bytes()
+                + pager.pages.map_bytes()
+                + tree.bf.map_or(0, |bf| bf.mapping_bytes),
+            log_buffer_bytes: pager.log.buffer_bytes(),
+            write_buffer_bytes: pager.write_buffer_bytes(),
         }
     }
 
@@ -454,6 +502,9 @@ impl Kv for Store {
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         if self.tree.leaves().check_record(key, b"").is_err() {
             // No such key can be there; the answer is as durable as the log is.
             return Ok(self.tree.leaves().pager.log.durable());
@@ -485,6 +536,9 @@ impl Kv for Store {
     }
 
     fn checkpoint(&self) -> Result<Lsn> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
         self.checkpointer.run(&self.tree)
     }
 
@@ -507,7 +561,8 @@ impl Kv for Store {
             pages_written_back: counters.written_back.load(Ordering::Relaxed),
             pages_checkpointed: counters.checkpointed.load(Ordering::Relaxed),
             checkpoints: self.checkpointer.completed(),
-            cache_frames: pager.cache.len() as u64,
+            cache_frames: pager.cache.ordinary() as u64,
+            memory: self.memory(),
             mod_log: pager.pages.mod_log_stats(),
             ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }

@@ -122,7 +122,9 @@ fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, (Lsn, Lba)
         PageStoreKind::InPlace | PageStoreKind::Shadow => {
             (0..layout.slots).map(|n| (PageId(n), Slot(n))).collect()
         }
-        PageStoreKind::CopyOnWrite { .. } => PageTable::load(volume, layout)?.iter().collect(),
+        PageStoreKind::CopyOnWrite { .. } => PageTable::load(volume, layout, layout.page_names())?
+            .iter()
+            .collect(),
     };
     let mut page_bytes = AlignedBuf::zeroed(layout.page_size);
     let mut found = BTreeMap::new();

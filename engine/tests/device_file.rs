@@ -1,12 +1,13 @@
 //! Devices keep their contract: what is written is read, trimmed blocks are zeros, bad requests and bad files are named.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use treering_engine::device::{
-    Access, AlignedBuf, BlockDevice, BlockWrite, DeviceError, FileDevice, FileIo, MemDevice, MemPm,
-    PmDevice, Volume,
+    Access, AlignedBuf, BlockDevice, BlockWrite, DeviceError, FileAccess, FileDevice, FileIo,
+    FileOptions, MemDevice, MemPm, PmDevice, Volume,
 };
-use treering_engine::{IoClass, Lba};
+use treering_engine::{IoClass, Lba, Options, Store, SystemClock};
 
 const P: IoClass = IoClass::Page;
 
@@ -131,6 +132,7 @@ fn files_that_cannot_serve_are_named_with_the_reason() {
         (FileDevice::create(at("zero"), 0), "zero", "0 blocks"),
         (FileDevice::create(at("no/dir"), 4), "dir", "No such file"),
     ];
+    assert!(!at("zero.new").exists() && !at("odd.new").exists());
     for (outcome, name, why) in cases {
         let error = outcome.err().expect(name).to_string();
         assert!(error.contains(name) && error.contains(why), "{error}");
@@ -140,6 +142,97 @@ fn files_that_cannot_serve_are_named_with_the_reason() {
         5000,
         "left as it was"
     );
+}
+
+#[test]
+fn a_creation_that_died_is_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let unfinished = dir.path().join("store.new");
+    // What one leaves that is killed before the file has its length, or its name.
+    for left in [vec![], vec![7; 3 * 4096 + 5]] {
+        std::fs::write(&unfinished, left).unwrap();
+        let device = FileDevice::create(&path, 300).unwrap();
+        assert!(!unfinished.exists());
+        contract(&device);
+        drop(device);
+        std::fs::remove_file(&path).unwrap();
+    }
+    // One that is being made is left to who makes it.
+    let other = std::fs::File::create(&unfinished).unwrap();
+    other.lock().unwrap();
+    let choices = FileOptions {
+        lock_wait: Duration::ZERO,
+        ..FileOptions::default()
+    };
+    let refused = FileDevice::create_with(&path, 300, &choices).err().unwrap();
+    assert!(refused.to_string().contains("in use"), "{refused}");
+    assert!(!path.exists());
+    drop(other);
+    // A file that was made and not formatted is a blank device.
+    drop(FileDevice::create(&path, 300).unwrap());
+    let options = Options {
+        log_bytes: 96 * 4096,
+        checkpoint_log_bytes: 48 * 4096,
+        log_buffer_bytes: 8 * 4096,
+        write_batch_pages: 4,
+        ..Options::default()
+    };
+    let device = Arc::new(FileDevice::open(&path).unwrap());
+    let store = Store::open(device, Arc::new(SystemClock::new()), &options).unwrap();
+    store.close().unwrap();
+}
+
+#[test]
+fn how_long_a_lock_is_waited_for_is_a_choice_and_readers_share() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let device = FileDevice::create(&path, 300).unwrap();
+    device.write(Lba(9), &[3; 4096], P).unwrap();
+    let choices = |access| FileOptions {
+        access,
+        lock_wait: Duration::from_millis(10),
+        ..FileOptions::default()
+    };
+    for access in [FileAccess::ReadWrite, FileAccess::ReadOnly] {
+        let began = Instant::now();
+        let refused = FileDevice::open_with(&path, &choices(access)).err();
+        assert!(refused.expect("locked").to_string().contains("in use"));
+        assert!(began.elapsed() < Duration::from_secs(2), "{access:?}");
+    }
+    drop(device);
+    let readers = [(); 2].map(|()| {
+        let device = FileDevice::open_with(&path, &choices(FileAccess::ReadOnly)).unwrap();
+        let mut block = [0; 4096];
+        device.read(Lba(9), &mut block, P).unwrap();
+        assert_eq!(block, [3; 4096]);
+        assert!(device.write(Lba(9), &[4; 4096], P).is_err());
+        device
+    });
+    assert!(FileDevice::open_with(&path, &choices(FileAccess::ReadWrite)).is_err());
+    drop(readers);
+    FileDevice::open_with(&path, &choices(FileAccess::ReadWrite)).unwrap();
+}
+
+#[test]
+fn trimmed_blocks_become_a_hole_and_what_was_written_since_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = FileDevice::create(dir.path().join("store"), 1000).unwrap();
+    let bytes = AlignedBuf::zeroed(400 * 4096);
+    device.write(Lba(100), &bytes, P).unwrap();
+    device.flush().unwrap();
+    let full = device.allocated_bytes().unwrap();
+    assert!(full >= 400 * 4096, "{full}");
+    device.trim(Lba(100), 400).unwrap();
+    assert_eq!(device.allocated_bytes().unwrap(), full, "nothing at once");
+    device.write(Lba(200), &[5; 4096], P).unwrap();
+    let nothing = Lba(0)..Lba(0);
+    device.reclaim(nothing);
+    let mut block = [0; 4096];
+    device.read(Lba(200), &mut block, P).unwrap();
+    assert_eq!(block, [5; 4096]);
+    let left = device.allocated_bytes().unwrap();
+    assert!(left < 64 << 10, "{left} bytes left of {full}");
 }
 
 #[test]

@@ -18,11 +18,12 @@
 //! [`crate::pager`].
 //!
 //! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
-//! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name.
+//! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name in use.
 
 mod contention;
 mod frame;
 mod free;
+mod map;
 
 pub(crate) use contention::Latched;
 pub(crate) use frame::{Frame, FrameData, ReadGuard, WriteGuard};
@@ -32,14 +33,14 @@ use crate::device::AlignedBuf;
 use crate::error::{Error, Result};
 use crate::events::{Event, Hook};
 use crate::node::PageRef;
-use crate::pages::{Found, PageStore};
+use crate::pages::{Found, PageStore, SlotMap};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLockWriteGuard, downgrade};
 use crate::types::PageId;
+use map::{ABSENT, FIRST_FRAME, GONE, PageMap};
 
-const GONE: u32 = 0;
-const ABSENT: u32 = 1;
-const FIRST_FRAME: u32 = 2;
+/// Frames kept for readers of a store that cannot write.
+const RESERVED_FRAMES: usize = 4;
 
 /// What looking for a page gave.
 pub(crate) enum Fix<G> {
@@ -52,10 +53,14 @@ pub(crate) enum Fix<G> {
 /// A fixed number of page frames.
 pub(crate) struct Cache {
     frames: Vec<Frame>,
-    map: Vec<AtomicU32>,
+    map: PageMap,
+    /// Frames from here on are kept for readers of a store that cannot write: with all others dirty they could read nothing.
+    ordinary: usize,
+    reserved: Mutex<Vec<u32>>,
     free: Mutex<Vec<u32>>,
     /// Length of `free`, readable without its lock.
     free_len: AtomicUsize,
+    page_size: usize,
     hits: AtomicU64,
     misses: AtomicU64,
     hook: Hook,
@@ -65,20 +70,35 @@ impl Cache {
     /// `frames` empty frames for pages named below `page_limit`, all of them unknown (on the device, if anywhere).
     pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64, hook: Hook) -> Cache {
         Cache {
-            frames: AlignedBuf::many(frames, page_size)
+            frames: AlignedBuf::many(frames + RESERVED_FRAMES, page_size)
                 .map(Frame::new)
                 .collect(),
-            map: (0..page_limit).map(|_| AtomicU32::new(ABSENT)).collect(),
+            map: PageMap::new(page_limit),
+            ordinary: frames,
+            reserved: Mutex::new((frames as u32..).take(RESERVED_FRAMES).collect()),
             free: Mutex::new((0..frames as u32).rev().collect()),
             free_len: AtomicUsize::new(frames),
+            page_size,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             hook,
         }
     }
 
+    /// All frames, those kept for readers included.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// The frames of ordinary times.
+    pub(crate) fn ordinary(&self) -> usize {
+        self.ordinary
+    }
+
+    /// Bytes of pages that all frames hold.
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        let bytes = self.frames.len() * size_of::<Frame>();
+        (bytes + self.frames.len() * self.page_size) as u64
     }
 
     pub(crate) fn frame(&self, i: usize) -> &Frame {
@@ -96,19 +116,18 @@ impl Cache {
         )
     }
 
-    /// After recovery: pages for which `live` holds are on the device, all others are gone. Nothing may be latched.
-    pub(crate) fn set_live(&self, live: &dyn Fn(PageId) -> bool) {
-        for (page, entry) in self.map.iter().enumerate() {
-            if !live(PageId(page as u64)) {
-                entry.store(GONE, Ordering::Release);
-            }
-        }
+    /// After recovery: the pages of `live` are on the device or here, all others are gone. Nothing may be latched.
+    pub(crate) fn set_live(&self, live: &SlotMap) {
+        self.map.set_live(live);
+    }
+
+    /// Bytes of the map from page names to frames.
+    pub(crate) fn map_bytes(&self) -> u64 {
+        self.map.bytes()
     }
 
     fn entry(&self, page: PageId) -> Result<&AtomicU32> {
-        self.map
-            .get(page.0 as usize)
-            .ok_or(Error::MissingPage { page })
+        self.map.entry(page).ok_or(Error::MissingPage { page })
     }
 
     /// Latches `page` for reading, loading it if need be. `free_frame` supplies an empty frame.
@@ -179,13 +198,13 @@ impl Cache {
 
     /// Whether the page is on the device only: whoever wants it needs a frame.
     pub(crate) fn is_absent(&self, page: PageId) -> bool {
-        let entry = self.map.get(page.0 as usize);
+        let entry = self.map.entry(page);
         entry.is_some_and(|entry| entry.load(Ordering::Acquire) == ABSENT)
     }
 
     /// The page latched for writing, if it is in the cache and its latch is free right now.
     pub(crate) fn try_resident(&self, page: PageId) -> Option<WriteGuard<'_>> {
-        let at = self.map.get(page.0 as usize)?.load(Ordering::Acquire);
+        let at = self.map.entry(page)?.load(Ordering::Acquire);
         if at < FIRST_FRAME {
             return None;
         }
@@ -246,7 +265,7 @@ impl Cache {
     }
 
     fn not_loaded(&self, page: PageId, at: u32, data: RwLockWriteGuard<'_, FrameData>) {
-        self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+        self.map.of_resident(page).store(ABSENT, Ordering::Release);
         drop(data);
         drop(FreeFrame::new(self, at));
     }
@@ -293,7 +312,7 @@ impl Cache {
     ) -> Option<(u32, RwLockWriteGuard<'a, FrameData>)> {
         let data = self.frames[free.at() as usize].latch.write();
         debug_assert!(data.page.is_none(), "a free frame holds no page");
-        let entry = &self.map[page.0 as usize];
+        let entry = self.map.of_resident(page);
         let to = free.at() + FIRST_FRAME;
         entry
             .compare_exchange(ABSENT, to, Ordering::AcqRel, Ordering::Acquire)
@@ -333,7 +352,7 @@ impl Cache {
         let at = guard.index;
         guard.frame.reset();
         let state = if gone { GONE } else { ABSENT };
-        self.map[page.0 as usize].store(state, Ordering::Release);
+        self.map.of_resident(page).store(state, Ordering::Release);
         drop(guard);
         drop(FreeFrame::new(self, at));
     }
@@ -350,7 +369,7 @@ impl Cache {
             "only clean pages are evicted"
         );
         let page = data.page.take()?;
-        self.map[page.0 as usize].store(ABSENT, Ordering::Release);
+        self.map.of_resident(page).store(ABSENT, Ordering::Release);
         drop(data);
         Some(FreeFrame::new(self, at))
     }
@@ -363,8 +382,18 @@ impl Cache {
         at.map(|at| FreeFrame::new(self, at))
     }
 
-    /// Puts an empty frame on the list.
+    /// An empty frame of those kept for readers, if there is one.
+    pub(crate) fn take_reserved(&self) -> Option<FreeFrame<'_>> {
+        let at = self.reserved.lock().pop();
+        at.map(|at| FreeFrame::new(self, at))
+    }
+
+    /// Puts an empty frame on the list that it belongs to.
     fn give_free(&self, at: u32) {
+        if at as usize >= self.ordinary {
+            self.reserved.lock().push(at);
+            return;
+        }
         let mut free = self.free.lock();
         free.push(at);
         self.free_len.store(free.len(), Ordering::Relaxed);

@@ -1,45 +1,40 @@
 //! A device in a file, or what a store looks like to an operating system.
 //!
 //! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system refuses it, or the caller wants
-//! it so ([`FileIo::Buffered`]), I/O is buffered and [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A flush is `fdatasync`, and a
-//! lock keeps a second process out. A trim does nothing: a hole for each page that moves, which the next write fills again, is two transactions of
-//! the file system where there need be none (a copy-on-write store of 625,000 records took 100 s and more to load, most of it in `fallocate`).
-//! So a file is as long as the store has ever been large.
+//! it so ([`FileIo::Buffered`]), I/O is buffered and [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A
+//! flush is `fdatasync`, and a lock keeps a second process out. Trimmed blocks become holes in batches ([`punch`]), so that a file takes
+//! what its store holds and not what it has ever held. A new file appears under its name when it has its length ([`create`]).
+
+mod create;
+mod options;
+mod punch;
+
+pub use options::{FileAccess, FileDiscards, FileIo, FileOptions, FileSpace};
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::ops::Range;
 #[cfg(all(target_os = "linux", not(miri)))]
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 #[cfg(all(target_os = "linux", not(miri)))]
-use super::uring::{Gap, Piece, Ring};
+use super::uring::{Broken, Gap, Piece, Ring};
 use super::{
     Access, AlignedBuf, BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
 };
+use crate::mutation;
 #[cfg(all(target_os = "linux", not(miri)))]
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
+use punch::Discards;
 
 const B: u64 = BLOCK_SIZE as u64;
-
-/// How long the lock of a process that is no more may outlive it.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Whether the operating system's page cache stands between store and device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FileIo {
-    /// It does not, where the file system allows that.
-    #[default]
-    Direct,
-    /// It does: reads of pages that it has cost no I/O, memory is spent twice, and what is written reaches the device when the kernel likes, at
-    /// the latest with a flush.
-    Buffered,
-}
 
 /// A regular file as a block device.
 pub struct FileDevice {
@@ -48,6 +43,9 @@ pub struct FileDevice {
     blocks: u64,
     asked: FileIo,
     direct: bool,
+    /// Whether trimmed blocks are to become holes, and the file system can make some.
+    punches: AtomicBool,
+    discards: Discards,
     #[cfg(all(target_os = "linux", not(miri)))]
     rings: Option<Rings>,
 }
@@ -55,16 +53,16 @@ pub struct FileDevice {
 /// Two, so that reads need not wait for writes.
 #[cfg(all(target_os = "linux", not(miri)))]
 struct Rings {
-    reads: Mutex<Ring>,
-    writes: Mutex<Ring>,
+    reads: Mutex<Option<Ring>>,
+    writes: Mutex<Option<Ring>>,
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
 impl Rings {
     fn new() -> Option<Rings> {
         Some(Rings {
-            reads: Mutex::new(Ring::new()?),
-            writes: Mutex::new(Ring::new()?),
+            reads: Mutex::new(Some(Ring::new()?)),
+            writes: Mutex::new(Some(Ring::new()?)),
         })
     }
 }
@@ -74,16 +72,27 @@ impl FileDevice {
     ///
     /// # Errors
     /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use
-    /// for five seconds more. The file is as it was, and not locked by this call.
+    /// for [`FileOptions::lock_wait`] more. The file is as it was, and not locked by this call.
     pub fn open(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
-        FileDevice::open_for(path, FileIo::Direct)
+        FileDevice::open_with(path, &FileOptions::default())
     }
 
-    /// As [`FileDevice::open`], with a choice.
+    /// As [`FileDevice::open`], with a choice of the page cache.
     ///
     /// # Errors
     /// As [`FileDevice::open`].
     pub fn open_for(path: impl AsRef<Path>, io: FileIo) -> Result<FileDevice, DeviceError> {
+        FileDevice::open_with(path, &io.into())
+    }
+
+    /// As [`FileDevice::open`], with all choices.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`].
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        choices: &FileOptions,
+    ) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
         if !meta.is_file() {
@@ -97,20 +106,29 @@ impl FileDevice {
             return Err(open_error(path, why));
         }
         let mut options = OpenOptions::new();
-        let mut device = FileDevice::with_file(path, options.read(true).write(true), io)?;
+        options
+            .read(true)
+            .write(choices.access == FileAccess::ReadWrite);
+        let mut device = FileDevice::with_file(path, &options, choices)?;
         device.blocks = meta.len() / B;
+        if device.allocated_bytes()? >= meta.len() {
+            // Reserved: what is given back could not be had again.
+            *device.punches.get_mut() = false;
+        }
         Ok(device)
     }
 
-    /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can.
+    /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can. Whoever dies meanwhile leaves nothing of that
+    /// name, but perhaps one with `.new` behind it, which the next call takes over.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is there already is not touched.
+    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is there already is not touched, and no other is
+    /// left.
     pub fn create(path: impl AsRef<Path>, blocks: u64) -> Result<FileDevice, DeviceError> {
-        FileDevice::create_for(path, blocks, FileIo::Direct)
+        FileDevice::create_with(path, blocks, &FileOptions::default())
     }
 
-    /// As [`FileDevice::create`], with a choice.
+    /// As [`FileDevice::create`], with a choice of the page cache.
     ///
     /// # Errors
     /// As [`FileDevice::create`].
@@ -119,44 +137,57 @@ impl FileDevice {
         blocks: u64,
         io: FileIo,
     ) -> Result<FileDevice, DeviceError> {
+        FileDevice::create_with(path, blocks, &io.into())
+    }
+
+    /// As [`FileDevice::create`], with all choices.
+    ///
+    /// # Errors
+    /// As [`FileDevice::create`]; with [`FileSpace::Reserved`] also if there is no room for so many blocks.
+    pub fn create_with(
+        path: impl AsRef<Path>,
+        blocks: u64,
+        choices: &FileOptions,
+    ) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let Some(len) = blocks.checked_mul(B).filter(|len| *len > 0) else {
-            return Err(open_error(
-                path,
-                format!("cannot be made with {blocks} blocks"),
-            ));
+            let why = format!("cannot be made with {blocks} blocks");
+            return Err(open_error(path, why));
         };
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        let mut device = FileDevice::with_file(path, &mut options, io)?;
-        let sized = device
-            .file
-            .set_len(len)
-            .and_then(|()| device.file.sync_all());
-        if let Err(e) = sized {
-            // Ours and new: leave no half-made file behind.
-            let _ = std::fs::remove_file(path);
-            return Err(refused(path, "cannot be made that long", &e));
+        if path.exists() {
+            return Err(open_error(path, "exists already".into()));
         }
+        let unfinished = create::unfinished(path);
+        let mut device = FileDevice::with_file(&unfinished, &create::options(), choices)?;
+        if !create::names(&unfinished, &device.file) {
+            // Whoever was making one has finished, or given up, between our opening and our lock.
+            return Err(open_error(path, "is being made by somebody else".into()));
+        }
+        let made = create::size(&device.file, len, choices.space)
+            .and_then(|()| create::publish(&unfinished, path));
+        if let Err(e) = made {
+            // Ours and new: leave no half-made file behind.
+            let _ = std::fs::remove_file(&unfinished);
+            return Err(refused(path, "cannot be made", &e));
+        }
+        device.path = path.to_owned();
         device.blocks = blocks;
+        if choices.space == FileSpace::Reserved {
+            *device.punches.get_mut() = false;
+        }
         Ok(device)
     }
 
     fn with_file(
         path: &Path,
-        options: &mut OpenOptions,
-        io: FileIo,
+        options: &OpenOptions,
+        choices: &FileOptions,
     ) -> Result<FileDevice, DeviceError> {
-        let wanted = io == FileIo::Direct;
+        let wanted = choices.io == FileIo::Direct;
         let flag = if wanted { OFlags::DIRECT.bits() } else { 0 };
         let (file, direct) = match options.clone().custom_flags(flag as i32).open(path) {
-            // Some file systems make the file and then refuse the flag, so it may exist by now.
             Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                let file = options
-                    .create_new(false)
-                    .create(true)
-                    .truncate(false)
-                    .open(path);
+                let file = options.open(path);
                 (
                     file.map_err(|e| refused(path, "cannot be opened", &e))?,
                     false,
@@ -167,13 +198,17 @@ impl FileDevice {
                 wanted,
             ),
         };
-        lock(&file, path)?;
+        lock(&file, path, choices)?;
+        let writes = choices.access == FileAccess::ReadWrite;
+        let punches = writes && choices.discards == FileDiscards::Punch;
         Ok(FileDevice {
             file,
             path: path.to_owned(),
             blocks: 0,
-            asked: io,
+            asked: choices.io,
             direct,
+            punches: AtomicBool::new(punches),
+            discards: Discards::default(),
             #[cfg(all(target_os = "linux", not(miri)))]
             // Writes into the page cache do not wait, and the kernel would give each to a thread of its own.
             rings: direct.then(Rings::new).flatten(),
@@ -194,6 +229,37 @@ impl FileDevice {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes that the file system has allocated for the file now.
+    ///
+    /// # Errors
+    /// [`DeviceError::Open`] if it does not say.
+    pub fn allocated_bytes(&self) -> Result<u64, DeviceError> {
+        let meta = (self.file.metadata()).map_err(|e| refused(&self.path, "cannot be seen", &e))?;
+        Ok(meta.blocks() * 512)
+    }
+
+    /// Makes holes of what was trimmed and is worth it, but for `keep`.
+    fn punch_holes(&self, keep: &Range<u64>) {
+        if !self.punches.load(Ordering::Relaxed) || mutation::on("trims-not-punched") {
+            return;
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let punched = self.discards.reclaim(keep, |range| {
+            let (at, len) = (range.start * B, (range.end - range.start) * B);
+            rustix::fs::fallocate(&self.file, flags, at, len)
+        });
+        if let Err(Errno::OPNOTSUPP | Errno::NOSYS) = punched {
+            // Others may pass: a full file system has no room to note a hole in.
+            self.punches.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Says that blocks are about to be written, which must be before they are.
+    fn about_to_write<'a>(&self, writes: impl Iterator<Item = (Lba, &'a [u8])>) {
+        let blocks = |(lba, bytes): (Lba, &[u8])| lba.0..lba.0 + bytes.len() as u64 / B;
+        self.discards.about_to_write(writes.map(blocks));
     }
 
     /// Whether batches go through io_uring.
@@ -237,11 +303,13 @@ impl FileDevice {
                 bytes: w.bytes,
             })
             .collect();
+        // A piece that the ring did not take counts as short by all of it.
         let mut results = vec![0i32; writes.len()];
-        ring.lock()
-            .write_all(self.file.as_fd(), &pieces, &mut |i, result| {
+        with_ring(ring, |ring| {
+            ring.write_all(self.file.as_fd(), &pieces, &mut |i, result| {
                 results[i] = result
-            });
+            })
+        })?;
         let finish = |(w, result): (&BlockWrite<'_>, i32)| match usize::try_from(result) {
             Ok(n) if n == w.bytes.len() => Ok(()),
             // Short, interrupted or not supported: the ordinary way either finishes it or says why not.
@@ -290,26 +358,49 @@ impl FileDevice {
             })
             .collect();
         let mut whole = vec![false; gaps.len()];
-        ring.lock()
-            .read_all(self.file.as_fd(), &mut gaps, &mut |i, result| {
+        with_ring(ring, |ring| {
+            ring.read_all(self.file.as_fd(), &mut gaps, &mut |i, result| {
                 whole[i] = usize::try_from(result) == Ok(lengths[i]);
-            });
+            })
+        })?;
         Some(whole)
     }
 }
 
-/// Locks the file, which has one user at a time. The kernel finishes a dead process's io_uring requests in its own time, and until then they
-/// hold the lock: whoever starts anew at once after a kill must wait for that, and for no longer than that takes.
-fn lock(file: &File, path: &Path) -> Result<(), DeviceError> {
+/// Lends the ring, if there still is one; it is given up when the kernel refuses it.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn with_ring(
+    ring: &Mutex<Option<Ring>>,
+    work: impl FnOnce(&mut Ring) -> Result<(), Broken>,
+) -> Option<()> {
+    let mut ring = ring.lock();
+    if work(ring.as_mut()?).is_err() {
+        *ring = None;
+    }
+    Some(())
+}
+
+/// How often a lock is tried again.
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Locks the file, which has one user at a time, or some that only read. The kernel finishes a dead process's io_uring requests in its own time,
+/// and until then they hold the lock: whoever starts anew at once after a kill must wait for that, and for no longer than that takes.
+fn lock(file: &File, path: &Path, choices: &FileOptions) -> Result<(), DeviceError> {
     let began = Instant::now();
     loop {
-        match file.try_lock() {
+        let locked = match choices.access {
+            FileAccess::ReadWrite => file.try_lock(),
+            FileAccess::ReadOnly => file.try_lock_shared(),
+        };
+        match locked {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(e)) => return Err(refused(path, "cannot be locked", &e)),
-            Err(TryLockError::WouldBlock) if began.elapsed() > LOCK_PATIENCE => {
+            Err(TryLockError::WouldBlock) if began.elapsed() >= choices.lock_wait => {
                 return Err(open_error(path, "is in use by another process".into()));
             }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PATIENCE / 100),
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(LOCK_PAUSE.min(choices.lock_wait));
+            }
         }
     }
 }
@@ -377,6 +468,7 @@ impl BlockDevice for FileDevice {
 
     fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
         check_request("write", lba, bytes.len(), self.blocks)?;
+        self.about_to_write(std::iter::once((lba, bytes)));
         self.write_one(lba, bytes)
     }
 
@@ -384,6 +476,7 @@ impl BlockDevice for FileDevice {
         for w in writes {
             check_request("write", w.lba, w.bytes.len(), self.blocks)?;
         }
+        self.about_to_write(writes.iter().map(|w| (w.lba, w.bytes)));
         #[cfg(all(target_os = "linux", not(miri)))]
         if let Some(outcome) = self.write_through_ring(writes) {
             return outcome;
@@ -394,7 +487,15 @@ impl BlockDevice for FileDevice {
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        check_range("trim", lba, blocks, self.blocks)
+        check_range("trim", lba, blocks, self.blocks)?;
+        if self.punches.load(Ordering::Relaxed) {
+            self.discards.add(lba.0..lba.0 + blocks);
+        }
+        Ok(())
+    }
+
+    fn reclaim(&self, keep: Range<Lba>) {
+        self.punch_holes(&(keep.start.0..keep.end.0));
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
@@ -402,6 +503,10 @@ impl BlockDevice for FileDevice {
             what: "flush",
             lba: Lba(0),
             source,
-        })
+        })?;
+        if self.discards.are_many() {
+            self.punch_holes(&(0..0));
+        }
+        Ok(())
     }
 }

@@ -13,6 +13,7 @@
 //! - A trim is a hint: a trimmed block may read as its old bytes or as zeros until it is written again.
 
 mod aligned;
+mod claim;
 mod crash;
 mod file;
 mod image;
@@ -24,14 +25,18 @@ mod uring;
 mod volume;
 
 pub use aligned::AlignedBuf;
+pub(crate) use claim::{Claim, Claims};
 pub use crash::{CrashDevice, Request};
-pub use file::{FileDevice, FileIo};
+pub use file::{FileAccess, FileDevice, FileDiscards, FileIo, FileOptions, FileSpace};
 pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
 pub use pm::{LINE_SIZE, MemPm, PmDevice, PmImage, PmRequest, WORD_SIZE, check_bytes};
 pub(crate) use volume::Stamp;
 pub use volume::Volume;
+
+use std::io::ErrorKind;
+use std::ops::Range;
 
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
@@ -124,6 +129,12 @@ pub trait BlockDevice: Send + Sync {
     /// trim that did not fail.
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError>;
 
+    /// A good moment to give back what was trimmed to whoever lends the space, but for blocks of `keep`, which will soon be written
+    /// again. A hint: a device that has nobody to give it to does nothing.
+    fn reclaim(&self, keep: Range<Lba>) {
+        let _ = keep;
+    }
+
     /// Makes every write that completed before this call durable.
     ///
     /// # Errors
@@ -187,6 +198,23 @@ pub enum DeviceError {
         /// What was found and what is expected.
         why: String,
     },
+}
+
+impl DeviceError {
+    /// Whether the medium had no room for what was written. The write may have changed some of its blocks, as any failed write; everything
+    /// else is as it was, and the same write may succeed when there is room.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        match self {
+            DeviceError::Full { .. } => true,
+            // A flush that fails has forgotten what it was to make durable, whatever it gives for a reason.
+            DeviceError::Io { what, source, .. } => {
+                let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+                *what != "flush" && full.contains(&source.kind())
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Refuses a range of blocks outside a device of `capacity` blocks.

@@ -4,11 +4,22 @@
 //! the length of a call, so no call returns before all that it submitted has completed.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use io_uring::{IoUring, opcode, squeue, types};
+use rustix::io::Errno;
+
+use crate::mutation;
 
 /// Requests in flight at most.
 const DEPTH: u32 = 64;
+
+/// Between two looks at what a refused ring still completes.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// The kernel refuses to serve the ring. What it has not completed has not been begun, and has to go another way; so has all else, for good.
+#[derive(Debug)]
+pub(super) struct Broken;
 
 /// One submission queue; used by one batch at a time.
 pub(super) struct Ring(IoUring);
@@ -33,12 +44,15 @@ impl Ring {
 
     /// Starts all writes and waits for all of them. Calls `done` with the number of each piece and what the kernel says of it: bytes
     /// written or a negative error number.
+    ///
+    /// # Errors
+    /// [`Broken`]; `done` is not called of pieces that were not begun.
     pub(super) fn write_all(
         &mut self,
         fd: BorrowedFd<'_>,
         pieces: &[Piece<'_>],
         done: &mut dyn FnMut(usize, i32),
-    ) {
+    ) -> Result<(), Broken> {
         let fd = types::Fd(fd.as_raw_fd());
         let entries = pieces.iter().map(|piece| {
             opcode::Write::new(fd, piece.bytes.as_ptr(), len_of(piece.bytes))
@@ -55,7 +69,7 @@ impl Ring {
         fd: BorrowedFd<'_>,
         gaps: &mut [Gap<'_>],
         done: &mut dyn FnMut(usize, i32),
-    ) {
+    ) -> Result<(), Broken> {
         let fd = types::Fd(fd.as_raw_fd());
         let entries = gaps.iter_mut().map(|gap| {
             opcode::Read::new(fd, gap.bytes.as_mut_ptr(), len_of(gap.bytes))
@@ -74,11 +88,11 @@ impl Ring {
         &mut self,
         entries: impl Iterator<Item = squeue::Entry>,
         done: &mut dyn FnMut(usize, i32),
-    ) {
+    ) -> Result<(), Broken> {
         let mut pushed = 0;
         for (number, entry) in entries.enumerate() {
             if pushed == DEPTH as usize {
-                self.wait(pushed, done);
+                self.wait(pushed, done)?;
                 pushed = 0;
             }
             let entry = entry.user_data(number as u64);
@@ -87,24 +101,84 @@ impl Ring {
             assert!(outcome.is_ok(), "the queue is empty before each group");
             pushed += 1;
         }
-        self.wait(pushed, done);
+        self.wait(pushed, done)
     }
 
-    /// Waits for `pending` completions. Errors of the system call itself are transient (interrupted, queue busy): the entries stay
-    /// queued, and leaving them would leave the kernel pointers into freed memory.
-    fn wait(&mut self, mut pending: usize, done: &mut dyn FnMut(usize, i32)) {
-        while pending > 0 {
-            if self.0.submit_and_wait(pending).is_err() {
-                std::thread::yield_now();
-            }
-            for entry in self.0.completion() {
-                done(entry.user_data() as usize, entry.result());
-                pending -= 1;
+    /// Waits for `pending` completions. Where the system call is only interrupted, or the kernel busy, it is made again: the entries stay
+    /// queued, and leaving them would leave the kernel pointers into freed memory. Where it is refused, entries that the kernel has
+    /// not taken yet are never taken, as nobody makes that call again; those that it has are waited for, since it completes them by
+    /// itself.
+    fn wait(&mut self, pending: usize, done: &mut dyn FnMut(usize, i32)) -> Result<(), Broken> {
+        let mut completed = 0;
+        while completed < pending {
+            let outcome = self.0.submit_and_wait(pending - completed);
+            completed += self.collect(done);
+            match outcome {
+                Ok(_) => {}
+                Err(e) if is_transient(&e) || mutation::on("uring-tries-for-ever") => {
+                    std::thread::yield_now();
+                }
+                Err(_) => {
+                    let untaken = self.0.submission().len();
+                    while completed + untaken < pending {
+                        std::thread::sleep(PAUSE);
+                        completed += self.collect(done);
+                    }
+                    return Err(Broken);
+                }
             }
         }
+        Ok(())
     }
+
+    /// Passes on what has completed; says how much.
+    fn collect(&mut self, done: &mut dyn FnMut(usize, i32)) -> usize {
+        let entries = self.0.completion();
+        entries
+            .map(|entry| done(entry.user_data() as usize, entry.result()))
+            .count()
+    }
+}
+
+/// Errors of the system call that pass: a signal, no memory for a request just now, completions to be collected first.
+fn is_transient(e: &std::io::Error) -> bool {
+    [Errno::INTR, Errno::AGAIN, Errno::BUSY]
+        .iter()
+        .any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 fn len_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_ring_that_the_kernel_refuses_is_given_up_and_not_asked_for_ever() {
+        let Some(mut ring) = Ring::new() else {
+            eprintln!("skipped: no io_uring here");
+            return;
+        };
+        let (told, outcome) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Something that is no ring in the place of the ring's descriptor.
+            let other = std::fs::File::open("/dev/null").expect("there is one");
+            // SAFETY: the descriptor is the ring's and stays open; this owner of it is never dropped.
+            let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.0.as_raw_fd()) });
+            rustix::io::dup2(&other, &mut place).expect("replaced");
+            let file = std::fs::File::open("/dev/zero").expect("there is one");
+            let (mut a, mut b) = ([1; 512], [1; 512]);
+            let mut gaps = [&mut a, &mut b].map(|bytes| Gap { offset: 0, bytes });
+            let mut begun = 0;
+            let read = ring.read_all(file.as_fd(), &mut gaps, &mut |_, _| begun += 1);
+            told.send((read.is_err(), begun)).expect("somebody waits");
+        });
+        let told = outcome.recv_timeout(Duration::from_secs(20));
+        assert_eq!(told, Ok((true, 0)), "broken, and nothing begun");
+    }
 }

@@ -3,6 +3,7 @@
 //! Write amplification is the ratio of these counters to the user's bytes (B⁻-tree eq. (1)), so nothing in the engine
 //! may reach the device around them. Bytes are counted when the device has accepted them.
 
+use std::ops::Range;
 use std::sync::Arc;
 // Plain counters, of which nothing else depends: not worth a scheduling point under loom.
 use std::sync::atomic::{
@@ -149,6 +150,11 @@ impl Volume {
         self.trimmed_bytes
             .fetch_add(blocks * BLOCK_SIZE as u64, Relaxed);
         Ok(())
+    }
+
+    /// As [`BlockDevice::reclaim`].
+    pub fn reclaim(&self, keep: Range<Lba>) {
+        self.device.reclaim(keep);
     }
 
     /// Makes every completed write durable.

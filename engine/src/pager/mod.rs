@@ -7,6 +7,9 @@
 //!   so images of a page reach the device in the order of their LSNs (BUGS C3: a cleaner that marks a page clean without
 //!   looking whether it changed since it was copied).
 //!
+//! A page write that the device has no room for leaves the pages dirty; writes are refused until what waits has been written
+//! ([`Pager::retry_refused`]). Readers then take clean frames, or some that are kept for them.
+//!
 //! After a failed page write the pages are dirty again and the store is poisoned: what the device holds is unknown until
 //! recovery has rewritten it.
 
@@ -14,9 +17,10 @@ mod frames;
 mod write_back;
 
 pub(crate) use frames::Spare;
+use write_back::Evicted;
 pub(crate) use write_back::SweepState;
 
-use crate::cache::{Cache, Fix, ReadGuard, WriteGuard};
+use crate::cache::{Cache, Fix, FreeFrame, ReadGuard, WriteGuard};
 use crate::device::Volume;
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -63,6 +67,8 @@ pub(crate) struct Pager {
     /// Pages merged away, with the LSN of the merge: freed once that is durable, for until then a crash brings them back.
     pending_free: Mutex<Vec<(Lsn, PageId)>>,
     poison: Poison,
+    /// Whether the device refused the last write for want of room: what was to be written waits in memory.
+    out_of_space: AtomicBool,
 }
 
 /// Says whether (and why) the store has stopped accepting writes.
@@ -82,7 +88,7 @@ impl Pager {
         write_batch_pages: usize,
     ) -> Pager {
         let batch = write_batch_pages
-            .min(cache.len() / 8)
+            .min(cache.ordinary() / 8)
             .min(pages.max_batch())
             .max(1);
         let waiting = Waiting::new(cache.len());
@@ -98,13 +104,19 @@ impl Pager {
             sweep: Mutex::new(SweepState::new(batch, layout.page_size)),
             pending_free: Mutex::new(Vec::new()),
             poison: Poison::default(),
+            out_of_space: AtomicBool::new(false),
         }
+    }
+
+    /// Bytes of the images on their way to the device.
+    pub(crate) fn write_buffer_bytes(&self) -> u64 {
+        (self.batch * self.layout.page_size) as u64
     }
 
     /// Latches `page` for reading.
     pub(crate) fn read(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
         self.cache
-            .fix_shared(page, &self.pages, &|| self.free_frame())
+            .fix_shared(page, &self.pages, &|| self.free_frame_to_read())
     }
 
     /// Has those of `pages` read together that are not here, as far as frames are free: somebody is about to want them.
@@ -113,7 +125,7 @@ impl Pager {
             return;
         }
         // The hand must not come round to them before that.
-        let wanted = pages.len().min(self.cache.len() / 4);
+        let wanted = pages.len().min(self.cache.ordinary() / 4);
         self.cache.load_ahead(&pages[..wanted], &self.pages);
     }
 
@@ -123,11 +135,50 @@ impl Pager {
             .fix_exclusive(page, &self.pages, &|| self.free_frame())
     }
 
+    /// As [`Pager::free_frame`] for somebody who will not change the page: a store that cannot write can still be read.
+    fn free_frame_to_read(&self) -> Result<FreeFrame<'_>> {
+        let cannot_write = match self.free_frame() {
+            Err(e @ (Error::NoSpace { .. } | Error::Poisoned { .. })) => e,
+            taken => return taken,
+        };
+        loop {
+            let taken = self.cache.take_free();
+            if let Some(free) = taken.or_else(|| self.cache.take_reserved()) {
+                return Ok(free);
+            }
+            match self.evict_clean() {
+                Evicted::One => {}
+                // Somebody looks at what could go, and will be done.
+                Evicted::Busy => crate::sync::yield_now(),
+                Evicted::None => return Err(cannot_write),
+            }
+        }
+    }
+
+    /// After a write was refused for want of room: tries to write what waits for it, all of the log and some pages.
+    ///
+    /// # Errors
+    /// As those writes: [`Error::NoSpace`] if there is still no room.
+    pub(crate) fn retry_refused(&self) -> Result<()> {
+        if !self.out_of_space.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.flush_log(self.log.end())?;
+        self.checkpoint_sweep(Lsn(u64::MAX), 0)?;
+        self.out_of_space.store(false, Ordering::Release);
+        Ok(())
+    }
+
     /// `page` was merged away by the record at `lsn`: it is gone for readers now, its place is free once that is durable.
     pub(crate) fn retire(&self, guard: WriteGuard<'_>, page: PageId, lsn: Lsn) {
         self.pages.forget(page);
         self.cache.discard(guard, true);
         self.pending_free.lock().push((lsn, page));
+    }
+
+    /// `page`, which nothing names, is free.
+    pub(crate) fn free_later(&self, page: PageId) {
+        self.pending_free.lock().push((Lsn(0), page));
     }
 
     /// Frees the pages whose merges are durable by now; says how many. What fails is freed another time.
@@ -180,9 +231,19 @@ impl Pager {
         Err(Error::Poisoned { why })
     }
 
-    /// From now on nothing is written: what the device holds is unknown.
+    /// Whether nothing that was written failed, or was refused for want of room.
+    pub(crate) fn can_write(&self) -> bool {
+        !self.poison.set.load(Ordering::Relaxed) && !self.out_of_space.load(Ordering::Relaxed)
+    }
+
+    /// From now on nothing is written: what the device holds is unknown. But for want of room: then nothing has become unknown that is
+    /// not written again, and writes are refused only as long as it lasts.
     pub(crate) fn poison(&self, cause: &Error) {
         if mutation::on("failed-store-goes-on") {
+            return;
+        }
+        if cause.is_no_space() && !mutation::on("enospc-poisons") {
+            self.out_of_space.store(true, Ordering::Release);
             return;
         }
         let mut why = self.poison.why.lock();

@@ -52,7 +52,37 @@ impl SweepState {
     }
 }
 
+/// What became of an attempt to make a clean page go.
+pub(super) enum Evicted {
+    One,
+    /// Somebody has a latch on each that could.
+    Busy,
+    /// All are dirty.
+    None,
+}
+
 impl Pager {
+    /// Evicts a clean page, whether it was used of late or not; writes nothing.
+    pub(super) fn evict_clean(&self) -> Evicted {
+        let mut sweep = self.sweep.lock();
+        let frames = self.cache.len();
+        let mut busy = Evicted::None;
+        for _ in 0..frames {
+            let at = sweep.hand;
+            sweep.hand = (at + 1) % frames;
+            let frame = self.cache.frame(at);
+            let Some(data) = frame.latch.try_write() else {
+                busy = Evicted::Busy;
+                continue;
+            };
+            if data.page.is_some() && !frame.is_dirty() {
+                self.evict(data, at as u32);
+                return Evicted::One;
+            }
+        }
+        busy
+    }
+
     /// Whether so few frames are free that eviction should run ahead of need.
     pub(crate) fn write_back_due(&self) -> bool {
         self.cache.free_frames() < self.batch

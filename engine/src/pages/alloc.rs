@@ -1,24 +1,44 @@
-//! Which slots of the page space (or which page names) are taken: a bitmap with a next-fit cursor.
+//! Which slots of the page space (or which page names) are taken: a bitmap, the smallest free number first.
 //!
-//! Next fit spreads writes over the whole space, is O(1) amortised while the space is not nearly full, and depends on
-//! nothing but the calls made, so that runs repeat exactly.
+//! ```text
+//! level 2                    word 0                      bit i: word i below is full
+//! level 1      word 0        word 1     ...
+//! level 0   word 0 word 1 ...                            bit n: number n is taken
+//! ```
+//!
+//! Smallest first keeps what is taken together at the space's beginning: a file is as long as what its store holds at most, and not as the
+//! space that it may take. Taking, giving back and finding are O(log64 n). Words are made when they are first used. What is handed
+//! out depends on nothing but the calls made, so that runs repeat exactly.
+
+use crate::mutation;
+use crate::sparse::Sparse;
 
 /// A set of taken numbers below a fixed limit.
-#[derive(Clone)]
 pub(crate) struct SlotMap {
-    words: Vec<u64>,
+    /// invariant: bit `i` of a level is set exactly if word `i` of the level below is all ones. The last level is one word.
+    levels: Vec<Sparse<u64>>,
     limit: u64,
     used: u64,
+    /// One more than the largest number that was ever taken.
+    high_water: u64,
+    /// Where a bug that hands numbers out in turn looks on.
     cursor: u64,
 }
 
 impl SlotMap {
     /// All of `0..limit` free.
     pub(crate) fn new(limit: u64) -> SlotMap {
+        let mut words = limit.div_ceil(64).max(1);
+        let mut levels = vec![Sparse::new(words)];
+        while words > 1 {
+            words = words.div_ceil(64);
+            levels.push(Sparse::new(words));
+        }
         SlotMap {
-            words: vec![0; limit.div_ceil(64) as usize],
+            levels,
             limit,
             used: 0,
+            high_water: 0,
             cursor: 0,
         }
     }
@@ -35,8 +55,27 @@ impl SlotMap {
         self.used
     }
 
+    /// No number from here on was ever taken.
+    pub(crate) fn high_water(&self) -> u64 {
+        self.high_water
+    }
+
+    /// What `before` has handed out counts as handed out here.
+    pub(crate) fn keep_high_water(&mut self, before: &SlotMap) {
+        self.high_water = self.high_water.max(before.high_water);
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.levels.iter().map(Sparse::bytes).sum()
+    }
+
+    fn word(&self, level: usize, at: u64) -> u64 {
+        self.levels[level].get(at).copied().unwrap_or(0)
+    }
+
     pub(crate) fn contains(&self, n: u64) -> bool {
-        n < self.limit && self.words[(n / 64) as usize] >> (n % 64) & 1 == 1
+        n < self.limit && self.word(0, n / 64) >> (n % 64) & 1 == 1
     }
 
     /// Takes `n`; `false` if it was taken already or is out of range.
@@ -44,34 +83,52 @@ impl SlotMap {
         if n >= self.limit || self.contains(n) {
             return false;
         }
-        self.words[(n / 64) as usize] |= 1 << (n % 64);
+        let mut at = n;
+        for level in &mut self.levels {
+            let Some(word) = level.make_mut(at / 64) else {
+                break;
+            };
+            *word |= 1 << (at % 64);
+            if *word != u64::MAX {
+                break;
+            }
+            at /= 64;
+        }
         self.used += 1;
+        self.high_water = self.high_water.max(n + 1);
         true
     }
 
-    /// Takes the next free number at or after the cursor, wrapping once.
+    /// Takes the smallest free number.
     pub(crate) fn allocate(&mut self) -> Option<u64> {
-        if self.used == self.limit {
-            return None;
+        if mutation::on("places-in-turn") {
+            return self.allocate_in_turn();
         }
-        let words = self.words.len() as u64;
-        let mut word = self.cursor / 64;
-        // The first word is looked at twice: from the cursor on, and (after wrapping) before it.
-        let mut mask = !0u64 << (self.cursor % 64);
-        for _ in 0..=words {
-            let open = !self.words[word as usize] & mask;
-            if open != 0 {
-                let n = word * 64 + u64::from(open.trailing_zeros());
-                if n < self.limit {
-                    self.take(n);
-                    self.cursor = (n + 1) % self.limit;
-                    return Some(n);
-                }
+        let n = self.smallest_free()?;
+        self.take(n).then_some(n)
+    }
+
+    fn smallest_free(&self) -> Option<u64> {
+        // Down from the one word at the top: its first bit that is clear leads to a word that is not full.
+        let mut at = 0;
+        for level in (0..self.levels.len()).rev() {
+            let open = !self.word(level, at);
+            if open == 0 {
+                return None;
             }
-            word = (word + 1) % words;
-            mask = !0;
+            at = at * 64 + u64::from(open.trailing_zeros());
         }
-        None
+        // The last word of each level ends behind the limit.
+        (at < self.limit).then_some(at)
+    }
+
+    fn allocate_in_turn(&mut self) -> Option<u64> {
+        let from = self.cursor;
+        let n = (from..self.limit)
+            .chain(0..from)
+            .find(|&n| !self.contains(n))?;
+        self.cursor = n + 1;
+        self.take(n).then_some(n)
     }
 
     /// Gives `n` back; `false` if it was free.
@@ -79,24 +136,41 @@ impl SlotMap {
         if !self.contains(n) {
             return false;
         }
-        self.words[(n / 64) as usize] &= !(1 << (n % 64));
+        let mut at = n;
+        for level in &mut self.levels {
+            let Some(word) = level.make_mut(at / 64) else {
+                break;
+            };
+            let was_full = *word == u64::MAX;
+            *word &= !(1 << (at % 64));
+            if !was_full {
+                break;
+            }
+            at /= 64;
+        }
         self.used -= 1;
         true
     }
 
     /// The numbers that are taken, ascending.
     pub(crate) fn iter_taken(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.limit).filter(|&n| self.contains(n))
+        let words = self.levels[0].iter().filter(|(_, word)| **word != 0);
+        words.flat_map(|(at, word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| at * 64 + bit)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_number_is_handed_out_once_and_again_after_release() {
-        for limit in [1, 63, 64, 65, 200] {
+        for limit in [1, 63, 64, 65, 200, 4096, 4097] {
             let mut map = SlotMap::new(limit);
             let mut all: Vec<u64> = (0..limit).map(|_| map.allocate().unwrap()).collect();
             assert_eq!(
@@ -113,10 +187,47 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_moves_on_before_it_reuses() {
-        let mut map = SlotMap::new(100);
-        let first = map.allocate().unwrap();
-        map.release(first);
-        assert_ne!(map.allocate(), Some(first));
+    fn a_number_given_back_is_handed_out_before_one_never_used() {
+        let mut map = SlotMap::new(10_000);
+        assert!((0..5_000).all(|n| map.allocate() == Some(n)));
+        for n in [4_999, 7, 63, 64, 4_095] {
+            map.release(n);
+        }
+        let again: Vec<u64> = (0..6).filter_map(|_| map.allocate()).collect();
+        assert_eq!(again, [7, 63, 64, 4_095, 4_999, 5_000]);
+        assert_eq!(map.high_water(), 5_001);
+    }
+
+    #[test]
+    fn a_map_of_a_terabyte_is_small() {
+        let mut map = SlotMap::new(1 << 28);
+        assert_eq!(map.allocate(), Some(0));
+        map.take((1 << 28) - 1);
+        assert_eq!(map.iter_taken().collect::<Vec<_>>(), [0, (1 << 28) - 1]);
+        assert!(map.bytes() < 256 << 10, "{} bytes", map.bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_set_of_what_is_taken(
+            limit in 1u64..20_000,
+            steps in proptest::collection::vec((0u8..3, 0u64..20_000), 1..200),
+        ) {
+            let mut map = SlotMap::new(limit);
+            let mut set = BTreeSet::new();
+            for (step, n) in steps {
+                match step {
+                    0 => prop_assert_eq!(map.take(n), n < limit && set.insert(n)),
+                    1 => prop_assert_eq!(map.release(n), set.remove(&n)),
+                    _ => {
+                        let smallest = (0..limit).find(|n| !set.contains(n));
+                        prop_assert_eq!(map.allocate(), smallest);
+                        set.extend(smallest);
+                    }
+                }
+                prop_assert_eq!(map.used(), set.len() as u64);
+            }
+            prop_assert!(map.iter_taken().eq(set.iter().copied()));
+        }
     }
 }

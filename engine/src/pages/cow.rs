@@ -51,6 +51,8 @@ struct State {
     held: SlotMap,
     // invariant: under `Checkpoint`, `persisted` holds every slot that the table on the device names.
     persisted: SlotMap,
+    /// Slots that are nobody's as soon as this block of the table is on the device, which it was refused for want of room.
+    stranded: Vec<(u64, Slot)>,
 }
 
 impl CowStore {
@@ -72,12 +74,7 @@ impl CowStore {
         for (page, slot) in table.iter() {
             persisted.take(slot.0);
             if !slots.take(slot.0) {
-                return Err(Error::Damaged {
-                    what: "page table".into(),
-                    lba: layout.table_block(PageTable::block_of(page)),
-                    expected: "every slot named once".into(),
-                    found: format!("slot {} named twice", slot.0),
-                });
+                return Err(named_twice(&layout, page, slot));
             }
         }
         // A batch of new images and a new snapshot must fit beside every page's old image and the old snapshot.
@@ -90,6 +87,7 @@ impl CowStore {
             slots,
             held: SlotMap::new(layout.slots),
             persisted,
+            stranded: Vec::new(),
         });
         Ok(CowStore {
             logs: LogsBehind::new(rule, &layout),
@@ -162,12 +160,29 @@ impl CowStore {
             .and_then(|()| self.volume.flush());
         if written.is_err() {
             let mut state = self.state.lock();
-            blocks.for_each(|block| state.table.mark_dirty(block));
+            for (block, slot) in blocks.zip(old) {
+                state.table.mark_dirty(block);
+                // The table on the device may name it or not; the next one that is written does not.
+                state.stranded.extend(slot.map(|slot| (block, slot)));
+            }
         }
         written?;
         old.iter()
             .flatten()
-            .try_for_each(|slot| self.release(*slot))
+            .try_for_each(|slot| self.release(*slot))?;
+        self.release_stranded()
+    }
+
+    /// Releases what waited for blocks of the table that are on the device by now.
+    fn release_stranded(&self) -> Result<()> {
+        let ready: Vec<Slot> = {
+            let State {
+                table, stranded, ..
+            } = &mut *self.state.lock();
+            let ready = stranded.extract_if(.., |(block, _)| !table.is_dirty(*block));
+            ready.map(|(_, slot)| slot).collect()
+        };
+        ready.into_iter().try_for_each(|slot| self.release(slot))
     }
 
     /// New slots, and the table if it is written each time. The caller holds `writing`.
@@ -182,10 +197,19 @@ impl CowStore {
                 class: IoClass::Page,
             })
             .collect();
-        self.volume.write_batch(&writes)?;
-        // The images before the table that names them.
-        if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
-            self.volume.flush()?;
+        let written = self.volume.write_batch(&writes).and_then(|()| {
+            // The images before the table that names them.
+            if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
+                return self.volume.flush();
+            }
+            Ok(())
+        });
+        if let Err(e) = written {
+            let mut state = self.state.lock();
+            slots.iter().for_each(|slot| {
+                state.slots.release(slot.0);
+            });
+            return Err(e);
         }
         let old: Vec<Option<Slot>> = {
             let mut state = self.state.lock();
@@ -235,7 +259,7 @@ impl CowStore {
         let mut state = self.state.lock();
         let blocks = state.table.dirty_blocks();
         // They stay where they are, too: whoever asks meanwhile how much room there is must not miss them.
-        let held = state.held.clone();
+        let held: Vec<u64> = state.held.iter_taken().collect();
         if mutation::on("table-write-hides-held") {
             state.held = SlotMap::new(self.layout.slots);
         }
@@ -254,13 +278,27 @@ impl CowStore {
         }
         state.persisted = persisted;
         drop(state);
-        held.iter_taken().map(Slot).try_for_each(|slot| {
+        held.into_iter().map(Slot).try_for_each(|slot| {
             self.trim(slot)?;
             let mut state = self.state.lock();
             state.held.release(slot.0);
             state.slots.release(slot.0);
-            Ok(())
-        })
+            Ok::<(), Error>(())
+        })?;
+        self.release_stranded()
+    }
+
+    /// Reads the blocks of the table that the log names and that were behind its end at the last checkpoint: pages had
+    /// new names since.
+    fn read_named_blocks(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        for (page, slot) in state.table.load_named(&self.volume, &self.layout)? {
+            state.persisted.take(slot.0);
+            if !state.slots.take(slot.0) {
+                return Err(named_twice(&self.layout, page, slot));
+            }
+        }
+        Ok(())
     }
 
     /// Writes these blocks of the table, some at a time.
@@ -330,7 +368,12 @@ impl PageStore for CowStore {
         match self.persist {
             // No crash may find two names for one slot: the entry goes before the slot has a new tenant.
             TablePersist::EachFlush => {
-                self.write_table()?;
+                if let Err(e) = self.write_table() {
+                    let block = PageTable::block_of(page);
+                    let stranded = old.map(|slot| (block, slot));
+                    self.state.lock().stranded.extend(stranded);
+                    return Err(e);
+                }
                 old.map_or(Ok(()), |slot| self.release(slot))?;
             }
             TablePersist::Checkpoint => self.leave_places(&[old])?,
@@ -347,6 +390,7 @@ impl PageStore for CowStore {
                 return Err(Error::MissingPage { page });
             }
         }
+        names.keep_high_water(&state.names);
         let dead: Vec<(PageId, Slot)> = state
             .table
             .iter()
@@ -399,16 +443,24 @@ impl PageStore for CowStore {
         self.write_table()
     }
 
+    fn high_water(&self) -> u64 {
+        self.state.lock().names.high_water()
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let maps = [&state.names, &state.slots, &state.held, &state.persisted];
+        let maps = maps.into_iter().map(SlotMap::bytes).sum::<u64>();
+        maps + state.table.bytes() + self.logs.map_bytes()
+    }
+
     fn named_in_log(&self, page: PageId) {
-        let mut state = self.state.lock();
-        if page.0 < state.table.len() && !mutation::on("restart-trusts-table") {
-            state.table.mark_dirty(PageTable::block_of(page));
-        }
-        drop(state);
+        self.state.lock().table.named_in_log(page);
         self.logs.named_in_log(page);
     }
 
     fn repair(&self, _snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
+        self.read_named_blocks()?;
         // The images are durable, for each was flushed before the table that names it was written.
         let blocks = self.state.lock().table.dirty_blocks();
         self.write_table_blocks(&blocks)?;
@@ -427,6 +479,15 @@ impl PageStore for CowStore {
 
     fn mod_log_stats(&self) -> Option<ModLogStats> {
         self.logs.stats()
+    }
+}
+
+fn named_twice(layout: &Layout, page: PageId, slot: Slot) -> Error {
+    Error::Damaged {
+        what: "page table".into(),
+        lba: layout.table_block(PageTable::block_of(page)),
+        expected: "every slot named once".into(),
+        found: format!("slot {} named twice", slot.0),
     }
 }
 

@@ -13,6 +13,9 @@
 //!
 //! Repair reads both halves and, for each page whose home fails its check, restores the journal image with the
 //! largest LSN. A home that reads as zeros is not torn: the page was never written or has been freed; the redo log knows.
+//! A home that could not be written, for the file system had no room, is owed: until it is written its batch's half is what a crash needs, so
+//! no other batch begins before.
+//!
 //! A home that passes is written again as it is: the homes that a failed flush has forgotten are those of the last batch, which
 //! is in the journal, for a flush before it made all earlier ones durable.
 
@@ -37,8 +40,16 @@ pub(crate) struct InPlaceStore {
     layout: Layout,
     places: Places,
     logs: LogsBehind,
-    /// The half that the next batch writes. Held for a whole batch: batches do not overlap.
-    next_half: Mutex<u64>,
+    /// Held for a whole batch: batches do not overlap.
+    journal: Mutex<Journal>,
+}
+
+#[derive(Default)]
+struct Journal {
+    /// The half that the next batch writes.
+    next_half: u64,
+    /// What the journal holds of the last batch whose homes may not be as they should.
+    owed: Vec<(PageId, AlignedBuf)>,
 }
 
 impl InPlaceStore {
@@ -49,7 +60,7 @@ impl InPlaceStore {
             logs: LogsBehind::new(rule, &layout),
             volume,
             layout,
-            next_half: Mutex::new(0),
+            journal: Mutex::default(),
         }
     }
 
@@ -65,10 +76,10 @@ impl InPlaceStore {
             batch.len() as u64 <= self.layout.journal_pages,
             "a batch fits a journal half"
         );
-        let mut half = self.next_half.lock();
-        let start = self.layout.journal_half(*half);
+        let mut journal = self.journal.lock();
+        let start = self.layout.journal_half(journal.next_half);
         let per_page = self.layout.blocks_per_page();
-        let journal: Vec<BlockWrite<'_>> = batch
+        let images: Vec<BlockWrite<'_>> = batch
             .iter()
             .enumerate()
             .map(|(i, image)| BlockWrite {
@@ -77,7 +88,7 @@ impl InPlaceStore {
                 class: IoClass::Extra,
             })
             .collect();
-        self.volume.write_batch(&journal)?;
+        self.volume.write_batch(&images)?;
         if !mutation::on("journal-not-flushed") {
             self.volume.flush()?;
         }
@@ -89,8 +100,35 @@ impl InPlaceStore {
                 class: IoClass::Page,
             })
             .collect();
+        let written = self.volume.write_batch(&homes);
+        // Even so: what is in the journal now is not to be written over.
+        journal.next_half = 1 - journal.next_half;
+        if written.is_err() && !mutation::on("owed-homes-forgotten") {
+            let images = batch.iter().map(|image| {
+                let mut copy = AlignedBuf::zeroed(image.bytes.len());
+                copy.copy_from_slice(image.bytes);
+                (image.page, copy)
+            });
+            journal.owed = images.collect();
+        }
+        written
+    }
+
+    /// Writes the homes that the last batch could not write.
+    fn pay(&self) -> Result<()> {
+        let mut journal = self.journal.lock();
+        if journal.owed.is_empty() {
+            return Ok(());
+        }
+        let homes: Vec<BlockWrite<'_>> = (journal.owed.iter())
+            .map(|(page, bytes)| BlockWrite {
+                lba: self.layout.slot_lba(Slot(page.0)),
+                bytes,
+                class: IoClass::Page,
+            })
+            .collect();
         self.volume.write_batch(&homes)?;
-        *half = 1 - *half;
+        journal.owed.clear();
         Ok(())
     }
 
@@ -134,6 +172,7 @@ impl PageStore for InPlaceStore {
     }
 
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()> {
+        self.pay()?;
         for page in self.logs.settle(&self.volume) {
             if let Some(home) = self.home(page) {
                 self.logs.trim(&self.volume, home)?;
@@ -155,6 +194,8 @@ impl PageStore for InPlaceStore {
 
     fn free(&self, page: PageId) -> Result<()> {
         self.logs.free(page);
+        // Its place may soon be another's.
+        self.journal.lock().owed.retain(|(owed, _)| *owed != page);
         self.places.give_back(page.0)
     }
 
@@ -164,6 +205,14 @@ impl PageStore for InPlaceStore {
 
     fn page_limit(&self) -> u64 {
         self.layout.slots
+    }
+
+    fn high_water(&self) -> u64 {
+        self.places.high_water()
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.places.map_bytes() + self.logs.map_bytes()
     }
 
     fn allocate_slot(&self) -> Result<Slot> {
@@ -231,3 +280,6 @@ impl PageStore for InPlaceStore {
         self.logs.stats()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,6 +85,12 @@ pub(crate) trait PageStore: Send + Sync {
     /// Number of page names, used or not: ids are below this.
     fn page_limit(&self) -> u64;
 
+    /// No page was ever named so, or with a greater number: what opening has to read of a page table ends here.
+    fn high_water(&self) -> u64;
+
+    /// Bytes of memory that the maps of pages and places take now; they grow with what the store has held.
+    fn map_bytes(&self) -> u64;
+
     /// A place for one page of an index snapshot.
     fn allocate_slot(&self) -> Result<Slot>;
 

@@ -44,6 +44,7 @@ use crate::layout::Layout;
 use crate::mutation;
 use crate::node::{ChangeMap, ENVELOPE_BYTES, PageRef, SEGMENT_BYTES};
 use crate::options::{ModLog, ResetRule};
+use crate::sparse::Sparse;
 use crate::stats::ModLogStats;
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, Lba, Lsn, PageId, StoreId};
@@ -309,22 +310,20 @@ pub(super) struct ModLogs {
 }
 
 /// What the log blocks hold, and what was done: the figures of eq. (4).
-#[derive(Default)]
 struct Held {
     /// By page name: 0 for one that nobody has looked at, else one more than |Δ| in units of 64 bytes.
-    units: Vec<u8>,
+    units: Sparse<u8>,
     stats: ModLogStats,
 }
 
 impl Held {
     fn set(&mut self, page: PageId, delta: Option<u32>) {
-        let at = page.0 as usize;
-        if self.units.len() <= at {
-            self.units.resize(at + 1, 0);
-        }
+        let Some(held) = self.units.make_mut(page.0) else {
+            return;
+        };
         let unit = SEGMENT_BYTES as u32;
         let after = delta.map_or(0, |bytes| bytes / unit + 1);
-        let before = u32::from(std::mem::replace(&mut self.units[at], after as u8));
+        let before = u32::from(std::mem::replace(held, after as u8));
         let bytes = |units: u32| u64::from(units.saturating_sub(1) * unit);
         let stats = &mut self.stats;
         stats.delta_bytes = stats.delta_bytes + bytes(after) - bytes(before);
@@ -340,8 +339,15 @@ impl ModLogs {
             page_size: layout.page_size,
             store: layout.id,
             kept: Mutex::new(HashMap::new()),
-            held: Mutex::new(Held::default()),
+            held: Mutex::new(Held {
+                units: Sparse::new(layout.page_names()),
+                stats: ModLogStats::default(),
+            }),
         }
+    }
+
+    pub(super) fn map_bytes(&self) -> u64 {
+        self.held.lock().units.bytes()
     }
 
     pub(super) fn stats(&self) -> Option<ModLogStats> {

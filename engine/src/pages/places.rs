@@ -55,7 +55,9 @@ impl Places {
         snapshot: &[Slot],
     ) -> Result<()> {
         let mut taken = self.taken.lock();
-        *taken = SlotMap::new(self.layout.slots);
+        let mut fresh = SlotMap::new(self.layout.slots);
+        fresh.keep_high_water(&taken);
+        *taken = fresh;
         for slot in live.map(|p| p.0).chain(snapshot.iter().map(|s| s.0)) {
             if !taken.take(slot) {
                 return Err(Error::Damaged {
@@ -67,6 +69,16 @@ impl Places {
             }
         }
         Ok(())
+    }
+
+    /// No place from here on was ever taken.
+    pub(super) fn high_water(&self) -> u64 {
+        self.taken.lock().high_water()
+    }
+
+    /// Bytes of the map of what is taken.
+    pub(super) fn map_bytes(&self) -> u64 {
+        self.taken.lock().bytes()
     }
 
     /// The slot of `page`, if it can have one.

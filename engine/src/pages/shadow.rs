@@ -57,13 +57,14 @@ use reading::{Choice, Reading};
 use super::mod_log::{self, Block, ModLogs};
 use super::places::Places;
 use super::{Buffers, Found, PageImage, PageStore, read_spans};
-use crate::device::{BlockWrite, Stamp, Volume};
+use crate::device::{AlignedBuf, BlockWrite, Stamp, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Shadow};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
 use crate::options::ModLog;
+use crate::sparse::Sparse;
 use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
@@ -83,7 +84,7 @@ pub(crate) struct ShadowStore {
 }
 
 struct State {
-    known: Vec<Known>,
+    known: Sparse<Known>,
     /// Pages written whole that are not alone yet, by when. Those in doubt are in `queue` with another stamp, which then means nothing.
     written: HashMap<PageId, Stamp>,
     queue: VecDeque<(Stamp, PageId)>,
@@ -136,7 +137,7 @@ impl ShadowStore {
             logs: ModLogs::new(rule, &layout),
             max_batch,
             state: Mutex::new(State {
-                known: vec![Known::NOTHING; layout.slots as usize],
+                known: Sparse::new(layout.slots),
                 written: HashMap::new(),
                 queue: VecDeque::new(),
                 leftovers: Vec::new(),
@@ -226,7 +227,7 @@ impl ShadowStore {
     fn learn(&self, page: PageId, choice: &Choice) {
         let mut state = self.state.lock();
         // Somebody else may have looked as well, and gone on.
-        if state.known[page.0 as usize].is != Is::Unknown {
+        if state.known(page).is != Is::Unknown {
             return;
         }
         let leftover = choice.leftover && !mutation::on("leaves-leftovers");
@@ -237,7 +238,7 @@ impl ShadowStore {
             delta: choice.delta,
             leftover,
         });
-        state.known[page.0 as usize] = Known {
+        *state.known_mut(page) = Known {
             slot: choice.slot,
             is: if leftover { Is::Durable } else { Is::Alone },
             logged: choice.delta.is_some(),
@@ -278,7 +279,7 @@ impl ShadowStore {
     fn settle(&self) -> Result<()> {
         let pages = self.state.lock().durable(&self.volume);
         for page in pages {
-            let known = self.state.lock().known[page.0 as usize];
+            let known = self.state.lock().known(page);
             let per_page = self.layout.blocks_per_page();
             let place = Slot(page.0);
             let other = self.layout.shadow_lba(place, 1 - known.slot);
@@ -296,13 +297,30 @@ impl ShadowStore {
                     .trim(self.layout.mod_log_lba(place), per_page + 1)?,
                 (true, _) => self.volume.trim(other, per_page + 1)?,
             }
-            self.state.lock().known[page.0 as usize].is = Is::Alone;
+            self.state.lock().known_mut(page).is = Is::Alone;
         }
         Ok(())
     }
 }
 
+impl Default for Known {
+    fn default() -> Known {
+        Known::NOTHING
+    }
+}
+
 impl State {
+    fn known(&self, page: PageId) -> Known {
+        self.known.get(page.0).copied().unwrap_or_default()
+    }
+
+    /// What is known of a page that has a place.
+    fn known_mut(&mut self, page: PageId) -> &mut Known {
+        self.known
+            .make_mut(page.0)
+            .expect("a page that has a place")
+    }
+
     /// Pages that are not alone and need not wait any longer.
     fn durable(&mut self, volume: &Volume) -> Vec<PageId> {
         let at_once = mutation::on("trims-at-once");
@@ -318,10 +336,10 @@ impl State {
             }
         }
         for page in &pages {
-            self.known[page.0 as usize].is = Is::Durable;
+            self.known_mut(*page).is = Is::Durable;
         }
         let leftovers = std::mem::take(&mut self.leftovers);
-        let still = |page: &PageId| self.known[page.0 as usize].is == Is::Durable;
+        let still = |page: &PageId| self.known(*page).is == Is::Durable;
         pages.extend(leftovers.into_iter().filter(still));
         pages
     }
@@ -332,7 +350,7 @@ impl PageStore for ShadowStore {
         if self.places.slot(page).is_none() {
             return Ok(Found::Nothing);
         }
-        let known = self.state.lock().known[page.0 as usize];
+        let known = self.state.lock().known(page);
         if known.is == Is::Unknown {
             return self.read_unknown(page, buf);
         }
@@ -354,8 +372,8 @@ impl PageStore for ShadowStore {
         let mut knowns = Vec::with_capacity(batch.len());
         for (page, _) in batch.iter() {
             let slot = self.places.slot(*page);
-            let slot = slot.ok_or(Error::MissingPage { page: *page })?;
-            let known = self.state.lock().known[slot.0 as usize];
+            slot.ok_or(Error::MissingPage { page: *page })?;
+            let known = self.state.lock().known(*page);
             if known.is == Is::Unknown {
                 // Read by itself, both slots of it, when it is wanted.
                 return Err(Error::MissingPage { page: *page });
@@ -377,7 +395,7 @@ impl PageStore for ShadowStore {
         self.settle()?;
         let mut plans = Vec::with_capacity(batch.len());
         for image in batch {
-            let known = self.state.lock().known[image.page.0 as usize];
+            let known = self.state.lock().known(image.page);
             // While the base is not durable the log block is part of the image before.
             let may = matches!(known.is, Is::Durable | Is::Alone);
             let delta = self.logs.delta(image, may);
@@ -402,12 +420,15 @@ impl PageStore for ShadowStore {
                 BlockWrite { lba, bytes, class }
             })
             .collect();
-        self.volume.write_batch(&writes)?;
+        if let Err(e) = self.volume.write_batch(&writes) {
+            self.not_written(batch, &plans);
+            return Err(e);
+        }
         let stamp = self.volume.stamp();
         let mut state = self.state.lock();
         for (image, (slot, delta)) in batch.iter().zip(plans) {
             let page = image.page;
-            let known = state.known[page.0 as usize];
+            let known = state.known(page);
             let delta_len = delta.as_ref().map(|(_, len)| *len);
             let after = match delta {
                 Some(_) => Known {
@@ -424,13 +445,13 @@ impl PageStore for ShadowStore {
                     }
                 }
             };
-            state.known[page.0 as usize] = after;
+            *state.known_mut(page) = after;
             self.logs.written(image, delta_len);
         }
         drop(state);
         if mutation::on("resets-log-at-once") && self.layout.mod_log {
             for image in batch {
-                let known = self.state.lock().known[image.page.0 as usize];
+                let known = self.state.lock().known(image.page);
                 if !known.logged {
                     self.volume
                         .trim(self.layout.mod_log_lba(Slot(image.page.0)), 1)?;
@@ -453,7 +474,7 @@ impl PageStore for ShadowStore {
         {
             let mut state = self.state.lock();
             state.written.remove(&page);
-            state.known[page.0 as usize] = Known::NOTHING;
+            *state.known_mut(page) = Known::NOTHING;
         }
         self.logs.free(page);
         self.places.give_back(page.0)
@@ -465,6 +486,15 @@ impl PageStore for ShadowStore {
 
     fn page_limit(&self) -> u64 {
         self.layout.slots
+    }
+
+    fn high_water(&self) -> u64 {
+        self.places.high_water()
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let known = self.state.lock().known.bytes();
+        known + self.places.map_bytes() + self.logs.map_bytes()
     }
 
     fn allocate_slot(&self) -> Result<Slot> {
@@ -514,6 +544,25 @@ impl PageStore for ShadowStore {
 }
 
 impl ShadowStore {
+    /// What a batch was to write may be there, or not, or half of it: what was alone is not, what was on its way is not durable with the
+    /// next flush, and nothing is a base.
+    fn not_written(&self, batch: &[PageImage<'_>], plans: &[(u8, Option<(AlignedBuf, u32)>)]) {
+        let mut state = self.state.lock();
+        for (image, (_, delta)) in batch.iter().zip(plans) {
+            let page = image.page;
+            self.logs.forget(page);
+            match state.known(page).is {
+                Is::Written if mutation::on("torn-rewrite-counts") => {}
+                Is::Written => drop(state.written.remove(&page)),
+                Is::Alone if delta.is_none() => {
+                    state.known_mut(page).is = Is::Durable;
+                    state.leftovers.push(page);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Reads a page that the log names, once, and writes what is valid of it again [`Restart`]. Says whether a slot was torn.
     fn write_again(&self, page: PageId) -> Result<bool> {
         self.buffers.with(|both| {

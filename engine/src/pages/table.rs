@@ -11,10 +11,13 @@
 //! A block never written reads as zeros, or as the block of a store that had the device before, and means 510 times "no image". Entries are independent of each other, so blocks
 //! may be persisted at any time and in any order, as long as the images they point at are durable first.
 
+use std::collections::BTreeSet;
+
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot, TABLE_ENTRIES};
 use crate::mutation;
+use crate::sparse::Sparse;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, StoreId};
 
 const MAGIC: [u8; 4] = *b"PTAB";
@@ -22,8 +25,14 @@ const MAGIC: [u8; 4] = *b"PTAB";
 /// The table in memory, with a note of which blocks differ from the device.
 pub(crate) struct PageTable {
     store: StoreId,
-    entries: Vec<u64>,
-    dirty: Vec<bool>,
+    entries: Sparse<u64>,
+    dirty: BTreeSet<u64>,
+    blocks: u64,
+    slots: u64,
+    /// Blocks below were read when the table was loaded; of those from here on recovery reads what the log names.
+    read: u64,
+    /// Such blocks that the log names.
+    named: BTreeSet<u64>,
 }
 
 impl PageTable {
@@ -31,25 +40,72 @@ impl PageTable {
     pub(crate) fn new(layout: &Layout) -> PageTable {
         PageTable {
             store: layout.id,
-            entries: vec![0; (layout.table_blocks * TABLE_ENTRIES) as usize],
-            dirty: vec![false; layout.table_blocks as usize],
+            entries: Sparse::new(layout.table_blocks * TABLE_ENTRIES),
+            dirty: BTreeSet::new(),
+            blocks: layout.table_blocks,
+            slots: layout.slots,
+            read: layout.table_blocks,
+            named: BTreeSet::new(),
         }
     }
 
-    /// Reads the table; every entry is inside the page space and no slot is named twice. All blocks ever written count as dirty: that they
-    /// can be read does not mean that they are durable.
-    pub(crate) fn load(volume: &Volume, layout: &Layout) -> Result<PageTable> {
+    /// Reads the table's entries of pages named below `names`; every entry is inside the page space. All blocks ever written count
+    /// as dirty: that they can be read does not mean that they are durable.
+    pub(crate) fn load(volume: &Volume, layout: &Layout, names: u64) -> Result<PageTable> {
         let mut table = PageTable::new(layout);
+        table.read = names.div_ceil(TABLE_ENTRIES).min(layout.table_blocks);
         let mut buf = AlignedBuf::zeroed(BLOCK_SIZE);
-        for block in 0..layout.table_blocks {
-            let lba = layout.table_block(block);
-            volume.read(lba, &mut buf, IoClass::Extra)?;
-            table.decode_block(block, &buf, lba, layout.slots)?;
+        for block in 0..table.read {
+            table.load_block(volume, layout, block, &mut buf)?;
         }
         Ok(table)
     }
 
-    fn decode_block(&mut self, block: u64, b: &[u8], lba: Lba, slots: u64) -> Result<()> {
+    fn load_block(
+        &mut self,
+        volume: &Volume,
+        layout: &Layout,
+        block: u64,
+        buf: &mut [u8],
+    ) -> Result<()> {
+        let lba = layout.table_block(block);
+        volume.read(lba, buf, IoClass::Extra)?;
+        self.decode_block(block, buf, lba)
+    }
+
+    /// The log names `page`: its block may have been written since the last checkpoint, and its first write may have failed. Noted
+    /// until [`PageTable::load_named`].
+    pub(crate) fn named_in_log(&mut self, page: PageId) {
+        let block = PageTable::block_of(page);
+        if block < self.read {
+            if !mutation::on("restart-trusts-table") {
+                self.dirty.insert(block);
+            }
+        } else if block < self.blocks {
+            self.named.insert(block);
+        }
+    }
+
+    /// Reads the blocks behind those of [`PageTable::load`] that the log names, and returns what they say of pages.
+    pub(crate) fn load_named(
+        &mut self,
+        volume: &Volume,
+        layout: &Layout,
+    ) -> Result<Vec<(PageId, Slot)>> {
+        let mut found = Vec::new();
+        let mut buf = AlignedBuf::zeroed(BLOCK_SIZE);
+        for block in std::mem::take(&mut self.named) {
+            self.load_block(volume, layout, block, &mut buf)?;
+            if !mutation::on("restart-trusts-table") {
+                self.dirty.insert(block);
+            }
+            let names = block * TABLE_ENTRIES..(block + 1) * TABLE_ENTRIES;
+            found.extend(names.filter_map(|p| Some((PageId(p), self.get(PageId(p))?))));
+        }
+        Ok(found)
+    }
+
+    fn decode_block(&mut self, block: u64, b: &[u8], lba: Lba) -> Result<()> {
         if b.iter().all(|&x| x == 0) {
             return Ok(());
         }
@@ -75,20 +131,26 @@ impl PageTable {
         }
         for i in 0..TABLE_ENTRIES {
             let entry = u64_at(16 + 8 * i as usize);
-            if entry > slots {
+            if entry > self.slots {
                 return Err(damaged(
-                    format!("slots below {slots}"),
+                    format!("slots below {}", self.slots),
                     (entry - 1).to_string(),
                 ));
             }
-            self.entries[(block * TABLE_ENTRIES + i) as usize] = entry;
+            if entry != 0
+                && let Some(place) = self.entries.make_mut(block * TABLE_ENTRIES + i)
+            {
+                *place = entry;
+            }
         }
-        self.dirty[block as usize] = !mutation::on("restart-trusts-table");
+        if !mutation::on("restart-trusts-table") {
+            self.dirty.insert(block);
+        }
         Ok(())
     }
 
     pub(crate) fn get(&self, page: PageId) -> Option<Slot> {
-        match self.entries.get(page.0 as usize) {
+        match self.entries.get(page.0) {
             Some(&e) if e > 0 => Some(Slot(e - 1)),
             _ => None,
         }
@@ -97,14 +159,15 @@ impl PageTable {
     /// Says where `page` is now and returns where it was. `page` must be below [`PageTable::len`].
     pub(crate) fn set(&mut self, page: PageId, slot: Option<Slot>) -> Option<Slot> {
         let old = self.get(page);
-        self.entries[page.0 as usize] = slot.map_or(0, |s| s.0 + 1);
-        self.dirty[(page.0 / TABLE_ENTRIES) as usize] = true;
+        let entry = self.entries.make_mut(page.0);
+        *entry.expect("a page below the table's length") = slot.map_or(0, |s| s.0 + 1);
+        self.dirty.insert(PageTable::block_of(page));
         old
     }
 
     /// Number of page names the table has room for.
     pub(crate) fn len(&self) -> u64 {
-        self.entries.len() as u64
+        self.entries.len()
     }
 
     /// The block that holds `page`'s entry.
@@ -118,27 +181,37 @@ impl PageTable {
         buf[8..12].copy_from_slice(&(block as u32).to_le_bytes());
         buf[12..16].copy_from_slice(&self.store.folded().to_le_bytes());
         for i in 0..TABLE_ENTRIES as usize {
-            let entry = self.entries[block as usize * TABLE_ENTRIES as usize + i];
+            let at = block * TABLE_ENTRIES + i as u64;
+            let entry = self.entries.get(at).copied().unwrap_or(0);
             buf[16 + 8 * i..24 + 8 * i].copy_from_slice(&entry.to_le_bytes());
         }
         let crc = crc32fast::hash(&buf[4..]);
         buf[0..4].copy_from_slice(&crc.to_le_bytes());
-        self.dirty[block as usize] = false;
+        self.dirty.remove(&block);
     }
 
     pub(crate) fn mark_dirty(&mut self, block: u64) {
-        self.dirty[block as usize] = true;
+        self.dirty.insert(block);
     }
 
     /// Blocks that differ from the device, ascending.
     pub(crate) fn dirty_blocks(&self) -> Vec<u64> {
-        (0..self.dirty.len() as u64)
-            .filter(|&b| self.dirty[b as usize])
-            .collect()
+        self.dirty.iter().copied().collect()
     }
 
     /// Pages with an image, with their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, Slot)> + '_ {
-        (0..self.len()).filter_map(|p| self.get(PageId(p)).map(|s| (PageId(p), s)))
+        let made = self.entries.iter().filter(|(_, entry)| **entry != 0);
+        made.map(|(page, entry)| (PageId(page), Slot(entry - 1)))
+    }
+
+    /// Whether block `block` differs from the device.
+    pub(crate) fn is_dirty(&self, block: u64) -> bool {
+        self.dirty.contains(&block)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.entries.bytes()
     }
 }

@@ -33,21 +33,17 @@
 //! | **a log block of the last flush, behind a crash** | no | no | no | looks like a flush that the crash cut short, unless a page was written since |
 //! | a journal block, behind a crash that has torn its home | all | - | - | checksum of the home; version |
 //!
-//! Memory: 8 bytes a page name in use, in pieces of 32 KiB.
-
-use std::sync::OnceLock;
+//! Memory: 8 bytes a page name in use.
 
 use super::{Found, PageImage, PageStore};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
+use crate::sparse::Sparse;
 use crate::stats::ModLogStats;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::{Lba, Lsn, PageId};
-
-/// Versions in one piece of memory.
-const PIECE: usize = 4096;
 
 /// Set as the horizon when all versions are known exactly.
 const EXACT: u64 = u64::MAX;
@@ -56,7 +52,7 @@ const EXACT: u64 = u64::MAX;
 pub(crate) struct Versioned {
     inner: Box<dyn PageStore>,
     layout: Layout,
-    versions: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    versions: Sparse<AtomicU64>,
     /// In recovery the log's end, which no page passes; then [`EXACT`].
     horizon: AtomicU64,
 }
@@ -64,11 +60,10 @@ pub(crate) struct Versioned {
 impl Versioned {
     /// Over `inner`, nothing of whose pages is known; for a new store, in which every image is to be written first.
     pub(crate) fn new(inner: Box<dyn PageStore>, layout: Layout) -> Versioned {
-        let pieces = inner.page_limit().div_ceil(PIECE as u64);
         Versioned {
+            versions: Sparse::new(inner.page_limit()),
             inner,
             layout,
-            versions: (0..pieces).map(|_| OnceLock::new()).collect(),
             horizon: AtomicU64::new(EXACT),
         }
     }
@@ -80,27 +75,23 @@ impl Versioned {
 
     /// The snapshot says that `page` has an image with this LSN, or a newer one.
     pub(crate) fn expect(&self, page: PageId, version: Lsn) {
-        if version.0 > 0 {
-            self.cell(page).fetch_max(version.0, Ordering::AcqRel);
-        }
+        let cell = self.versions.make(page.0).filter(|_| version.0 > 0);
+        cell.map(|cell| cell.fetch_max(version.0, Ordering::AcqRel));
     }
 
     /// LSN of the newest image of `page`; zero if it has none.
     pub(crate) fn version(&self, page: PageId) -> Lsn {
-        let (piece, at) = split(page);
-        let known = self.versions.get(piece).and_then(|piece| piece.get());
-        Lsn(known.map_or(0, |piece| piece[at].load(Ordering::Acquire)))
-    }
-
-    fn cell(&self, page: PageId) -> &AtomicU64 {
-        let (piece, at) = split(page);
-        let make = || (0..PIECE).map(|_| AtomicU64::new(0)).collect();
-        &self.versions[piece].get_or_init(make)[at]
+        let known = self.versions.get(page.0);
+        Lsn(known.map_or(0, |version| version.load(Ordering::Acquire)))
     }
 
     fn set(&self, page: PageId, version: Lsn) {
-        if version.0 > 0 || self.version(page).0 > 0 {
-            self.cell(page).store(version.0, Ordering::Release);
+        let cell = match version.0 {
+            0 => self.versions.get(page.0),
+            _ => self.versions.make(page.0),
+        };
+        if let Some(cell) = cell {
+            cell.store(version.0, Ordering::Release);
         }
     }
 
@@ -150,10 +141,6 @@ impl Versioned {
     }
 }
 
-fn split(page: PageId) -> (usize, usize) {
-    (page.0 as usize / PIECE, page.0 as usize % PIECE)
-}
-
 impl PageStore for Versioned {
     /// As the store below does, and the bytes are checked: whole, this page's, the newest.
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
@@ -197,11 +184,9 @@ impl PageStore for Versioned {
         let live: Vec<PageId> = live.collect();
         let mut kept = live.iter().map(|page| (*page, self.version(*page)));
         let kept: Vec<(PageId, Lsn)> = kept.by_ref().filter(|(_, v)| v.0 > 0).collect();
-        for piece in self.versions.iter().filter_map(|piece| piece.get()) {
-            piece
-                .iter()
-                .for_each(|cell| cell.store(0, Ordering::Release));
-        }
+        self.versions
+            .iter()
+            .for_each(|(_, version)| version.store(0, Ordering::Release));
         kept.iter()
             .for_each(|(page, version)| self.set(*page, *version));
         self.horizon.store(EXACT, Ordering::Release);
@@ -210,6 +195,14 @@ impl PageStore for Versioned {
 
     fn page_limit(&self) -> u64 {
         self.inner.page_limit()
+    }
+
+    fn high_water(&self) -> u64 {
+        self.inner.high_water()
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.versions.bytes() + self.inner.map_bytes()
     }
 
     fn allocate_slot(&self) -> Result<Slot> {

@@ -74,7 +74,7 @@ impl<'a> Places<'a> {
         };
         places.read_index(superblock);
         if let PageStoreKind::CopyOnWrite { .. } = superblock.layout.store {
-            match PageTable::load(volume, &superblock.layout) {
+            match PageTable::load(volume, &superblock.layout, superblock.names()) {
                 Ok(table) => places.table = Some(table),
                 Err(e) => places.damage.push(e.to_string()),
             }
@@ -85,17 +85,13 @@ impl<'a> Places<'a> {
 
     fn read_index(&mut self, superblock: &Superblock) {
         let layout = superblock.layout;
-        let page_limit = match layout.store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => layout.slots,
-            PageStoreKind::CopyOnWrite { .. } => PageTable::new(&layout).len(),
-        };
         let (head, count) = (superblock.snapshot_head, superblock.snapshot_entries);
         let chain = Chain {
             volume: self.volume,
             layout: &layout,
             number: superblock.snapshot_number,
         };
-        match snapshot::read(chain, head, count, page_limit) {
+        match snapshot::read(chain, head, count, layout.page_names()) {
             Ok((entries, _)) => {
                 self.versions = entries.iter().map(|e| (e.page, e.version)).collect();
                 let leaves = entries.into_iter().map(|e| (e.fence, e.page));

@@ -38,6 +38,21 @@ impl Buffer {
         }
     }
 
+    /// Makes room for a record of `len` bytes more.
+    pub(crate) fn grow(&mut self, len: usize) {
+        let blocks = self.firsts.len() + len / super::BLOCK_PAYLOAD + 2;
+        let mut bytes = AlignedBuf::zeroed(blocks * BLOCK_SIZE);
+        bytes[..self.bytes.len()].copy_from_slice(&self.bytes);
+        let mut firsts = vec![0; blocks];
+        firsts[..self.firsts.len()].copy_from_slice(&self.firsts);
+        (self.bytes, self.firsts) = (bytes, firsts.into_boxed_slice());
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.bytes.len() + size_of_val(&*self.firsts)) as u64
+    }
+
     pub(crate) fn pos(&self) -> u64 {
         self.pos
     }

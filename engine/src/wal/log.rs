@@ -13,6 +13,9 @@
 //! others wait and look again when it is done. All decisions are taken under one mutex and every change of what they depend on
 //! wakes all waiters, so no wake-up is lost (BUGS L1). `durable` moves only after the device flush returned (D5, D12). After a
 //! failed write or flush the log is poisoned for good: the kernel may have dropped the pages, so trying again proves nothing.
+//!
+//! A write that the device has no room for is another matter: the kernel took none of it, and the bytes are in the buffer still. Nobody
+//! is told that they are durable; they are written again, all of them and before any others, by whoever next wants a flush.
 
 use std::sync::Arc;
 
@@ -41,6 +44,8 @@ struct State {
     active: Buffer,
     /// `None` while a flush is in flight.
     spare: Option<Buffer>,
+    /// What the device had no room for, whole or in part: it goes before all else, and nobody's record in it is acknowledged until then.
+    refused: Option<Buffer>,
     /// Why nothing may be acknowledged any more.
     poisoned: Option<String>,
     records: u64,
@@ -109,6 +114,7 @@ impl Log {
             state: Mutex::new(State {
                 active: Buffer::new(blocks, start),
                 spare: Some(Buffer::new(blocks, start)),
+                refused: None,
                 poisoned: None,
                 records: 0,
                 appended_bytes: 0,
@@ -145,7 +151,8 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::LogFull`] if the region would be overrun, [`Error::RecordTooLarge`] beyond [`MAX_RECORD_BYTES`],
-    /// [`Error::Poisoned`], or what the flush reports. Then nothing was appended.
+    /// [`Error::Poisoned`], or what the flush reports. Then nothing was appended. Never [`Error::NoSpace`]: the caller has changed its
+    /// page by now, so the buffer grows by what the device has no room for.
     pub fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         let entry = record;
         let record = record.encode();
@@ -168,7 +175,10 @@ impl Log {
             }
             if !state.active.fits(end) {
                 drop(state);
-                self.flush_to(Lsn(pos))?;
+                match self.flush_to(Lsn(pos)) {
+                    Err(e) if e.is_no_space() => self.state.lock().active.grow(len),
+                    flushed => flushed?,
+                }
                 continue;
             }
             state.active.push(&record, end);
@@ -184,7 +194,8 @@ impl Log {
     /// then: from the block that holds the first unflushed byte through the last, 4 KiB each.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] if this or an earlier flush failed.
+    /// [`Error::Poisoned`] if this or an earlier flush failed. [`Error::NoSpace`] if the device had no room: the records stay in
+    /// memory, and the next call tries again.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
         if lsn.0 <= self.durable.load(Ordering::Acquire) {
             return Ok(());
@@ -196,24 +207,35 @@ impl Log {
                 return Ok(());
             }
             check_poison(&state)?;
-            let Some(mut next) = state.spare.take() else {
+            let Some(full) = self.take_full(&mut state) else {
                 self.flushed.wait(&mut state);
                 continue;
             };
-            next.continue_after(&state.active, self.under.packing);
-            let full = std::mem::replace(&mut state.active, next);
-            self.volume.tell(|| Event::LogFlushBegins {
-                from: self.durable(),
-                to: Lsn(full.pos()),
-            });
             drop(state);
             let (full, outcome) = self.write_out(full);
             state = self.state.lock();
-            self.finish(&mut state, full, outcome);
+            let finished = self.finish(&mut state, full, outcome);
             if !mutation::on("log-sleeps-through") {
                 self.flushed.notify_all();
             }
+            finished?;
         }
+    }
+
+    /// What is to be flushed next, if no flush is in flight: what was refused the last time, or all that is appended.
+    fn take_full(&self, state: &mut State) -> Option<Buffer> {
+        if let Some(refused) = state.refused.take() {
+            // To others the flush that was refused is still under way.
+            return Some(refused);
+        }
+        let mut next = state.spare.take()?;
+        next.continue_after(&state.active, self.under.packing);
+        let full = std::mem::replace(&mut state.active, next);
+        self.volume.tell(|| Event::LogFlushBegins {
+            from: self.durable(),
+            to: Lsn(full.pos()),
+        });
+        Some(full)
     }
 
     /// Flushes if at least `threshold` bytes are unflushed; says whether it did.
@@ -256,13 +278,23 @@ impl Log {
         (full, outcome)
     }
 
-    fn finish(&self, state: &mut State, full: Buffer, outcome: Result<()>) {
+    /// Fails if the flush was refused for want of room; any other failure stays in `state`.
+    fn finish(&self, state: &mut State, full: Buffer, outcome: Result<()>) -> Result<()> {
         let to = Lsn(full.pos());
         match outcome {
             Ok(()) => {
                 state.flushes += 1;
                 self.volume.tell(|| Event::LogFlushed { to });
                 self.durable.store(full.pos(), Ordering::Release);
+            }
+            Err(e) if e.is_no_space() => {
+                if mutation::on("enospc-acknowledges") {
+                    self.durable.store(full.pos(), Ordering::Release);
+                    state.spare = Some(full);
+                    return Ok(());
+                }
+                state.refused = Some(full);
+                return Err(e);
             }
             Err(e) => {
                 self.volume.tell(|| Event::LogFlushFailed { to });
@@ -275,6 +307,15 @@ impl Log {
             }
         }
         state.spare = Some(full);
+        Ok(())
+    }
+
+    /// Bytes of memory that its buffers take.
+    pub fn buffer_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let others = [&state.spare, &state.refused];
+        let others = others.into_iter().flatten().map(Buffer::bytes);
+        state.active.bytes() + others.sum::<u64>()
     }
 
     /// The end of the log as the place where redo will begin: no record is appended while the checkpoint's beginning is told.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use treering_engine::device::FileIo;
+use treering_engine::device::FileOptions;
 use treering_engine::{Nanos, Options};
 
 use crate::csd::CsdProfile;
@@ -74,7 +74,7 @@ pub enum Target {
         capacity_bytes: Option<u64>,
     },
     /// A real file, created if need be.
-    File(PathBuf, FileIo),
+    File(PathBuf, FileOptions),
 }
 
 /// A whole replay's settings. Sizes relative to the data set are resolved once the trace has been looked through.

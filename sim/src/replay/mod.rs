@@ -26,7 +26,7 @@ use outcome::{Material, Outcome};
 use plan::Plan;
 
 use treering_engine::device::BlockDevice;
-use treering_engine::device::FileIo;
+use treering_engine::device::FileOptions;
 use treering_engine::{BLOCK_SIZE, Kv, Options};
 use treering_traces::Op;
 
@@ -169,7 +169,9 @@ pub fn run(
             ..
         } => on_ssd(config, &plan, profile, name, *precondition, progress)?,
         Target::Csd { profile, name, .. } => on_csd(config, &plan, profile, name, progress)?,
-        Target::File(path, io) => on_file(config, &plan, (path.as_path(), *io), progress)?,
+        Target::File(path, choices) => {
+            on_file(config, &plan, (path.as_path(), *choices), progress)?
+        }
     };
     let prediction = config
         .predict
@@ -289,11 +291,11 @@ fn csd_params(
 fn on_file(
     config: &ReplayConfig,
     plan: &Plan,
-    (path, io): (&Path, FileIo),
+    (path, choices): (&Path, FileOptions),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ran, ReplayError> {
     Ok(Ran {
-        outcome: real_file::run(config, plan, (path, io), progress)?,
+        outcome: real_file::run(config, plan, (path, choices), progress)?,
         device: DeviceReport {
             kind: "file".into(),
             profile: path.display().to_string(),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use treering_engine::device::{Access, BlockDevice, FileDevice, FileIo};
+use treering_engine::device::{Access, BlockDevice, FileDevice, FileOptions};
 use treering_engine::{Kv, Stats, Store, SystemClock};
 use treering_traces::{Op, OpKind, OpSource, Reader};
 
@@ -42,14 +42,14 @@ struct ClientResult {
 pub(super) fn run(
     config: &ReplayConfig,
     plan: &Plan,
-    (path, io): (&Path, FileIo),
+    (path, choices): (&Path, FileOptions),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, ReplayError> {
     let engine = |source| ReplayError::Engine {
         device: path.display().to_string(),
         source,
     };
-    let file = FileDevice::create_for(path, plan.device_blocks, io);
+    let file = FileDevice::create_with(path, plan.device_blocks, &choices);
     let file = Arc::new(file.map_err(|e| engine(e.into()))?);
     let device: Arc<dyn BlockDevice> = file.clone();
     let store = Store::open(device, Arc::new(SystemClock::new()), &plan.engine).map_err(engine)?;

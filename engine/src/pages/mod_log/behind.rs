@@ -134,10 +134,16 @@ impl LogsBehind {
             "a clean page is not written"
         );
         let split = self.split(batch, place);
-        if !split.whole.is_empty() {
-            write_whole(&split.whole)?;
+        let whole = if split.whole.is_empty() {
+            Ok(())
+        } else {
+            write_whole(&split.whole)
+        };
+        if let Err(e) = whole.and_then(|()| self.write_deltas(volume, &split)) {
+            // What is on the device now is unknown, so none of it is a base: the next write is whole.
+            batch.iter().for_each(|image| self.logs.forget(image.page));
+            return Err(e);
         }
-        self.write_deltas(volume, &split)?;
         self.written(volume, &split);
         Ok(())
     }
@@ -236,6 +242,10 @@ impl LogsBehind {
             }
         }
         Ok(())
+    }
+
+    pub(in crate::pages) fn map_bytes(&self) -> u64 {
+        self.logs.map_bytes()
     }
 
     pub(in crate::pages) fn stats(&self) -> Option<ModLogStats> {

@@ -329,3 +329,41 @@ fn a_log_block_that_is_not_what_was_written_is_damage_where_the_page_is_known_an
         expect(read(&rig));
     }
 }
+
+#[test]
+fn an_image_torn_when_it_was_written_again_does_not_count_as_durable() {
+    let rig = Rig::new();
+    let (first, second, third) = (page(PAGE, 10, 1), page(PAGE, 20, 2), page(PAGE, 30, 3));
+    rig.write(&first);
+    rig.volume.flush().expect("flushes");
+    rig.write(&second);
+    // To the same slot, and half of it is another's now; only then is that flushed.
+    rig.device.fail_write_in(0);
+    let mut all = ChangeMap::new();
+    all.mark(0..PAGE_BYTES);
+    let failed = rig.store.write_batch(&[image(&third, &all)]);
+    assert!(failed.is_err());
+    rig.volume.flush().expect("flushes");
+    rig.store.persist_table().expect("settles");
+    assert!(rig.in_use()[0], "the image before was given up");
+    rig.write(&third);
+    rig.volume.flush().expect("flushes");
+    rig.store.persist_table().expect("settles");
+    assert!(rig.read() == third && rig.again().read() == third);
+    assert_eq!(rig.in_use(), [false, false, true]);
+}
+
+#[test]
+fn what_a_failed_write_left_in_the_other_slot_is_trimmed() {
+    let rig = Rig::new();
+    let (first, second) = (page(PAGE, 10, 1), page(PAGE, 20, 2));
+    rig.write(&first);
+    rig.volume.flush().expect("flushes");
+    rig.store.persist_table().expect("settles");
+    rig.device.fail_write_in(0);
+    let mut all = ChangeMap::new();
+    all.mark(0..PAGE_BYTES);
+    assert!(rig.store.write_batch(&[image(&second, &all)]).is_err());
+    rig.store.persist_table().expect("settles");
+    assert_eq!(rig.in_use(), [true, false, false]);
+}

@@ -19,6 +19,9 @@ impl BTree {
 
     /// Counts a use of the leaf that covers `key`, if nobody is in the way.
     pub(super) fn count_use(&self, key: &[u8], used: Use) -> Result<()> {
+        if !self.pager.can_write() {
+            return Ok(());
+        }
         let page = self.index.find(key);
         let Some(mut leaf) = self.pager.try_write(page)? else {
             return Ok(());
@@ -46,8 +49,8 @@ impl BTree {
         let Some(layout) = leaf.edit().count_use(used) else {
             return Ok(());
         };
-        // A store that has failed can still be read.
-        if self.pager.check_poison().is_ok() && leaf.view().can_be(layout) {
+        // A store that has failed, or has no room, can still be read.
+        if self.pager.can_write() && leaf.view().can_be(layout) {
             self.lay_out(page, leaf, layout)?;
         }
         Ok(())

@@ -118,7 +118,7 @@ impl BTree {
         let mut right = match self.pager.create(right_id, spare) {
             Ok(right) => right,
             Err(e) => {
-                self.pager.pages.free(right_id)?;
+                self.pager.free_later(right_id);
                 return Err(e);
             }
         };

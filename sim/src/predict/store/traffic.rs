@@ -38,8 +38,8 @@ impl Run<'_> {
         1.0 + (-each).exp_m1() / each
     }
 
-    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. New places are taken in
-    /// turn (next fit) and trimmed when they are left, so places and log are reached once and for all.
+    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. The smallest free place is
+    /// taken, so the places that are reached are as many as are in use at once; the log goes through its region.
     pub(super) fn idle_blocks(
         &self,
         pages: f64,
@@ -49,18 +49,22 @@ impl Run<'_> {
         if device.before == Before::Nothing {
             return 0.0;
         }
-        let page = self.options.page_size as f64;
-        // While the tree grows its snapshots do too.
-        let warm = self.positions(self.warmup_log) / self.options.checkpoint_log_bytes as f64;
-        let snapshots =
-            (0.5 * warm + 0.5 * checkpoints.len() as f64) * self.snapshot_bytes() / page;
-        let images = match self.options.store {
+        let moved = match self.options.store {
             PageStoreKind::InPlace | PageStoreKind::Shadow => 0.0,
-            PageStoreKind::CopyOnWrite { .. } => {
-                pages * (self.workload.warmup.all_ops() as f64 / self.ops.max(1.0) + 0.5)
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            } => self.shape.batch,
+            // Just before the table is written, places are held of all pages written since it last was.
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            } => {
+                let leaves = self.level.count();
+                let tables = self.table_writes(pages, checkpoints.len() as f64, device);
+                let held = leaves * -(-pages / tables.max(1.0) / leaves).exp_m1();
+                self.shape.batch + held
             }
         };
-        let places = (self.spare_places(device) - snapshots - images).max(0.0);
+        let places = (self.spare_places(device) - moved).max(0.0);
         let log = self.positions(self.warmup_log + 0.5 * self.measured_log);
         let log = (self.options.log_bytes as f64 - log).max(0.0);
         (places * self.place_bytes() + log) / BLOCK_SIZE as f64
