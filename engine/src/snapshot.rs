@@ -185,7 +185,13 @@ pub(crate) fn read(
         }
         volume.read(layout.slot_lba(slot), &mut buf, IoClass::Extra)?;
         slots.push(slot);
+        let before = entries.len();
         at = read_chunk(&buf, chain, slot, page_limit, &mut entries)?;
+        // Fences ascend, so a chain whose chunks all have some comes to an end within what was written.
+        if at.is_some() && entries.len() == before {
+            let found = "none, and a next chunk".into();
+            return Err(damaged(layout, slot, "entries in each chunk", found));
+        }
     }
     if entries.len() as u64 != expected_entries {
         let found = format!("{} entries", entries.len());

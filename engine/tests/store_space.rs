@@ -56,7 +56,7 @@ fn medium(store: Pages) -> Options {
 
 /// `allocated` at four moments: empty, loaded, overwritten twice, everything deleted.
 fn through_its_life(path: &Path, options: &Options, choices: &FileOptions) -> [u64; 4] {
-    const KEYS: u32 = 6_000;
+    const KEYS: u32 = 3_000;
     let blocks = required_blocks(options, 20_000);
     let device = Arc::new(FileDevice::create_with(path, blocks, choices).unwrap());
     let allocated = || device.allocated_bytes().unwrap();
@@ -92,9 +92,9 @@ fn a_file_takes_what_its_store_holds_and_gives_the_rest_back() {
         // The log region and the journal count in both: once they have been gone through they stay.
         let fixed = options.log_bytes + 2 * options.write_batch_pages as u64 * 4096;
         assert!(deleted * 10 <= (empty + fixed) * 11, "{story}");
-        // Data of 1.3 MB, on leaves that are two thirds full, with two images of some and log blocks of others.
-        assert!(loaded < fixed + (6 << 20), "{story}");
-        assert!(overwritten < fixed + (7 << 20), "{story}");
+        // Data of 0.65 MB, on leaves that are two thirds full, with two images of some and log blocks of others.
+        assert!(loaded < fixed + (3 << 20), "{story}");
+        assert!(overwritten < fixed + (7 << 19), "{story}");
     }
 }
 

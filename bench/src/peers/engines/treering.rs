@@ -105,6 +105,10 @@ impl BlockDevice for Unsynced {
         self.device.trim(lba, blocks)
     }
 
+    fn reclaim(&self, keep: std::ops::Range<Lba>) {
+        self.device.reclaim(keep);
+    }
+
     fn flush(&self) -> std::result::Result<(), DeviceError> {
         if self.never {
             return Ok(());

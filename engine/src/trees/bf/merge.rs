@@ -224,7 +224,8 @@ impl BfTree {
         if mutation::on("bf-checkpoint-skips-buffered") {
             return Ok(None);
         }
-        let limit = self.leaves.pager.pages.page_limit();
+        // Behind it no page has a name, and so none has a mini-page.
+        let limit = self.leaves.pager.pages.high_water();
         let until = limit.min(from.0 + STEP_PAGES);
         let mut dirty = Vec::new();
         for page in (from.0..until).map(PageId) {
