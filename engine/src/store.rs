@@ -55,8 +55,8 @@ pub enum Task {
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
 ///
-/// Dropping a store makes durable what nobody has synced, best effort; [`Store::close`] says whether it is, and [`Store::abandon`]
-/// drops the store as a killed process would.
+/// Dropping a store makes durable what nobody has synced, best effort; [`Store::close`] says
+/// whether it is, and [`Store::abandon`] drops the store as a killed process would.
 pub struct Store {
     pub(crate) tree: Tree,
     checkpointer: Checkpointer,
@@ -72,10 +72,11 @@ impl Store {
     /// Page size and page store of an existing store must be the ones asked for; log size and journal size are the stored ones.
     ///
     /// # Errors
-    /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says that something else is there:
-    /// nothing was written. [`Error::Damaged`] or [`Error::MissingPage`] if recovery finds what no crash leaves behind, and device
-    /// failures: recovery may have made some of its changes again, another opening does them all, and no acknowledged write is lost
-    /// by trying. A damaged store is a case for [`crate::salvage`].
+    /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says
+    /// that something else is there: nothing was written. [`Error::Damaged`] or
+    /// [`Error::MissingPage`] if recovery finds what no crash leaves behind, and device failures:
+    /// recovery may have made some of its changes again, another opening does them all, and no
+    /// acknowledged write is lost by trying. A damaged store is a case for [`crate::salvage`].
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -281,7 +282,8 @@ impl Store {
     /// Does one bounded step of `task`.
     ///
     /// # Errors
-    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused them before.
+    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused
+    /// them before.
     pub fn pump(&self, task: Task) -> Result<Progress> {
         match task {
             Task::FlushLog => {
@@ -308,11 +310,12 @@ impl Store {
         Ok(())
     }
 
-    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the next opening has nothing to redo.
+    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the
+    /// next opening has nothing to redo.
     ///
     /// # Errors
-    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the same, and the next opening finds
-    /// what was durable.
+    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the
+    /// same, and the next opening finds what was durable.
     pub fn close(self) -> Result<()> {
         self.checkpointer.run(&self.tree)?;
         Ok(())

@@ -105,7 +105,8 @@ impl FileDevice {
     /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is there already is not touched.
+    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is
+    /// there already is not touched.
     pub fn create(path: impl AsRef<Path>, blocks: u64) -> Result<FileDevice, DeviceError> {
         FileDevice::create_for(path, blocks, FileIo::Direct)
     }

@@ -255,8 +255,8 @@ pub(crate) fn log_block_of(block: &[u8]) -> Option<PageId> {
     sealed.then(|| PageId(u64_at(block, PAGE)))
 }
 
-/// Lays what `block` has of `image` over it, if it has anything; says whether. The error says what is wrong with the block. What
-/// comes of it is to be checked as a page.
+/// Lays what `block` has of `image` over it, if it has anything; says whether. The error says what
+/// is wrong with the block. What comes of it is to be checked as a page.
 pub(crate) fn lay_over(block: &[u8], image: &mut [u8]) -> std::result::Result<bool, &'static str> {
     let page = PageRef::new(image).page_id();
     let read = Block::read(block, page, image.len())?;

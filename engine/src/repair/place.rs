@@ -1,4 +1,5 @@
-//! Which leaf has a key range, and which image recovery would have taken for it: what tells a current image from a stale one.
+//! Which leaf has a key range, and which image recovery would have taken for it: what tells a
+//! current image from a stale one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -46,7 +47,8 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Reads the index snapshot and the page table, as far as they are whole, and brings the index to the log's end.
+    /// Reads the index snapshot and the page table, as far as they are whole, and brings the index
+    /// to the log's end.
     pub(super) fn read(
         volume: &'a Volume,
         found: &Found,
@@ -102,13 +104,14 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A sentence for each leaf whose place holds no whole image, unless the log has made another one.
+    /// A sentence for each leaf whose place holds no whole image, unless the log has made another
+    /// one.
     fn note_lost_leaves(&mut self, found: &Found) {
         let Some(index) = &self.index else {
             return;
         };
         let newer: std::collections::HashSet<PageId> = (found.images.iter())
-            .filter(|image| image.lsn > self.log.whole_from)
+            .filter(|image| image.lsn > self.log.redo_start)
             .map(|image| image.page)
             .collect();
         let leaves: Vec<PageId> = index.values().copied().collect();
@@ -131,7 +134,8 @@ impl<'a> Places<'a> {
             .flat_map(|index| index.keys().map(Vec::as_slice))
     }
 
-    /// Whether `image`, the newest found for the range from `lower` on, is what the store held there when the log stood at its LSN.
+    /// Whether `image`, the newest found for the range from `lower` on, is what the store held
+    /// there when the log stood at its LSN.
     pub(super) fn judge(&self, image: &Image, lower: &[u8]) -> Verdict {
         if image.lsn > self.log.whole_from {
             return Verdict::Current;
@@ -173,8 +177,9 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The newer of two whole images. Beside one that is not whole, the other is what a torn write leaves, or what was there
-    /// before the damaged one: if the log names the page either may be, else the damaged one was the newest.
+    /// The newer of two whole images. Beside one that is not whole, the other is what a torn write
+    /// leaves, or what was there before the damaged one: if the log names the page either may be,
+    /// else the damaged one was the newest.
     fn in_shadows(&self, layout: &Layout, slot: Slot, page: PageId) -> AtPlace {
         let [a, b] = [0, 1].map(|which| {
             let lba = layout.shadow_lba(slot, which);
@@ -203,7 +208,8 @@ impl<'a> Places<'a> {
         self.volume.read(lba, &mut buf, IoClass::Page).is_ok() && buf.iter().all(|b| *b == 0)
     }
 
-    /// The LSN of the image of `page` at `lba`, its modification log laid over it; or what is wrong with either.
+    /// The LSN of the image of `page` at `lba`, its modification log laid over it; or what is wrong
+    /// with either.
     fn whole(&self, layout: &Layout, slot: Slot, lba: Lba, page: PageId) -> Result<Lsn, String> {
         let damaged = |why: String| format!("{page} at {lba} is damaged: {why}");
         let mut image = AlignedBuf::zeroed(layout.page_size);
