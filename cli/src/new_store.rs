@@ -1,7 +1,8 @@
-//! A store file that appears whole or not at all: filled beside its place, closed, and then given its name.
+//! A store file that appears whole or not at all: filled beside its place, closed, and then given
+//! its name.
 //!
-//! A store has its size from the beginning, and how much will come is not known. When it is full, what it holds moves to one of
-//! twice the size, and goes on there.
+//! A store has its size from the beginning, and how much will come is not known. When it is full,
+//! what it holds moves to one of twice the size, and goes on there.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -88,7 +88,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     beside.finish()
 }
 
-/// A file that is written beside its target, which it replaces at the end; or the target itself, if that is no regular file.
+/// A file that is written beside its target, which it replaces at the end; or the target itself, if
+/// that is no regular file.
 pub(crate) struct Beside {
     name: String,
     target: PathBuf,

@@ -92,6 +92,9 @@ fn save(args: &RepairArgs, name: &str) -> Result<SalvageReport, Failure> {
             .inspect_err(|e| failed = Some(e.to_string()))
     });
     match (report, failed) {
+        (Ok(report), _) if report.images + report.log_records == 0 => Err(Failure::usage(format!(
+            "{name}: expected a store, however damaged, found no page and no log record of one"
+        ))),
         (Ok(report), _) => {
             new.finish()?;
             Ok(report)

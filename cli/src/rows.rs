@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"key":"user:17","value":"Ada"}
-//! {"key_hex":"00ff","value":""}          bytes that are not UTF-8: two hexadecimal digits each, in lower case
+//! {"key_hex":"00ff","value":""}    bytes that are not UTF-8: two hexadecimal digits each
 //! ```
 
 use std::borrow::Cow;

@@ -144,7 +144,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
     assert_eq!(treering(folder, &["dump", "there"]).status.code(), Some(2));
 }
 
-/// Every block that is a page in use is damaged, one after the other: the rest is saved, the gap is named.
+/// A leaf is damaged: the log still has it, and without the log the rest is saved and the gap named.
 #[test]
 fn a_damaged_store_is_saved_but_for_what_is_named() {
     let folder = folder();

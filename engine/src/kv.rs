@@ -11,9 +11,10 @@ pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 /// A durable ordered map from byte strings to byte strings. Keys order bytewise; empty keys and empty values
 /// are ordinary.
 ///
-/// **After an error.** A call that fails has changed nothing unless it says otherwise, and a failed read leaves all other keys as
-/// readable as they were. A store that has stopped accepting writes returns [`crate::Error::Poisoned`] from each write, with the
-/// first cause, and goes on reading; what it holds durably is known when it is opened again.
+/// **After an error.** A call that fails has changed nothing unless it says otherwise, and a failed
+/// read leaves all other keys as readable as they were. A store that has stopped accepting writes
+/// returns [`crate::Error::Poisoned`] from each write, with the first cause, and goes on reading;
+/// what it holds durably is known when it is opened again.
 ///
 /// Every call is linearizable by itself, save `scan`, which returns for each key a value current at some instant
 /// within the scan (it is no snapshot).
@@ -21,19 +22,21 @@ pub trait Kv: Send + Sync {
     /// Copies the value of `key` into `value` (cleared first); `false` if the key is absent.
     ///
     /// # Errors
-    /// A device failure or damage found on the way. What is in `value` then means nothing; the store is as it was, and the same or
-    /// another key may be asked for again.
+    /// A device failure or damage found on the way. What is in `value` then means nothing; the
+    /// store is as it was, and the same or another key may be asked for again.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
 
     /// Sets `key` to `value`. Returns the LSN that makes the write durable: it survives a crash once
     /// `sync` of that LSN (or of a later one) has returned.
     ///
     /// # Errors
-    /// - [`crate::Error::KeyTooLong`] or [`crate::Error::RecordTooLarge`] if the record does not fit a page, [`crate::Error::Full`] or
-    ///   [`crate::Error::LogFull`] if the store has no room: nothing has changed, and other writes may succeed.
-    /// - Damage met on the way ([`crate::Error::Damaged`], [`crate::Error::MissingPage`]): nothing has changed; keys of other pages
-    ///   can be written.
-    /// - A device failure: readers may see the write or not, it may or may not survive a crash, and the store refuses more
+    /// - [`crate::Error::KeyTooLong`] or [`crate::Error::RecordTooLarge`] if the record does not
+    ///   fit a page, [`crate::Error::Full`] or [`crate::Error::LogFull`] if the store has no room:
+    ///   nothing has changed, and other writes may succeed.
+    /// - Damage met on the way ([`crate::Error::Damaged`], [`crate::Error::MissingPage`]): nothing
+    ///   has changed; keys of other pages can be written.
+    /// - A device that fails to read: nothing has changed. One that fails to write or flush: readers
+    ///   may see the write or not, it may or may not survive a crash, and the store refuses more
     ///   ([`crate::Error::Poisoned`], each time with this first cause).
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn>;
 
@@ -47,8 +50,8 @@ pub trait Kv: Send + Sync {
     /// held while `visit` runs.
     ///
     /// # Errors
-    /// A device failure or damage found on the way. What was visited before is right; what comes behind can be scanned from another
-    /// key on.
+    /// A device failure or damage found on the way. What was visited before is right; what comes
+    /// behind can be scanned from another key on.
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()>;
 
     /// Visits records with keys below `before`, or all records, in descending order, until `visit` breaks or no key is left. No latch is held
@@ -75,16 +78,18 @@ pub trait Kv: Send + Sync {
     /// Returns when every write with an LSN up to `lsn` is durable.
     ///
     /// # Errors
-    /// A device failure; then the write may or may not survive a crash, and the store refuses more. A store that refuses writes has
-    /// [`crate::Error::Poisoned`] here, too, even if the write was durable before: it cannot vouch for it any more.
+    /// A device failure; then the write may or may not survive a crash, and the store refuses more.
+    /// A store that refuses writes has [`crate::Error::Poisoned`] here, too, even if the write was
+    /// durable before: it cannot vouch for it any more.
     fn sync(&self, lsn: Lsn) -> Result<()>;
 
     /// Writes all that recovery would otherwise have to redo, and frees the log before it. Returns the position
     /// from which recovery would now start. An engine without checkpoints does nothing.
     ///
     /// # Errors
-    /// A device failure; the store then refuses further writes, and the last good checkpoint is the one that recovery begins from.
-    /// [`crate::Error::Poisoned`] if it refused them before. No acknowledged write is lost by either.
+    /// A device failure; the store then refuses further writes, and the last good checkpoint is the
+    /// one that recovery begins from. [`crate::Error::Poisoned`] if it refused them before. No
+    /// acknowledged write is lost by either.
     fn checkpoint(&self) -> Result<Lsn> {
         Ok(Lsn(0))
     }

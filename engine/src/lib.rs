@@ -1,8 +1,9 @@
 //! Write-optimised B-trees on any block device, and in persistent memory.
 //!
-//! A [`Store`] keeps an ordered map on a [`device::BlockDevice`] and survives crashes, a [`PmStore`] does on a
-//! [`device::PmDevice`]. A store reads time through a [`Clock`] and spawns no thread: background work is [`Task`]s that the owner
-//! pumps, and what nobody pumps is done by the operations that need it.
+//! A [`Store`] keeps an ordered map on a [`device::BlockDevice`] and survives crashes, a
+//! [`PmStore`] does on a [`device::PmDevice`]. A store reads time through a [`Clock`] and spawns no
+//! thread: background work is [`Task`]s that the owner pumps, and what nobody pumps is done by the
+//! operations that need it.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -46,11 +47,13 @@
 //!
 //! # After an error
 //!
-//! A failed read leaves the store as it was; other keys can be read. A write that the store *refuses* ([`Error::KeyTooLong`],
-//! [`Error::RecordTooLarge`], [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed nothing, and
-//! others may succeed. A write, flush or checkpoint that *fails on the device* leaves in doubt what the device holds: from then on
-//! the store refuses every write with [`Error::Poisoned`], which carries the first cause, and still answers reads as far as it can.
-//! Whether the write that failed survives is known when the store has been opened again.
+//! A failed read leaves the store as it was; other keys can be read. A write that the store
+//! *refuses* ([`Error::KeyTooLong`], [`Error::RecordTooLarge`], [`Error::Full`],
+//! [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed nothing, and others may
+//! succeed. A write, flush or checkpoint that *fails on the device* leaves in doubt what the device
+//! holds: from then on the store refuses every write with [`Error::Poisoned`], which carries the
+//! first cause, and still answers reads as far as it can. Whether the write that failed survives is
+//! known when the store has been opened again.
 
 pub mod device;
 pub mod events;

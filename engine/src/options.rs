@@ -178,24 +178,25 @@ pub enum TablePersist {
     Checkpoint,
 }
 
-/// When a write is durable that nobody calls `sync` for. Dropping or closing a store makes all of them durable; a killed process
-/// or a power cut does not.
+/// When a write is durable that nobody calls `sync` for. Dropping or closing a store makes all of
+/// them durable; a killed process or a power cut does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// `put` and `delete` return at once; whoever needs durability calls `sync`. A crash loses up to
-    /// [`Options::log_buffer_bytes`] of log if somebody pumps, more if nobody does.
+    /// `put` and `delete` return at once; whoever needs durability calls `sync`. A crash loses up
+    /// to [`Options::log_buffer_bytes`] of log if somebody pumps, more if nobody does.
     Deferred,
-    /// As `Deferred`, and the log is flushed this long after the flush before at the latest: by the next write, which reads the
-    /// clock for that, or by whoever pumps (`Task::FlushLog` comes due). A store in which nobody writes any more, and that nobody
-    /// pumps, keeps its last writes undurable until it is synced, closed or dropped.
+    /// As `Deferred`, and the log is flushed this long after the flush before at the latest: by the
+    /// next write, which reads the clock for that, or by whoever pumps (`Task::FlushLog` comes
+    /// due). A store in which nobody writes any more, and that nobody pumps, keeps its last writes
+    /// undurable until it is synced, closed or dropped.
     Grouped(Nanos),
     /// `put` and `delete` return only when durable; concurrent callers share a flush.
     PerCommit,
 }
 
 impl Durability {
-    /// Flushed once a minute, as the B⁻-tree paper measures (B⁻-tree §4.2, "log-flush-per-minute"): a crash may lose the last
-    /// minute.
+    /// Flushed once a minute, as the B⁻-tree paper measures (B⁻-tree §4.2, "log-flush-per-minute"):
+    /// a crash may lose the last minute.
     pub const PER_MINUTE: Durability = Durability::Grouped(Nanos(60_000_000_000));
 }
 
@@ -218,7 +219,8 @@ pub struct Options {
     pub page_size: usize,
     /// Cache budget in bytes: page frames and, where there are mini-pages, their ring. Default: 64 MiB.
     pub cache_bytes: u64,
-    /// When writes are durable. Default: `PerCommit`, when they return; faster ones are asked for by name.
+    /// When writes are durable. Default: `PerCommit`, when they return; faster ones are asked for
+    /// by name.
     pub durability: Durability,
     /// How records lie in the log. Default: `Packed`.
     pub log_packing: LogPacking,
@@ -262,8 +264,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The B⁻-tree (B⁻-tree §3, §4.2): not another tree, but the conventional one on shadowed pages with a modification log, and a sparse
-    /// redo log. Pages of 8 KiB. Durable as by default; the paper measures [`Durability::PER_MINUTE`].
+    /// The B⁻-tree (B⁻-tree §3, §4.2): not another tree, but the conventional one on shadowed pages
+    /// with a modification log, and a sparse redo log. Pages of 8 KiB. Durable as by default; the
+    /// paper measures [`Durability::PER_MINUTE`].
     #[must_use]
     pub fn bminus() -> Options {
         Options {

@@ -31,12 +31,13 @@ pub enum PmTask {
 
 /// An ordered map in persistent memory, crash-safe. See [`Kv`] for what it does and promises.
 ///
-/// A write is durable when it returns, so dropping the store loses nothing, and a drop and the end of a killed process are the
-/// same.
+/// A write is durable when it returns, so dropping the store loses nothing, and a drop and the end
+/// of a killed process are the same.
 ///
-/// **After an error.** [`Error::PmTooLong`] and [`Error::PmFull`] have changed nothing, and other writes may succeed. After a
-/// failure of the device, or damage that a write met, every write, [`PmStore::pump`], [`Kv::sync`] and [`Kv::checkpoint`] return
-/// [`Error::Poisoned`] with that first cause, and reads go on as far as they can. Open the store again to write.
+/// **After an error.** [`Error::PmTooLong`] and [`Error::PmFull`] have changed nothing, and other
+/// writes may succeed. After a failure of the device, or damage that a write met, every write,
+/// [`PmStore::pump`], [`Kv::sync`] and [`Kv::checkpoint`] return [`Error::Poisoned`] with that
+/// first cause, and reads go on as far as they can. Open the store again to write.
 pub struct PmStore {
     tree: PmTree,
     options: PmOptions,
@@ -77,9 +78,10 @@ impl PmStore {
     /// Opens the store on `device`, recovering it if need be, or formats a blank device, which must be all zeros, if `options.create` says so.
     ///
     /// # Errors
-    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no crash leaves behind, [`Error::PmFull`] if
-    /// the store was another tree, or had larger buffers, and the device has no room for what its log says, and device failures. What the
-    /// store held is still there, and another opening may go on where this one ended.
+    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no
+    /// crash leaves behind, [`Error::PmFull`] if the store was another tree, or had larger buffers,
+    /// and the device has no room for what its log says, and device failures. What the store held
+    /// is still there, and another opening may go on where this one ended.
     pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
         options.check()?;
         let medium = Arc::new(Medium::new(device));
@@ -131,8 +133,9 @@ impl PmStore {
     /// Does one bounded step of `task`; all of it if cleaning is naive.
     ///
     /// # Errors
-    /// [`Error::PmFull`] if what must be flushed has no room, which a delete or a later pump may change; a device failure, after which the
-    /// store refuses writes; [`Error::Poisoned`] from then on.
+    /// [`Error::PmFull`] if what must be flushed has no room, which a delete or a later pump may
+    /// change; a device failure, after which the store refuses writes; [`Error::Poisoned`] from
+    /// then on.
     pub fn pump(&self, task: PmTask) -> Result<Progress> {
         self.check()?;
         match task {
@@ -144,7 +147,8 @@ impl PmStore {
     /// durable by it.
     ///
     /// # Errors
-    /// As [`PmStore::pump`]. The store is gone all the same, and has lost nothing that was acknowledged.
+    /// As [`PmStore::pump`]. The store is gone all the same, and has lost nothing that was
+    /// acknowledged.
     pub fn close(self) -> Result<()> {
         self.checkpoint().map(drop)
     }

@@ -62,8 +62,8 @@ pub enum Task {
 
 /// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
 ///
-/// Dropping a store makes durable what nobody has synced, best effort; [`Store::close`] says whether it is, and [`Store::abandon`]
-/// drops the store as a killed process would.
+/// Dropping a store makes durable what nobody has synced, best effort; [`Store::close`] says
+/// whether it is, and [`Store::abandon`] drops the store as a killed process would.
 pub struct Store {
     pub(crate) tree: Tree,
     checkpointer: Checkpointer,
@@ -322,7 +322,8 @@ impl Store {
     /// Does one bounded step of `task`.
     ///
     /// # Errors
-    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused them before.
+    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused
+    /// them before.
     pub fn pump(&self, task: Task) -> Result<Progress> {
         match task {
             Task::FlushLog => {
@@ -354,11 +355,12 @@ impl Store {
         Ok(())
     }
 
-    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the next opening has nothing to redo.
+    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the
+    /// next opening has nothing to redo.
     ///
     /// # Errors
-    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the same, and the next opening finds
-    /// what was durable.
+    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the
+    /// same, and the next opening finds what was durable.
     pub fn close(self) -> Result<()> {
         if self.options.read_only {
             return Ok(());

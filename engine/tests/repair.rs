@@ -1,4 +1,5 @@
-//! Salvage: what is whole on a damaged store comes out, nothing that is wrong does, and what is absent is told by key range.
+//! Salvage: what is whole on a damaged store comes out, nothing that is wrong does, and what is
+//! absent is told by key range.
 
 mod support;
 
@@ -50,7 +51,8 @@ fn device_of(blocks: &[Vec<u8>]) -> Arc<MemDevice> {
     device
 }
 
-/// Grows and shrinks, checkpoints now and then, and ends closed or with its last changes in the log alone.
+/// Grows and shrinks, checkpoints now and then, and ends closed or with its last changes in the log
+/// alone.
 fn lived(options: &Options, seed: u64, closed: bool) -> Left {
     let mut rng = StdRng::seed_from_u64(seed);
     let device = Arc::new(MemDevice::new(required_blocks(options, 300)));
@@ -222,7 +224,8 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
             for _ in 0..1 + case % 3 {
                 let lba = written[rng.random_range(0..written.len())];
                 let what = kind(&left.blocks, lba, page_blocks, &options);
-                // Blank is what a shadow slot or a modification log may be: nothing tells one that was blanked.
+                // Blank is what a shadow slot or a modification log may be: nothing tells one that
+                // was blanked.
                 let shadow = matches!(options.store, PageStoreKind::Shadow) && what == Kind::Page;
                 if shadow || what == Kind::ModLog || rng.random_bool(0.5) {
                     blocks[lba][rng.random_range(0..BLOCK)] ^= 1 << rng.random_range(0..8);
@@ -237,7 +240,8 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
             if !lost_tail {
                 assert_right(&left, &found, &report, &story);
             }
-            // All that is in leaves that nobody hit is there, unless the log has lost what came later.
+            // All that is in leaves that nobody hit is there, unless the log has lost what came
+            // later.
             let touched: Vec<KeyRange> = (hit.iter())
                 .filter_map(|(_, lba)| image_around(&left.blocks, *lba, page_blocks))
                 .collect();
@@ -271,7 +275,8 @@ fn damage_anywhere_loses_no_more_than_it_hits_and_nothing_in_silence() {
     }
 }
 
-/// Neither superblock, nor index, nor table: fences and LSNs are enough, and nothing is told to be proved.
+/// Neither superblock, nor index, nor table: fences and LSNs are enough, and nothing is told to be
+/// proved.
 #[test]
 fn without_superblocks_the_newest_images_and_the_log_are_all_there_is() {
     for (tree, pages) in all() {
@@ -291,8 +296,8 @@ fn without_superblocks_the_newest_images_and_the_log_are_all_there_is() {
     }
 }
 
-/// An old image of each leaf is still on the device, and the newest of some leaf is damaged: its records do not come back as they
-/// were, they are missing.
+/// An old image of each leaf is still on the device, and the newest of some leaf is damaged: its
+/// records do not come back as they were, they are missing.
 #[test]
 fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
     for (tree, pages) in [TreeKind::BTree, BF]
@@ -360,5 +365,65 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
             );
         }
         assert!(!report.damage.is_empty(), "{story}");
+    }
+}
+
+/// A block of the log that was durable is gone: what comes behind it is still read, and everything
+/// older than it is doubtful.
+#[test]
+fn a_hole_in_the_log_is_told_and_read_over() {
+    for (tree, pages) in all() {
+        let options = Options {
+            log_bytes: 2 << 20,
+            checkpoint_log_bytes: 1 << 20,
+            log_buffer_bytes: 1 << 18,
+            ..tiny(tree, pages)
+        };
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
+        let clock = Arc::new(SystemClock::new());
+        let store = Store::open(device.clone(), clock, &options).expect("opens");
+        let mut left = Left {
+            blocks: Vec::new(),
+            held: Map::new(),
+            history: HashMap::new(),
+        };
+        for round in 0..8_u8 {
+            let mut newest = Lsn(0);
+            for n in 0..120_u32 {
+                let (key, value) = (n.to_be_bytes().to_vec(), vec![round; 100]);
+                newest = newest.max(store.put(&key, &value).expect("puts"));
+                left.history
+                    .entry(key.clone())
+                    .or_default()
+                    .push(value.clone());
+                left.held.insert(key, value);
+            }
+            store.sync(newest).expect("syncs");
+        }
+        store.abandon();
+        left.blocks = read_all(&device);
+        let log: Vec<usize> = (2..2 + options.log_bytes as usize / BLOCK)
+            .filter(|lba| left.blocks[*lba].iter().any(|b| *b != 0))
+            .collect();
+        let mut blocks = left.blocks.clone();
+        blocks[log[log.len() / 3]].fill(0);
+        let story = format!("{tree:?} on {pages:?}");
+        let (found, report) = salvaged(&blocks);
+        assert!(
+            report.damage.iter().any(|d| d.contains("log is damaged")),
+            "{story}: {report:?}"
+        );
+        assert_right(&left, &found, &report, &story);
+        // All keys were put again behind the hole.
+        assert!(
+            found == left.held,
+            "{story}: {} of {}",
+            found.len(),
+            left.held.len()
+        );
+        assert!(
+            !report.is_complete(),
+            "{story}: keys that were deleted before may be back"
+        );
     }
 }

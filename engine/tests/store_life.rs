@@ -1,4 +1,5 @@
-//! The ends of a store: dropped, closed, abandoned, or with its process; and an interval of durability that nobody pumps.
+//! The ends of a store: dropped, closed, abandoned, or with its process; and an interval of
+//! durability that nobody pumps.
 
 mod support;
 
@@ -122,7 +123,8 @@ fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() 
     }
 }
 
-/// A failure has nobody to go to, and after one nothing is written: no panic, no acknowledged row lost.
+/// A failure has nobody to go to, and after one nothing is written: no panic, no acknowledged row
+/// lost.
 #[test]
 fn dropping_a_store_that_fails_or_has_failed_is_quiet() {
     for (tree, pages) in all() {
@@ -336,7 +338,8 @@ fn a_store_in_persistent_memory_that_refuses_writes_says_why_each_time() {
             store.put(&key(n), &value(n)).expect("puts");
         }
         device.fails.store(true, Ordering::SeqCst);
-        // A write that fails while nothing is in doubt yet is refused and no more; a checkpoint is not.
+        // A write that fails while nothing is in doubt yet is refused and no more; a checkpoint is
+        // not.
         let first = store
             .checkpoint()
             .map(drop)

@@ -90,15 +90,16 @@ pub trait BlockDevice: Send + Sync {
     /// Reads `buf.len() / 4096` blocks from `lba` on. Blocks never written read as zeros.
     ///
     /// # Errors
-    /// [`DeviceError`] if the range lies outside the device or the medium fails. What is in `buf` then means nothing; other blocks
-    /// can be read.
+    /// [`DeviceError`] if the range lies outside the device or the medium fails. What is in `buf`
+    /// then means nothing; other blocks can be read.
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError>;
 
     /// Writes whole blocks from `lba` on. Not durable before the next [`BlockDevice::flush`].
     ///
     /// # Errors
-    /// [`DeviceError`] if the range lies outside the device, or a buffer is not whole blocks: nothing was written. If the medium
-    /// fails, each of the blocks holds its old bytes or its new ones.
+    /// [`DeviceError`] if the range lies outside the device, or a buffer is not whole blocks:
+    /// nothing was written. If the medium fails, each of the blocks holds its old bytes or its new
+    /// ones.
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError>;
 
     /// Several writes without order among them; returns when all have completed. A device that has queues
@@ -125,8 +126,8 @@ pub trait BlockDevice: Send + Sync {
     /// Says that `blocks` blocks from `lba` on hold nothing any more.
     ///
     /// # Errors
-    /// [`DeviceError`] if the range lies outside the device or the medium fails; the blocks hold old bytes or zeros, as after a
-    /// trim that did not fail.
+    /// [`DeviceError`] if the range lies outside the device or the medium fails; the blocks hold
+    /// old bytes or zeros, as after a trim that did not fail.
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError>;
 
     /// A good moment to give back what was trimmed to whoever lends the space, but for blocks of `keep`, which will soon be written

@@ -1,8 +1,10 @@
-//! The log as far as it is whole: what its records say of keys and key ranges, and where it has holes.
+//! The log as far as it is whole: what its records say of keys and key ranges, and where it has
+//! holes.
 //!
-//! [`crate::wal::replay`] stops at the first block that is not there, and takes proof that there was more for damage. Here reading
-//! goes on behind such a hole, at the next block's first record. What the log says behind it is as good as before it; what is not
-//! known is everything that happened within.
+//! [`crate::wal::replay`] stops at the first block that is not there, and takes proof that there
+//! was more for damage. Here reading goes on behind such a hole, at the next block's first record.
+//! What the log says behind it is as good as before it; what is not known is everything that
+//! happened within.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -43,11 +45,14 @@ pub(super) struct LogFound {
     pub(super) whole_from: Lsn,
     pub(super) has_holes: bool,
     pub(super) damage: Vec<String>,
+    /// Where recovery would begin.
+    pub(super) redo_start: Lsn,
     end: Lsn,
 }
 
-/// Reads what was found of the log, from the checkpoint of `superblock` on; without one, the newest blocks that join. If it is
-/// `alone` there may have been a newer one, before whose checkpoint the log was given up: then what comes later needs no proof.
+/// Reads what was found of the log, from the checkpoint of `superblock` on; without one, the newest
+/// blocks that join. If it is `alone` there may have been a newer one, before whose checkpoint the
+/// log was given up: then what comes later needs no proof.
 pub(super) fn read(
     volume: &Volume,
     found: &Found,
@@ -107,7 +112,8 @@ fn first_that_joins(blocks: &HashMap<u64, LogBlock>, index: u64) -> Option<(Lsn,
     first
 }
 
-/// Reads the log from `start` on, where the epoch is the one that is named with it. Pages count as named from `redo_start` on.
+/// Reads the log from `start` on, where the epoch is the one that is named with it. Pages count as
+/// named from `redo_start` on.
 fn walk(
     volume: &Volume,
     found: &Found,
@@ -117,6 +123,7 @@ fn walk(
 ) -> LogFound {
     let mut log = LogFound {
         whole_from: start,
+        redo_start,
         end: start,
         ..LogFound::default()
     };
@@ -194,7 +201,8 @@ impl Walk<'_> {
         begins
     }
 
-    /// The block with which the log goes on, if a later one proves that what is missing at `index` was durable.
+    /// The block with which the log goes on, if a later one proves that what is missing at `index`
+    /// was durable.
     fn behind_hole(&self, index: u64) -> Option<LogBlock> {
         let later = || {
             let whole = self.blocks.values();
@@ -227,7 +235,8 @@ impl Walk<'_> {
                 .records(header.index, header.first, &bytes[..header.used])
                 .is_none()
         {
-            // A checksum that matches, over what is no record: nothing behind it in this block can be found.
+            // A checksum that matches, over what is no record: nothing behind it in this block can
+            // be found.
             self.hole.get_or_insert(self.log.end);
             self.carry = Carry::Unknown;
         }

@@ -1,39 +1,45 @@
-//! Salvage: the records of a store that does not open any more, as far as bytes on its device still say them.
+//! Salvage: the records of a store that does not open any more, as far as bytes on its device still
+//! say them.
 //!
 //! ```text
-//! scan     every block that is a whole page image, a modification log or a log block, wherever it lies      scan
-//! log      its records from the checkpoint on, over holes                                                   log
-//! place    which image recovery would have taken for a page that the checkpoint's index names              place
-//! resolve  for each key range the newest that is known, record by record, in the order of keys             resolve
+//! scan     every block that is a whole page image, a modification log or a log block
+//! log      its records, from the checkpoint on or earlier, over holes
+//! place    which image recovery would have taken for a page that the index names
+//! resolve  for each key range the newest that is known, record by record, in key order
 //! ```
 //!
 //! # Why fences and LSNs are enough
 //!
-//! A leaf image with LSN `p` and fences `[a, b)` says what `[a, b)` held when the log stood at `p`: *all* of it, for every change
-//! up to `p` is in it. So does the part of a split or a merge that its log record carries. A log record of a put or a delete says
-//! what one key holds from its LSN on. So page names do not matter, nor does an index: of each key range the image or part with the
-//! greatest LSN wins, and the log's later puts and deletes go over it. A leaf that was split or merged away loses to those that took
-//! its range, because they were stamped later.
+//! A leaf image with LSN `p` and fences `[a, b)` says what `[a, b)` held when the log stood at `p`:
+//! *all* of it, for every change up to `p` is in it. So does the part of a split or a merge that
+//! its log record carries. A log record of a put or a delete says what one key holds from its LSN
+//! on. So page names do not matter, nor does an index: of each key range the image or part with the
+//! greatest LSN wins, and the log's later puts and deletes go over it. A leaf that was split or
+//! merged away loses to those that took its range, because they were stamped later.
 //!
 //! # What may be stale
 //!
-//! That is the newest *found*, and the newest *written* may be what was damaged. An image with an LSN behind the redo start is right
-//! all the same, for the log has everything since. An image from before the checkpoint is right if it is the one that the
-//! checkpoint's index means: the snapshot and the log say which leaf has the range, and the page store which place that leaf has.
-//! Three verdicts follow:
+//! That is the newest *found*, and the newest *written* may be what was damaged. An image with an
+//! LSN behind the redo start is right all the same, for the log has everything since. An image from
+//! before the checkpoint is right if it is the one that the checkpoint's index means: the snapshot
+//! and the log say which leaf has the range, and the page store which place that leaf has. Three
+//! verdicts follow:
 //!
-//! - *current*: proved by one of the two (the log may go back further than the redo start, as long as nobody has reused its blocks);
-//! - *stale*: the place of the leaf that has the range holds no whole image, so what was found is of another time. Its records are
-//!   not given, the range is **missing**, but for what the log says of single keys;
-//! - *doubtful*: the proof itself is gone, because the snapshot, the page table or both superblocks are not whole, or the log has a
-//!   hole behind the image. Its records are given, the range is told as **doubtful**: values in it may be old, deleted keys may be
-//!   back.
+//! - *current*: proved by one of the two (the log may go back further than the redo start, as long
+//!   as nobody has reused its blocks);
+//! - *stale*: the place of the leaf that has the range holds no whole image, so what was found is
+//!   of another time. Its records are not given, the range is **missing**, but for what the log
+//!   says of single keys;
+//! - *doubtful*: the proof itself is gone, because the snapshot, the page table or both superblocks
+//!   are not whole, or the log has a hole behind the image. Its records are given, the range is
+//!   told as **doubtful**: values in it may be old, deleted keys may be back.
 //!
 //! # What cannot be seen
 //!
-//! A log whose last blocks are damaged looks like one that a crash tore, unless a later block or a page proves that there was more.
-//! A write that the drive lost without a trace is not noticed where nothing names it: of a shadow slot or a modification log that
-//! reads as zeros nothing says that there was one, so the image before it is taken for the last.
+//! A log whose last blocks are damaged looks like one that a crash tore, unless a later block or a
+//! page proves that there was more. A write that the drive lost without a trace is not noticed
+//! where nothing names it: of a shadow slot or a modification log that reads as zeros nothing says
+//! that there was one, so the image before it is taken for the last.
 
 mod log;
 mod place;
@@ -75,9 +81,11 @@ pub struct SalvageReport {
     pub images: u64,
     /// Records read from the log.
     pub log_records: u64,
-    /// Key ranges of which nothing current was found, ascending. The log may have had single keys of them.
+    /// Key ranges of which nothing current was found, ascending. The log may have had single keys
+    /// of them.
     pub missing: Vec<KeyRange>,
-    /// Key ranges whose records were given, though nothing proves that they are the newest, ascending.
+    /// Key ranges whose records were given, though nothing proves that they are the newest,
+    /// ascending.
     pub doubtful: Vec<KeyRange>,
     /// One sentence for each damage found.
     pub damage: Vec<String>,
@@ -106,8 +114,8 @@ pub type SalvageVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 /// What may be known of a damaged store beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SalvageHints {
-    /// Page size in bytes, for a store without a whole superblock: images of other sizes are passed over. `None`: each image says
-    /// its own.
+    /// Page size in bytes, for a store without a whole superblock: images of other sizes are passed
+    /// over. `None`: each image says its own.
     pub page_size: Option<usize>,
 }
 
@@ -156,13 +164,16 @@ fn superblocks(volume: &Volume) -> Known {
     known
 }
 
-/// Gives `visit` every record of the store on `device` that is still there, in the order of keys, each key once, and says what is
-/// missing. The device is only read. `progress` is told now and then how far it is.
+/// Gives `visit` every record of the store on `device` that is still there, in the order of keys,
+/// each key once, and says what is missing. The device is only read. `progress` is told now and
+/// then how far it is.
 ///
-/// Needs no part of the store to be whole. Memory: some hundred bytes for each page image, and the log.
+/// Needs no part of the store to be whole. Memory: some hundred bytes for each page image, and the
+/// log.
 ///
 /// # Errors
-/// What `visit` returns, which ends it. Damage and blocks that cannot be read are no errors but in the report.
+/// What `visit` returns, which ends it. Damage and blocks that cannot be read are no errors but in
+/// the report.
 pub fn salvage(
     device: Arc<dyn BlockDevice>,
     hints: SalvageHints,
@@ -193,8 +204,8 @@ pub fn salvage(
     Ok(report)
 }
 
-/// Options with which a new store can be made that takes what was salvaged: those of the damaged store as far as its superblocks
-/// or its pages say them, else the defaults.
+/// Options with which a new store can be made that takes what was salvaged: those of the damaged
+/// store as far as its superblocks or its pages say them, else the defaults.
 ///
 /// # Errors
 /// None but the device's own; what cannot be read is not known.

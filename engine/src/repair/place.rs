@@ -1,4 +1,5 @@
-//! Which leaf has a key range, and which image recovery would have taken for it: what tells a current image from a stale one.
+//! Which leaf has a key range, and which image recovery would have taken for it: what tells a
+//! current image from a stale one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,7 +49,8 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Reads the index snapshot and the page table, as far as they are whole, and brings the index to the log's end.
+    /// Reads the index snapshot and the page table, as far as they are whole, and brings the index
+    /// to the log's end.
     pub(super) fn read(
         volume: &'a Volume,
         found: &Found,
@@ -108,13 +110,14 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A sentence for each leaf whose place holds no whole image, unless the log has made another one.
+    /// A sentence for each leaf whose place holds no whole image, unless the log has made another
+    /// one.
     fn note_lost_leaves(&mut self, found: &Found) {
         let Some(index) = &self.index else {
             return;
         };
         let newer: std::collections::HashSet<PageId> = (found.images.iter())
-            .filter(|image| image.lsn > self.log.whole_from)
+            .filter(|image| image.lsn > self.log.redo_start)
             .map(|image| image.page)
             .collect();
         let leaves: Vec<PageId> = index.values().copied().collect();
@@ -137,7 +140,8 @@ impl<'a> Places<'a> {
             .flat_map(|index| index.keys().map(Vec::as_slice))
     }
 
-    /// Whether `image`, the newest found for the range from `lower` on, is what the store held there when the log stood at its LSN.
+    /// Whether `image`, the newest found for the range from `lower` on, is what the store held
+    /// there when the log stood at its LSN.
     pub(super) fn judge(&self, image: &Image, lower: &[u8]) -> Verdict {
         if image.lsn > self.log.whole_from {
             return Verdict::Current;

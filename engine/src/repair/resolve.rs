@@ -1,14 +1,16 @@
-//! For each key range the newest that is known, and over it what the log says of single keys: see the story in [`super`].
+//! For each key range the newest that is known, and over it what the log says of single keys: see
+//! the story in [`super`].
 //!
 //! ```text
 //!            a         c      f           k        p
-//! images     |--- 10 ---------|---- 12 ---|             winners   [a,c) 10   [c,k) 31   [k,p) none   [p,-) 22
+//! images     |--- 10 ---------|---- 12 ---|       winners  [a,c) 10  [c,k) 31  [k,p) none  [p,-) 22
 //!                                               |--- 22 --->
 //! parts                |------- 31 -------|
 //! ```
 //!
-//! Fences cut the keys into intervals in which nothing begins or ends; a sweep keeps what covers the one at hand, the newest first.
-//! Neighbours with the same winner and verdict are taken together, so that each image is read once, as a rule.
+//! Fences cut the keys into intervals in which nothing begins or ends; a sweep keeps what covers
+//! the one at hand, the newest first. Neighbours with the same winner and verdict are taken
+//! together, so that each image is read once, as a rule.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;

@@ -149,7 +149,8 @@ fn each_block(volume: &Volume, see: &mut dyn FnMut(Lba, &[u8])) -> u64 {
     unreadable
 }
 
-/// Fills `bytes`; what cannot be read is zeros. Returns how many of the first `counted` blocks that is.
+/// Fills `bytes`; what cannot be read is zeros. Returns how many of the first `counted` blocks that
+/// is.
 fn read(volume: &Volume, lba: Lba, bytes: &mut [u8], counted: u64) -> u64 {
     if volume.read(lba, bytes, IoClass::Page).is_ok() {
         return 0;
@@ -189,7 +190,8 @@ fn look(
     }
 }
 
-/// Adds the images that modification logs make of others. A log names its base, so it finds it wherever both lie.
+/// Adds the images that modification logs make of others. A log names its base, so it finds it
+/// wherever both lie.
 fn lay_all_over(volume: &Volume, logs: &HashMap<PageId, Vec<Lba>>, found: &mut Found) {
     let mut with = Vec::new();
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);

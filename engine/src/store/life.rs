@@ -1,18 +1,19 @@
 //! How long writes stay undurable, and how a store ends.
 //!
 //! ```text
-//!                    PerCommit            Grouped(interval)                       Deferred
-//! a write returns    durable              in the log's buffer                     in the log's buffer
-//! it is durable      -                    with the first write, pump, sync or     with the next sync,
-//!                                         checkpoint behind the interval          checkpoint, full log buffer
+//!                    PerCommit  Grouped(interval)                    Deferred
+//! a write returns    durable    in the log's buffer                  in the log's buffer
+//! it is durable      -          with the first write, pump, sync or  with the next sync,
+//!                               checkpoint behind the interval       checkpoint, full buffer
 //! `close`            checkpointed, and an error is returned
 //! `drop`             durable, best effort: an error has nobody to go to
 //! `abandon`          as a killed process leaves it: what was not durable is lost
 //! ```
 //!
-//! An interval is kept by the writers themselves, on their own clock: whoever finds that the log has held something undurable for
-//! that long flushes it, own write included. The engine has no thread, so a store in which nobody writes any more keeps its last
-//! writes undurable until somebody pumps, syncs, closes or drops it.
+//! An interval is kept by the writers themselves, on their own clock: whoever finds that the log
+//! has held something undurable for that long flushes it, own write included. The engine has no
+//! thread, so a store in which nobody writes any more keeps its last writes undurable until
+//! somebody pumps, syncs, closes or drops it.
 
 use super::Store;
 use crate::error::Result;
@@ -42,21 +43,23 @@ impl Life {
 }
 
 impl Store {
-    /// Drops the store as the end of a killed process would: nothing more is written, and what was not durable is lost with it.
-    /// For tests of what a crash leaves, and for whoever wants to forget what has not been synced. [`Store::close`] is the
-    /// opposite; a plain drop is in between.
+    /// Drops the store as the end of a killed process would: nothing more is written, and what was
+    /// not durable is lost with it. For tests of what a crash leaves, and for whoever wants to
+    /// forget what has not been synced. [`Store::close`] is the opposite; a plain drop is in
+    /// between.
     pub fn abandon(self) {
         self.abandon_on_drop();
     }
 
-    /// From now on dropping the store is [`Store::abandon`], whoever drops it: for a store that is shared, or that must not
-    /// outlive a panic. All else is as before; [`Store::close`] still closes.
+    /// From now on dropping the store is [`Store::abandon`], whoever drops it: for a store that is
+    /// shared, or that must not outlive a panic. All else is as before; [`Store::close`] still
+    /// closes.
     pub fn abandon_on_drop(&self) {
         self.life.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the log has held something undurable for an interval of [`Durability::Grouped`]. One clock reading, if it holds
-    /// anything undurable at all.
+    /// Whether the log has held something undurable for an interval of [`Durability::Grouped`]. One
+    /// clock reading, if it holds anything undurable at all.
     pub(super) fn interval_is_over(&self) -> bool {
         let Durability::Grouped(interval) = self.options.durability else {
             return false;
@@ -68,13 +71,14 @@ impl Store {
         self.clock.now().0.saturating_sub(last) >= interval.0
     }
 
-    /// Asked before a write: has what others wrote waited for an interval, so that this write must flush behind it?
+    /// Asked before a write: has what others wrote waited for an interval, so that this write must
+    /// flush behind it?
     pub(super) fn must_flush_for_others(&self) -> bool {
         self.interval_is_over() && !mutation::on("interval-needs-pump")
     }
 
-    /// Keeps what [`Store::options`] promise, of a write that is in the log up to `lsn` and of those before it;
-    /// `for_others` is what [`Store::must_flush_for_others`] said.
+    /// Keeps what [`Store::options`] promise, of a write that is in the log up to `lsn` and of
+    /// those before it; `for_others` is what [`Store::must_flush_for_others`] said.
     pub(super) fn acknowledge(&self, lsn: Lsn, for_others: bool) -> Result<Lsn> {
         if self.options.durability == Durability::PerCommit {
             self.flush_log(lsn)?;
@@ -85,8 +89,8 @@ impl Store {
         Ok(lsn)
     }
 
-    /// What a drop does for the writes that nobody has synced. Not after a failure, for what the device holds is in doubt; nor
-    /// while the thread panics, for what this store holds may be.
+    /// What a drop does for the writes that nobody has synced. Not after a failure, for what the
+    /// device holds is in doubt; nor while the thread panics, for what this store holds may be.
     fn flush_on_drop(&self) {
         let abandoned = self.life.abandoned.load(Ordering::Relaxed);
         if abandoned || std::thread::panicking() || mutation::on("drop-forgets-log") {
@@ -94,7 +98,8 @@ impl Store {
         }
         let pager = &*self.tree.leaves().pager;
         if pager.log.unflushed_bytes() > 0 {
-            // Refused if the store is poisoned. What fails here has nobody to be told to: that is what `close` is for.
+            // Refused if the store is poisoned. What fails here has nobody to be told to: that is
+            // what `close` is for.
             drop(pager.flush_log(pager.log.end()));
         }
     }

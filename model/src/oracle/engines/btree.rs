@@ -291,7 +291,8 @@ impl Engine for BTree {
         };
         let clock = Arc::new(SystemClock::new());
         let store = Store::open(Arc::clone(device), clock, &self.options)?;
-        // The oracle lets go of a store as a killed process does: what was not synced must not come back whole by courtesy.
+        // The oracle lets go of a store as a killed process does: what was not synced must not come
+        // back whole by courtesy.
         store.abandon_on_drop();
         Ok(Arc::new(store))
     }
