@@ -79,7 +79,8 @@ AnyImage(p, blocks) ==
 Accepts(p, blocks) ==
     LET lsn == Found(p, blocks).image.lsn
     IN IF Bug = "any-image-will-do" THEN AnyImage(p, blocks)
-       ELSE /\ IF p \in exact \/ Bug = "bound-for-exact" THEN lsn = version[p] ELSE version[p] <= lsn
+       ELSE /\ IF p \in exact \/ Bug = "bound-for-exact"
+               THEN lsn = version[p] ELSE version[p] <= lsn
             /\ lsn <= Len(log) \/ Bug = "believes-the-future"
 
 -----------------------------------------------------------------------------
