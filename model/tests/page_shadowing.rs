@@ -37,6 +37,7 @@ fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
 fn without_a_bug_nothing_is_violated() {
     SPEC.holds(&[
         ("recovery", 13_690),
+        ("inert", 11_033),
         ("mutation", 31_827),
         ("three-segments", 47_845),
         ("two-pages", 56_059),

@@ -20,8 +20,8 @@
 (* segments (FINDINGS.md).                                                 *)
 (*                                                                         *)
 (* Left out: several segments to a block, so |Δ| is a number of segments;  *)
-(* damage (a checksum that fails for no torn write; the log block, which   *)
-(* cannot be torn, has one for that).                                      *)
+(* and blocks that rot on the medium, which are the matter of              *)
+(* PageVersions.                                                           *)
 (***************************************************************************)
 EXTENDS Device
 

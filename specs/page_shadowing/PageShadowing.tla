@@ -21,6 +21,10 @@
 (* is durable before its client is told, and before its page is written,   *)
 (* is all of it that is seen here.                                         *)
 (*                                                                         *)
+(* Nothing here relies on a trim for more than room (Discards).  Rot does: *)
+(* a newest image that does not read any more uncovers the one before it,  *)
+(* which is why pages have versions (PageVersions).                        *)
+(*                                                                         *)
 (* Left out: several redo starts and the checkpoint's own steps (one step  *)
 (* here; WalRecovery); a flush that takes time (what is written while it   *)
 (* lasts is not covered by it); pages that come and go (MiniPage).         *)
@@ -180,6 +184,8 @@ WriteWhole(p) ==
 (* "Once a page has been flushed from memory into one slot, B⁻-tree will   *)
 (* issue a TRIM command over the other slot": once the image is durable.   *)
 (* And over the log block, unless it has been written over that image.     *)
+(* A file, or a drive that does not implement TRIM, may ignore it: what    *)
+(* was replaced then stays, whole, until it is written over.               *)
 ToTrim(p) ==
     SpotsOf(1 - valid[p].slot)
     \cup IF valid[p].logged /\ Bug # "trims-live-log" THEN {} ELSE {Log}
@@ -188,8 +194,10 @@ Trim(p) ==
     /\ Serving
     /\ valid[p].is = "durable" \/ (Bug = "trims-at-once" /\ valid[p].is = "written")
     /\ LET spots == {spot \in ToTrim(p) : Newest(dev[p][spot]) # Trimmed}
-       IN /\ dev' = Written(p, [spot \in spots |-> Trimmed])
-          /\ lost' = [lost EXCEPT ![p] = @ \ spots]
+       IN IF Discards = "inert"
+          THEN UNCHANGED <<dev, lost>>
+          ELSE /\ dev' = Written(p, [spot \in spots |-> Trimmed])
+               /\ lost' = [lost EXCEPT ![p] = @ \ spots]
     /\ valid' = [valid EXCEPT ![p].is = "alone"]
     /\ UNCHANGED <<call, logVars, mem, poisoned, recoveryVars>>
 
@@ -265,20 +273,25 @@ KnownAfter(blocks) ==
         is     |-> IF leftover /\ Bug # "leaves-leftovers" THEN "durable" ELSE "alone",
         logged |-> logged]
 
+(* What is known of a page, and what it is, if its blocks read like this.  *)
+KnownWith(p, blocks) == IF valid[p].is = "unknown" THEN KnownAfter(blocks) ELSE valid[p]
+
+Found(p, blocks) == ReadSlot(blocks, KnownWith(p, blocks).slot)
+
 (* "When B⁻-tree loads one page for the first time, it reads both slots",  *)
 (* later the valid one; and the log block with it.  The vector f is read   *)
 (* back, too: what is next written to the log block must have all of Δ.    *)
-Load(p) ==
+LoadAs(p, blocks) ==
     /\ Serving
     /\ ~IsIn(p)
-    /\ \E blocks \in Read(dev[p]) :
-          LET known == IF valid[p].is = "unknown" THEN KnownAfter(blocks) ELSE valid[p]
-              found == ReadSlot(blocks, known.slot)
-          IN /\ valid' = [valid EXCEPT ![p] = known]
-             /\ mem' = [mem EXCEPT ![p] =
-                    Loaded(found.image, found.base, found.image.lsn,
-                           IF Bug = "forgets-dirty" THEN {} ELSE found.dirty)]
+    /\ valid' = [valid EXCEPT ![p] = KnownWith(p, blocks)]
+    /\ LET found == Found(p, blocks)
+       IN mem' = [mem EXCEPT ![p] =
+              Loaded(found.image, found.base, found.image.lsn,
+                     IF Bug = "forgets-dirty" THEN {} ELSE found.dirty)]
     /\ UNCHANGED <<call, logVars, deviceVars, recoveryVars>>
+
+Load(p) == \E blocks \in Read(dev[p]) : LoadAs(p, blocks)
 
 -----------------------------------------------------------------------------
 (* Crash and recovery.                                                     *)
@@ -411,8 +424,7 @@ MemoryInv ==
 NotInMemoryInv ==
     phase = "up" => \A p \in Pages :
         ~IsIn(p) => \A blocks \in Read(dev[p]) :
-            LET s == IF valid[p].is = "unknown" THEN ValidSlot(blocks) ELSE valid[p].slot
-            IN ReadSlot(blocks, s).image.values = PageAt(p, Len(log))
+            Found(p, blocks).image.values = PageAt(p, Len(log))
 
 (* Reading a page that is in memory yields what it was last written as.    *)
 CleanInv ==

@@ -15,7 +15,10 @@ CONSTANTS
     Clients,    \* who calls
     Values,     \* 1, 2, ...: a write puts the LSN that is next when it is asked for
     Pending,    \* the result of a read that has not happened yet
-    Threshold   \* T: the most segments that the log block is written with
+    Threshold,  \* T: the most segments that the log block is written with
+    Discards    \* "act": a trim writes zeros; "inert": the device ignores it
+
+ASSUME Discards \in {"act", "inert"}
 
 VARIABLES
     call,       \* what each client is waiting for, and how far it is

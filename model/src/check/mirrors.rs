@@ -13,17 +13,19 @@ use crate::mirror::durable_map::DurableMap;
 use crate::mirror::leaf_buffering::LeafBuffering;
 use crate::mirror::mini_page::MiniPage;
 use crate::mirror::page_shadowing::PageShadowing;
+use crate::mirror::page_shadowing::versions::PageVersions;
 use crate::mirror::surrogate_buffer::SurrogateBuffer;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 7] = [
+pub const SPECS: [&str; 8] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
     WalRecovery::SPEC,
     PageShadowing::SPEC,
+    PageVersions::SPEC,
     LeafBuffering::SPEC,
     SurrogateBuffer::SPEC,
 ];
@@ -128,6 +130,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         PageShadowing::SPEC => typed::<PageShadowing>(config),
+        PageVersions::SPEC => typed::<PageVersions>(config),
         LeafBuffering::SPEC => typed::<LeafBuffering>(config),
         SurrogateBuffer::SPEC => typed::<SurrogateBuffer>(config),
         _ => Err(config.wrong(spec, "has no mirror")),

@@ -11,6 +11,8 @@ pub(crate) const CLIENTS: usize = 2;
 pub(crate) const PAGES: usize = 2;
 pub(crate) const SEGMENTS: usize = 3;
 pub(crate) const LOG: usize = 7;
+/// The content of a block that rotted: it fits in a block's four bits and is no value.
+pub(crate) const ROTTEN: N = 0xf;
 /// Versions of a block between two flushes; a page is written no oftener than there are records, and trimmed once for each.
 pub(crate) const VERSIONS: usize = 8;
 

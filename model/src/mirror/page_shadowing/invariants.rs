@@ -23,7 +23,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
 
 impl PageShadowing {
     /// Each value is of the set that its variable ranges over: by construction, but for contents and the order of LSNs.
-    fn type_inv(&self, s: &State) -> bool {
+    pub(super) fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
             Call::Idle => true,
@@ -53,11 +53,7 @@ impl PageShadowing {
     fn not_in_memory_inv(&self, s: &State) -> bool {
         let is = |p: usize| {
             all_readings(&s.dev[p]).all(|blocks| {
-                let slot = match s.valid[p].is {
-                    Is::Unknown => self.valid_slot(&blocks),
-                    _ => s.valid[p].slot,
-                };
-                let found = self.read_slot(&blocks, usize::from(slot));
+                let found = self.found(s, p, &blocks);
                 found.image.values == page_at(s, p, s.log_len)
             })
         };
@@ -135,7 +131,7 @@ impl PageShadowing {
     fn recovered_inv(&self, s: &State) -> bool {
         let is = |p: usize| {
             all_readings(&s.dev[p]).all(|blocks| {
-                let image = redone(s, p, self.read_both(&blocks).image);
+                let image = redone(s, p, self.read_both(&blocks).image, s.redo_start);
                 image.values == page_at(s, p, s.log_len)
             })
         };

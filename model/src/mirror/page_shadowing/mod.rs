@@ -8,6 +8,7 @@
 //! values.rs      a state as TLA+ values
 //! situation.rs   what of a state a step turns on
 //! unbounded.rs   the same as the judge of a recording
+//! versions.rs    the same on a medium that rots (PageVersions.tla)
 //! ```
 
 mod invariants;
@@ -17,6 +18,7 @@ mod state;
 mod steps;
 pub mod unbounded;
 mod values;
+pub mod versions;
 
 use stateright::{Model, Property};
 
@@ -119,9 +121,15 @@ pub enum Bug {
     ForgetsDirty,
     RestartSkipsFlush,
     LeavesLeftovers,
+    AnyImageWillDo,
+    BoundForExact,
+    BelievesTheFuture,
+    ForgetsVersion,
+    SnapshotsLate,
+    JudgesEndLate,
 }
 
-const BUGS: [(&str, Bug); 21] = [
+const BUGS: [(&str, Bug); 27] = [
     ("none", Bug::None),
     ("trims-at-once", Bug::TrimsAtOnce),
     ("resets-log-at-once", Bug::ResetsLogAtOnce),
@@ -143,7 +151,16 @@ const BUGS: [(&str, Bug); 21] = [
     ("forgets-dirty", Bug::ForgetsDirty),
     ("restart-skips-flush", Bug::RestartSkipsFlush),
     ("leaves-leftovers", Bug::LeavesLeftovers),
+    ("any-image-will-do", Bug::AnyImageWillDo),
+    ("bound-for-exact", Bug::BoundForExact),
+    ("believes-the-future", Bug::BelievesTheFuture),
+    ("forgets-version", Bug::ForgetsVersion),
+    ("snapshots-late", Bug::SnapshotsLate),
+    ("judges-end-late", Bug::JudgesEndLate),
 ];
+
+/// Whether a trim writes zeros.
+const DISCARDS: [(&str, bool); 2] = [("act", true), ("inert", false)];
 
 /// The module with its constants. Sets of clients, pages and writes are bit sets.
 #[derive(Clone, Debug)]
@@ -155,8 +172,10 @@ pub struct PageShadowing {
     absent: Value,
     pending: Value,
     trimmed: Value,
+    rotten: Value,
     threshold: u32,
     bug: Bug,
+    discards_act: bool,
     deletes: Set,
     narrow: Set,
     readers: Set,
@@ -194,6 +213,23 @@ impl Mirror for PageShadowing {
     const SPEC: &'static str = "PageShadowing";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        let invariants = listed(config, &INVARIANTS)?;
+        let invariants = invariants.into_iter().map(|(name, _)| *name).collect();
+        Self::of(config, invariants)
+    }
+
+    fn label(action: &Action) -> &'static str {
+        action.label()
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        self.values_of(state)
+    }
+}
+
+impl PageShadowing {
+    /// The module with the constants of a configuration, to be held against these invariants.
+    fn of(config: &Config, invariants: Vec<&'static str>) -> Result<Self, ConfigError> {
         bounded(
             config,
             &[
@@ -210,15 +246,16 @@ impl Mirror for PageShadowing {
         // A client that has asked already adds a record beyond the last number.
         let values = count(config, "Values", LOG + 1 - CLIENTS)?;
         let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
-        let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
             segments: count(config, "Segments", SEGMENTS)?,
             values: values as N,
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
             trimmed: config.constant_value("Trimmed")?.clone(),
+            rotten: Value::model("Rotten"),
             threshold: u32::from(config.int("Threshold", SEGMENTS as u8)?),
             bug: named(config, "Bug", &BUGS)?,
+            discards_act: named(config, "Discards", &DISCARDS)?,
             deletes: subset(config, "Deletes", &writes)?,
             narrow: subset(config, "Narrow", &writes)?,
             readers: subset(config, "Readers", &clients)?,
@@ -226,14 +263,17 @@ impl Mirror for PageShadowing {
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
             max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
             flushes_fail: config.bool("FlushesFail")?,
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants,
             clients,
             pages,
         })
     }
+}
 
-    fn label(action: &Action) -> &'static str {
-        match action {
+impl Action {
+    /// Its name in the spec.
+    fn label(&self) -> &'static str {
+        match self {
             Action::CallGet(..) => "CallGet",
             Action::CallWrite(..) => "CallWrite",
             Action::ReadPage(..) => "ReadPage",
@@ -254,9 +294,5 @@ impl Mirror for PageShadowing {
             Action::RedoRecord => "RedoRecord",
             Action::FinishRedo => "FinishRedo",
         }
-    }
-
-    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
-        self.values_of(state)
     }
 }

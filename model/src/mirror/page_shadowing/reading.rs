@@ -140,6 +140,20 @@ impl PageShadowing {
         self.read_slot(blocks, usize::from(self.valid_slot(blocks)))
     }
 
+    /// `KnownWith`.
+    pub(super) fn known_with(&self, s: &State, p: usize, blocks: &Blocks) -> Known {
+        match s.valid[p].is {
+            Is::Unknown => self.known_after(blocks),
+            _ => s.valid[p],
+        }
+    }
+
+    /// `Found`.
+    pub(super) fn found(&self, s: &State, p: usize, blocks: &Blocks) -> Found {
+        let slot = self.known_with(s, p, blocks).slot;
+        self.read_slot(blocks, usize::from(slot))
+    }
+
     /// `KnownAfter`.
     pub(super) fn known_after(&self, blocks: &Blocks) -> Known {
         let slot = self.valid_slot(blocks);
@@ -166,6 +180,11 @@ pub(super) fn last_change(s: &State, p: usize, n: N) -> N {
     changes.last().map_or(0, |(m, _)| m)
 }
 
+/// `Named`, when the log has been cut.
+pub(super) fn is_named(s: &State, p: usize) -> bool {
+    last_change(s, p, s.durable) > s.redo_start
+}
+
 /// `PageAt`: the segments of page `p` after the first `n` records.
 pub(super) fn page_at(s: &State, p: usize, n: N) -> Values {
     let mut values = [ABSENT; super::SEGMENTS];
@@ -175,9 +194,9 @@ pub(super) fn page_at(s: &State, p: usize, n: N) -> Values {
     values
 }
 
-/// `RedoFrom` the redo start on.
-pub(super) fn redone(s: &State, p: usize, mut image: Image) -> Image {
-    for (n, record) in s.records().filter(|(n, _)| *n > s.redo_start) {
+/// `RedoFrom` the record behind `done` on.
+pub(super) fn redone(s: &State, p: usize, mut image: Image, done: N) -> Image {
+    for (n, record) in s.records().filter(|(n, _)| *n > done) {
         if page_of(record.key) == p && image.lsn < n {
             image.lsn = n;
             image.values[segment_of(record.key)] = record.value;

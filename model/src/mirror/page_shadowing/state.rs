@@ -6,7 +6,7 @@
 use super::super::wal_recovery::Versions;
 pub use super::room::Block;
 use super::room::VERSIONS;
-pub(super) use super::room::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
+pub(super) use super::room::{CLIENTS, LOG, N, PAGES, ROTTEN, SEGMENTS, Set};
 
 /// The blocks of a page: two slots, and its log block.
 pub(super) const SPOTS: usize = 2 * SEGMENTS + 1;

@@ -259,6 +259,9 @@ impl PageShadowing {
         let keeps_log = known.logged && self.bug != Bug::TrimsLiveLog;
         let log = if keeps_log { 0 } else { LOG_SPOT };
         known.is = Is::Alone;
+        if !self.discards_act {
+            return;
+        }
         for i in members(self.spots_of(1 - known.slot) | log) {
             if s.dev[p][i].newest() != Block::TRIMMED {
                 s.dev[p][i].push(Block::TRIMMED);
@@ -269,10 +272,8 @@ impl PageShadowing {
 
     fn load(&self, s: &mut State, p: usize, n: u32) {
         let blocks = reading::read(&s.dev[p], n);
-        if s.valid[p].is == Is::Unknown {
-            s.valid[p] = self.known_after(&blocks);
-        }
-        let found = self.read_slot(&blocks, usize::from(s.valid[p].slot));
+        let found = self.found(s, p, &blocks);
+        s.valid[p] = self.known_with(s, p, &blocks);
         let forgets = self.bug == Bug::ForgetsDirty;
         s.mem[p] = Some(Page {
             image: found.image,
@@ -327,7 +328,7 @@ impl PageShadowing {
         s.cut_log(n);
         for p in self.pages() {
             let blocks = read[p];
-            let named = reading::last_change(s, p, n) > s.redo_start;
+            let named = reading::is_named(s, p);
             s.valid[p] = if named {
                 self.known_after(&blocks)
             } else {

@@ -1,7 +1,7 @@
 //! A state as TLA+ values.
 
 use super::PageShadowing;
-use super::state::{ABSENT, Block, Call, Content, Is, Known, LOG_BLOCK, N, PENDING, Page};
+use super::state::{ABSENT, Block, Call, Content, Is, Known, LOG_BLOCK, N, PENDING, Page, ROTTEN};
 use super::state::{Places, SPOTS, Set, State, Values, page_of, segment_of, spot};
 use crate::Value;
 
@@ -19,6 +19,7 @@ impl PageShadowing {
         match content {
             ABSENT => self.absent.clone(),
             PENDING => self.pending.clone(),
+            ROTTEN => self.rotten.clone(),
             n => Value::int(n),
         }
     }
@@ -33,7 +34,7 @@ impl PageShadowing {
         Value::seq(values.map(|value| self.content(*value)))
     }
 
-    fn by_page<T>(&self, of: &[T], value: impl Fn(&T) -> Value) -> Value {
+    pub(super) fn by_page<T>(&self, of: &[T], value: impl Fn(&T) -> Value) -> Value {
         Value::fun(self.pages.iter().cloned().zip(of.iter().map(value)))
     }
 

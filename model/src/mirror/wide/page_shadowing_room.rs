@@ -13,6 +13,8 @@ pub(crate) const PAGES: usize = 24;
 /// Blocks of the largest page.
 pub(crate) const SEGMENTS: usize = 4;
 pub(crate) const LOG: usize = 2048;
+/// The content of a block that rotted: no value, and no read that has not happened yet.
+pub(crate) const ROTTEN: N = N::MAX - 1;
 /// Versions of a block between two flushes. After a failed flush those that it forgot stay until the block is written again.
 pub(crate) const VERSIONS: usize = 16;
 

@@ -1,0 +1,202 @@
+//! `specs/page_shadowing/PageVersions.tla`: shadowed pages on a medium that rots, and the versions
+//! that tell.
+//!
+//! ```text
+//! versions.rs             variables and actions
+//! versions/steps.rs       what is enabled, and what it does
+//! versions/invariants.rs  what must hold in every state
+//! ```
+//!
+//! All that has nothing to do with versions is done by [`PageShadowing`].
+
+mod invariants;
+mod steps;
+
+use stateright::{Model, Property};
+
+use self::invariants::INVARIANTS;
+use super::state::{N, PAGES, Set, State as Shadow};
+use super::{Action as Shadowing, Mirror, PageShadowing, bounded, listed, properties};
+use crate::{Config, ConfigError, Value};
+
+/// A step. Pages, blocks and versions are numbered as in [`Shadow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// One of the protocol without versions, which may set some.
+    Of(Shadowing),
+    /// A client's page is damaged, and it is told so.
+    Refuse(u8),
+    /// A page as it may be read is not accepted.
+    Tell(u8),
+    /// Redo start and versions are taken.
+    BeginCheckpoint,
+    /// The device is flushed, and they are recorded.
+    EndCheckpoint,
+    /// A block of a page becomes this.
+    Rot(u8, u8, Becomes),
+    /// The redo log is taken to end here.
+    FindEndEarly(N),
+}
+
+/// What a block on the medium turns into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Becomes {
+    /// Its checksum fails.
+    NotWhole,
+    /// It reads as zeros.
+    Zeros,
+    /// What it was before the last write.
+    Older,
+}
+
+const BECOMES: [(&str, Becomes); 3] = [
+    ("not-whole", Becomes::NotWhole),
+    ("zeros", Becomes::Zeros),
+    ("older", Becomes::Older),
+];
+
+/// A checkpoint under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Taken {
+    redo_start: N,
+    versions: [N; PAGES],
+}
+
+/// The variables of the module. Sets are of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    shadow: Shadow,
+    version: [N; PAGES],
+    exact: Set,
+    snapshot: [N; PAGES],
+    taken: Option<Taken>,
+    told: Set,
+    spoilt: N,
+}
+
+/// The module with its constants.
+#[derive(Clone, Debug)]
+pub struct PageVersions {
+    base: PageShadowing,
+    becomes: Vec<Becomes>,
+    max_rots: N,
+    max_lost_ends: N,
+}
+
+impl Model for PageVersions {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            shadow: Shadow::initial(),
+            version: [0; PAGES],
+            exact: self.set_of(|_| true),
+            snapshot: [0; PAGES],
+            taken: None,
+            told: 0,
+            spoilt: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.enabled(state, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = *state;
+        self.take(&mut next, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties(&INVARIANTS, &self.base.invariants)
+    }
+}
+
+impl Mirror for PageVersions {
+    const SPEC: &'static str = "PageVersions";
+
+    fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        bounded(config, &["MayRot", "MayBecome", "MayLoseEnd"])?;
+        let invariants = listed(config, &INVARIANTS)?;
+        let invariants = invariants.into_iter().map(|(name, _)| *name).collect();
+        let becomes = config.members("Becomes", BECOMES.len())?;
+        let of_name = |name: &Value| {
+            let mut all = BECOMES.iter();
+            let known = all.find(|(known, _)| *name == Value::str(*known));
+            known.map(|(_, becomes)| *becomes)
+        };
+        if let Some(unknown) = becomes.iter().find(|name| of_name(name).is_none()) {
+            return Err(config.wrong("Becomes", format!("the mirror does not know {unknown}")));
+        }
+        let mut base = PageShadowing::of(config, invariants)?;
+        base.rotten = config.constant_value("Rotten")?.clone();
+        Ok(Self {
+            base,
+            becomes: becomes.iter().filter_map(of_name).collect(),
+            max_rots: N::from(config.int("MaxRots", u8::MAX)?),
+            max_lost_ends: N::from(config.int("MaxLostEnds", u8::MAX)?),
+        })
+    }
+
+    fn label(action: &Action) -> &'static str {
+        match action {
+            Action::Of(step) => match step {
+                Shadowing::CallGet(..) | Shadowing::CallWrite(..) => "Ask",
+                Shadowing::ReadPage(_) => "LookAtPage",
+                Shadowing::AnswerGet(_) | Shadowing::Acknowledge(_) => "GiveAnswer",
+                Shadowing::ChangePage(_) => "Change",
+                Shadowing::CommitLog(_) => "Commit",
+                Shadowing::WriteDelta(_) | Shadowing::WriteWhole(_) => "WriteBack",
+                Shadowing::Trim(_) => "Discard",
+                Shadowing::Evict(_) => "Drop",
+                Shadowing::Load(..) => "Accept",
+                Shadowing::FlushDevice | Shadowing::FailFlush => "Flush",
+                Shadowing::Checkpoint => "Checkpoint",
+                Shadowing::Crash(..) => "LosePower",
+                Shadowing::Restart(..) => "StartAgain",
+                Shadowing::RedoRecord => "Redo",
+                Shadowing::FinishRedo => "EndRedo",
+            },
+            Action::Refuse(_) => "Refuse",
+            Action::Tell(_) => "Tell",
+            Action::BeginCheckpoint => "BeginCheckpoint",
+            Action::EndCheckpoint => "EndCheckpoint",
+            Action::Rot(..) => "Rot",
+            Action::FindEndEarly(_) => "FindEndEarly",
+        }
+    }
+
+    fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
+        let mut all = self.base.values_of(&state.shadow);
+        let taken = match &state.taken {
+            None => Value::record([("at", Value::str("none"))]),
+            Some(taken) => Value::record([
+                ("at", Value::str("taken")),
+                ("redoStart", Value::int(taken.redo_start)),
+                ("versions", self.lsns(&taken.versions)),
+            ]),
+        };
+        all.extend([
+            ("version", self.lsns(&state.version)),
+            ("exact", self.page_set(state.exact)),
+            ("snapshot", self.lsns(&state.snapshot)),
+            ("taken", taken),
+            ("told", self.page_set(state.told)),
+            ("spoilt", Value::int(state.spoilt)),
+        ]);
+        all
+    }
+}
+
+impl PageVersions {
+    fn lsns(&self, lsns: &[N; PAGES]) -> Value {
+        self.base.by_page(lsns, |lsn| Value::int(*lsn))
+    }
+
+    fn page_set(&self, set: Set) -> Value {
+        let pages = self.base.pages().filter(|p| set >> p & 1 == 1);
+        Value::set(pages.map(|p| self.base.pages[p].clone()))
+    }
+}

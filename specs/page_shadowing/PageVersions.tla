@@ -1,0 +1,295 @@
+---------------------------- MODULE PageVersions ----------------------------
+(***************************************************************************)
+(* PageShadowing on a medium that rots: every page has a *version*, the    *)
+(* LSN of its newest image, its differences included.                      *)
+(*                                                                         *)
+(* B⁻-tree §3.1 tells the valid slot by its checksum and its LSN: of what  *)
+(* reads whole, the newest.  A block that rots, or a write that the drive  *)
+(* lost, makes the newest image unreadable and leaves the one before it,   *)
+(* or the base without its differences: whole, and old.  On a device whose *)
+(* discards do nothing there always is one (FINDINGS.md, PageVersions 1).  *)
+(*                                                                         *)
+(*   in memory    the version of every page; exact once an image of the    *)
+(*                page was written, or read and accepted                   *)
+(*   snapshot     the versions at a checkpoint, durable with the redo      *)
+(*                start: after a start, all that is known                  *)
+(*                                                                         *)
+(* After a start a page that the log does not name behind the redo start   *)
+(* must have its version exactly.  Of one that the log names the version   *)
+(* is a lower bound: it may have been written since, and redo repeats      *)
+(* whatever the image lacks.  Of neither is an image newer than the log's  *)
+(* end.  What does not pass is *told*: the page is damaged, and nothing is *)
+(* answered from it.  A log block that is not whole is passed over: that   *)
+(* the page then lacks something is what its version tells.                *)
+(*                                                                         *)
+(* engine/src/pages/versioned.rs.                                          *)
+(*                                                                         *)
+(* Left out: repair, after which a damaged page may be answered from       *)
+(* again; rot of superblock, snapshot and redo log, which have checksums   *)
+(* and no older version to be taken for them, but for the log's end        *)
+(* (FindEndEarly).                                                         *)
+(***************************************************************************)
+EXTENDS PageShadowing
+
+CONSTANTS
+    Rotten      \* what a block holds that is not whole any more
+
+VARIABLES
+    version,    \* of each page: the LSN of its newest image, or a lower bound
+    exact,      \* the pages of which it is that LSN
+    snapshot,   \* on the device, with the redo start: the versions then
+    taken,      \* the checkpoint under way: what it is going to record
+    told,       \* the pages that were found to be damaged since the last start
+    spoilt      \* number of blocks that rotted, and of writes that were lost
+
+versionVars == <<version, exact, snapshot, taken, told, spoilt>>
+
+(* Bounds, for the wrapper.                                                *)
+MayRot(n)       == TRUE
+MayBecome(kind) == TRUE
+MayLoseEnd(n)   == TRUE
+
+NotTaken == [at |-> "none"]
+
+Taken == [at : {"taken"}, redoStart : Lsns, versions : [Pages -> Lsns]]
+
+VersionTypeInv ==
+    /\ version \in [Pages -> Lsns] /\ exact \in SUBSET Pages
+    /\ snapshot \in [Pages -> Lsns]
+    /\ taken \in {NotTaken} \cup Taken
+    /\ told \in SUBSET Pages
+    /\ spoilt \in Nat
+
+VersionInit ==
+    /\ Init
+    /\ version = [p \in Pages |-> 0] /\ exact = Pages
+    /\ snapshot = [p \in Pages |-> 0] /\ taken = NotTaken
+    /\ told = {} /\ spoilt = 0
+
+-----------------------------------------------------------------------------
+(* Which image is accepted.                                                *)
+
+(* As published: any image that is whole.  Where there is none the page    *)
+(* was never written, or the log has it all; else it is damaged.           *)
+AnyImage(p, blocks) ==
+    \/ Found(p, blocks).image.lsn # 0
+    \/ p \notin exact
+    \/ version[p] = 0
+
+Accepts(p, blocks) ==
+    LET lsn == Found(p, blocks).image.lsn
+    IN IF Bug = "any-image-will-do" THEN AnyImage(p, blocks)
+       ELSE /\ IF p \in exact \/ Bug = "bound-for-exact"
+               THEN lsn = version[p] ELSE version[p] <= lsn
+            /\ lsn <= Len(log) \/ Bug = "believes-the-future"
+
+-----------------------------------------------------------------------------
+(* Steps that have nothing to do with versions.                            *)
+
+SameVersions == UNCHANGED versionVars
+
+Ask(c) == (CallGet(c) \/ CallWrite(c)) /\ SameVersions
+
+LookAtPage(c) == ReadPage(c) /\ SameVersions
+
+GiveAnswer(c) == (AnswerGet(c) \/ Acknowledge(c)) /\ SameVersions
+
+Change(c) == ChangePage(c) /\ SameVersions
+
+Commit == CommitLog /\ SameVersions
+
+Discard(p) == Trim(p) /\ SameVersions
+
+Flush == (FlushDevice \/ FailFlush) /\ SameVersions
+
+Redo == RedoRecord /\ SameVersions
+
+(* A client whose page is damaged is told so.                              *)
+Refuse(c) ==
+    /\ phase = "up" /\ Serving
+    /\ \/ call[c].op = "get" /\ call[c].got = Pending
+       \/ call[c].op = "write" /\ call[c].at = "called"
+    /\ PageOf(call[c].key) \in told
+    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ UNCHANGED <<logVars, mem, valid, deviceVars, recoveryVars, versionVars>>
+
+-----------------------------------------------------------------------------
+(* Steps that set a version, or look at it.                                *)
+
+(* The write of an image, or of its differences, has returned.             *)
+WriteBack(p) ==
+    /\ WriteDelta(p) \/ WriteWhole(p)
+    /\ version' = [version EXCEPT ![p] = mem[p].lsn]
+    /\ exact' = exact \cup {p}
+    /\ UNCHANGED <<snapshot, taken, told, spoilt>>
+
+(* A page leaves memory, its version stays: what is loaded later must be   *)
+(* what was written last.                                                  *)
+Drop(p) ==
+    /\ Evict(p)
+    /\ IF Bug = "forgets-version"
+       THEN /\ version' = [version EXCEPT ![p] = snapshot[p]]
+            /\ exact' = exact \ {p}
+       ELSE UNCHANGED <<version, exact>>
+    /\ UNCHANGED <<snapshot, taken, told, spoilt>>
+
+(* A page is read and accepted.  From then on its version is exact, in     *)
+(* redo, too: records that are done are not done again on an older image.  *)
+Accept(p) ==
+    /\ p \notin told
+    /\ \E blocks \in Read(dev[p]) : Accepts(p, blocks) /\ LoadAs(p, blocks)
+    /\ version' = [version EXCEPT ![p] = mem'[p].lsn]
+    /\ exact' = exact \cup {p}
+    /\ UNCHANGED <<snapshot, taken, told, spoilt>>
+
+(* Or it is not, until the next start.  A page that redo needs ends        *)
+(* recovery: the store does not open.                                      *)
+Tell(p) ==
+    /\ Serving
+    /\ ~IsIn(p) /\ p \notin told
+    /\ \E blocks \in Read(dev[p]) : ~Accepts(p, blocks)
+    /\ told' = told \cup {p}
+    /\ UNCHANGED <<call, logVars, mem, valid, deviceVars, recoveryVars>>
+    /\ UNCHANGED <<version, exact, snapshot, taken, spoilt>>
+
+-----------------------------------------------------------------------------
+(* A checkpoint.  The versions are taken before the flush begins: of those *)
+(* images it is then sure that they are durable.  What is written while    *)
+(* the snapshot is on its way does not touch them (PageShadowing).         *)
+
+BeginCheckpoint ==
+    /\ phase = "up" /\ Serving
+    /\ taken = NotTaken
+    /\ redoStart < Swept
+    /\ taken' = [at |-> "taken", redoStart |-> Swept, versions |-> version]
+    /\ IF Bug = "snapshots-late"
+       THEN DeviceFlush /\ valid' = AfterFlush(valid)
+       ELSE UNCHANGED <<dev, valid>>
+    /\ UNCHANGED <<call, logVars, mem, lost, poisoned, recoveryVars>>
+    /\ UNCHANGED <<version, exact, snapshot, told, spoilt>>
+
+EndCheckpoint ==
+    /\ phase = "up" /\ Serving
+    /\ taken # NotTaken
+    /\ redoStart' = taken.redoStart
+    /\ taken' = NotTaken
+    /\ IF Bug = "snapshots-late"
+       THEN snapshot' = version /\ UNCHANGED <<dev, valid>>
+       ELSE /\ snapshot' = taken.versions
+            /\ DeviceFlush /\ valid' = AfterFlush(valid)
+    /\ UNCHANGED <<call, log, durable, mem, lost, poisoned, recoveryVars>>
+    /\ UNCHANGED <<version, exact, told, spoilt>>
+
+-----------------------------------------------------------------------------
+(* Starts.                                                                 *)
+
+(* What is known of versions then.  A version behind the log's end proves  *)
+(* that the end is wrong.  That is told at once: the log grows again, and  *)
+(* whoever first loads the page later would find nothing amiss.            *)
+FromSnapshot ==
+    /\ version' = snapshot
+    /\ exact' = {p \in Pages : ~Named(p)}
+    /\ told' = IF Bug = "judges-end-late" THEN {} ELSE {p \in Pages : snapshot[p] > durable'}
+    /\ taken' = NotTaken
+    /\ UNCHANGED snapshot
+
+LosePower == Crash /\ FromSnapshot /\ UNCHANGED spoilt
+
+StartAgain == Restart /\ FromSnapshot /\ UNCHANGED spoilt
+
+(* All pages that the log names have been read: all versions are exact.    *)
+EndRedo == FinishRedo /\ SameVersions
+
+-----------------------------------------------------------------------------
+(* Rot.                                                                    *)
+
+(* A block that is not whole: a slot fails its checksum, the log block is  *)
+(* passed over.                                                            *)
+NotWhole(spot) ==
+    CASE spot = Log  -> Delta(0, 0, [i \in {1} |-> Rotten])
+      [] spot[2] = 1 -> [lsn |-> 0, all |-> [i \in Segments |-> Rotten]]
+      [] OTHER       -> Rotten
+
+(* What a block may turn into: not whole; the log block reads as zeros; or *)
+(* a write was lost, what was there before is, and the flush says nothing. *)
+Spoils(spot, place) ==
+    (IF MayBecome("not-whole") THEN {NotWhole(spot)} ELSE {})
+    \cup (IF MayBecome("zeros") /\ spot = Log THEN {Trimmed} ELSE {})
+    \cup (IF MayBecome("older") /\ Len(place) > 1 THEN {place[Len(place) - 1]} ELSE {})
+
+(* At any time, in recovery, too.                                          *)
+Rot(p) ==
+    /\ MayRot(spoilt)
+    /\ \E spot \in Spots : \E block \in Spoils(spot, dev[p][spot]) :
+          /\ dev[p][spot] # Durably(block)
+          /\ dev' = [dev EXCEPT ![p][spot] = Durably(block)]
+    /\ spoilt' = spoilt + 1
+    /\ UNCHANGED <<call, logVars, mem, valid, lost, poisoned, recoveryVars>>
+    /\ UNCHANGED <<version, exact, snapshot, taken, told>>
+
+(* Behind a crash the redo log's end is found too early: a block of it is  *)
+(* rotten, or the superblock is an older one, and its protection failed.   *)
+(* Then writes are lost, and that is the log's to tell (WalRecovery); but  *)
+(* no page may be taken from the future that the log does not know of, for *)
+(* LSNs are given out again.                                               *)
+FindEndEarly ==
+    /\ MayLoseEnd(spoilt)
+    /\ phase = "redo" /\ redone = redoStart
+    /\ told = {} /\ \A p \in Pages : ~IsIn(p) /\ valid[p] = Unknown
+    /\ \E n \in redoStart..(durable - 1) : log' = SubSeq(log, 1, n) /\ durable' = n
+    /\ FromSnapshot
+    /\ spoilt' = spoilt + 1
+    /\ UNCHANGED <<call, redoStart, mem, valid, deviceVars, recoveryVars>>
+
+-----------------------------------------------------------------------------
+VersionNext ==
+    \/ \E c \in Clients :
+          Ask(c) \/ LookAtPage(c) \/ GiveAnswer(c) \/ Change(c) \/ Refuse(c)
+    \/ Commit
+    \/ \E p \in Pages :
+          WriteBack(p) \/ Discard(p) \/ Drop(p) \/ Accept(p) \/ Tell(p) \/ Rot(p)
+    \/ Flush \/ BeginCheckpoint \/ EndCheckpoint
+    \/ LosePower \/ StartAgain \/ Redo \/ EndRedo
+    \/ FindEndEarly
+
+VersionSpec == VersionInit /\ [][VersionNext]_<<vars, versionVars>>
+
+-----------------------------------------------------------------------------
+(* Safety.                                                                 *)
+
+(* What is answered is the newest write, or it is told: memory has what    *)
+(* the log says, and so has whatever would be accepted; in redo, once the  *)
+(* records that are left are done.                                         *)
+IsNewest(p, image) ==
+    IF phase = "up" THEN image.values = PageAt(p, Len(log))
+    ELSE RedoFrom(p, image, redone + 1).values = PageAt(p, Len(log))
+
+NeverOldInv ==
+    \A p \in Pages :
+        IF IsIn(p) THEN IsNewest(p, ImageOf(mem[p]))
+        ELSE p \in told \/ \A blocks \in Read(dev[p]) :
+                 Accepts(p, blocks) => IsNewest(p, Found(p, blocks).image)
+
+(* Nothing is damaged unless a block rotted: a torn write is none.         *)
+NeverToldWithoutRotInv ==
+    spoilt = 0 =>
+        \A p \in Pages :
+            /\ p \notin told
+            /\ IsIn(p) \/ \A blocks \in Read(dev[p]) : Accepts(p, blocks)
+
+(* No crash leaves less than the snapshot says.                            *)
+SnapshotInv ==
+    spoilt = 0 =>
+        \A p \in Pages : \A blocks \in Left(dev[p]) :
+            snapshot[p] <= ReadBoth(AsRead(blocks)).image.lsn
+
+(* Versions are what they are said to be; when the store is up, of all.    *)
+VersionInv ==
+    /\ phase = "up" => exact \cup told = Pages
+    /\ spoilt = 0 =>
+        \A p \in Pages : \A blocks \in Read(dev[p]) :
+            LET lsn == Found(p, blocks).image.lsn
+            IN IF p \in exact THEN lsn = version[p] ELSE version[p] <= lsn
+
+THEOREM VersionSpec => Contract!Spec
+=============================================================================
