@@ -248,11 +248,11 @@ impl Store {
         );
         // Also makes the new epoch durable, before anything is appended under it.
         store.checkpointer.run(&store.tree)?;
+        store.tree.leaves().pager.volume.tell(|| Event::Opened);
         // No log names these any more.
         let notes = &store.tree.leaves().notes;
         sparse.into_iter().for_each(|page| notes.note(page));
         store.merge_noted()?;
-        store.tree.leaves().pager.volume.tell(|| Event::Opened);
         Ok(store)
     }
 

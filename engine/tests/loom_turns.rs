@@ -23,7 +23,7 @@ fn explore(places: u64, times: usize) {
     model.check(move || {
         let turns = Arc::new(Turns::new(places));
         let inside = Arc::new(AtomicU64::new(0));
-        let take = |turns: &Turns, inside: &AtomicU64| {
+        let take = move |turns: &Turns, inside: &AtomicU64| {
             for _ in 0..times {
                 let turn = turns.wait();
                 let now = inside.fetch_add(1, Ordering::SeqCst) + 1;

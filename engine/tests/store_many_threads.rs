@@ -7,7 +7,7 @@
 //!
 //! `TREERING_SECONDS` is how long each store is run once it has warmed up, by default 3. From ten
 //! seconds on the least served thread must have done a tenth of the mean (what is promised is for a
-//! minute); in less, every one something.
+//! minute); in less, every one is served before long.
 
 mod support;
 
@@ -110,12 +110,18 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     // Until frames and ring are full, whoever is at work goes on at the speed of memory.
     std::thread::sleep(Duration::from_secs(1));
     let warm = so_far();
+    let since_warm = || -> Vec<u64> {
+        let done = so_far();
+        done.iter().zip(&warm).map(|(n, warm)| n - warm).collect()
+    };
     std::thread::sleep(run_time());
-    let counts: Vec<u64> = so_far()
-        .iter()
-        .zip(warm)
-        .map(|(n, warm)| n - warm)
-        .collect();
+    let counts = since_warm();
+    // On a busy machine some seconds are little, but nobody waits for ever.
+    let asked = Instant::now();
+    while since_warm().contains(&0) && asked.elapsed() < PATIENCE / 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let served = since_warm();
     stop.store(true, Ordering::Release);
     let told = Instant::now();
     while threads.iter().any(|thread| !thread.is_finished()) {
@@ -137,9 +143,12 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     let least = *counts.iter().min().expect("there are threads");
     println!("{tree:?} on {pages:?}: least {least}, mean {mean} operations a thread");
     assert!(
-        least > 0 && (least * 10 >= mean || run_time() < Duration::from_secs(10)),
-        "{tree:?} on {pages:?}: the least served did {least} operations, the mean is {mean}: \
-         {counts:?}"
+        !served.contains(&0),
+        "{tree:?} on {pages:?}: some threads were never served: {served:?}"
+    );
+    assert!(
+        least * 10 >= mean || run_time() < Duration::from_secs(10),
+        "{tree:?} on {pages:?}: least {least}, mean {mean} operations: {counts:?}"
     );
     let stats = store.stats();
     assert!(stats.splits > 0, "nothing was split: {stats:?}");
