@@ -8,9 +8,10 @@
 //! leaf    [ entry | entry | ... ]            4 KiB of entries
 //! ```
 //!
-//! Maps by page name or place are as long as the device has room for pages, and a sparse file of a terabyte costs nothing until it is
-//! written; so must its maps. An entry that nobody has made reads as the type's default. Reading is lock-free (three loads), and
-//! so is making, but for two threads that make the same leaf at once: one of them waits. No entry ever moves.
+//! Maps by page name or place are as long as the device has room for pages, and a sparse file of a
+//! terabyte costs nothing until it is written; so must its maps. An entry that nobody has made
+//! reads as the type's default. Reading is lock-free (three loads), and so is making, but for two
+//! threads that make the same leaf at once: one of them waits. No entry ever moves.
 
 use std::sync::OnceLock;
 

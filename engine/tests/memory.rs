@@ -1,4 +1,5 @@
-//! What the options promise about memory is what the process takes: an allocator that counts stands beside the store's own figures.
+//! What the options promise about memory is what the process takes: an allocator that counts stands
+//! beside the store's own figures.
 //!
 //! One test function: others in the process would count, too.
 

@@ -1,4 +1,5 @@
-//! Space: files are as long as what they hold, maps as large as what is in use, and a full file system refuses writes and nothing else.
+//! Space: files are as long as what they hold, maps as large as what is in use, and a full file
+//! system refuses writes and nothing else.
 
 mod support;
 mod thin;
@@ -92,7 +93,8 @@ fn a_file_takes_what_its_store_holds_and_gives_the_rest_back() {
         // The log region and the journal count in both: once they have been gone through they stay.
         let fixed = options.log_bytes + 2 * options.write_batch_pages as u64 * 4096;
         assert!(deleted * 10 <= (empty + fixed) * 11, "{story}");
-        // Data of 0.65 MB, on leaves that are two thirds full, with two images of some and log blocks of others.
+        // Data of 0.65 MB, on leaves that are two thirds full, with two images of some and log
+        // blocks of others.
         assert!(loaded < fixed + (3 << 20), "{story}");
         assert!(overwritten < fixed + (7 << 19), "{story}");
     }
@@ -159,7 +161,8 @@ fn pages_named_before_and_after_the_last_checkpoint_are_found() {
         let device = Arc::new(MemDevice::new(required_blocks(&options, 6_000)));
         let store = open(&device, &options).unwrap();
         let put = |store: &Store, i: u32| put_one(store, i, 900);
-        // More than two blocks of the table, then as much again that only the log knows, and no close.
+        // More than two blocks of the table, then as much again that only the log knows, and no
+        // close.
         (0..4_500).for_each(|i| put(&store, i));
         store.checkpoint().unwrap();
         assert!(store.stats().leaf_pages > 1_100, "{:?}", store.stats());
@@ -174,7 +177,8 @@ fn pages_named_before_and_after_the_last_checkpoint_are_found() {
     }
 }
 
-/// Puts until one is refused, syncing now and then; how many were put, and how many of them acknowledged.
+/// Puts until one is refused, syncing now and then; how many were put, and how many of them
+/// acknowledged.
 fn fill(store: &Store) -> (u32, u32) {
     let (mut put, mut acknowledged) = (0, 0);
     let refused = loop {

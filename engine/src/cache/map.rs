@@ -36,7 +36,8 @@ impl PageMap {
         Some(word)
     }
 
-    /// The word of a page that is in a frame, or on its way there: it was made when that was looked for.
+    /// The word of a page that is in a frame, or on its way there: it was made when that was looked
+    /// for.
     pub(super) fn of_resident(&self, page: PageId) -> &AtomicU32 {
         self.entry(page).expect("a page in a frame has a word")
     }

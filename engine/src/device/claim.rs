@@ -1,11 +1,12 @@
 //! One store a device: who has a device object open in this process.
 //!
-//! A second store on one device object would write over the first one's pages with its own idea of what is free. A file has a lock
-//! against other processes and other objects; this is the same for one object that two stores are given. Looking without writing may be
-//! shared.
+//! A second store on one device object would write over the first one's pages with its own idea of
+//! what is free. A file has a lock against other processes and other objects; this is the same for
+//! one object that two stores are given. Looking without writing may be shared.
 
 use std::collections::HashMap;
-// A plain lock: it guards no more than who opens what, which no explorer need see, and a static cannot be made of an explorer's.
+// A plain lock: it guards no more than who opens what, which no explorer need see, and a static
+// cannot be made of an explorer's.
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
@@ -37,7 +38,8 @@ pub(crate) enum Claims {
 pub(crate) struct Claim(usize);
 
 impl Claim {
-    /// Claims `device`, which must live at least as long as the claim: its address is what tells it from others.
+    /// Claims `device`, which must live at least as long as the claim: its address is what tells it
+    /// from others.
     ///
     /// # Errors
     /// [`Error::InUse`] if another store has it.

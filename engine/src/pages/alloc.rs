@@ -1,4 +1,5 @@
-//! Which slots of the page space (or which page names) are taken: a bitmap, the smallest free number first.
+//! Which slots of the page space (or which page names) are taken: a bitmap, the smallest free
+//! number first.
 //!
 //! ```text
 //! level 2                    word 0                      bit i: word i below is full
@@ -6,16 +7,18 @@
 //! level 0   word 0 word 1 ...                            bit n: number n is taken
 //! ```
 //!
-//! Smallest first keeps what is taken together at the space's beginning: a file is as long as what its store holds at most, and not as the
-//! space that it may take. Taking, giving back and finding are O(log64 n). Words are made when they are first used. What is handed
-//! out depends on nothing but the calls made, so that runs repeat exactly.
+//! Smallest first keeps what is taken together at the space's beginning: a file is as long as what
+//! its store holds at most, and not as the space that it may take. Taking, giving back and finding
+//! are O(log64 n). Words are made when they are first used. What is handed out depends on nothing
+//! but the calls made, so that runs repeat exactly.
 
 use crate::mutation;
 use crate::sparse::Sparse;
 
 /// A set of taken numbers below a fixed limit.
 pub(crate) struct SlotMap {
-    /// invariant: bit `i` of a level is set exactly if word `i` of the level below is all ones. The last level is one word.
+    /// invariant: bit `i` of a level is set exactly if word `i` of the level below is all ones. The
+    /// last level is one word.
     levels: Vec<Sparse<u64>>,
     limit: u64,
     used: u64,
@@ -109,7 +112,8 @@ impl SlotMap {
     }
 
     fn smallest_free(&self) -> Option<u64> {
-        // Down from the one word at the top: its first bit that is clear leads to a word that is not full.
+        // Down from the one word at the top: its first bit that is clear leads to a word that is
+        // not full.
         let mut at = 0;
         for level in (0..self.levels.len()).rev() {
             let open = !self.word(level, at);

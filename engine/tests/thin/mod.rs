@@ -1,4 +1,5 @@
-//! A device on a file system that has no room for more than so many blocks: what it has none for it refuses, half-way.
+//! A device on a file system that has no room for more than so many blocks: what it has none for it
+//! refuses, half-way.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

@@ -5,8 +5,8 @@
 //! NAME       a second name of the same file, refused if there is one; the folder flushed
 //! ```
 //!
-//! Whoever dies on the way leaves `NAME.new`, which the next creation takes over. One who dies behind it leaves a blank file of full
-//! length, which [`crate::Store::open`] formats.
+//! Whoever dies on the way leaves `NAME.new`, which the next creation takes over. One who dies
+//! behind it leaves a blank file of full length, which [`crate::Store::open`] formats.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};

@@ -8,19 +8,20 @@ pub enum FileIo {
     /// It does not, where the file system allows that.
     #[default]
     Direct,
-    /// It does: reads of pages that it has cost no I/O, memory is spent twice, and what is written reaches the device when the kernel
-    /// likes, at the latest with a flush.
+    /// It does: reads of pages that it has cost no I/O, memory is spent twice, and what is written
+    /// reaches the device when the kernel likes, at the latest with a flush.
     Buffered,
 }
 
 /// Whether the file system keeps room for the whole file from the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileSpace {
-    /// It does not: blocks are allocated when they are written, and a full file system refuses that.
+    /// It does not: blocks are allocated when they are written, and a full file system refuses
+    /// that.
     #[default]
     Sparse,
-    /// It does (`fallocate`), so that no write fails for want of room. Nothing is given back either: a file that is allocated whole
-    /// when it is opened stays so.
+    /// It does (`fallocate`), so that no write fails for want of room. Nothing is given back
+    /// either: a file that is allocated whole when it is opened stays so.
     Reserved,
 }
 
@@ -40,7 +41,8 @@ pub enum FileAccess {
     /// One device object reads and writes; nobody else has the file meanwhile.
     #[default]
     ReadWrite,
-    /// Any number of device objects read; a write fails. For [`crate::Options::read_only`], and files that may not be written.
+    /// Any number of device objects read; a write fails. For [`crate::Options::read_only`], and
+    /// files that may not be written.
     ReadOnly,
 }
 
@@ -55,8 +57,9 @@ pub struct FileOptions {
     pub discards: FileDiscards,
     /// Who may do what. Default: one reads and writes.
     pub access: FileAccess,
-    /// How long to wait for a lock that somebody else has. Default: five seconds, for the kernel finishes a dead process's io_uring
-    /// requests in its own time, and until then they hold its lock.
+    /// How long to wait for a lock that somebody else has. Default: five seconds, for the kernel
+    /// finishes a dead process's io_uring requests in its own time, and until then they hold its
+    /// lock.
     pub lock_wait: Duration,
 }
 

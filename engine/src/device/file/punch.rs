@@ -6,10 +6,12 @@
 //!             └──── written again: taken out         └── whoever wants to write here waits
 //! ```
 //!
-//! A hole for each page that moves is two transactions of the file system where there need be none, for the next write fills it again: a
-//! copy-on-write store spent most of its time on them. So ranges are gathered, neighbours joined, and a hole is punched only for a range
-//! that is long ([`LONG`]), was left alone from one call of [`Discards::reclaim`] to the next, or is one of a few ([`FEW`]). A trim is a hint, and is not ordered
-//! before the next flush: whether and when a hole is made changes nothing but the file's size.
+//! A hole for each page that moves is two transactions of the file system where there need be none,
+//! for the next write fills it again: a copy-on-write store spent most of its time on them. So
+//! ranges are gathered, neighbours joined, and a hole is punched only for a range that is long
+//! ([`LONG`]), was left alone from one call of [`Discards::reclaim`] to the next, or is one of a
+//! few ([`FEW`]). A trim is a hint, and is not ordered before the next flush: whether and when a
+//! hole is made changes nothing but the file's size.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -120,9 +122,11 @@ impl Discards {
             .store(state.pending.len() > MANY, Ordering::Relaxed);
     }
 
-    /// These blocks are about to be written: no hole is made of them from now on. Waits for one that is being made.
+    /// These blocks are about to be written: no hole is made of them from now on. Waits for one
+    /// that is being made.
     pub(super) fn about_to_write(&self, ranges: impl Iterator<Item = Range<u64>>) {
-        // Whoever trimmed these very blocks did so before he let others write them, so his mark is seen.
+        // Whoever trimmed these very blocks did so before he let others write them, so his mark is
+        // seen.
         if !self.any.load(Ordering::Acquire) || mutation::on("punch-after-rewrite") {
             return;
         }
@@ -143,8 +147,9 @@ impl Discards {
         self.many.load(Ordering::Relaxed)
     }
 
-    /// Has `punch` make holes of what is worth it, but for blocks of `keep`. What it refuses with an error is forgotten: a hint that was
-    /// not taken. One caller at a time; another one returns at once.
+    /// Has `punch` make holes of what is worth it, but for blocks of `keep`. What it refuses with
+    /// an error is forgotten: a hint that was not taken. One caller at a time; another one returns
+    /// at once.
     pub(super) fn reclaim<E>(
         &self,
         keep: &Range<u64>,

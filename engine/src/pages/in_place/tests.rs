@@ -55,7 +55,8 @@ fn page(page: u64, lsn: u64) -> Vec<u8> {
     bytes
 }
 
-/// Page 1 is torn at home when its second image is written; then other batches are. What recovery makes of it, and its LSN.
+/// Page 1 is torn at home when its second image is written; then other batches are. What recovery
+/// makes of it, and its LSN.
 fn recovered_after(others: u64) -> Option<Lsn> {
     let options = Options {
         page_size: PAGE_BYTES,
