@@ -239,6 +239,12 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-trust-index", "pm_threads"),
     ("pm-read-unvalidated", "pm_threads"),
     ("lodge-trust-index", "pm_threads"),
+    // A store that has sparse leaves says that it is full; or does not know of those from before its opening.
+    ("pm-full-before-merge", "pm_space"),
+    ("pm-sparse-forgotten-at-open", "pm_space"),
+    // Puts take what a delete needs; a chunk that held records is for ever theirs.
+    ("pm-puts-take-all", "pm_space"),
+    ("pm-record-chunks-kept", "pm_space"),
     // Leaves are refused while the log is in their way, most of it garbage.
     ("ccl-full-of-log", "pm_store"),
     // A write is in the log, and then refused.
@@ -285,6 +291,11 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("lodge-new-leaf-without-stamp", "pm_crash"),
     ("lodge-stamps-at-switch", "pm_crash"),
     ("lodge-two-words", "pm_crash"),
+    // A merge of leaves: linked before what moved is durable, the right leaf another's before the link is, not stamped for what moved, stamped for what is buffered.
+    ("lodge-merge-links-first", "pm_crash"),
+    ("lodge-leaf-freed-early", "pm_crash"),
+    ("lodge-merge-keeps-stamp", "pm_crash"),
+    ("lodge-merges-unflushed", "pm_crash"),
     // A leaf is stamped for pairs that are still buffered for it.
     ("lodge-flushes-half-a-leaf", "pm_crash"),
     // Recovery: what has been flushed is replayed, entries log by log, numbers begin anew, what is read need not be durable.

@@ -15,8 +15,9 @@ use crate::pm::layout::{BLOCK, Geometry};
 use crate::pm::logs::Logs;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
+use crate::pm::space::Room;
 use crate::stats::{PmStats, Stats};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::trees::pm::recover::{PmRecoveryReport, Recovered, recover};
 use crate::trees::pm::{Ccl, Global, PmTree, lodge};
@@ -27,6 +28,8 @@ use crate::types::{Lba, Lsn};
 pub enum PmTask {
     /// Give up the chunks of the log that hold mostly what is in leaves already.
     CleanLog,
+    /// Merge leaves that deletes have left sparse with their neighbours, those from before the opening included.
+    MergeLeaves,
 }
 
 /// An ordered map in persistent memory, crash-safe. See [`Kv`] for what it does and promises.
@@ -42,6 +45,8 @@ pub struct PmStore {
     tree: PmTree,
     options: PmOptions,
     recovery: PmRecoveryReport,
+    /// How often leaves had lost keys when all of them were merged that could be.
+    swept: AtomicU64,
     failed: AtomicBool,
     why: Mutex<String>,
 }
@@ -110,6 +115,7 @@ impl PmStore {
             tree,
             options: *options,
             recovery,
+            swept: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             why: Mutex::new(String::new()),
         })
@@ -127,7 +133,10 @@ impl PmStore {
 
     /// The task that wants doing now. A few loads.
     pub fn due(&self) -> Option<PmTask> {
-        self.tree.cleaning_due().then_some(PmTask::CleanLog)
+        if self.tree.cleaning_due() {
+            return Some(PmTask::CleanLog);
+        }
+        self.tree.merging_due().then_some(PmTask::MergeLeaves)
     }
 
     /// Does one bounded step of `task`; all of it if cleaning is naive.
@@ -140,6 +149,7 @@ impl PmStore {
         self.check()?;
         match task {
             PmTask::CleanLog => self.note(self.tree.clean()),
+            PmTask::MergeLeaves => self.note(self.tree.merge_step()),
         }
     }
 
@@ -176,19 +186,39 @@ impl PmStore {
         done
     }
 
+    /// Makes a change; if there is no room, once more when room was made.
     fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         self.check()?;
-        let records = self.tree.base().records;
-        let mut encoded = records.encode(key, value);
-        if matches!(encoded, Err(Error::PmFull { .. })) {
-            // Records wait for the log to be cleaned.
-            match self.note(self.tree.clean_all()) {
-                Ok(()) | Err(Error::PmFull { .. }) => {}
-                Err(e) => return Err(e),
-            }
-            encoded = records.encode(key, value);
+        let mut done = self.try_change(key, value);
+        if !matches!(done, Err(Error::PmFull { .. })) {
+            return done;
         }
-        let slot = self.note(encoded)?;
+        let swept = self.swept.load(Ordering::Relaxed);
+        if let Some(swept) = self.note(self.tree.make_room(swept, value.is_none()))? {
+            self.swept.store(swept, Ordering::Relaxed);
+            done = self.try_change(key, value);
+        }
+        if matches!(done, Err(Error::PmFull { .. })) && value.is_none() {
+            if !self.has(key)? {
+                // There was no room to say that nothing goes.
+                return Ok(self.now());
+            }
+            if let PmTree::Lodge(tree) = &self.tree {
+                // Nor to log the key.
+                self.note(tree.delete_in_place(key))?;
+                return Ok(self.now());
+            }
+        }
+        done
+    }
+
+    fn has(&self, key: &[u8]) -> Result<bool> {
+        self.tree.get(key, &mut Vec::new())
+    }
+
+    fn try_change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
+        let records = self.tree.base().records;
+        let slot = self.note(records.encode(key, value, Room::of(value.is_none())))?;
         let change = Change {
             slot,
             delete: value.is_none(),

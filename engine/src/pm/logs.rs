@@ -24,7 +24,7 @@ use super::layout::{ChunkId, Geometry, TIME_BITS, Time, damaged, mix};
 use super::leaf::Slot;
 use super::medium::Medium;
 use super::nodes::Change;
-use super::space::Space;
+use super::space::{Room, Space};
 
 const CHECK: u64 = (1 << 14) - 1;
 
@@ -143,26 +143,44 @@ impl Logs {
         }
     }
 
-    /// Appends to the calling thread's log; durable when this returns. `None` if there is no room.
+    /// Appends to the calling thread's log, or to another one if that is full and no chunk is free; durable when this returns. `None` if there is no room.
     pub(crate) fn append(&self, change: Change) -> Result<Option<Appended>> {
-        self.append_in(change, Space::allocate_log)
+        self.append_in(change, Room::of(change.delete))
     }
 
     /// The same for an entry that cleaning copies, which may go to the last free chunk.
     pub(crate) fn append_copy(&self, change: Change) -> Result<Option<Appended>> {
-        self.append_in(change, Space::allocate_log_for_copies)
+        self.append_in(change, Room::Copies)
     }
 
-    fn append_in(
+    fn append_in(&self, change: Change, room: Room) -> Result<Option<Appended>> {
+        let own = thread_number() % self.logs.len();
+        if let Some(appended) = self.append_to(own, change, Some(room))? {
+            return Ok(Some(appended));
+        }
+        for log in (0..self.logs.len()).filter(|log| *log != own) {
+            if let Some(appended) = self.append_to(log, change, None)? {
+                return Ok(Some(appended));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends to a log; with another chunk, if it needs one and there may be one.
+    fn append_to(
         &self,
+        log: usize,
         change: Change,
-        allocate: impl Fn(&Space, Time) -> Result<Option<(ChunkId, bool)>>,
+        room: Option<Room>,
     ) -> Result<Option<Appended>> {
-        let mut log = self.logs[thread_number() % self.logs.len()].lock();
+        let mut log = self.logs[log].lock();
         let full = log.open.as_ref().is_none_or(|open| open.used == open.room);
         if full {
+            let Some(room) = room else {
+                return Ok(None);
+            };
             let begun = self.clock.tick();
-            let Some((chunk, blank)) = allocate(&self.space, begun)? else {
+            let Some((chunk, blank)) = self.space.allocate_log(begun, room)? else {
                 return Ok(None);
             };
             log.open = Some(self.open(chunk, begun, blank));

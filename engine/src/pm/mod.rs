@@ -5,6 +5,13 @@
 //! PM     superblock, directory | chunks of leaves | chunks of log entries | chunks of records
 //! ```
 //!
+//! **What is given back.** A leaf that deletes empty is merged into its left neighbour; a chunk without leaves, without needed entries, or without records in use is free for
+//! other uses. Leaves wait for [`crate::PmTask::MergeLeaves`] at most until the store would be full, and the next opening finds those that wait. Records do not move, so
+//! a chunk of them stays while one is in use, and what is free in it is for records only.
+//!
+//! **Full.** A put is refused before the last leaf, the last few bytes for records and, where logs are cleaned by copying, the last chunk are taken: a delete may need
+//! them ([`space::Room`]). How much of a device live rows take then depends on their sizes; `tests/pm_space.rs` states bounds.
+//!
 //! The order in which words become durable is the whole of crash consistency here; each file says which orders it keeps and why. The contract is that of
 //! [`crate::device::PmDevice`]: an aligned word is atomic, and nothing else has an order but by a fence.
 

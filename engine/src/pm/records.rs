@@ -17,7 +17,7 @@ use super::layout::{Time, damaged};
 use super::leaf::{AT, Slot};
 use super::logs::LogicalClock;
 use super::medium::Medium;
-use super::space::{GRAIN, Space};
+use super::space::{GRAIN, Room, Space};
 use crate::sync::Arc;
 
 const HEAD: u64 = 8;
@@ -101,7 +101,7 @@ impl Records {
     }
 
     /// A slot for key and value; or for a key alone, whose value is `None`. What it names is durable, and the caller's to free.
-    pub(crate) fn encode(&self, key: &[u8], value: Option<&[u8]>) -> Result<Slot> {
+    pub(crate) fn encode(&self, key: &[u8], value: Option<&[u8]>, room: Room) -> Result<Slot> {
         let words = (word_of(key), value.map_or(Some(0), word_of));
         if let (Some(key), Some(value)) = words {
             return Ok(Slot {
@@ -110,8 +110,8 @@ impl Records {
                 indirect: false,
             });
         }
-        let key = self.put(key)?;
-        let value = match value.map_or(Ok(0), |value| self.put(value)) {
+        let key = self.put(key, room)?;
+        let value = match value.map_or(Ok(0), |value| self.put(value, room)) {
             Ok(value) => value,
             Err(e) => {
                 let half = Slot {
@@ -136,7 +136,7 @@ impl Records {
         let key = if slot.indirect || slot.key & AT == 0 {
             slot.key
         } else {
-            let key = self.put(&slot.key.to_be_bytes())?;
+            let key = self.put(&slot.key.to_be_bytes(), Room::Delete)?;
             self.medium.fence();
             key
         };
@@ -148,12 +148,12 @@ impl Records {
     }
 
     /// A word for some bytes; if it is a place, they are on their way there.
-    fn put(&self, bytes: &[u8]) -> Result<u64> {
+    fn put(&self, bytes: &[u8], room: Room) -> Result<u64> {
         if let Some(word) = word_of(bytes).filter(|word| word & AT == 0) {
             return Ok(word);
         }
         let size = size_of_record(bytes.len());
-        let offset = self.space.allocate_record(size)?;
+        let offset = self.space.allocate_record(size, room)?;
         let mut record = Vec::with_capacity(size as usize);
         record.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         record.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex};
 use crate::types::IoClass;
 
@@ -20,24 +21,40 @@ use super::medium::Medium;
 /// Records begin at multiples of this.
 pub(super) const GRAIN: u64 = 16;
 
-/// Who may take the last free chunk of a running store: whoever makes room with it. A log that has grown into all others is cleaned into that one, or merged
-/// into leaves of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LastChunk {
-    /// Anybody, as in recovery, or where there is no log.
-    #[default]
-    Anybody,
-    /// Entries that cleaning copies.
+/// What room is taken for. Puts leave some of it to what makes room: to deletes, and to the copies with which a log is cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// A put: it leaves a leaf, and [`Space::reserve`] bytes for records, or chunks for them. A delete in a full leaf splits it before
+    /// the halves are merged again, and its log entry may name a record.
+    Put,
+    /// A delete: it takes what puts leave.
+    Delete,
+    /// Entries that cleaning copies: a log that has grown into all other chunks is cleaned into the last one.
     Copies,
-    /// Leaves.
-    Leaves,
+}
+
+impl Room {
+    /// For a change that deletes, or for one that does not.
+    pub(crate) fn of(delete: bool) -> Room {
+        if delete { Room::Delete } else { Room::Put }
+    }
+}
+
+/// Whether a log is cleaned by copying, for which a chunk is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Serves {
+    /// Not yet, or whoever recovers: all room is anybody's.
+    #[default]
+    Nobody,
+    WithCopies,
+    WithoutCopies,
 }
 
 struct State {
     uses: Vec<Use>,
     /// Chunks that hold nothing, the next one to use last.
     free_chunks: Vec<ChunkId>,
-    last_chunk: LastChunk,
+    serves: Serves,
     /// Leaves to reuse, the next one last.
     free_leaves: Vec<LeafId>,
     /// The rest of the newest chunk of leaves, in blocks.
@@ -47,8 +64,11 @@ struct State {
     leaves: u64,
     /// Ranges of record chunks that were never handed out since the opening.
     fresh_records: Vec<Range<u64>>,
-    /// Freed ranges, by size.
+    /// Freed ranges, by size; there is no size without any.
     free_records: BTreeMap<u64, Vec<u64>>,
+    /// Bytes of all these ranges, and of those that were freed since neighbours were last put together.
+    spare_records: u64,
+    freed_records: u64,
     record_bytes: u64,
     /// Offset, size and time of records that the log may still name; in order of time.
     retired: VecDeque<(Time, u64, u64)>,
@@ -56,10 +76,43 @@ struct State {
 }
 
 impl State {
-    /// Whether a chunk is free, and for this use.
-    fn has_chunk_for(&self, whose: LastChunk) -> bool {
-        let theirs = self.last_chunk == LastChunk::Anybody || self.last_chunk == whose;
-        self.free_chunks.len() > usize::from(!theirs)
+    /// Chunks that are free, and not kept for others.
+    fn chunks_for(&self, room: Room) -> usize {
+        let kept = self.serves == Serves::WithCopies && room != Room::Copies;
+        self.free_chunks.len().saturating_sub(usize::from(kept))
+    }
+
+    /// Whether a put that leaves so many chunks, bytes for records and leaves leaves deletes enough.
+    fn leaves_enough(&self, chunks: usize, records: u64, reserve: u64, leaf: bool) -> bool {
+        let wanted = usize::from(records < reserve) + usize::from(!leaf);
+        self.serves == Serves::Nobody || chunks >= wanted
+    }
+
+    /// Whether there is a leaf in chunks of leaves.
+    fn has_leaf(&self, besides: usize, blocks: u64) -> bool {
+        let fresh = (self.fresh_leaves.end - self.fresh_leaves.start) / blocks;
+        self.free_leaves.len() as u64 + fresh > besides as u64
+    }
+
+    /// Takes a freed range of exactly that size.
+    fn take_exactly(&mut self, size: u64) -> Option<u64> {
+        let offsets = self.free_records.get_mut(&size)?;
+        let offset = offsets.pop();
+        if offsets.is_empty() {
+            self.free_records.remove(&size);
+        }
+        offset
+    }
+
+    /// Takes the beginning of the smallest freed range that is larger.
+    fn take_from_larger(&mut self, size: u64) -> Option<u64> {
+        let larger = *self.free_records.range(size..).next()?.0;
+        let offset = self.take_exactly(larger)?;
+        if larger > size {
+            let rest = self.free_records.entry(larger - size).or_default();
+            rest.push(offset + size);
+        }
+        Some(offset)
     }
 }
 
@@ -68,6 +121,7 @@ pub(crate) struct Space {
     medium: Arc<Medium>,
     geometry: Geometry,
     state: Mutex<State>,
+    shrunk: AtomicU64,
 }
 
 impl Space {
@@ -78,7 +132,7 @@ impl Space {
         }
         let state = State {
             free_chunks: Vec::new(),
-            last_chunk: LastChunk::default(),
+            serves: Serves::default(),
             leaves_in: vec![0; uses.len()],
             uses,
             free_leaves: Vec::new(),
@@ -86,6 +140,8 @@ impl Space {
             leaves: 0,
             fresh_records: Vec::new(),
             free_records: BTreeMap::new(),
+            spare_records: 0,
+            freed_records: 0,
             record_bytes: 0,
             retired: VecDeque::new(),
             retired_bytes: 0,
@@ -94,6 +150,8 @@ impl Space {
             medium,
             geometry,
             state: Mutex::new(state),
+            // Of before the opening nothing is known.
+            shrunk: AtomicU64::new(1),
         }
     }
 
@@ -101,9 +159,21 @@ impl Space {
         &self.geometry
     }
 
-    /// From now on the last free chunk is theirs.
-    pub(crate) fn keep_last_chunk(&self, whose: LastChunk) {
-        self.state.lock().last_chunk = whose;
+    /// From now on puts leave room for deletes; and for copies, if the log is cleaned by them.
+    pub(crate) fn serve(&self, copies: bool) {
+        self.state.lock().serves = if copies {
+            Serves::WithCopies
+        } else {
+            Serves::WithoutCopies
+        };
+    }
+
+    /// Bytes for records that puts leave to deletes: for a few keys that log entries name. The next cleaning gives them back.
+    fn reserve(&self) -> u64 {
+        if mutation::on("pm-puts-take-all") {
+            return 0;
+        }
+        (self.geometry.chunk_bytes / 16).clamp(64, 4096)
     }
 
     /// What a chunk is used for.
@@ -180,6 +250,7 @@ impl Space {
         state.retired_bytes = 0;
         state.free_records.clear();
         state.fresh_records.clear();
+        state.freed_records = 0;
         state.record_bytes = records.iter().map(|used| used.end - used.start).sum();
         let mut records = records.iter().peekable();
         let listed: BTreeSet<ChunkId> = state.free_chunks.iter().copied().collect();
@@ -205,6 +276,68 @@ impl Space {
             }
         }
         state.fresh_records.retain(|range| !range.is_empty());
+        let spare = state.fresh_records.iter();
+        state.spare_records = spare.map(|range| range.end - range.start).sum();
+    }
+
+    /// Puts freed ranges of records together that lie side by side. A chunk of which nothing is in use is free for other uses, as one of leaves is without leaves.
+    fn gather(&self, state: &mut State) {
+        if state.freed_records == 0 || mutation::on("pm-record-chunks-kept") {
+            return;
+        }
+        state.freed_records = 0;
+        let freed = std::mem::take(&mut state.free_records);
+        let freed = freed
+            .into_iter()
+            .flat_map(|(size, offsets)| offsets.into_iter().map(move |at| at..at + size));
+        let mut ranges: Vec<Range<u64>> = freed.chain(state.fresh_records.drain(..)).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for range in ranges {
+            let chunk = self.geometry.chunk_of(range.start);
+            match joined.last_mut() {
+                Some(last)
+                    if last.end == range.start && self.geometry.chunk_of(last.start) == chunk =>
+                {
+                    last.end = range.end;
+                }
+                _ => joined.push(range),
+            }
+        }
+        for range in joined {
+            let size = range.end - range.start;
+            match self.geometry.chunk_of(range.start) {
+                Some(chunk) if size == self.geometry.chunk_bytes => {
+                    state.spare_records -= size;
+                    state.free_chunks.push(chunk);
+                }
+                _ if size >= self.geometry.chunk_bytes / 4 => state.fresh_records.push(range),
+                _ => {
+                    let same = state.free_records.entry(size).or_default();
+                    same.push(range.start);
+                }
+            }
+        }
+    }
+
+    /// Chunks that are free for this; if there are none, those too that records have left.
+    fn chunks_for(&self, state: &mut State, room: Room) -> usize {
+        // A put must leave two, so it looks for more.
+        if state.chunks_for(room) < if room == Room::Put { 3 } else { 1 } {
+            self.gather(state);
+        }
+        state.chunks_for(room)
+    }
+
+    /// Whether a chunk may be taken: for records, which then have more of them, for leaves, or for neither.
+    fn may_take_chunk(&self, state: &mut State, room: Room, records: u64, leaves: bool) -> bool {
+        let chunks = self.chunks_for(state, room);
+        if chunks == 0 || room != Room::Put {
+            return chunks > 0;
+        }
+        let spare = state.spare_records + records;
+        let leaf = leaves || state.has_leaf(0, self.geometry.blocks_of_leaf());
+        state.leaves_enough(chunks - 1, spare, self.reserve(), leaf)
     }
 
     /// The error that says so.
@@ -236,10 +369,11 @@ impl Space {
     }
 
     /// A leaf for the caller; free again after a crash unless it was linked.
-    pub(crate) fn allocate_leaf(&self) -> Result<LeafId> {
+    pub(crate) fn allocate_leaf(&self, room: Room) -> Result<LeafId> {
         let mut state = self.state.lock();
-        if state.free_leaves.is_empty() && state.fresh_leaves.is_empty() {
-            if !state.has_chunk_for(LastChunk::Leaves) {
+        let blocks = self.geometry.blocks_of_leaf();
+        if !state.has_leaf(0, blocks) {
+            if !self.may_take_chunk(&mut state, room, 0, self.geometry.leaves_in_chunk() > 1) {
                 return Err(self.full("another leaf"));
             }
             let taken = self.take_chunk(&mut state, Use::Leaves)?;
@@ -247,6 +381,12 @@ impl Space {
             let start = self.geometry.offset(chunk) / BLOCK;
             let blocks = self.geometry.leaves_in_chunk() * self.geometry.blocks_of_leaf();
             state.fresh_leaves = start..start + blocks;
+        } else if room == Room::Put && !state.has_leaf(1, blocks) {
+            // The last one.
+            let (chunks, spare) = (self.chunks_for(&mut state, room), state.spare_records);
+            if !state.leaves_enough(chunks, spare, self.reserve(), false) {
+                return Err(self.full("another leaf"));
+            }
         }
         let leaf = state.free_leaves.pop().unwrap_or_else(|| {
             let leaf = LeafId(state.fresh_leaves.start);
@@ -284,29 +424,22 @@ impl Space {
         }
     }
 
-    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is free, but for the last one.
-    pub(crate) fn allocate_log(&self, time: Time) -> Result<Option<(ChunkId, bool)>> {
+    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is free for this.
+    pub(crate) fn allocate_log(&self, time: Time, room: Room) -> Result<Option<(ChunkId, bool)>> {
         let mut state = self.state.lock();
-        if !state.has_chunk_for(LastChunk::Anybody) {
+        // A cleaning gives it back; but a log that takes it again each time would never leave records any.
+        let records = room != Room::Copies && state.spare_records < self.reserve();
+        if self.chunks_for(&mut state, room) <= usize::from(records) {
             return Ok(None);
         }
         self.take_chunk(&mut state, Use::Log(time))
     }
 
-    /// The same for entries that cleaning copies.
-    pub(crate) fn allocate_log_for_copies(&self, time: Time) -> Result<Option<(ChunkId, bool)>> {
+    /// A chunk for a log whose entries are known by themselves, so that there is no time to write down; and whether it is all zeros. `None` if no chunk is free
+    /// for this.
+    pub(crate) fn allocate_version_log(&self, room: Room) -> Result<Option<(ChunkId, bool)>> {
         let mut state = self.state.lock();
-        if !state.has_chunk_for(LastChunk::Copies) {
-            return Ok(None);
-        }
-        self.take_chunk(&mut state, Use::Log(time))
-    }
-
-    /// A chunk for a log whose entries are known by themselves, so that there is no time to write down; and whether it is all zeros. `None` if no chunk is free, but for the last
-    /// one.
-    pub(crate) fn allocate_version_log(&self) -> Result<Option<(ChunkId, bool)>> {
-        let mut state = self.state.lock();
-        if !state.has_chunk_for(LastChunk::Anybody) {
+        if !self.may_take_chunk(&mut state, room, 0, false) {
             return Ok(None);
         }
         let last = state.free_chunks.last().copied();
@@ -349,39 +482,49 @@ impl Space {
         give_up_retired(&mut self.state.lock(), floor);
     }
 
-    /// Room for a record of `size` bytes, a multiple of [`GRAIN`].
-    pub(super) fn allocate_record(&self, size: u64) -> Result<u64> {
+    /// Room for a record of `size` bytes, a multiple of [`GRAIN`]. Where a share of the room for records is free in pieces they are cut up before another
+    /// chunk is taken.
+    pub(super) fn allocate_record(&self, size: u64, room: Room) -> Result<u64> {
         let mut state = self.state.lock();
-        state.record_bytes += size;
-        if let Some(offset) = state.free_records.get_mut(&size).and_then(Vec::pop) {
-            return Ok(offset);
-        }
-        if let Some(offset) = cut(&mut state.fresh_records, size) {
-            return Ok(offset);
-        }
-        if state.has_chunk_for(LastChunk::Anybody)
+        let mut found = self.cut_record(&mut state, size, room, false);
+        if found.is_none()
+            && self.may_take_chunk(&mut state, room, self.geometry.chunk_bytes - size, false)
             && let Some((chunk, _)) = self.take_chunk(&mut state, Use::Records)?
         {
             let start = self.geometry.offset(chunk);
-            state
-                .fresh_records
-                .push(start + size..start + self.geometry.chunk_bytes);
-            return Ok(start);
+            let end = start + self.geometry.chunk_bytes;
+            state.fresh_records.push(start..end);
+            state.spare_records += end - start;
+            found = cut(&mut state.fresh_records, size);
         }
-        // Of a larger one that was freed, the rest is free.
-        let larger = state.free_records.range_mut(size..);
-        let found = larger
-            .filter_map(|(larger, offsets)| Some((*larger, offsets.pop()?)))
-            .next();
-        let Some((larger, offset)) = found else {
-            state.record_bytes -= size;
-            return Err(self.full("another record"));
-        };
-        if larger > size {
-            let rest = state.free_records.entry(larger - size).or_default();
-            rest.push(offset + size);
+        if found.is_none() {
+            self.gather(&mut state);
+            found = self.cut_record(&mut state, size, room, true);
         }
+        let offset = found.ok_or_else(|| self.full("another record"))?;
+        state.spare_records -= size;
+        state.record_bytes += size;
         Ok(offset)
+    }
+
+    /// Room for a record in chunks of records; of larger ranges if `any`, or if many are free.
+    fn cut_record(&self, state: &mut State, size: u64, room: Room, any: bool) -> Option<u64> {
+        if state.spare_records < size {
+            return None;
+        }
+        let spare = state.spare_records - size;
+        if room == Room::Put && spare < self.reserve() {
+            let chunks = self.chunks_for(state, room);
+            let leaf = state.has_leaf(0, self.geometry.blocks_of_leaf());
+            if !state.leaves_enough(chunks, spare, self.reserve(), leaf) {
+                return None;
+            }
+        }
+        let any = any || 8 * spare > state.record_bytes || self.is_tight_in(state);
+        state
+            .take_exactly(size)
+            .or_else(|| cut(&mut state.fresh_records, size))
+            .or_else(|| any.then(|| state.take_from_larger(size)).flatten())
     }
 
     /// Nothing names this record.
@@ -407,6 +550,31 @@ impl Space {
     /// Leaves in use.
     pub(crate) fn leaves(&self) -> u64 {
         self.state.lock().leaves
+    }
+
+    /// Leaves in use, and chunks that are free.
+    pub(crate) fn leaves_and_free_chunks(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.leaves, state.free_chunks.len() as u64)
+    }
+
+    /// Whether few chunks are free: less than an eighth of all, or than four.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.is_tight_in(&self.state.lock())
+    }
+
+    fn is_tight_in(&self, state: &State) -> bool {
+        state.free_chunks.len() < (self.geometry.chunks as usize / 8).max(4)
+    }
+
+    /// A leaf has lost keys: there may be others that it fits in.
+    pub(crate) fn leaf_shrank(&self) {
+        self.shrunk.fetch_add(1, Relaxed);
+    }
+
+    /// How often that was so.
+    pub(crate) fn shrunk(&self) -> u64 {
+        self.shrunk.load(Relaxed)
     }
 
     /// Bytes of log chunks that are not free.
@@ -444,6 +612,8 @@ fn give_up_retired(state: &mut State, floor: Time) {
 
 fn give_back(state: &mut State, offset: u64, size: u64) {
     state.record_bytes -= size;
+    state.spare_records += size;
+    state.freed_records += size;
     state.free_records.entry(size).or_default().push(offset);
 }
 
@@ -490,7 +660,7 @@ mod tests {
             space.recovered_records(&[]);
             space
         };
-        let offset = opened().allocate_record(1024).unwrap();
+        let offset = opened().allocate_record(1024, Room::Delete).unwrap();
         medium.store(offset, &[7; 1024]).unwrap();
         medium
             .write_back(offset..offset + 1024, IoClass::Page)
@@ -499,7 +669,7 @@ mod tests {
         let chunk = geometry.chunk_of(offset).unwrap();
         let space = opened();
         let mut taken = false;
-        while let Some((log, zeros)) = space.allocate_version_log().unwrap() {
+        while let Some((log, zeros)) = space.allocate_version_log(Room::Delete).unwrap() {
             taken |= log == chunk;
             assert!(zeros);
         }
@@ -510,6 +680,9 @@ mod tests {
         // What was one of logs stays as it is.
         medium.store(offset, &[7; 1024]).unwrap();
         space.free_version_log(chunk);
-        assert_eq!(space.allocate_version_log().unwrap(), Some((chunk, false)));
+        assert_eq!(
+            space.allocate_version_log(Room::Delete).unwrap(),
+            Some((chunk, false))
+        );
     }
 }

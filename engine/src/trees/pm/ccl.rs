@@ -17,8 +17,10 @@ use crate::mutation;
 use crate::options::{CclOptions, Cleaning, Logging};
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::LeafId;
+use crate::pm::leaf::SLOTS;
 use crate::pm::logs::Logs;
 use crate::pm::nodes::{Change, Held};
+use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
@@ -110,7 +112,7 @@ impl Ccl {
     }
 
     /// Where cleaning stops writers, none comes through while it does.
-    fn enter(&self) -> Option<RwLockReadGuard<'_, ()>> {
+    pub(super) fn enter(&self) -> Option<RwLockReadGuard<'_, ()>> {
         (self.options.cleaning == Cleaning::Naive).then(|| self.gate.read())
     }
 
@@ -140,7 +142,11 @@ impl Ccl {
             return Ok(Attempt::Done);
         }
         let at = held.fields.unflushed();
-        if at < self.leaves.nodes.batch() {
+        let waits = at < self.leaves.nodes.batch();
+        if waits && !change.delete && self.needs_split_when_tight(&held, leaf)? {
+            // A cached copy of the key would be older than the leaf.
+            held.fields.set_filled(at);
+        } else if waits {
             let Some(appended) = self.logs.append(change)? else {
                 return Ok(Attempt::NoRoom);
             };
@@ -158,9 +164,14 @@ impl Ccl {
         {
             return Ok(Attempt::NoRoom);
         }
-        let plan = match self.leaves.plan_flush(&held, leaf, Some(change)) {
+        let planned = |room| self.leaves.plan_flush(&held, leaf, Some(change), room);
+        let plan = match planned(Room::Put) {
             Err(Error::PmFull { .. }) if change.delete => {
-                return self.delete_alone(&held, leaf, change);
+                match self.delete_alone(&held, leaf, change) {
+                    // It takes a slot that there is not.
+                    Err(Error::PmFull { .. }) => planned(Room::Delete)?,
+                    done => return done,
+                }
             }
             plan => plan?,
         };
@@ -171,6 +182,16 @@ impl Ccl {
         }
         let written = self.leaves.carry_out_flush(&mut held, leaf, plan)?;
         Ok(Attempt::of(leaf, &written))
+    }
+
+    /// Whether another change would not fit the leaf with what is buffered, on a device that has hardly room to split it later: what is refused then is in the log, and
+    /// stays there, for there is no room to copy it either.
+    fn needs_split_when_tight(&self, held: &Held<'_>, leaf: LeafId) -> Result<bool> {
+        if !self.leaves.space.is_tight() {
+            return Ok(false);
+        }
+        let used = self.leaves.load(leaf)?.header().bitmap().count_ones();
+        Ok(used as usize + held.fields.unflushed() >= SLOTS)
     }
 
     /// The unflushed slot of a key.
@@ -208,7 +229,13 @@ impl Ccl {
             if self.unflushed_slot(&held, key)?.is_some() && !mutation::on("ccl-unlogged-overwrite")
             {
                 // What is not logged must find the leaf's timestamp above the key's last entry, so that goes to the leaf by a flush of its own.
-                self.leaves.flush(&mut held, leaf, None)?;
+                match self.leaves.flush(&mut held, leaf, None) {
+                    // Nor is there room for that, so the chunk for copies gives it: a delete leaves less to copy.
+                    Err(Error::PmFull { .. }) if change.delete => {
+                        return self.overwrite(&mut held, key, change);
+                    }
+                    flushed => drop(flushed?),
+                }
                 continue;
             }
             // A cached copy of the key would be older than the leaf.
@@ -216,11 +243,33 @@ impl Ccl {
             held.fields.set_filled(unflushed);
             return match self.leaves.flush(&mut held, leaf, Some(change)) {
                 Err(Error::PmFull { .. }) if change.delete => {
-                    self.delete_alone(&held, leaf, change)
+                    match self.delete_alone(&held, leaf, change) {
+                        Err(Error::PmFull { .. }) => {
+                            let plan =
+                                self.leaves
+                                    .plan_flush(&held, leaf, Some(change), Room::Delete)?;
+                            let written = self.leaves.carry_out_flush(&mut held, leaf, plan)?;
+                            Ok(Attempt::of(leaf, &written))
+                        }
+                        done => done,
+                    }
                 }
                 written => Ok(Attempt::of(leaf, &written?)),
             };
         }
+    }
+
+    /// Logs a delete of a key that is in the buffer in the last free chunk.
+    fn overwrite(&self, held: &mut Held<'_>, key: &[u8], change: Change) -> Result<Attempt> {
+        let appended = self.logs.append_copy(change)?;
+        let at = self.unflushed_slot(held, key)?;
+        let (Some(appended), Some(at)) = (appended, at) else {
+            return Err(self.leaves.space.full("the log"));
+        };
+        self.leaves.retire(held.change(at).slot)?;
+        held.set(at, change, appended.epoch);
+        self.counters.overwrites.fetch_add(1, Relaxed);
+        Ok(Attempt::Done)
     }
 
     /// Takes a key that is not in the buffer out of its leaf, when the leaf has no room for what is. The header carries the time of the last flush, as ever: it

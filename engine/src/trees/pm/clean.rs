@@ -23,6 +23,7 @@ use crate::pm::nodes::Held;
 use crate::sync::atomic::Ordering::Relaxed;
 
 use super::ccl::Ccl;
+use super::write::IfFull;
 
 /// Leaves that one step visits.
 const STEP: usize = 64;
@@ -35,6 +36,10 @@ pub(crate) struct Run {
     epoch: u8,
     /// The fence to go on from.
     from: Vec<u8>,
+    /// A leaf was passed that can be neither flushed nor copied for want of room.
+    passed: bool,
+    /// How often leaves had lost keys when all were visited in vain: before they lose more there is no use in it.
+    vain_at: Option<u64>,
 }
 
 impl Ccl {
@@ -63,9 +68,17 @@ impl Ccl {
             Some(run) => run,
             None => cleaning.insert(self.begin()?),
         };
+        let shrunk = self.leaves.space.shrunk();
+        if run.vain_at == Some(shrunk) {
+            return Err(self.leaves.space.full("what is buffered"));
+        }
         let entries = self.leaves.index.range(&run.from, STEP);
         for (_, page) in &entries {
-            self.copy(LeafId(page.0), run.epoch)?;
+            match self.copy(LeafId(page.0), run.epoch) {
+                // Others may make room for it.
+                Err(Error::PmFull { .. }) => run.passed = true,
+                done => done?,
+            }
         }
         if entries.len() == STEP {
             let (mut last, _) = entries.into_iter().next_back().expect("there are some");
@@ -73,6 +86,11 @@ impl Ccl {
             last.push(0);
             run.from = last;
             return Ok(Progress::More);
+        }
+        if std::mem::take(&mut run.passed) {
+            run.from.clear();
+            run.vain_at = Some(shrunk);
+            return Err(self.leaves.space.full("what is buffered"));
         }
         let floor = run.floor;
         *cleaning = None;
@@ -118,6 +136,8 @@ impl Ccl {
             floor,
             epoch,
             from: Vec::new(),
+            passed: false,
+            vain_at: None,
         })
     }
 
@@ -128,12 +148,20 @@ impl Ccl {
     }
 
     fn copy_held(&self, held: &mut Held<'_>, leaf: LeafId, epoch: u8) -> Result<()> {
+        let of_old = (0..held.fields.unflushed()).any(|at| held.fields.epoch(at) != epoch);
+        if of_old && self.leaves.space.is_tight() && self.flush_without_split(held, leaf)? {
+            return Ok(());
+        }
         for at in 0..held.fields.unflushed() {
             if held.fields.epoch(at) == epoch {
                 continue;
             }
             let Some(appended) = self.logs.append_copy(held.change(at))? else {
-                self.leaves.flush(held, leaf, None)?;
+                let written = self.leaves.flush(held, leaf, None)?;
+                if written.is_sparse() {
+                    // Merging it takes its neighbour's lock first.
+                    self.leaves.note_sparse();
+                }
                 self.counters.cleaning_flushes.fetch_add(1, Relaxed);
                 return Ok(());
             };
@@ -143,6 +171,34 @@ impl Ccl {
             }
         }
         Ok(())
+    }
+
+    /// Where room is scarce, copies are a waste of it: flushes what fits the leaf as it is; says whether that is all.
+    fn flush_without_split(&self, held: &mut Held<'_>, leaf: LeafId) -> Result<bool> {
+        let plan = match self.leaves.plan(leaf, &held.unflushed(), IfFull::Refuse) {
+            Err(Error::PmFull { .. }) => return Ok(false),
+            plan => plan?,
+        };
+        let written = self.leaves.carry_out_flush(held, leaf, plan)?;
+        if written.is_sparse() {
+            self.leaves.note_sparse();
+        }
+        self.counters.cleaning_flushes.fetch_add(1, Relaxed);
+        Ok(true)
+    }
+
+    /// Flushes every buffer whose leaf has room, and cleans the log: what deletes and overwrites leave is free then.
+    pub(super) fn flush_what_fits(&self) -> Result<()> {
+        let gate = self.enter();
+        for leaf in self.all_leaves() {
+            match self.flush_node(leaf) {
+                Ok(_) | Err(Error::PmFull { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        // A naive cleaning closes it.
+        drop(gate);
+        self.clean_all()
     }
 
     fn all_leaves(&self) -> Vec<LeafId> {

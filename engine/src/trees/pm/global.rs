@@ -10,19 +10,25 @@
 //! What this is not: DPTree. It keeps that tree's plan (a write-optimised buffer over a read-optimised base, merged when the buffer reaches a share of
 //! the base), on the leaves that all trees here share instead of 256-record ones.
 //!
+//! **Without room.** A change whose leaf would have to be split for it, and no leaf is left, stays behind when its map is merged: it is logged anew and goes to the active map, so that the old log
+//! is given up all the same. While there are such changes puts are refused, and deletes are not: they make the room that those wait for. Where few
+//! chunks are free a map is full sooner ([`Global::capacity`]), so what stays behind fits the chunk that is kept for copies.
+//!
 //! All of the log is replayed after a crash, so leaves have no timestamps; and both maps' entries live until the floor that ends a merge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::error::{Error, Result};
 use crate::options::GlobalOptions;
 use crate::pager::Progress;
+use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{BLOCK, Time, set_floor};
 use crate::pm::leaf::{SLOT_BYTES, SLOTS};
 use crate::pm::logs::Logs;
 use crate::pm::nodes::Change;
 use crate::pm::records::Bytes;
+use crate::pm::space::Room;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex, RwLock};
 
@@ -47,8 +53,11 @@ struct Maps {
 struct Run {
     /// The log floor when it is done.
     floor: Time,
-    /// Keys up to here are in their leaves.
+    /// Keys up to here are in their leaves, or left.
     done: Option<Bytes>,
+    /// Changes that had no room in their leaves; and those of them that are in the new log already.
+    left: Changes,
+    copied: BTreeSet<Bytes>,
 }
 
 /// See the module's story.
@@ -58,6 +67,8 @@ pub(crate) struct Global {
     options: GlobalOptions,
     maps: RwLock<Maps>,
     run: Mutex<Option<Run>>,
+    /// Changes that the last merge left.
+    left: AtomicU64,
     /// Merges that ended.
     pub(crate) merges: AtomicU64,
     pub(crate) overwrites: AtomicU64,
@@ -71,6 +82,7 @@ impl Global {
         options: GlobalOptions,
         active: Changes,
     ) -> Global {
+        let left = AtomicU64::new(active.len() as u64);
         let maps = Maps {
             active,
             merging: Arc::default(),
@@ -81,16 +93,22 @@ impl Global {
             options,
             maps: RwLock::new(maps),
             run: Mutex::new(None),
+            left,
             merges: AtomicU64::new(0),
             overwrites: AtomicU64::new(0),
         }
     }
 
-    /// Changes that make the buffer full.
+    /// Changes that make the buffer full: a share of the leaves' bytes; and where there is little room, so few that those that may find none in their leaves fit
+    /// half the chunk that is kept for copies, were each of the others to split a leaf.
     fn capacity(&self) -> u64 {
-        let leaf_bytes = self.leaves.space.leaves() * BLOCK;
-        let share = leaf_bytes * u64::from(self.options.buffer_percent) / 100;
-        (share / SLOT_BYTES as u64).max(LEAST)
+        let space = &self.leaves.space;
+        let (leaves, free_chunks) = space.leaves_and_free_chunks();
+        let share = leaves * BLOCK * u64::from(self.options.buffer_percent) / 100;
+        let left = space.geometry().chunk_bytes / ENTRY_BYTES / 2;
+        // Of the free chunks one is for copies, and a tenth for the log.
+        let splits = free_chunks.saturating_sub(2) * space.geometry().leaves_in_chunk() * 9 / 10;
+        (share / SLOT_BYTES as u64).min(left + splits).max(LEAST)
     }
 
     /// Changes in both maps.
@@ -99,23 +117,34 @@ impl Global {
         (maps.active.len() + maps.merging.len()) as u64
     }
 
-    /// Makes a change, durable when this returns.
+    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has changed.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
         debug_assert!(self.leaves.records.is_key(change.slot, key)?);
         let mut tried = false;
         loop {
-            if self.maps.read().active.len() as u64 >= self.capacity() {
+            let left = self.left.load(Relaxed) > 0;
+            if left && !change.delete {
+                if tried {
+                    return Err(self.leaves.space.full("another leaf"));
+                }
+                tried = true;
+                self.merge_all()?;
+                continue;
+            }
+            if !left && self.maps.read().active.len() as u64 >= self.capacity() {
                 self.merge()?;
                 continue;
             }
             let mut maps = self.maps.write();
-            if self.logs.append(change)?.is_none() {
+            let mut appended = self.logs.append(change)?;
+            if appended.is_none() && tried && change.delete && !left {
+                // Nothing is left to copy, so the chunk for copies is not needed until this is merged.
+                appended = self.logs.append_copy(change)?;
+            }
+            if appended.is_none() {
                 drop(maps);
                 if tried {
-                    return Err(Error::PmFull {
-                        what: "the log",
-                        bytes: self.leaves.space.geometry().device_bytes,
-                    });
+                    return Err(self.leaves.space.full("the log"));
                 }
                 tried = true;
                 self.merge_all()?;
@@ -170,18 +199,55 @@ impl Global {
             };
             let mut rest = merging.range::<Bytes, _>((from, Bound::Unbounded));
             let Some((key, _)) = rest.next() else {
-                let floor = under_way.floor;
-                set_floor(&self.leaves.medium, floor)?;
-                self.maps.write().merging = Arc::default();
+                self.finish(under_way)?;
                 *run = None;
-                self.leaves.space.floor_raised(floor);
-                self.logs.flipped_away();
-                self.merges.fetch_add(1, Relaxed);
                 return Ok(Progress::Idle);
             };
-            under_way.done = Some(self.merge_leaf(&merging, key)?);
+            under_way.done = Some(self.merge_leaf(&merging, key, &mut under_way.left)?);
         }
         Ok(Progress::More)
+    }
+
+    /// All is in leaves, or left; what is left is logged anew, and then the old log is given up.
+    fn finish(&self, run: &mut Run) -> Result<()> {
+        if !run.left.is_empty() {
+            // Leaves that deletes have emptied are room for the others.
+            self.leaves.merge_all()?;
+            for (key, change) in std::mem::take(&mut run.left) {
+                self.merge_alone(key, change, &mut run.left)?;
+            }
+        }
+        let mut superseded = Vec::new();
+        let mut maps = self.maps.write();
+        for (key, change) in &run.left {
+            if maps.active.contains_key(key) {
+                superseded.push((key.clone(), change.slot));
+            } else if !run.copied.contains(key) {
+                if self.logs.append_copy(*change)?.is_none() {
+                    self.left.store(run.left.len() as u64, Relaxed);
+                    maps.merging = Arc::new(std::mem::take(&mut run.left));
+                    run.done = None;
+                    return Err(self.leaves.space.full("the log"));
+                }
+                run.copied.insert(key.clone());
+            }
+        }
+        let floor = run.floor;
+        set_floor(&self.leaves.medium, floor)?;
+        for (key, _) in &superseded {
+            run.left.remove(key);
+        }
+        self.left.store(run.left.len() as u64, Relaxed);
+        maps.active.append(&mut run.left);
+        maps.merging = Arc::default();
+        drop(maps);
+        for (_, slot) in superseded {
+            self.leaves.retire(slot)?;
+        }
+        self.leaves.space.floor_raised(floor);
+        self.logs.flipped_away();
+        self.merges.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// Merges all of the buffer.
@@ -198,11 +264,16 @@ impl Global {
         let mut maps = self.maps.write();
         let (floor, _) = self.logs.flip();
         maps.merging = Arc::new(std::mem::take(&mut maps.active));
-        Run { floor, done: None }
+        Run {
+            floor,
+            done: None,
+            left: Changes::new(),
+            copied: BTreeSet::new(),
+        }
     }
 
-    /// Writes to the leaf of `first`, as much as one batch takes of what there is for it from that key on; returns the last key that was written.
-    fn merge_leaf(&self, merging: &Changes, first: &Bytes) -> Result<Bytes> {
+    /// Writes to the leaf of `first`, as much as one batch takes of what there is for it from that key on; returns the last key that was written, or is left for want of room.
+    fn merge_leaf(&self, merging: &Changes, first: &Bytes, left: &mut Changes) -> Result<Bytes> {
         let (leaf, held) = self.leaves.lock(first);
         let fence = self.leaves.index.fence_after(first);
         let of_leaf = merging
@@ -210,21 +281,57 @@ impl Global {
             .take_while(|(key, _)| fence.as_ref().is_none_or(|fence| ***key < **fence))
             .take(SLOTS / 2);
         let (keys, batch): (Vec<&Bytes>, Vec<Change>) = of_leaf.map(|(k, c)| (k, *c)).unzip();
-        let none = Stamps {
-            late: Time(0),
-            new: Time(0),
+        let last = (*keys.last().expect("the first key is of the leaf")).clone();
+        let written = match self
+            .leaves
+            .write(leaf, &batch, IfFull::Split(Room::Put), NONE)
+        {
+            Err(Error::PmFull { .. }) => {
+                drop(held);
+                let mut each: Vec<(&Bytes, Change)> = keys.into_iter().zip(batch).collect();
+                // Deletes make room for the others.
+                each.sort_by_key(|(_, change)| !change.delete);
+                for (key, change) in each {
+                    self.merge_alone(key.clone(), change, left)?;
+                }
+                return Ok(last);
+            }
+            written => written?,
         };
-        let written = self.leaves.write(leaf, &batch, IfFull::Split, none)?;
         drop(held);
         let bin = batch.len().min(FLUSH_BINS - 1);
         self.leaves.counters.flushes[bin].fetch_add(1, Relaxed);
         if written.is_sparse() {
             self.leaves.merge_around(leaf)?;
         }
-        let last = keys.last().expect("the first key is of the leaf");
-        Ok((*last).clone())
+        Ok(last)
+    }
+
+    /// Writes one change to its leaf; or it is left, if there is no room.
+    fn merge_alone(&self, key: Bytes, change: Change, left: &mut Changes) -> Result<()> {
+        let (leaf, held) = self.leaves.lock(&key);
+        let split = IfFull::Split(Room::of(change.delete));
+        let written = match self.leaves.write(leaf, &[change], split, NONE) {
+            Err(Error::PmFull { .. }) => {
+                left.insert(key, change);
+                return Ok(());
+            }
+            written => written?,
+        };
+        drop(held);
+        self.leaves.counters.flushes[1].fetch_add(1, Relaxed);
+        if written.is_sparse() {
+            self.leaves.merge_around(leaf)?;
+        }
+        Ok(())
     }
 }
+
+/// Leaves have no timestamps here.
+const NONE: Stamps = Stamps {
+    late: Time(0),
+    new: Time(0),
+};
 
 impl Above for Global {
     fn overlay(

@@ -20,12 +20,13 @@ use crate::pm::logs::LogicalClock;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Held, Node, Nodes};
 use crate::pm::records::{Bytes, Records};
-use crate::pm::space::Space;
+use crate::pm::space::{Room, Space};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::sync::{Arc, Backoff};
+use crate::sync::{Arc, Backoff, Mutex};
 use crate::trees::rows;
 use crate::types::{IoClass, PageId};
 
+use super::sweep::Sweep;
 use super::write::{IfFull, Plan};
 
 /// Bins of the histogram of flushes: of up to N_batch + 1 changes.
@@ -57,6 +58,9 @@ pub(crate) struct Leaves {
     pub(crate) logged: bool,
     /// Whether timestamps say what of a log is in the leaves.
     pub(crate) stamped: bool,
+    /// The sweep under way, and leaves that were left sparse since the last one began.
+    pub(super) sweep: Mutex<Option<Sweep>>,
+    pub(super) sparse: AtomicU64,
 }
 
 /// What is buffered above leaves and their nodes.
@@ -323,19 +327,23 @@ impl Leaves {
         leaf: LeafId,
         extra: Option<Change>,
     ) -> Result<Written> {
-        let plan = self.plan_flush(held, leaf, extra)?;
+        let deletes = extra.is_some_and(|change| change.delete);
+        // With nothing buffered the halves fit one leaf again.
+        let room = Room::of(deletes && held.fields.unflushed() == 0);
+        let plan = self.plan_flush(held, leaf, extra, room)?;
         self.carry_out_flush(held, leaf, plan)
     }
 
-    /// Finds the room for that.
+    /// Finds the room for that, of what is there for `room`.
     pub(crate) fn plan_flush(
         &self,
         held: &Held<'_>,
         leaf: LeafId,
         extra: Option<Change>,
+        room: Room,
     ) -> Result<Plan<'_>> {
         let batch: Vec<Change> = held.unflushed().into_iter().chain(extra).collect();
-        self.plan(leaf, &batch, IfFull::Split)
+        self.plan(leaf, &batch, IfFull::Split(room))
     }
 
     /// Flushes as planned; the node has been locked since.

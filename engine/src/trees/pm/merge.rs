@@ -27,7 +27,10 @@ impl Leaves {
     /// What made it sparse is done whatever becomes of this, so lack of space is no failure.
     pub(crate) fn merge_around(&self, leaf: LeafId) -> Result<()> {
         match self.try_merge_around(leaf) {
-            Err(Error::PmFull { .. }) => Ok(()),
+            Err(Error::PmFull { .. }) => {
+                self.note_sparse();
+                Ok(())
+            }
             done => done,
         }
     }

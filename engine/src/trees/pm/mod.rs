@@ -7,14 +7,16 @@ pub(crate) mod leaves;
 pub(crate) mod lodge;
 mod merge;
 pub(crate) mod recover;
+mod sweep;
 mod write;
 
 pub(crate) use ccl::Ccl;
 pub(crate) use global::Global;
 pub(crate) use lodge::Lodge;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kv::Visitor;
+use crate::mutation;
 use crate::pager::Progress;
 use crate::pm::logs::{LogicalClock, Logs};
 use crate::pm::medium::Medium;
@@ -57,7 +59,7 @@ impl PmTree {
             PmTree::Plain(leaves) => of(leaves),
             PmTree::Ccl(tree) => of(&tree.leaves),
             PmTree::Global(tree) => of(&tree.leaves),
-            PmTree::Lodge(tree) => (tree.splits(), 0, tree.index_bytes()),
+            PmTree::Lodge(tree) => (tree.splits(), tree.merges(), tree.index_bytes()),
         }
     }
 
@@ -155,6 +157,73 @@ impl PmTree {
             PmTree::Ccl(tree) => tree.clean(),
             PmTree::Global(tree) => tree.merge(),
             PmTree::Lodge(tree) => tree.clean(),
+        }
+    }
+
+    /// Whether leaves want merging, or are being merged.
+    pub(crate) fn merging_due(&self) -> bool {
+        match self {
+            PmTree::Plain(leaves) => leaves.merging_due(),
+            PmTree::Ccl(tree) => tree.leaves.merging_due(),
+            PmTree::Global(tree) => tree.leaves.merging_due(),
+            PmTree::Lodge(tree) => tree.merging_due(),
+        }
+    }
+
+    /// One bounded step of that.
+    pub(crate) fn merge_step(&self) -> Result<Progress> {
+        match self {
+            PmTree::Plain(leaves) => leaves.merge_step(),
+            PmTree::Ccl(tree) => {
+                let _gate = tree.enter();
+                tree.leaves.merge_step()
+            }
+            PmTree::Global(tree) => tree.leaves.merge_step(),
+            PmTree::Lodge(tree) => tree.merge_step(),
+        }
+    }
+
+    /// What can be done for a store that would say it is full: the log is cleaned if records wait for that, and leaves are merged as far as they fit if any
+    /// has lost keys since `swept`. Says how often leaves have lost keys by now; `None` if there was nothing to do.
+    pub(crate) fn make_room(&self, swept: u64, delete: bool) -> Result<Option<u64>> {
+        let space = self.base().space;
+        // A delete may wait for what others have deleted, and is only buffered.
+        let buffered = delete && self.buffered() > 0;
+        let waiting = space.retired_bytes().0 > 0 || buffered;
+        if waiting {
+            let done = match self {
+                PmTree::Ccl(tree) if buffered => tree.flush_what_fits(),
+                _ => self.clean_all(),
+            };
+            match done {
+                // What is buffered has no room; merging may make it.
+                Ok(()) | Err(Error::PmFull { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let shrunk = space.shrunk();
+        if shrunk == swept || mutation::on("pm-full-before-merge") {
+            return Ok(waiting.then_some(shrunk));
+        }
+        match self {
+            PmTree::Plain(leaves) => leaves.merge_all(),
+            PmTree::Ccl(tree) => {
+                let _gate = tree.enter();
+                tree.leaves.merge_all()
+            }
+            PmTree::Global(tree) => tree.leaves.merge_all(),
+            PmTree::Lodge(tree) => tree.merge_all(),
+        }?;
+        Ok(Some(shrunk))
+    }
+
+    /// Changes that are not in leaves, and so keep what they replace.
+    fn buffered(&self) -> u64 {
+        match self {
+            PmTree::Plain(_) => 0,
+            PmTree::Ccl(tree) => tree.leaves.counters.buffered.load(Relaxed),
+            PmTree::Global(tree) => tree.buffered(),
+            PmTree::Lodge(tree) => tree.buffered(),
         }
     }
 

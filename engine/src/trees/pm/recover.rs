@@ -28,12 +28,13 @@ use crate::pm::logs::{LogicalClock, read_chunk};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Nodes};
 use crate::pm::records::{Bytes, Records};
-use crate::pm::space::{LastChunk, Space};
+use crate::pm::space::{Room, Space};
 use crate::sync::Arc;
 use crate::types::IoClass;
 
 use super::global::Changes;
 use super::leaves::{Leaves, Stamps};
+use super::merge::SPARSE;
 use super::write::IfFull;
 
 /// What opening a store in persistent memory had to do.
@@ -63,6 +64,8 @@ struct LeafFacts {
     timestamp: Time,
     /// The smallest and the largest key; the first leaf may have none.
     keys: Option<(Bytes, Bytes)>,
+    /// Slots in use.
+    used: usize,
     /// The image with other fingerprints, if they were wrong.
     repaired: Option<LeafImage>,
 }
@@ -152,7 +155,13 @@ pub(crate) fn recover(
         // What replay replaces the log still names.
         logged: true,
         stamped: matches!(tree, PmTreeKind::Ccl(_)),
+        sweep: Default::default(),
+        sparse: Default::default(),
     };
+    for fact in facts.iter().skip(1).filter(|fact| fact.used < SPARSE) {
+        debug_assert!(fact.leaf != geometry.first_leaf());
+        leaves.note_sparse();
+    }
     let mut above = Changes::new();
     // A leaf that was stamped since may have what no log has; but a global buffer merges leaves without stamps, and has the log win.
     let unlogged = facts.iter().any(|fact| fact.timestamp >= old_floor);
@@ -178,13 +187,7 @@ pub(crate) fn recover(
         mark_records(&leaves, &restored, &found.indirect)?;
     }
     leaves.logged = tree != PmTreeKind::PmTree;
-    leaves.space.keep_last_chunk(match tree {
-        PmTreeKind::PmTree => LastChunk::Anybody,
-        PmTreeKind::Ccl(_) => LastChunk::Copies,
-        PmTreeKind::Global(_) => LastChunk::Leaves,
-        // LodgeTree has its own recovery.
-        PmTreeKind::Lodge(_) => LastChunk::Anybody,
-    });
+    leaves.space.serve(leaves.logged);
     Ok(Recovered {
         leaves,
         above,
@@ -251,6 +254,7 @@ fn read_leaf(medium: &Medium, records: &Records, leaf: LeafId) -> Result<LeafFac
         leaf,
         timestamp,
         keys: smallest.zip(largest),
+        used: keys.len(),
         repaired: (wrong && !mutation::on("ccl-fingerprints-believed")).then_some(image),
     })
 }
@@ -385,7 +389,12 @@ fn replay(leaves: &Leaves, found: &mut Found) -> Result<(u64, Vec<OfLeaf>)> {
             done = replay_leaf(leaves, &group);
         }
         match done {
-            Ok(()) => replayed += group.lacking.len() as u64,
+            Ok(()) => {
+                replayed += group.lacking.len() as u64;
+                if group.lacking.iter().any(|(_, (_, change))| change.delete) {
+                    leaves.note_sparse();
+                }
+            }
             Err(Error::PmFull { .. }) => {
                 // It may have been split before that.
                 let mut entries = group.entries.into_iter().peekable();
@@ -422,7 +431,7 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf) -> Result<()> {
             .take_while(|entry| more(entry))
             .map(|(_, (_, change))| *change)
             .collect();
-        let written = leaves.write(LeafId(page.0), &batch, IfFull::Split, stamps)?;
+        let written = leaves.write(LeafId(page.0), &batch, IfFull::Split(Room::Delete), stamps)?;
         if let Some(fence) = written.split_at {
             // It lacks nothing; or what it lacks is put into its buffer, with a time of its own. Should the log live on, a write to it must cover the log.
             let right = LeafId(leaves.index.find(&fence).0);

@@ -19,6 +19,7 @@ use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::{HEADER_BYTES, HeaderWord, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
+use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 
@@ -54,7 +55,8 @@ pub(crate) struct Plan<'a> {
 /// What becomes of a leaf without room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfFull {
-    Split,
+    /// It is split, into a leaf that is there for this.
+    Split(Room),
     /// As its buffer has more than is written.
     Refuse,
 }
@@ -209,10 +211,10 @@ impl Leaves {
         if rest.is_empty() {
             return Ok(());
         }
-        if if_full == IfFull::Refuse {
-            return Err(self.space.full("a delete in a full leaf"));
-        }
-        plan.split = Some((rest, self.space.allocate_leaf()?));
+        let IfFull::Split(room) = if_full else {
+            return Err(self.space.full("a change in a full leaf"));
+        };
+        plan.split = Some((rest, self.space.allocate_leaf(room)?));
         Ok(())
     }
 
@@ -257,6 +259,9 @@ impl Leaves {
         }
         for slot in edit.gone {
             self.retire(slot)?;
+        }
+        if deletes {
+            self.space.leaf_shrank();
         }
         let used = usize::try_from(edit.image.header().bitmap().count_ones());
         Ok(Written {
@@ -363,7 +368,7 @@ impl Leaves {
         for slot in edit.gone.into_iter().chain(new.gone) {
             self.retire(slot)?;
         }
-        let lower = self.write(leaf, &below, IfFull::Split, stamps)?;
+        let lower = self.write(leaf, &below, IfFull::Refuse, stamps)?;
         debug_assert!(lower.split_at.is_none(), "half a leaf takes a batch");
         Ok(Written {
             split_at: Some(fence),

@@ -103,7 +103,7 @@ impl Lodge {
         Ok(image)
     }
 
-    fn visit(&self, body: &Body, at: usize) -> Result<Visit> {
+    pub(super) fn visit(&self, body: &Body, at: usize) -> Result<Visit> {
         let image = self.load(body.leaf(at))?;
         let mut group = body.group(at);
         if mutation::on("lodge-flushes-half-a-leaf") {
@@ -224,6 +224,9 @@ impl Lodge {
 
         let old: Vec<Slot> = members(visit.old).map(|at| visit.image.slot(at)).collect();
         body.set_count(visit.at, header.count());
+        if visit.group.iter().any(|pair| pair.change.delete) {
+            self.note_sparse(header.count());
+        }
         self.take_out(body, &visit, |_| true)?;
         self.retire_all(&old)?;
         self.count_visit(visit.group.len());
@@ -241,7 +244,13 @@ impl Lodge {
     }
 
     /// Stores slots and starts the write-back of their lines.
-    fn store_slots(&self, leaf: u64, image: &Image, filled: Bits, kinds: bool) -> Result<()> {
+    pub(super) fn store_slots(
+        &self,
+        leaf: u64,
+        image: &Image,
+        filled: Bits,
+        kinds: bool,
+    ) -> Result<()> {
         let mut lines = 0u8;
         for at in members(filled) {
             let bytes = slot_at(at);

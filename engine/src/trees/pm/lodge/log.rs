@@ -11,7 +11,7 @@
 //!   it takes another number, or empties the old entry first. So the 26 bits are exact here, not probable.
 //! - **Room first, number later.** [`VersionLogs::reserve`] finds room before the node is locked: who waits for room with a node locked keeps that node from
 //!   being flushed. The number is drawn under the lock ([`VersionLogs::write`]), so entries of one key are numbered as they take effect.
-//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves, which are never merged, would keep it for ever.
+//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves, which are given back one by one, would keep it for long.
 //!
 //! Invariants: `LogInv`, every buffered pair is durable in the log that it names; `CountInv`, a log's count is that of its entries that are buffered or still to be written.
 //!
@@ -28,7 +28,7 @@ use crate::pm::leaf::Slot;
 use crate::pm::logs::{LogicalClock, thread_number};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
-use crate::pm::space::Space;
+use crate::pm::space::{Room, Space};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex};
 use crate::types::IoClass;
@@ -176,13 +176,13 @@ impl VersionLogs {
     }
 
     /// Room for one entry in the calling thread's partition; `None` if there is none, and then what pins logs has to be flushed. No node is locked.
-    pub(crate) fn reserve(&self) -> Result<Option<Reserved>> {
+    pub(crate) fn reserve(&self, room: Room) -> Result<Option<Reserved>> {
         let mut partition = self.partitions[thread_number() % self.partitions.len()].lock();
         if partition
             .as_ref()
             .is_none_or(|open| open.used == self.entries)
         {
-            *partition = self.open()?;
+            *partition = self.open(room)?;
         }
         let Some(open) = partition.as_mut() else {
             return Ok(None);
@@ -200,11 +200,11 @@ impl VersionLogs {
     }
 
     /// Another log for a partition.
-    fn open(&self) -> Result<Option<Open>> {
+    fn open(&self, room: Room) -> Result<Option<Open>> {
         let mut free = self.free.lock();
         let mut blank = false;
         if free.values().all(BTreeSet::is_empty) {
-            let Some((chunk, zeros)) = self.space.allocate_version_log()? else {
+            let Some((chunk, zeros)) = self.space.allocate_version_log(room)? else {
                 return Ok(None);
             };
             blank = zeros;

@@ -15,7 +15,7 @@
 //! - **Sizes** (CLAIMS LT-01): the leaf has its 512 bytes. A node of 29 slots, `leaf_count` and `buf_ver` does not fit 512; slots are what is kept, see [`node`].
 //! - **t_split** (LT-02) is 26 as in §IV-A, though Figure 6 has 27; both are options.
 //! - **Equation (1)** (LT-10), t and M: see [`hotness`].
-//! - **Merging** leaves: the paper has none, nor has the spec; a leaf that deletes have emptied stays, and is filled again when keys of its range come.
+//! - **Merging** leaves and nodes: the paper has none, nor has the spec; then leaves that deletes have emptied stay for ever. What is done instead is told in [`merge`].
 //! - **Log room** (§III-D): one cold pair keeps L entries. The paper lets the log grow; here what pins old logs is flushed when the log takes more than a share of the leaves' bytes,
 //!   and when there is no room, see [`clean`].
 //! - **Records** that log entries name (keys and values that are not of eight bytes, which the paper does not have) wait for the log floor of
@@ -31,6 +31,7 @@ mod flush;
 pub(crate) mod hotness;
 pub(crate) mod leaf;
 mod log;
+mod merge;
 mod node;
 pub(crate) mod recover;
 mod scan;
@@ -50,7 +51,7 @@ use crate::pm::logs::LogicalClock;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
-use crate::pm::space::Space;
+use crate::pm::space::{Room, Space};
 use crate::stats::{LodgeStats, PmStats};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex, RwLockReadGuard, RwLockWriteGuard};
@@ -80,6 +81,7 @@ pub(crate) struct Counters {
     most_leaves_flushed: AtomicU64,
     clears: AtomicU64,
     splits: AtomicU64,
+    merges: AtomicU64,
     node_splits: [AtomicU64; SPLIT_BINS],
     buffered: AtomicU64,
     cleanings: AtomicU64,
@@ -103,6 +105,9 @@ pub(crate) struct Lodge {
     stuck_until: AtomicU64,
     /// 1 if the last cleaning left the log as long as it was.
     in_vain: AtomicU64,
+    /// The sweep under way, and leaves that were found sparse since the last one began.
+    sweep: Mutex<Option<merge::Sweep>>,
+    sparse: AtomicU64,
     counters: Counters,
 }
 
@@ -150,7 +155,7 @@ impl Lodge {
     }
 
     fn try_change(&self, key: &[u8], change: Change) -> Result<()> {
-        let Some(reserved) = self.logs.reserve()? else {
+        let Some(reserved) = self.logs.reserve(Room::of(change.delete))? else {
             return Err(self.space.full("the log"));
         };
         let made = self.change_with(key, change, &reserved);
@@ -208,9 +213,14 @@ impl Lodge {
         self.retire(old.change.slot)
     }
 
+    fn delete_from_leaf(&self, key: &[u8], change: Change) -> Result<()> {
+        self.delete_in_place(key)?;
+        self.retire(change.slot)
+    }
+
     /// There is no room to log a delete, or to flush what is in its way. The key's bit in the leaf can be cleared all the same: what the log has of the key is up to the leaf's
     /// stamp, as the key is not buffered; so recovery does not look at it.
-    fn delete_from_leaf(&self, key: &[u8], change: Change) -> Result<()> {
+    pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<()> {
         let sought = Sought::from(key);
         let mut body = self.write(key);
         let at = body.leaf_of(sought);
@@ -226,12 +236,12 @@ impl Lodge {
                 let header = header.with_bits(header.bits() & !(1 << slot));
                 self.store_header(leaf.offset(), header)?;
                 body.set_count(at, header.count());
+                self.note_sparse(header.count());
                 self.retire(there)?;
                 break;
             }
         }
-        drop(body);
-        self.retire(change.slot)
+        Ok(())
     }
 
     /// No leaf and no buffer names these records any more; the log may.
@@ -293,6 +303,16 @@ impl Lodge {
     /// Splits of leaves.
     pub(crate) fn splits(&self) -> u64 {
         self.counters.splits.load(Relaxed)
+    }
+
+    /// Leaves that were merged into their neighbours.
+    pub(crate) fn merges(&self) -> u64 {
+        self.counters.merges.load(Relaxed)
+    }
+
+    /// Pairs in buffers.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.counters.buffered.load(Relaxed)
     }
 
     /// DRAM of the upper levels.

@@ -13,7 +13,8 @@
 //!
 //! A separator that is not of eight bytes lies outside, and its slot says where; so do keys and values of pairs, in records that the log names, too.
 //!
-//! Each node has a reader-writer lock that stands for its leaves as well (§III-A). Nodes are never given back: there are no merges.
+//! Each node has a reader-writer lock that stands for its leaves as well (§III-A). A node that was merged into its left neighbour
+//! ([`super::merge`]) holds no leaf, and its number is used again.
 //!
 //! Invariants (`specs/surrogate_buffer`)
 //! - `SpaceInv`: index entries and pairs together are fewer than the slots between two operations; a key is buffered once.
@@ -27,8 +28,8 @@ use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::Slot;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Records, word_of};
-use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, RwLock};
 
 /// Most slots of a node, and as many as it has by default (§IV-A).
 pub(crate) const MAX_SLOTS: usize = 29;
@@ -305,6 +306,56 @@ impl Body {
         );
     }
 
+    /// The leaf behind that at `at` was merged into it: what is buffered for either is for the one that is left.
+    pub(crate) fn remove_leaf_behind(&mut self, at: usize) {
+        let (gone, end) = (at + 1, self.pairs().end);
+        debug_assert!(gone < self.leaves());
+        if self.said[gone] != 0 {
+            self.drop_long(self.words[gone][0]);
+        }
+        for pair in self.pairs() {
+            if usize::from(self.leaf_count[pair]) > at {
+                self.leaf_count[pair] -= 1;
+            }
+        }
+        self.words.copy_within(gone + 1..end, gone);
+        self.leaf_count.copy_within(gone + 1..end, gone);
+        self.said.copy_within(gone + 1..end, gone);
+        self.logs.copy_within(gone + 1..end, gone);
+        self.index -= 1;
+    }
+
+    /// Forgets a separator that lies outside; the last one takes its place.
+    fn drop_long(&mut self, place: u64) {
+        self.long.swap_remove(place as usize);
+        let moved = self.long.len() as u64;
+        for at in 0..self.leaves() {
+            if self.said[at] != 0 && self.words[at][0] == moved {
+                self.words[at][0] = place;
+            }
+        }
+    }
+
+    /// Takes in all that the node to the right holds; there is room for it.
+    pub(crate) fn absorb(&mut self, right: &Body) {
+        let mut all = self.like();
+        for body in [&*self, right] {
+            for at in 0..body.leaves() {
+                all.set_entry(all.leaves(), &body.low(at), body.leaf(at), body.count(at));
+                all.index += 1;
+            }
+        }
+        for (body, before) in [(&*self, 0), (right, self.leaves())] {
+            for at in body.pairs() {
+                let leaf = body.leaf_of_pair(at) + before;
+                all.set(all.pairs().end, body.pair(at), leaf);
+                all.buffered += 1;
+            }
+        }
+        debug_assert!(all.free() > 0, "SpaceInv");
+        *self = all;
+    }
+
     /// Moves leaves `range`, and what is buffered for them, to an empty node.
     pub(crate) fn copy_to(&self, to: &mut Body, range: std::ops::Range<usize>) {
         to.long.clear();
@@ -352,6 +403,8 @@ impl Body {
 pub(crate) struct Nodes {
     slots: usize,
     count: AtomicUsize,
+    /// Numbers of nodes that were merged away.
+    free: Mutex<Vec<u64>>,
     /// Each twice as long as the one before.
     segments: [OnceLock<Box<[RwLock<Body>]>>; 32],
 }
@@ -363,12 +416,17 @@ impl Nodes {
         Nodes {
             slots,
             count: AtomicUsize::new(0),
+            free: Mutex::new(Vec::new()),
             segments: [const { OnceLock::new() }; 32],
         }
     }
 
-    /// Another node, which nobody knows yet.
+    /// Another node, which the index does not name yet. Whoever is late may still wait for the lock of the one that had the
+    /// number, and then finds that its key is elsewhere.
     pub(crate) fn allocate(&self) -> u64 {
+        if let Some(number) = self.free.lock().pop() {
+            return number;
+        }
         self.count.fetch_add(1, Relaxed) as u64
     }
 
@@ -386,19 +444,22 @@ impl Nodes {
         &nodes[number - before]
     }
 
-    /// Nodes in use.
+    /// The index names a node no longer, and it holds nothing.
+    pub(crate) fn free(&self, number: u64) {
+        self.free.lock().push(number);
+    }
+
+    /// Numbers of nodes that were ever used.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed) as u64
     }
 
     /// What all nodes hold together. Locks each for a moment.
     pub(crate) fn census(&self) -> Census {
-        let mut census = Census {
-            nodes: self.count(),
-            ..Census::default()
-        };
-        for number in 0..census.nodes {
+        let mut census = Census::default();
+        for number in 0..self.count() {
             let body = self.node(number).read();
+            census.nodes += u64::from(body.leaves() > 0);
             census.leaves += body.leaves() as u64;
             census.buffered += body.buffered() as u64;
             census.long_bytes += body.long_bytes();

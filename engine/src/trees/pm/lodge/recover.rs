@@ -141,6 +141,12 @@ pub(crate) fn recover(
             }
         }
     }
+    let sparse = facts.iter().filter(|fact| 2 * fact.keys < options.t_split);
+    let sparse = if mutation::on("pm-sparse-forgotten-at-open") {
+        0
+    } else {
+        sparse.count() as u64
+    };
     let (nodes, index) = make_nodes(&records, &options, &facts, &to_replay)?;
     let lodge = Lodge {
         medium: Arc::clone(medium),
@@ -155,6 +161,8 @@ pub(crate) fn recover(
         cleaning: Default::default(),
         stuck_until: Default::default(),
         in_vain: Default::default(),
+        sweep: Default::default(),
+        sparse: AtomicU64::new(sparse),
         counters: Default::default(),
     };
     report.replayed = lodge.replay(&facts, to_replay, threads)?;
@@ -166,6 +174,7 @@ pub(crate) fn recover(
     };
     lodge.buffered_slots(&mut used);
     lodge.records.recovered(&used, &stale, &lodge.clock)?;
+    lodge.space.serve(false);
     Ok((lodge, report))
 }
 

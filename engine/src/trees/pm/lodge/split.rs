@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::mutation;
 use crate::pm::leaf::Slot;
 use crate::pm::records::Bytes;
+use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 
@@ -46,8 +47,8 @@ impl Lodge {
     pub(super) fn split_leaf(&self, body: &mut Body, visit: Visit) -> Result<()> {
         let old = body.leaf(visit.at).offset();
         let parted = self.part(&visit)?;
-        let fresh = self.space.allocate_leaf()?;
-        let low = match self.records.encode(&parted.separator, None) {
+        let fresh = self.space.allocate_leaf(Room::Put)?;
+        let low = match self.records.encode(&parted.separator, None, Room::Put) {
             Ok(low) => low,
             Err(e) => {
                 self.space.free_leaf(fresh);

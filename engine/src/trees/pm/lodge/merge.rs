@@ -1,0 +1,226 @@
+//! Giving leaves back: a leaf is merged into its left neighbour, and a node of few leaves into its own. The paper has neither, nor has the spec.
+//!
+//! ```text
+//! what is buffered for both into both ─▶ the right one's pairs to empty slots of the left one, its next to the spare sibling pointer ─▶ fence
+//! ─▶ left header word: new bits on, use_n flipped, the greater stamp of both ─▶ fence ─▶ separator out of the node; the right leaf is free
+//! ```
+//!
+//! It is the split backwards, and commits by the same word, so a crash leaves both leaves as they were or one with all keys of both.
+//! - From then on entries of the right one's keys are compared with the left one's **stamp**. So that becomes the greater one; and it may do so only while nothing
+//!   is buffered for either, for else a buffered entry is numbered below it and recovery passes it over.
+//! - The right leaf may be used again when the left header word is durable, not before: until then the chain leads through it. So may the record of its low.
+//! - Only neighbours in one node are merged, under its lock. Neighbours in two nodes become neighbours in one when the **nodes** are merged, which is in DRAM only. Of two nodes the left one is
+//!   locked first; it decides where the right one begins, which is why that stays where it is meanwhile.
+//!
+//! **When.** Flushes count leaves that deletes leave less than half of t_split. If they are a share of all leaves, [`crate::PmTask::MergeLeaves`] is due: a sweep over all nodes, a
+//! few at a time, which merges a sparse leaf with a neighbour if both take three quarters of t_split, so that the next write does not split them again. A store that would
+//! say it is full sweeps first, and merges whatever two leaves fit one. An opening counts anew, so what was emptied before it is found.
+
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::pager::Progress;
+use crate::pm::layout::LeafId;
+use crate::sync::RwLockWriteGuard;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::IoClass;
+
+use super::Lodge;
+use super::leaf::{Bits, Header, SLOTS, members, next_at};
+use super::node::Body;
+
+/// Nodes that one step visits.
+const STEP: usize = 16;
+/// A sweep is due if one leaf in so many is sparse.
+const SHARE: u64 = 32;
+
+/// A walk over all nodes.
+pub(crate) struct Sweep {
+    /// The node to go on from.
+    from: Vec<u8>,
+    /// Keys that two leaves may have together to be merged, and whether one of them must be sparse.
+    most: usize,
+    only_sparse: bool,
+}
+
+impl Lodge {
+    /// A leaf that keys were deleted from has so many left.
+    pub(super) fn note_sparse(&self, keys: usize) {
+        self.space.leaf_shrank();
+        if self.is_sparse(keys) {
+            self.sparse.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn is_sparse(&self, keys: usize) -> bool {
+        2 * keys < self.options.t_split
+    }
+
+    /// Whether leaves want merging, or are being merged.
+    pub(crate) fn merging_due(&self) -> bool {
+        let sparse = self.sparse.load(Relaxed);
+        sparse > 0 && sparse * SHARE > self.space.leaves() || self.sweep.lock().is_some()
+    }
+
+    /// One bounded step.
+    pub(crate) fn merge_step(&self) -> Result<Progress> {
+        let mut sweep = self.sweep.lock();
+        let under_way = sweep.get_or_insert_with(|| {
+            self.sparse.store(0, Relaxed);
+            Sweep {
+                from: Vec::new(),
+                most: self.options.t_split * 3 / 4,
+                only_sparse: true,
+            }
+        });
+        let progress = self.sweep_on(under_way)?;
+        if progress == Progress::Idle {
+            *sweep = None;
+        }
+        Ok(progress)
+    }
+
+    /// Merges whatever fits, as there is no room.
+    pub(crate) fn merge_all(&self) -> Result<()> {
+        let mut sweep = Sweep {
+            from: Vec::new(),
+            most: self.options.t_split,
+            only_sparse: false,
+        };
+        while self.sweep_on(&mut sweep)? == Progress::More {}
+        Ok(())
+    }
+
+    fn sweep_on(&self, sweep: &mut Sweep) -> Result<Progress> {
+        for _ in 0..STEP {
+            let mut body = self.write(&sweep.from);
+            self.merge_leaves(&mut body, sweep)?;
+            let low = body.low(0);
+            while self.absorb_next(&mut body, &low)? {
+                self.merge_leaves(&mut body, sweep)?;
+            }
+            // While the node is locked its bound stays.
+            match self.index.fence_after(&low) {
+                Some(next) => sweep.from = next,
+                None => return Ok(Progress::Idle),
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    /// Merges leaves of a node with their right neighbours.
+    fn merge_leaves(&self, body: &mut Body, sweep: &Sweep) -> Result<()> {
+        let mut at = 0;
+        while at + 1 < body.leaves() {
+            let (keys, right) = (body.count(at), body.count(at + 1));
+            let wanted = !sweep.only_sparse || self.is_sparse(keys) || self.is_sparse(right);
+            let fits = wanted && keys + right <= sweep.most;
+            if !(fits && self.merge_right(body, at, sweep.most)?) {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges the leaf behind that at `at` into it, if both have no more than `most` keys with what is buffered for them; says whether it did.
+    fn merge_right(&self, body: &mut Body, at: usize, most: usize) -> Result<bool> {
+        let visits = [self.visit(body, at)?, self.visit(body, at + 1)?];
+        if visits.iter().map(|visit| visit.keys_after()).sum::<usize>() > most {
+            return Ok(false);
+        }
+        for visit in visits {
+            // What is buffered has a number below the greater stamp, perhaps.
+            if !visit.group.is_empty() && !mutation::on("lodge-merges-unflushed") {
+                self.counters.flushes.fetch_add(1, Relaxed);
+                self.merge(body, visit)?;
+            }
+        }
+        self.link_past(body, at)?;
+        self.counters.merges.fetch_add(1, Relaxed);
+        Ok(true)
+    }
+
+    /// Takes the pairs of the leaf behind that at `at`, and its place in the chain; nothing is buffered for either.
+    fn link_past(&self, body: &mut Body, at: usize) -> Result<()> {
+        let (left, right) = (body.leaf(at), body.leaf(at + 1));
+        let (mut image, from) = (self.load(left)?, self.load(right)?);
+        let (header, kinds) = (image.header(), image.kinds());
+        let mut empty = (0..SLOTS).filter(|at| header.bits() >> at & 1 == 0);
+        let mut filled: Bits = 0;
+        for slot in members(from.header().bits()).map(|at| from.slot(at)) {
+            let at = empty.next().expect("both fit one leaf");
+            image.fill(at, slot);
+            filled |= 1 << at;
+        }
+        let use_n = 1 - header.use_n();
+        let stamp = if mutation::on("lodge-merge-keeps-stamp") {
+            header.stamp()
+        } else {
+            header.stamp().max(from.header().stamp())
+        };
+        let linked = Header::new(header.bits() | filled, use_n, stamp);
+        if mutation::on("lodge-merge-links-first") {
+            self.store_header(left.offset(), linked)?;
+        }
+        let spare = left.offset() + next_at(use_n);
+        let next = from.word(next_at(from.header().use_n()));
+        self.medium.store_word(spare, next)?;
+        self.medium.write_back(spare..spare + 8, IoClass::Page)?;
+        self.store_slots(left.offset(), &image, filled, kinds != image.kinds())?;
+        self.medium.fence();
+        if mutation::on("lodge-leaf-freed-early") {
+            self.wipe_for_mutation(right)?;
+        }
+        self.store_header(left.offset(), linked)?;
+        body.remove_leaf_behind(at);
+        body.set_count(at, linked.count());
+        // No log entry ever named it.
+        self.records.free(from.low())?;
+        self.space.free_leaf(right);
+        Ok(())
+    }
+
+    /// What the next owner of a leaf that was freed too early would do to it.
+    fn wipe_for_mutation(&self, leaf: LeafId) -> Result<()> {
+        self.medium.store_word(leaf.offset(), 0)?;
+        let line = leaf.offset()..leaf.offset() + 8;
+        self.medium.write_back(line, IoClass::Page)?;
+        self.medium.fence();
+        Ok(())
+    }
+
+    /// Merges the node to the right into this one, if they are small; says whether it did.
+    fn absorb_next(&self, body: &mut RwLockWriteGuard<'_, Body>, low: &[u8]) -> Result<bool> {
+        let Some(next) = self.index.fence_after(low) else {
+            return Ok(false);
+        };
+        // Whoever would change where that node begins holds this one's lock.
+        let number = self.index.find(&next).0;
+        let mut right = self.nodes.node(number).write();
+        let few = (self.options.slots / 2).max(2);
+        let leaves = |left: &Body, right: &Body| left.leaves() + right.leaves();
+        while leaves(body, &right) <= few
+            && leaves(body, &right) + body.buffered() + right.buffered() + 1 >= self.options.slots
+        {
+            // Both have leaves to spare for what a flush may split.
+            let fuller: &mut Body = if body.buffered() > right.buffered() {
+                body
+            } else {
+                &mut right
+            };
+            match self.flush(fuller, |_| true) {
+                Ok(()) => {}
+                Err(Error::PmFull { .. }) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+        if leaves(body, &right) > few {
+            return Ok(false);
+        }
+        body.absorb(&right);
+        self.index.remove(&next);
+        *right = right.like();
+        drop(right);
+        self.nodes.free(number);
+        Ok(true)
+    }
+}

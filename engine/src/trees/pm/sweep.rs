@@ -1,0 +1,98 @@
+//! Merging leaves that nobody will come by: [`crate::PmTask::MergeLeaves`] of the trees with leaves of 256 bytes.
+//!
+//! Whoever deletes from a leaf merges it at once ([`super::merge`]). That leaves over: leaves that replay emptied at an opening, those whose buffers were flushed by a cleaning that
+//! holds their locks, and those that had no room to be flushed to before they were merged. They are counted, and a sweep over the index finds them, a few leaves at a
+//! time. An opening counts anew, so a crash forgets none. A store that would say it is full sweeps first, and merges whatever two leaves fit one.
+
+use crate::error::Result;
+use crate::mutation;
+use crate::pager::Progress;
+use crate::pm::layout::LeafId;
+use crate::pm::leaf::SLOTS;
+use crate::sync::atomic::Ordering::Relaxed;
+
+use super::leaves::Leaves;
+use super::merge::SPARSE;
+
+/// Leaves that one step visits.
+const STEP: usize = 64;
+
+/// A walk over all leaves.
+pub(crate) struct Sweep {
+    /// The fence to go on from.
+    from: Vec<u8>,
+    /// Leaves with fewer used slots are merged with a neighbour.
+    below: usize,
+}
+
+impl Leaves {
+    /// A leaf is sparse, and is left so for now.
+    pub(super) fn note_sparse(&self) {
+        if !mutation::on("pm-sparse-forgotten-at-open") {
+            self.sparse.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whether leaves want merging, or are being merged.
+    pub(crate) fn merging_due(&self) -> bool {
+        self.sparse.load(Relaxed) > 0 || self.sweep.lock().is_some()
+    }
+
+    /// One bounded step.
+    pub(crate) fn merge_step(&self) -> Result<Progress> {
+        let mut sweep = self.sweep.lock();
+        let under_way = sweep.get_or_insert_with(|| {
+            self.sparse.store(0, Relaxed);
+            Sweep::of(SPARSE)
+        });
+        let progress = self.sweep_on(under_way)?;
+        if progress == Progress::Idle {
+            *sweep = None;
+        }
+        Ok(progress)
+    }
+
+    /// Merges whatever fits, as there is no room.
+    pub(crate) fn merge_all(&self) -> Result<()> {
+        let mut sweep = Sweep::of(SLOTS);
+        while self.sweep_on(&mut sweep)? == Progress::More {}
+        Ok(())
+    }
+
+    fn sweep_on(&self, sweep: &mut Sweep) -> Result<Progress> {
+        let entries = self.index.range(&sweep.from, STEP);
+        for (_, page) in &entries {
+            let leaf = LeafId(page.0);
+            if self.used(leaf)?.is_some_and(|used| used < sweep.below) {
+                self.merge_around(leaf)?;
+            }
+        }
+        if entries.len() < STEP {
+            return Ok(Progress::Idle);
+        }
+        let (mut last, _) = entries.into_iter().next_back().expect("there are some");
+        // The smallest key above that fence.
+        last.push(0);
+        sweep.from = last;
+        Ok(Progress::More)
+    }
+
+    /// Slots of a leaf that are in use; `None` if it was merged away.
+    fn used(&self, leaf: LeafId) -> Result<Option<usize>> {
+        let held = self.nodes.node(leaf).lock();
+        if held.fields.is_gone() {
+            return Ok(None);
+        }
+        let used = self.load(leaf)?.header().bitmap().count_ones();
+        Ok(Some(used as usize))
+    }
+}
+
+impl Sweep {
+    fn of(below: usize) -> Sweep {
+        Sweep {
+            from: Vec::new(),
+            below,
+        }
+    }
+}
