@@ -6,6 +6,7 @@ use crate::node::{ChangeMap, PageLayout, PageMut};
 use crate::options::{Options, PageStoreKind};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::types::BLOCK_SIZE;
+use crate::types::StoreId;
 
 const PAGE_BYTES: usize = 8192;
 
@@ -65,7 +66,7 @@ fn recovered_after(others: u64) -> Option<Lsn> {
         write_batch_pages: 2,
         ..Options::default()
     };
-    let layout = Layout::plan(&options, 2_000).expect("a layout");
+    let layout = Layout::plan(&options, 2_000, StoreId::default()).expect("a layout");
     let device = Arc::new(Full {
         memory: MemDevice::new(2_000),
         full: AtomicBool::new(false),
