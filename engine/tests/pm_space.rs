@@ -295,7 +295,7 @@ fn leaves_are_merged_before_a_store_is_full() {
         let store = open(&device, &options);
         for generation in 0..20u64 {
             let keys: Vec<u64> = (0..1_000)
-                .map(|i| generation << 32 | i * 617 % 1_000)
+                .map(|i| (generation << 32) | (i * 617 % 1_000))
                 .collect();
             for key in &keys {
                 let put = store.put(&key.to_be_bytes(), &[9; 8]);
