@@ -196,6 +196,10 @@ impl Store {
         entries
             .iter()
             .for_each(|entry| pages.expect(entry.page, entry.version));
+        let beyond = entries
+            .iter()
+            .map(|entry| (entry.version, entry.page))
+            .max();
         let leaves = entries.into_iter().map(|entry| (entry.fence, entry.page));
         let index =
             Index::from_sorted(leaves).expect("the snapshot's fences ascend from the empty one");
@@ -213,7 +217,10 @@ impl Store {
             record.pages().for_each(|page| pages.named_in_log(page));
             Ok(())
         })?;
-        pages.recover_to(end.next_start);
+        if let Some(page) = beyond.filter(|(version, _)| *version > end.end) {
+            return Err(log_too_short(&layout, page, end.end));
+        }
+        pages.recover_to(end.end);
         let repaired = pages.repair(&chain, from)?;
         if !mutation::on("restart-trusts-superblock") {
             Superblock::rewrite(&volume)?;
@@ -572,6 +579,18 @@ impl Kv for Store {
             mod_log: pager.pages.mod_log_stats(),
             ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }
+    }
+}
+
+/// The snapshot vouches for an image that is newer than the log's end. The log was durable up to that LSN, so it has lost records; whoever went on
+/// behind that end would give their LSNs out again, and soon nobody could tell (`specs/page_shadowing/PageVersions.tla`, `FindEndEarly`).
+#[cold]
+fn log_too_short(layout: &Layout, (version, page): (Lsn, PageId), end: Lsn) -> Error {
+    Error::Damaged {
+        what: "log".into(),
+        lba: layout.log_start(),
+        expected: format!("records up to {version}, which {page} has"),
+        found: format!("its end at {end}"),
     }
 }
 

@@ -150,7 +150,7 @@ impl PageVersions {
             }
             Action::FindEndEarly(n) => {
                 s.shadow.cut_log(n);
-                self.take_snapshot(s);
+                self.take_snapshot_versions(s);
                 s.spoilt += 1;
             }
         }
@@ -168,7 +168,7 @@ impl PageVersions {
                 s.version[usize::from(p)] = s.snapshot[usize::from(p)];
                 s.exact &= !(1 << p);
             }
-            Shadowing::Crash(..) | Shadowing::Restart(..) => self.take_snapshot(s),
+            Shadowing::Crash(..) | Shadowing::Restart(..) => self.take_snapshot_versions(s),
             _ => {}
         }
     }
@@ -186,7 +186,7 @@ impl PageVersions {
     }
 
     /// `FromSnapshot`.
-    fn take_snapshot(&self, s: &mut State) {
+    fn take_snapshot_versions(&self, s: &mut State) {
         let not_named = self.set_of(|p| !is_named(&s.shadow, p));
         let beyond_end = self.set_of(|p| s.snapshot[p] > s.shadow.durable);
         (s.version, s.exact, s.taken) = (s.snapshot, not_named, None);
