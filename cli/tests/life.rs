@@ -169,17 +169,7 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
     bytes[leaf * 4096 + 1_000] ^= 1;
     std::fs::write(&store, &bytes).expect("writes");
 
-    // The log still says all that the leaf held.
-    let done = ok(folder, &["repair", "store", "-o", "healed"]);
-    assert!(
-        done.contains("2001 records") && done.contains("is damaged"),
-        "{done}"
-    );
-    assert_eq!(ok(folder, &["dump", "healed"]), lines(2_000));
-    let log_blocks = u64::from_le_bytes(bytes[40..48].try_into().expect("8 bytes")) as usize;
-    bytes[2 * 4096..(2 + log_blocks) * 4096].fill(0);
-    std::fs::write(&store, &bytes).expect("writes");
-
+    // The log is given up when a store is closed, so nothing else says what the leaf held.
     let refused = treering(folder, &["dump", "store"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);

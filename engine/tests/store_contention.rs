@@ -131,7 +131,8 @@ fn a_leaf_that_writers_wait_for_is_split_and_nothing_is_lost() {
             } = opened.stats();
             // All records fit one leaf.
             assert_eq!(splits, contention_splits, "{layout} on {store:?}");
-            assert!(contention_splits >= 4 && contended_writes > 4);
+            // Each split has at least one write that waited.
+            assert!(contention_splits >= 4 && contended_writes >= contention_splits);
             assert!(contents(&opened) == expected, "{layout} on {store:?}");
             opened.close().expect("closes");
             let damage = verify(device.clone()).expect("verifies").damage;

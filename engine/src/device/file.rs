@@ -113,7 +113,7 @@ impl FileDevice {
         device.blocks = meta.len() / B;
         if device.allocated_bytes()? >= meta.len() {
             // Reserved: what is given back could not be had again.
-            *device.punches.get_mut() = false;
+            device.punches.store(false, Ordering::Relaxed);
         }
         Ok(device)
     }
@@ -173,7 +173,7 @@ impl FileDevice {
         device.path = path.to_owned();
         device.blocks = blocks;
         if choices.space == FileSpace::Reserved {
-            *device.punches.get_mut() = false;
+            device.punches.store(false, Ordering::Relaxed);
         }
         Ok(device)
     }
