@@ -71,10 +71,6 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("any-image-will-do", "store_silent"),
     // Where one superblock is bad the other is taken, though it may be the older one.
     ("one-superblock-will-do", "store_silent"),
-    // A chunk of the index snapshot is believed, whichever checkpoint wrote it.
-    ("any-snapshot-will-do", "store_silent"),
-    // The log is taken to be empty where it has been given up and written over.
-    ("log-ignores-later-lap", "store_silent"),
     // A flush may be longer than the reader looks ahead.
     ("looks-ahead-a-mebibyte", "store_silent"),
     // What a store left behind is believed in the next one in its place.

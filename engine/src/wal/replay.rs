@@ -327,7 +327,7 @@ impl Walk<'_> {
     /// the newest there was.
     fn check_lap(&self, index: u64, block: &[u8]) -> Result<()> {
         match Header::read_any(block, self.region.store) {
-            Some(header) if header.index > index && !mutation::on("log-ignores-later-lap") => {
+            Some(header) if header.index > index => {
                 let found = format!("block {}, written after it had been given up", header.index);
                 Err(self.missing(index, found))
             }

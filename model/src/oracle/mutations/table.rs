@@ -286,13 +286,6 @@ pub const TABLE: &[Mutation] = &[
         IN_PLACE,
     ),
     mutation(
-        "any-snapshot-will-do",
-        "a lost write of an index snapshot",
-        Check::Damage,
-        Mode::Damage,
-        COW,
-    ),
-    mutation(
         "clean-after-write",
         "C3 zero#10, C4 neondatabase#420",
         Check::Linearizability,
