@@ -279,13 +279,6 @@ pub const TABLE: &[Mutation] = &[
         SHADOW,
     ),
     mutation(
-        "one-superblock-will-do",
-        "D2-like: the older superblock for want of the newer",
-        Check::Damage,
-        Mode::Damage,
-        IN_PLACE,
-    ),
-    mutation(
         "clean-after-write",
         "C3 zero#10, C4 neondatabase#420",
         Check::Linearizability,
