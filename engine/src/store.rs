@@ -301,7 +301,7 @@ impl Store {
         &self.options
     }
 
-    /// The most urgent task that wants doing now. A few loads; one clock reading under [`Durability::Grouped`].
+    /// The most urgent task that wants doing now. A few loads; one clock reading under [`crate::Durability::Grouped`].
     pub fn due(&self) -> Option<Task> {
         let pager = &*self.tree.leaves().pager;
         if pager.write_back_due() {
