@@ -25,23 +25,13 @@ fn refused(folder: &Path, args: &[&str], expected: &str) {
     assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
 }
 
-#[test]
-fn our_engines_pass_and_the_same_seed_gives_the_same_report() {
+/// On any number of threads.
+fn passes_and_the_same_seed_gives_the_same_report(tree: &str, runs: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let report = |(tree, runs): (&str, &str), file: &str, threads: &str| {
-        let args = [
-            "--tree",
-            tree,
-            "--mode",
-            "crash",
-            "--runs",
-            runs,
-            "--threads",
-            threads,
-            "--json",
-            file,
-        ];
-        let output = oracle(folder.path(), &args);
+    let report = |file: &str, threads: &str| {
+        let what = ["--tree", tree, "--mode", "crash", "--runs", runs];
+        let how = ["--threads", threads, "--json", file];
+        let output = oracle(folder.path(), &[what.as_slice(), &how].concat());
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
         let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
@@ -49,16 +39,25 @@ fn our_engines_pass_and_the_same_seed_gives_the_same_report() {
         assert_eq!(document["schema"], "treering.oracle/1");
         for run in document["runs"].as_array_mut().unwrap() {
             assert_eq!(run["verdict"], "holds");
-            assert!(run["crash_states"].as_u64().unwrap() > 1_000);
+            assert!(run["crash_states"].as_u64().unwrap() > 100);
             run["seconds"] = 0.into();
         }
         document
     };
-    // One of each kind of device; the others have their turn in CI.
-    for programs in [("btree", "10"), ("ccl", "4")] {
-        let once = report(programs, "one.json", "1");
-        assert_eq!(once, report(programs, "two.json", "2"));
-    }
+    let once = report("one.json", "1");
+    assert_eq!(once, report("two.json", "2"));
+}
+
+// One of each kind of device; the others have their turn in CI.
+
+#[test]
+fn an_engine_on_blocks_passes_and_the_same_seed_gives_the_same_report() {
+    passes_and_the_same_seed_gives_the_same_report("btree", "4");
+}
+
+#[test]
+fn an_engine_in_persistent_memory_passes_and_the_same_seed_gives_the_same_report() {
+    passes_and_the_same_seed_gives_the_same_report("pmtree", "3");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What B⁻-tree's paper claims and counting can check (CLAIMS, rows BM), at a small scale: 6 MB of records and a cache of a tenth of them, on the
+//! What B⁻-tree's paper claims and counting can check (CLAIMS, rows BM), at a small scale: 3 or 6 MB of records and a cache of a tenth of them, on the
 //! compressing drive. `examples/bminus_figures` has the same at a larger one, and pictures.
 
 use treering_engine::{Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
@@ -7,8 +7,10 @@ use treering_sim::replay::{Acknowledge, Part, Rig};
 use treering_traces::OpSource;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 
+/// Records that are there. The cache is a tenth of them.
 const DATA_BYTES: u64 = 6_000_000;
-const OPS: u64 = 30_000;
+const FEW_BYTES: u64 = 3_000_000;
+const OPS: u64 = 20_000;
 
 const COW: PageStoreKind = PageStoreKind::CopyOnWrite {
     table: TablePersist::EachFlush,
@@ -38,29 +40,30 @@ fn baseline(page_size: usize) -> Options {
 struct Run {
     rig: Rig,
     options: Options,
+    data: u64,
     record: u64,
     source: Box<dyn OpSource + Send>,
     before: u64,
 }
 
-fn source(record: u64) -> Box<dyn OpSource + Send> {
+fn source(data: u64, record: u64) -> Box<dyn OpSource + Send> {
     let params = GenParams {
         ops: Some(1 << 32),
         writes: Some(1.0),
         key_size: Some(8),
         value_size: Some(ValueSize::fixed(record as u32 - 8)),
-        ..GenParams::new(Workload::Uniform, DATA_BYTES / record)
+        ..GenParams::new(Workload::Uniform, data / record)
     };
     build(&params).expect("parameters").1
 }
 
 impl Run {
-    fn new(options: Options, record: u64, warm_per_leaf: u64) -> Run {
+    fn new(options: Options, data: u64, record: u64, warm_per_leaf: u64) -> Run {
         let (_, profile) = treering_sim::csd::builtin("csd").expect("built in");
-        let records = DATA_BYTES / record;
+        let records = data / record;
         let pages = records * (record + 10) * 2 / options.page_size as u64 + 256;
         let small = Options {
-            cache_bytes: (DATA_BYTES / 10).max(options.least_cache_bytes()),
+            cache_bytes: (data / 10).max(options.least_cache_bytes()),
             ..options.clone()
         };
         let large = Options {
@@ -68,7 +71,7 @@ impl Run {
             ..options
         };
         let mut rig = Rig::on_csd(&profile, &large, pages, 0).expect("a store on a drive");
-        let mut source = source(record);
+        let mut source = source(data, record);
         rig.run(&mut *source, records).expect("loads");
         rig.checkpoint().expect("checkpoints");
         let mut rig = rig.reopen(&small).expect("opens again");
@@ -78,6 +81,7 @@ impl Run {
         Run {
             rig,
             options: small,
+            data,
             record,
             source,
             before: records + leaves * warm_per_leaf,
@@ -92,7 +96,8 @@ impl Run {
             limit_ops: self.before + OPS,
             ..Span::after(self.before)
         };
-        let workload = Analysis::analyze(&mut *source(self.record), span).expect("a workload");
+        let workload =
+            Analysis::analyze(&mut *source(self.data, self.record), span).expect("a workload");
         let predicted = predict(&workload, &self.options, &device, Some(&pace));
         (part, predicted)
     }
@@ -142,9 +147,9 @@ fn as_predicted(what: &str, part: &Part, predicted: &Prediction) {
 fn three_quarters_less_is_written_than_by_the_baseline_and_that_is_predicted() {
     for (page_size, record, least) in [(8192, 128, 0.75), (8192, 32, 0.75), (16_384, 32, 0.83)] {
         let (ours, ours_predicted) =
-            Run::new(bminus(page_size), record, 50).measure(1, Acknowledge::Deferred);
+            Run::new(bminus(page_size), DATA_BYTES, record, 50).measure(1, Acknowledge::Deferred);
         let (theirs, theirs_predicted) =
-            Run::new(baseline(page_size), record, 5).measure(1, Acknowledge::Deferred);
+            Run::new(baseline(page_size), DATA_BYTES, record, 5).measure(1, Acknowledge::Deferred);
         let less = 1.0 - stored(&ours)[3] / stored(&theirs)[3];
         assert!(
             less >= least,
@@ -173,7 +178,7 @@ fn beta_is_that_of_table_2() {
             mod_log: Some(rule),
             ..bminus(page_size)
         };
-        let mut run = Run::new(options, 128, 120);
+        let mut run = Run::new(options, FEW_BYTES, 128, 120);
         let (_, predicted) = run.measure(1, Acknowledge::Deferred);
         let beta = run.beta();
         let story = format!("{page_size}, {segment}, {threshold}: {beta:.4}");
@@ -189,7 +194,7 @@ fn beta_is_that_of_table_2() {
 /// BM-03: nothing is written but pages and log, checkpoints apart.
 #[test]
 fn shadowing_writes_nothing_beside() {
-    let (part, _) = Run::new(bminus(8192), 128, 5).measure(1, Acknowledge::Deferred);
+    let (part, _) = Run::new(bminus(8192), FEW_BYTES, 128, 5).measure(1, Acknowledge::Deferred);
     assert_eq!(part.checkpoints(), 0);
     assert_eq!(part.after.written.extra, part.before.written.extra);
 }
@@ -202,7 +207,7 @@ fn the_sparse_log_hardly_depends_on_clients() {
             log_packing: packing,
             ..bminus(8192)
         };
-        let mut run = Run::new(options, 32, 5);
+        let mut run = Run::new(options, FEW_BYTES, 32, 5);
         let (part, predicted) = run.measure(clients, Acknowledge::Commit);
         let log = stored(&part)[0];
         near("log", log, predicted.stored.expect("compressed").log, 0.10);

@@ -44,6 +44,12 @@ fn trace(folder: &Path, name: &str, set: impl FnOnce(&mut GenParams)) -> PathBuf
     path
 }
 
+/// For what is asked of many combinations.
+fn small(params: &mut GenParams) {
+    params.records = 5_000;
+    params.ops = Some(10_000);
+}
+
 /// A trace that puts these numbers, of which so many are warm-up, with values of so many bytes.
 fn puts(
     folder: &Path,
@@ -116,7 +122,7 @@ fn close(what: &str, (measured, predicted): (f64, f64), within: f64) {
 #[test]
 fn stores_clients_and_acknowledgements_combine() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    let path = trace(folder.path(), "t.trz", small);
     for store in STORES {
         for clients in [1, 8] {
             for acknowledge in [
@@ -132,7 +138,7 @@ fn stores_clients_and_acknowledgements_combine() {
                     config.timing = timing;
                     let report = replay(&config);
                     assert_eq!(report.latency_ns.is_some(), timing);
-                    assert_eq!(report.trace.ops - report.trace.warmup_ops, 20_000);
+                    assert_eq!(report.trace.ops - report.trace.warmup_ops, 10_000);
                     let total = report.wa.host.log + report.wa.host.page + report.wa.host.extra;
                     assert!((total - report.wa.host.total).abs() < 1e-9);
                     assert_eq!(report, replay(&config), "the same twice");
@@ -421,7 +427,7 @@ fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) -> ReplayConf
 #[test]
 fn a_compressing_drive_stores_less_than_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |_| ());
+    let path = trace(folder.path(), "t.trz", small);
     for store in STORES {
         for timing in [false, true] {
             let mut on_csd = compressing(&path, |_| {});
