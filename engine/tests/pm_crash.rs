@@ -509,7 +509,7 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
             let name = format!("{:?}, full, seed {seed}", options.tree);
             let story = Story::tell(name, options, blank, Map::new(), &steps);
             assert!(story.refused > 100, "{}: never full", story.name);
-            story.crash_everywhere(31, 1);
+            story.crash_everywhere(11, 1);
             story.crash_in_splits(1);
             let device = Arc::new(MemPm::from_image(story.before.clone()));
             story
