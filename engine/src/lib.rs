@@ -103,6 +103,7 @@ pub use options::{
 };
 pub use pager::Progress;
 pub use pages::delta_block;
+pub use pm::places::{PmPlace, pm_places};
 pub use pm_store::{PmStore, PmTask};
 pub use recovery::RecoveryReport;
 pub use repair::{

@@ -223,6 +223,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-split-header-first", "pm_crash"),
     // A store is one before all of its superblock is.
     ("pm-magic-first", "pm_crash"),
+    // A lost superblock is taken for a blank device, which is formatted.
+    ("pm-blank-by-magic", "oracle"),
+    // A record of zeros is the empty value.
+    ("pm-record-anywhere", "oracle"),
     // The separator that recovery finds is another one than before: the smallest key was deleted.
     ("pm-anchor-dropped", "pm_crash"),
     // A record is written over that an entry of the log still names.

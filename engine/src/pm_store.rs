@@ -8,6 +8,7 @@
 use crate::device::PmDevice;
 use crate::error::{Error, Result};
 use crate::kv::{Kv, Visitor};
+use crate::mutation;
 use crate::options::{PmOptions, PmTreeKind};
 use crate::pager::Progress;
 use crate::pm::entries::ENTRY_BYTES;
@@ -95,6 +96,9 @@ impl PmStore {
             None if options.create => {
                 let format = options.tree.format();
                 let geometry = Geometry::plan(medium.len(), options.chunk_bytes, format)?;
+                if !mutation::on("pm-blank-by-magic") {
+                    geometry.check_blank(&medium)?;
+                }
                 geometry.format(&medium)?;
                 geometry
             }

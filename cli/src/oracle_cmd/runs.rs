@@ -53,7 +53,8 @@ impl Mode {
             Mode::Concurrent => (4, 40_000),
             // Episodes have their own length.
             Mode::Events => (200, 0),
-            // A hundred harms to each store.
+            // A hundred harms to each store; in persistent memory each costs ten times as much.
+            Mode::Damage if matches!(engine.disk(), DiskKind::Pm(_)) => (4, 1_500),
             Mode::Damage => (20, 1_500),
         }
     }
@@ -76,7 +77,10 @@ impl Mode {
                     "only btree:in-place, btree:cow, btree:shadow, bminus and bf say what they do as a spec has it",
                 )
             }
-            (Mode::Damage, _) if BTree::named(&engine.name(), Geometry::Tiny).is_none() => {
+            (Mode::Damage, _)
+                if BTree::named(&engine.name(), Geometry::Tiny).is_none()
+                    && PmTree::named(&engine.name(), Geometry::Tiny).is_none() =>
+            {
                 Err("it does not promise to notice rotten bits and lost writes")
             }
             _ => Ok(()),
@@ -256,8 +260,11 @@ fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row)
             [(kind.to_string(), cases), (format!("{kind}: told"), told)]
         })
         .chain([
+            ("in a real file".into(), done.in_files),
             ("harms to a log's last flush".into(), done.last_flush),
             ("taken for a flush cut short".into(), done.cut_short),
+            ("harms that no check covers".into(), done.unguarded),
+            ("wrong answers after those".into(), done.unguarded_wrong),
         ])
         .collect();
 }

@@ -3,13 +3,16 @@
 //! ```text
 //! 0      magic 8 | version 4, crc 4 | device bytes 8 | chunk bytes 8 | chunks 8          written once; the magic last
 //! 64     log floor: time 48 | check 16                                                  one word, stored atomically
-//! 256    directory: a word a chunk = kind 8 | time 48 | check 8                          zero: never used
+//! 256    directory: a word a chunk = kind 3 | time 48 | check 13                         zero: lost
 //! ...    chunk 0 | chunk 1 | ...            from a multiple of 256 on
 //! ```
 //!
 //! A chunk holds leaves, entries of a log, or records that are too long for a leaf. Chunk 0 is one of leaves, and its first block
 //! is the first leaf for ever. The version says what leaves there are ([`Format`]). What a chunk is used for changes by one store of its directory word, so no crash leaks one; which
 //! blocks *in* a chunk are used is not written anywhere: recovery sees what is reachable from the first leaf.
+//!
+//! A flipped bit of these, and a line that reads as zeros, are told: checks are CRCs, which see every single bit, and no word that says something is zero. Where the magic is
+//! zero, but chunks are in use, a store has lost its superblock: nobody formats over it.
 //!
 //! The **log floor** is a time: a log chunk that was begun before it is dead. Raising it gives up any number of chunks at once, which
 //! freeing them one by one would not: of two chunks with an older and a newer value of a key, a crash could leave the older.
@@ -47,8 +50,8 @@ impl Format {
 
     fn version(self) -> u64 {
         match self {
-            Format::Block => 1,
-            Format::Lodge => 2,
+            Format::Block => 3,
+            Format::Lodge => 4,
         }
     }
 
@@ -101,25 +104,39 @@ pub(crate) fn mix<const N: usize>(words: [u64; N]) -> u64 {
     })
 }
 
+/// The low bits of a CRC of words, for a check that misses no single bit.
+fn crc_of<const N: usize>(words: [u64; N], bits: u32) -> u64 {
+    let mut hasher = crc32fast::Hasher::new();
+    for word in words {
+        hasher.update(&word.to_le_bytes());
+    }
+    u64::from(hasher.finalize()) & ((1 << bits) - 1)
+}
+
+/// Bits of the check of a word of the directory.
+const USE_CHECK: u32 = 13;
+/// Bits of the check of the log floor.
+const FLOOR_CHECK: u32 = 16;
+
 impl Use {
     fn encode(self, chunk: ChunkId) -> u64 {
         let (kind, time) = match self {
-            Use::Blank => return 0,
-            Use::Leaves => (1, 0),
-            Use::Log(time) => (2, time.0),
-            Use::Records => (3, 0),
+            Use::Blank => (1, 0),
+            Use::Leaves => (2, 0),
+            Use::Log(time) => (3, time.0),
+            Use::Records => (4, 0),
         };
-        let said = kind << 56 | time << 8;
-        said | mix([said, u64::from(chunk.0)]) & 0xff
+        let said = kind << (TIME_BITS + USE_CHECK) | time << USE_CHECK;
+        said | crc_of([said, u64::from(chunk.0)], USE_CHECK)
     }
 
     fn decode(word: u64, chunk: ChunkId) -> Option<Use> {
-        let time = Time(word >> 8 & ((1 << TIME_BITS) - 1));
-        let used = match word >> 56 {
-            0 => Use::Blank,
-            1 => Use::Leaves,
-            2 => Use::Log(time),
-            3 => Use::Records,
+        let time = Time(word >> USE_CHECK & ((1 << TIME_BITS) - 1));
+        let used = match word >> (TIME_BITS + USE_CHECK) {
+            1 => Use::Blank,
+            2 => Use::Leaves,
+            3 => Use::Log(time),
+            4 => Use::Records,
             _ => return None,
         };
         (used.encode(chunk) == word).then_some(used)
@@ -136,6 +153,9 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
+    /// Where the directory begins.
+    pub(crate) const DIRECTORY: u64 = DIRECTORY;
+
     /// As many chunks as fit.
     pub(crate) fn plan(device_bytes: u64, chunk_bytes: u64, format: Format) -> Result<Geometry> {
         let of = |chunks: u64| Geometry {
@@ -215,7 +235,7 @@ impl Geometry {
         }
         medium.store_word(FLOOR, floor_word(Time(1)))?;
         for chunk in 0..self.chunks {
-            medium.store_word(DIRECTORY + 8 * u64::from(chunk), 0)?;
+            self.store_use(medium, ChunkId(chunk), Use::Blank)?;
         }
         self.store_use(medium, ChunkId(0), Use::Leaves)?;
         let leaf_bytes = self.format.leaf_bytes();
@@ -223,6 +243,35 @@ impl Geometry {
         medium.write_back(0..self.start() + leaf_bytes, IoClass::Extra)?;
         medium.fence();
         medium.put_word(0, MAGIC, IoClass::Extra)
+    }
+
+    /// Whether a medium without a magic may be formatted: nothing is on it but what [`format`](Self::format) leaves behind if it is killed.
+    pub(crate) fn check_blank(&self, medium: &Medium) -> Result<()> {
+        for chunk in (0..self.chunks).map(ChunkId) {
+            let at = DIRECTORY + 8 * u64::from(chunk.0);
+            let word = medium.load_word(at, IoClass::Extra)?;
+            let first = chunk.0 == 0 && Use::decode(word, chunk) == Some(Use::Leaves);
+            if word != 0 && Use::decode(word, chunk) != Some(Use::Blank) && !first {
+                return Err(Self::lost(at, word));
+            }
+        }
+        let leaf = self.first_leaf().offset();
+        for at in (leaf..leaf + self.format.leaf_bytes()).step_by(8) {
+            let word = medium.load_word(at, IoClass::Extra)?;
+            if word != 0 {
+                return Err(Self::lost(at, word));
+            }
+        }
+        Ok(())
+    }
+
+    fn lost(at: u64, word: u64) -> Error {
+        damaged(
+            "the superblock",
+            0,
+            "the beginning of a store, or a medium that is all zeros".into(),
+            format!("no magic, but {word:#018x} at {at}"),
+        )
     }
 
     /// What a device was formatted with; `None` if it is blank.
@@ -249,7 +298,7 @@ impl Geometry {
             return Err(damaged(
                 "the superblock",
                 8,
-                "version 1 or 2 and the checksum of a geometry".into(),
+                "version 3 or 4 and the checksum of a geometry".into(),
                 format!("{found:#018x} over {words:?}"),
             ));
         };
@@ -318,13 +367,13 @@ impl Geometry {
 }
 
 fn floor_word(time: Time) -> u64 {
-    time.0 << 16 | mix([time.0]) & 0xffff
+    time.0 << FLOOR_CHECK | crc_of([time.0], FLOOR_CHECK)
 }
 
 /// The log floor.
 pub(crate) fn load_floor(medium: &Medium) -> Result<Time> {
     let word = medium.load_word(FLOOR, IoClass::Extra)?;
-    let time = Time(word >> 16);
+    let time = Time(word >> FLOOR_CHECK);
     if floor_word(time) == word {
         return Ok(time);
     }
@@ -353,5 +402,64 @@ pub(crate) fn damaged(what: &str, offset: u64, expected: String, found: String) 
         offset,
         expected,
         found,
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::device::MemPm;
+    use crate::sync::Arc;
+
+    const TIMES: [u64; 4] = [0, 1, 0x1234_5678_9abc, (1 << TIME_BITS) - 1];
+
+    #[test]
+    fn no_word_says_anything_with_a_bit_flipped_or_as_zero() {
+        for chunk in [0, 1, 77, 1 << 20, (1 << 31) - 1].map(ChunkId) {
+            let logs = TIMES.map(|time| Use::Log(Time(time)));
+            for used in [Use::Blank, Use::Leaves, Use::Records]
+                .into_iter()
+                .chain(logs)
+            {
+                let word = used.encode(chunk);
+                assert_eq!(Use::decode(word, chunk), Some(used));
+                for bit in 0..64 {
+                    let flipped = word ^ 1 << bit;
+                    assert_eq!(Use::decode(flipped, chunk), None, "{used:?}, bit {bit}");
+                }
+            }
+            assert_eq!(Use::decode(0, chunk), None);
+        }
+        for time in TIMES.map(Time) {
+            let device = Arc::new(MemPm::new(1024));
+            let medium = Medium::new(device);
+            let word = floor_word(time);
+            for bit in 0..64 {
+                medium.store_word(FLOOR, word ^ 1 << bit).unwrap();
+                let found = load_floor(&medium);
+                assert!(found.is_err(), "{time:?}, bit {bit}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_store_that_lost_its_superblock_is_not_formatted_over() {
+        let medium = Medium::new(Arc::new(MemPm::new(64 << 10)));
+        let geometry = Geometry::plan(medium.len(), 1024, Format::Block).unwrap();
+        geometry.check_blank(&medium).expect("all zeros");
+        geometry.format(&medium).unwrap();
+        let without = |medium: &Medium| {
+            medium.store(0, &[0; BLOCK as usize]).unwrap();
+            geometry.check_blank(medium)
+        };
+        without(&medium).expect("as a kill would leave it");
+        geometry.format(&medium).unwrap();
+        geometry.set_use(&medium, ChunkId(1), Use::Leaves).unwrap();
+        assert!(without(&medium).is_err(), "a chunk is in use");
+        geometry.format(&medium).unwrap();
+        medium
+            .store_word(geometry.first_leaf().offset() + 8, 1)
+            .unwrap();
+        assert!(without(&medium).is_err(), "the first leaf is in use");
     }
 }

@@ -12,6 +12,19 @@
 //! **Full.** A put is refused before the last leaf, the last few bytes for records and, where logs are cleaned by copying, the last chunk are taken: a delete may need
 //! them ([`space::Room`]). How much of a device live rows take then depends on their sizes; `tests/pm_space.rs` states bounds.
 //!
+//! **What is told of damage that no crash leaves**, at opening or by whoever reads it ([`crate::Error::PmDamaged`]):
+//!
+//! | harmed | a flipped bit | zeros | another place's line | an older line |
+//! |---|---|---|---|---|
+//! | superblock, log floor, directory | told | told | told | no |
+//! | records (keys and values of other than eight bytes) | told | told | told | no |
+//! | leaves: headers, keys and values of eight bytes | no | no | no | no |
+//! | entries of a log | taken for one that a crash tore | the same | the same | no |
+//!
+//! The leaves are the papers': a word commits a change, and every bit of it is taken, so there is none for a checksum (CCL-BTree §4.1). What rots in
+//! a leaf is for the medium to tell, whose lines bear error-correcting codes: it fails the load, and a failed load is an error here. A flipped bit that nobody tells
+//! of is a wrong key or value, or a leaf that is missed; never a panic, nor a wait without end (`tests/pm_damage.rs`, `treering oracle --mode damage`).
+//!
 //! The order in which words become durable is the whole of crash consistency here; each file says which orders it keeps and why. The contract is that of
 //! [`crate::device::PmDevice`]: an aligned word is atomic, and nothing else has an order but by a fence.
 
@@ -21,5 +34,6 @@ pub(crate) mod leaf;
 pub(crate) mod logs;
 pub(crate) mod medium;
 pub(crate) mod nodes;
+pub(crate) mod places;
 pub(crate) mod records;
 pub(crate) mod space;

@@ -1,7 +1,7 @@
 //! Keys and values that are not of eight bytes: out of the leaves, which name their places (CCL-BTree §4.4, "indirection pointers").
 //!
 //! ```text
-//! length 4 | crc 4 | bytes, padded to a multiple of 16
+//! length 4 | crc 4 | bytes, padded to a multiple of 16          the crc is of the place, too
 //! ```
 //!
 //! A record is durable before anything names it, since an entry of the log that is whole may be replayed though its write was never acknowledged.
@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use crate::device::LINE_SIZE;
 use crate::error::{Error, Result};
+use crate::mutation;
 use crate::types::IoClass;
 
 use super::layout::{Time, damaged};
@@ -86,6 +87,17 @@ fn size_of_record(len: usize) -> u64 {
     (HEAD + len as u64).next_multiple_of(GRAIN)
 }
 
+/// What a record at a place must say, so that neither zeros nor another place's record is one.
+fn crc_at(offset: u64, bytes: &[u8]) -> u32 {
+    if mutation::on("pm-record-anywhere") {
+        return crc32fast::hash(bytes);
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
 impl Records {
     pub(crate) fn new(medium: Arc<Medium>, space: Arc<Space>) -> Records {
         Records { medium, space }
@@ -156,7 +168,7 @@ impl Records {
         let offset = self.space.allocate_record(size, room)?;
         let mut record = Vec::with_capacity(size as usize);
         record.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        record.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+        record.extend_from_slice(&crc_at(offset, bytes).to_le_bytes());
         record.extend_from_slice(bytes);
         self.medium.store(offset, &record)?;
         let end = offset + record.len() as u64;
@@ -183,7 +195,7 @@ impl Records {
         let (len, crc) = self.head(offset)?;
         let mut bytes = vec![0; len];
         self.medium.load(offset + HEAD, &mut bytes, IoClass::Page)?;
-        let found = crc32fast::hash(&bytes);
+        let found = crc_at(offset, &bytes);
         if found == crc {
             return Ok(bytes);
         }

@@ -13,6 +13,9 @@ use crate::oracle::finding::{Check, Finding};
 
 /// Keys that are written to a store that seems whole, beside those that it has.
 const LATER: u64 = 40;
+const LATER_VALUE: [u8; 90] = [0x5a; 90];
+/// Rows after which a scan has gone in circles: many more than there are keys.
+const MOST_ROWS: usize = 100_000;
 
 /// What came of one harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,9 +39,12 @@ fn wrong(what: &str, expected: impl Into<String>, found: impl Into<String>) -> F
 }
 
 /// Whether an error tells of damage; one that says something else is as bad as none.
-fn tells(what: &str, e: &Error) -> Result<(), Finding> {
+pub(super) fn tells(what: &str, e: &Error) -> Result<(), Finding> {
     match e {
-        Error::Damaged { .. } | Error::MissingPage { .. } | Error::NotAStore { .. } => Ok(()),
+        Error::Damaged { .. }
+        | Error::MissingPage { .. }
+        | Error::NotAStore { .. }
+        | Error::PmDamaged { .. } => Ok(()),
         other => Err(wrong(
             what,
             "an error that tells of damage",
@@ -60,15 +66,17 @@ fn permits(versions: &[Version], cut_at: Option<Lsn>, found: Option<&[u8]>) -> b
         || (missing(versions[0].0) && found.is_none())
 }
 
-struct Reader<'a> {
-    built: &'a Built,
-    cut_at: Option<Lsn>,
-    judged: Judged,
+/// Reads what a store says of each key, and whether it may.
+pub(super) struct Reader<'a> {
+    pub(super) keys: &'a BTreeMap<Vec<u8>, Vec<Version>>,
+    /// From which position of the log on records may be missing.
+    pub(super) cut_at: Option<Lsn>,
+    pub(super) judged: Judged,
 }
 
 impl Reader<'_> {
     fn key(&mut self, what: &str, key: &[u8], found: Option<&[u8]>) -> Result<(), Finding> {
-        let Some(versions) = self.built.keys.get(key) else {
+        let Some(versions) = self.keys.get(key) else {
             return match found {
                 None => Ok(()),
                 Some(_) => Err(wrong(what, "no such key", format!("key {key:02x?}"))),
@@ -93,9 +101,9 @@ impl Reader<'_> {
     }
 
     /// Every key by itself.
-    fn gets(&mut self, store: &dyn Kv) -> Result<(), Finding> {
+    pub(super) fn gets(&mut self, store: &dyn Kv) -> Result<(), Finding> {
         let mut value = Vec::new();
-        for key in self.built.keys.keys() {
+        for key in self.keys.keys() {
             match store.get(key, &mut value) {
                 Ok(there) => self.key("get", key, there.then_some(&value))?,
                 Err(e) => {
@@ -108,29 +116,32 @@ impl Reader<'_> {
     }
 
     /// All of them, up and down. What was visited before an error counts.
-    fn scans(&mut self, store: &dyn Kv) -> Result<(), Finding> {
+    pub(super) fn scans(&mut self, store: &dyn Kv) -> Result<(), Finding> {
         for (what, back) in [("scan", false), ("scan downwards", true)] {
             let mut rows = Rows::new();
+            let mut seen = 0;
             let mut visit = |key: &[u8], value: &[u8]| {
                 rows.insert(key.to_vec(), value.to_vec());
-                ControlFlow::Continue(())
+                seen += 1;
+                match seen {
+                    MOST_ROWS => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                }
             };
             let outcome = if back {
                 store.scan_back(None, &mut visit)
             } else {
                 store.scan(b"", &mut visit)
             };
+            if seen == MOST_ROWS {
+                return Err(wrong(what, "an end", format!("{seen} rows, and more")));
+            }
             for (key, value) in &rows {
                 self.key(what, key, Some(value))?;
             }
             match outcome {
                 Ok(()) => {
-                    for key in self
-                        .built
-                        .keys
-                        .keys()
-                        .filter(|key| !rows.contains_key(*key))
-                    {
+                    for key in self.keys.keys().filter(|key| !rows.contains_key(*key)) {
                         self.key(what, key, None)?;
                     }
                 }
@@ -150,15 +161,20 @@ pub(super) fn judge(
     built: &Built,
     harmed: Image,
     cut_at: Option<Lsn>,
+    in_file: bool,
 ) -> Result<Judged, Finding> {
     let listed = engine.damage(&Medium::holding(harmed.clone(), built.inert).disk());
     let listed = match listed {
         Ok(damage) => !damage.is_empty(),
         Err(e) => tells("verify", &e).map(|()| true)?,
     };
-    let medium = Medium::holding(harmed, built.inert);
+    let medium = if in_file {
+        Medium::in_file(&harmed, built.inert).map_err(|e| no_file(&e))?
+    } else {
+        Medium::holding(harmed, built.inert)
+    };
     let mut reader = Reader {
-        built,
+        keys: &built.keys,
         cut_at,
         judged: Judged::default(),
     };
@@ -178,6 +194,16 @@ pub(super) fn judge(
         on(engine, built, &medium, &*store, cut_at, reader.judged)?;
     }
     listed_too(built.state, listed, reader.judged)
+}
+
+fn no_file(e: &dyn std::error::Error) -> Finding {
+    Finding {
+        check: Check::Error,
+        operation: None,
+        what: "put the store into a temporary file".into(),
+        expected: "no error".into(),
+        found: e.to_string(),
+    }
 }
 
 /// At rest the engine's own check sees what a reader stumbles over.
@@ -201,22 +227,43 @@ fn on(
     cut_at: Option<Lsn>,
     judged: Judged,
 ) -> Result<(), Finding> {
-    let later = |n: u64| [b"~".as_slice(), &key(n)].concat();
-    let value = [0x5a; 90];
-    let written = (0..LATER).try_for_each(|n| store.put(&later(n), &value).map(drop));
-    if let Err(e) = written.and_then(|()| store.sync(Lsn(u64::MAX))) {
+    if let Err(e) = write_on(store) {
         // A write may need what a reader did not.
         return tells("write on", &e);
     }
-    let cut = Medium::holding(medium.image(), built.inert);
+    let left = medium.image().map_err(|e| no_file(&e))?;
+    let cut = Medium::holding(left, built.inert);
     let store = match engine.open(&cut.disk()) {
         Ok(store) => store,
         Err(e) => return tells("open again", &e),
     };
+    read_on(&*store)?;
+    let mut again = Reader {
+        keys: &built.keys,
+        cut_at,
+        judged,
+    };
+    again.gets(&*store)
+}
+
+fn later(n: u64) -> Vec<u8> {
+    [b"~".as_slice(), &key(n)].concat()
+}
+
+/// Writes what comes later.
+pub(super) fn write_on(store: &dyn Kv) -> treering_engine::Result<()> {
+    for n in 0..LATER {
+        store.put(&later(n), &LATER_VALUE)?;
+    }
+    store.sync(Lsn(u64::MAX))
+}
+
+/// Reads it, when the power has been cut.
+pub(super) fn read_on(store: &dyn Kv) -> Result<(), Finding> {
     let mut found = Vec::new();
     for n in 0..LATER {
         match store.get(&later(n), &mut found) {
-            Ok(true) if found == value => {}
+            Ok(true) if found == LATER_VALUE => {}
             Ok(_) => {
                 let expected = "what was written and synced afterwards";
                 return Err(wrong(
@@ -228,10 +275,5 @@ fn on(
             Err(e) => tells("get after another power cut", &e)?,
         }
     }
-    let mut again = Reader {
-        built,
-        cut_at,
-        judged,
-    };
-    again.gets(&*store)
+    Ok(())
 }

@@ -9,29 +9,34 @@
 //! | cut | the file is shorter than it was |
 //!
 //! The store is harmed at rest, after it was closed and opened some times, or behind a power cut, with a log that goes on behind the last checkpoint; on a medium
-//! whose discards act, or on one where they do nothing, so that whatever was written once is there to be taken for what is written now.
+//! whose discards act, or on one where they do nothing, in memory or in a real file, so that whatever was written once is there to be taken for what is written now.
 //!
 //! Allowed are right answers, and errors that name the damage. One thing cannot be told (`engine/src/pages/versioned.rs` has the table): where the log's last flush is
 //! harmed behind a power cut, it looks like one that the cut made short. Then a record of that flush may be missing, and all behind it.
+//! In persistent memory ([`pm`]) the papers' leaves have no checksums; harm to them may end in a wrong answer, and is counted.
 //! What was not told of goes on to be written, and is cut and read once more: damage must not come out late.
 
 mod harm;
 mod judge;
+mod pm;
 mod store;
 
 use std::fmt;
 
 use treering_engine::device::Image;
 
-use super::Engine;
 use super::finding::{Check, Finding};
 use super::panics;
 use super::random::Random;
+use super::{DiskKind, Engine};
 pub use harm::{Harm, HarmKind};
+use judge::Judged;
 use store::Built;
 
 /// How often one store is harmed, each time from the same beginning.
 const CASES: u64 = 100;
+/// One in so many is in a real file, where there are locks, holes, and calls of the kernel.
+const IN_FILE: u64 = 10;
 
 /// What a campaign did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,10 +47,16 @@ pub struct Tally {
     pub operations: u64,
     /// Harms of each kind, in order of [`HarmKind::ALL`], and of how many somebody was told.
     pub harms: [(u64, u64); HarmKind::ALL.len()],
+    /// Harms to stores in real files.
+    pub in_files: u64,
     /// Harms to a log's last flush, which may be taken for a flush cut short.
     pub last_flush: u64,
     /// Of those, in how many a record was missing.
     pub cut_short: u64,
+    /// Harms that the engine does not promise to notice.
+    pub unguarded: u64,
+    /// Of those, how many gave a wrong answer.
+    pub unguarded_wrong: u64,
 }
 
 impl Tally {
@@ -56,8 +67,11 @@ impl Tally {
         for (mine, theirs) in self.harms.iter_mut().zip(other.harms) {
             *mine = (mine.0 + theirs.0, mine.1 + theirs.1);
         }
+        self.in_files += other.in_files;
         self.last_flush += other.last_flush;
         self.cut_short += other.cut_short;
+        self.unguarded += other.unguarded;
+        self.unguarded_wrong += other.unguarded_wrong;
     }
 
     /// Harms in all.
@@ -86,6 +100,16 @@ enum State {
     Cut,
 }
 
+impl State {
+    fn any(random: &mut Random) -> State {
+        if random.one_in(2) {
+            State::AtRest
+        } else {
+            State::Cut
+        }
+    }
+}
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -100,12 +124,11 @@ impl fmt::Display for State {
 /// # Errors
 /// The first harm that was neither told nor harmless.
 pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, Box<Finding>> {
+    if let DiskKind::Pm(bytes) = engine.disk() {
+        return pm::run(engine, bytes, seed, operations);
+    }
     let mut random = Random::part(seed, 0);
-    let state = if random.one_in(2) {
-        State::AtRest
-    } else {
-        State::Cut
-    };
+    let state = State::any(&mut random);
     let inert = random.percent(60);
     let built = store::build(engine, state, inert, operations, &mut random)?;
     let mut tally = Tally {
@@ -118,7 +141,7 @@ pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, B
         let Some(harm) = harm::pick(&built, &mut random) else {
             continue;
         };
-        one(engine, &built, &harm, &mut tally).map_err(|finding| {
+        one(engine, &built, &harm, case % IN_FILE == 0, &mut tally).map_err(|finding| {
             let discards = if inert { "do nothing" } else { "act" };
             let what = format!(
                 "{}, {state}, where discards {discards} (seed {seed}, case {case}): {}",
@@ -132,20 +155,33 @@ pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, B
 }
 
 /// One harm, judged.
-fn one(engine: &dyn Engine, built: &Built, harm: &Harm, tally: &mut Tally) -> Result<(), Finding> {
+fn one(
+    engine: &dyn Engine,
+    built: &Built,
+    harm: &Harm,
+    in_file: bool,
+    tally: &mut Tally,
+) -> Result<(), Finding> {
     let harmed: Image = harm.applied(built);
+    // A file of nothing is no device.
+    let in_file = in_file && harmed.blocks() > 0;
     let cut_at = built.cut_short_at(harm);
-    let judged = panics::catch(|| judge::judge(engine, built, harmed, cut_at));
-    let judged = judged.map_err(|said| Finding {
+    let judged = caught(|| judge::judge(engine, built, harmed, cut_at, in_file))?;
+    let kind = &mut tally.harms[harm.kind() as usize];
+    *kind = (kind.0 + 1, kind.1 + u64::from(judged.told));
+    tally.in_files += u64::from(in_file);
+    tally.last_flush += u64::from(cut_at.is_some());
+    tally.cut_short += u64::from(judged.cut_short);
+    Ok(())
+}
+
+/// Judges, and takes a panic for what it is.
+fn caught(judge: impl FnOnce() -> Result<Judged, Finding>) -> Result<Judged, Finding> {
+    panics::catch(judge).map_err(|said| Finding {
         check: Check::Panic,
         operation: None,
         what: "open it and read".into(),
         expected: "an answer or an error".into(),
         found: said,
-    })??;
-    let kind = &mut tally.harms[harm.kind() as usize];
-    *kind = (kind.0 + 1, kind.1 + u64::from(judged.told));
-    tally.last_flush += u64::from(cut_at.is_some());
-    tally.cut_short += u64::from(judged.cut_short);
-    Ok(())
+    })?
 }

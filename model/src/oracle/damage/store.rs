@@ -1,9 +1,15 @@
 //! The store that is harmed, and all that it once was.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use treering_engine::device::{BlockDevice, CrashDevice, DeviceError, Image};
+use tempfile::NamedTempFile;
+use treering_engine::device::{
+    Block, BlockDevice, CrashDevice, DeviceError, FileDevice, FileDiscards, FileIo, FileOptions,
+    Image,
+};
 use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
 
 use super::State;
@@ -14,7 +20,7 @@ use crate::oracle::{Disk, DiskKind, Engine};
 /// Keys that a program uses.
 const KEYS: u64 = 300;
 /// Times of which the medium is kept.
-const PAST: usize = 8;
+pub(super) const PAST: usize = 8;
 
 /// What a key was set to by the record at an LSN; `None`: deleted.
 pub(super) type Version = (Lsn, Option<Vec<u8>>);
@@ -51,21 +57,75 @@ impl Built {
 
 /// A device whose discards do nothing, if so asked.
 pub(super) struct Medium {
-    pub(super) device: CrashDevice,
-    pub(super) inert: bool,
+    under: Under,
+    inert: bool,
+}
+
+enum Under {
+    Memory(CrashDevice),
+    /// A real file, which goes when this does.
+    File(
+        FileDevice,
+        #[expect(dead_code, reason = "kept")] NamedTempFile,
+    ),
 }
 
 impl Medium {
     pub(super) fn holding(image: Image, inert: bool) -> Arc<Medium> {
-        Arc::new(Medium {
-            device: CrashDevice::from_image(image),
-            inert,
-        })
+        let under = Under::Memory(CrashDevice::from_image(image));
+        Arc::new(Medium { under, inert })
+    }
+
+    /// The same in a real file, whose discards punch holes or do nothing.
+    pub(super) fn in_file(image: &Image, inert: bool) -> io::Result<Arc<Medium>> {
+        let file = NamedTempFile::new()?;
+        file.as_file().set_len(image.blocks() * BLOCK_SIZE as u64)?;
+        let mut bytes = vec![0; BLOCK_SIZE];
+        for lba in 0..image.blocks() {
+            image.read(Lba(lba), &mut bytes);
+            if bytes.iter().any(|byte| *byte != 0) {
+                file.as_file()
+                    .write_all_at(&bytes, lba * BLOCK_SIZE as u64)?;
+            }
+        }
+        let options = FileOptions {
+            io: FileIo::Buffered,
+            discards: if inert {
+                FileDiscards::Ignore
+            } else {
+                FileDiscards::Punch
+            },
+            ..FileOptions::default()
+        };
+        let under = Under::File(
+            FileDevice::open_with(file.path(), &options).map_err(io::Error::other)?,
+            file,
+        );
+        Ok(Arc::new(Medium { under, inert }))
+    }
+
+    fn device(&self) -> &dyn BlockDevice {
+        match &self.under {
+            Under::Memory(device) => device,
+            Under::File(device, _) => device,
+        }
     }
 
     /// The newest version of every block.
-    pub(super) fn image(&self) -> Image {
-        self.device.crash(&mut |n| n - 1)
+    pub(super) fn image(&self) -> Result<Image, DeviceError> {
+        match &self.under {
+            Under::Memory(device) => Ok(device.crash(&mut |n| n - 1)),
+            Under::File(device, _) => {
+                let mut image = Image::zeroed(device.capacity_blocks());
+                let mut bytes = vec![0; BLOCK_SIZE];
+                for lba in (0..image.blocks()).map(Lba) {
+                    device.read(lba, &mut bytes, IoClass::Extra)?;
+                    let block = bytes.iter().any(|byte| *byte != 0);
+                    image.set(lba, block.then(|| Block::new(&bytes)));
+                }
+                Ok(image)
+            }
+        }
     }
 
     pub(super) fn disk(self: &Arc<Self>) -> Disk {
@@ -75,27 +135,27 @@ impl Medium {
 
 impl BlockDevice for Medium {
     fn capacity_blocks(&self) -> u64 {
-        self.device.capacity_blocks()
+        self.device().capacity_blocks()
     }
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
-        self.device.read(lba, buf, class)
+        self.device().read(lba, buf, class)
     }
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
-        self.device.write(lba, bytes, class)
+        self.device().write(lba, bytes, class)
     }
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        if self.inert {
-            return Ok(());
+        match &self.under {
+            Under::Memory(_) if self.inert => Ok(()),
+            _ => self.device().trim(lba, blocks),
         }
-        self.device.trim(lba, blocks)
     }
     fn flush(&self) -> Result<(), DeviceError> {
-        self.device.flush()
+        self.device().flush()
     }
 }
 
 /// Nothing has been harmed yet.
-fn failed(e: Error) -> Box<Finding> {
+pub(super) fn failed(e: Error) -> Box<Finding> {
     Box::new(Finding {
         check: Check::Error,
         operation: None,
@@ -103,6 +163,10 @@ fn failed(e: Error) -> Box<Finding> {
         expected: "no error".into(),
         found: e.to_string(),
     })
+}
+
+fn in_memory(e: DeviceError) -> Box<Finding> {
+    failed(Error::from(e))
 }
 
 /// A key by number: of all lengths, some with much in common.
@@ -125,10 +189,7 @@ pub(super) fn build(
     };
     let medium = Medium::holding(Image::zeroed(blocks), inert);
     let open = || engine.open(&medium.disk()).map_err(failed);
-    let mut program = Program {
-        keys: BTreeMap::new(),
-        most: engine.limits().max_record.min(600) as u64,
-    };
+    let mut program = Program::new(engine);
     let mut past = Vec::new();
     let mut store = open()?;
     for n in 0..operations {
@@ -142,7 +203,7 @@ pub(super) fn build(
             store = open()?;
         }
         if n % (operations / PAST).max(1) == 0 {
-            past.push(medium.image());
+            past.push(medium.image().map_err(in_memory)?);
         }
     }
     let mut last_flush = BTreeMap::new();
@@ -156,15 +217,15 @@ pub(super) fn build(
         }
         State::Cut => {
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
-            let before = medium.image();
+            let before = medium.image().map_err(in_memory)?;
             // A delete might change nothing, and flush nothing.
             program.put(&*store, random).map_err(failed)?;
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
-            last_flush = flushed(&before, &medium.image()).map_err(failed)?;
+            last_flush = flushed(&before, &medium.image().map_err(in_memory)?).map_err(failed)?;
         }
     }
     // With the store still open, behind a cut: dropping it might write.
-    let image = medium.image();
+    let image = medium.image().map_err(in_memory)?;
     let in_use = changed(&Image::zeroed(blocks), &image);
     Ok(Built {
         state,
@@ -204,14 +265,21 @@ fn flushed(before: &Image, after: &Image) -> Result<BTreeMap<u64, Lsn>, Error> {
 }
 
 /// What the store is used for.
-struct Program {
-    keys: BTreeMap<Vec<u8>, Vec<Version>>,
+pub(super) struct Program {
+    pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
     /// Longest value.
     most: u64,
 }
 
 impl Program {
-    fn step(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+    pub(super) fn new(engine: &dyn Engine) -> Program {
+        Program {
+            keys: BTreeMap::new(),
+            most: engine.limits().max_record.min(600) as u64,
+        }
+    }
+
+    pub(super) fn step(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
         if random.percent(25) {
             let name = key(random.below(KEYS));
             let lsn = store.delete(&name)?;

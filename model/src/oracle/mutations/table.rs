@@ -279,6 +279,20 @@ pub const TABLE: &[Mutation] = &[
         SHADOW,
     ),
     mutation(
+        "pm-blank-by-magic",
+        "a lost superblock, a store formatted over",
+        Check::Damage,
+        Mode::Damage,
+        PMTREE,
+    ),
+    mutation(
+        "pm-record-anywhere",
+        "a line of zeros read as an empty value",
+        Check::Damage,
+        Mode::Damage,
+        PMTREE,
+    ),
+    mutation(
         "clean-after-write",
         "C3 zero#10, C4 neondatabase#420",
         Check::Linearizability,
