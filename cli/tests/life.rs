@@ -144,7 +144,8 @@ fn a_bad_line_is_named_and_leaves_nothing() {
     assert_eq!(treering(folder, &["dump", "there"]).status.code(), Some(2));
 }
 
-/// A leaf is damaged: the log still has it, and without the log the rest is saved and the gap named.
+/// A leaf is damaged: the log still has it, and without the log the rest is saved and the gap
+/// named.
 #[test]
 fn a_damaged_store_is_saved_but_for_what_is_named() {
     let folder = folder();

@@ -15,8 +15,8 @@
 //! Up to the superblock's flush a crash recovers from the previous checkpoint, of which nothing has been given up (BUGS D8: a
 //! log removed before the flush that replaces it is recorded).
 //!
-//! Cost of a whole checkpoint: one write per page that is dirty at its begin, about 28 bytes per leaf of snapshot, one
-//! superblock.
+//! Cost of a whole checkpoint: one write per page that is dirty at its begin, about 28 bytes per
+//! leaf of snapshot, one superblock.
 
 use crate::error::Result;
 use crate::events::Event;
@@ -43,8 +43,8 @@ pub(crate) struct Checkpointer {
 struct State {
     superblock: Superblock,
     snapshot_slots: Vec<Slot>,
-    /// Of snapshots that a superblock was to name which the device had no room for: it may name them all the same, until another one is
-    /// written.
+    /// Of snapshots that a superblock was to name which the device had no room for: it may name
+    /// them all the same, until another one is written.
     abandoned: Vec<Slot>,
     run: Option<Run>,
 }
@@ -76,8 +76,8 @@ impl Checkpointer {
         }
     }
 
-    /// Writes what the newest superblock says once more, to the other place and under the next number: from then on there are always two, and
-    /// one that is missing is damage.
+    /// Writes what the newest superblock says once more, to the other place and under the next
+    /// number: from then on there are always two, and one that is missing is damage.
     pub(crate) fn write_twin(&self, tree: &Tree) -> Result<()> {
         let volume = &tree.leaves().pager.volume;
         let superblock = &mut self.state.lock().superblock;
@@ -203,7 +203,8 @@ impl Checkpointer {
                 pager.volume.flush()
             });
         if let Err(e) = flushed {
-            // Nothing names the snapshot. What failed is told; that this fails, too, would be no news.
+            // Nothing names the snapshot. What failed is told; that this fails, too, would be no
+            // news.
             let slots = written.slots.into_iter();
             let _ = slots
                 .map(|slot| pager.pages.free_slot(slot))
@@ -244,7 +245,8 @@ impl Checkpointer {
             .try_for_each(|slot| pager.pages.free_slot(slot))?;
         pager.log.truncate(begin)?;
         pager.free_retired()?;
-        // The log is written round and round: to allocate its blocks anew each time would cost every flush.
+        // The log is written round and round: to allocate its blocks anew each time would cost
+        // every flush.
         let log = pager.layout.log_start();
         pager
             .volume

@@ -12,8 +12,9 @@ pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),
-    /// The medium below the store has no room for what is to be written: a full file system, a full thin volume. Nothing is lost: what
-    /// was acknowledged is durable, reads go on, and writes do when there is room.
+    /// The medium below the store has no room for what is to be written: a full file system, a full
+    /// thin volume. Nothing is lost: what was acknowledged is durable, reads go on, and writes do
+    /// when there is room.
     #[error("no space left below the store: {source}; reads go on, and writes when there is room")]
     NoSpace {
         /// What the device says.
@@ -162,7 +163,8 @@ impl From<DeviceError> for Error {
 }
 
 impl Error {
-    /// Whether the same may succeed later, when there is room below the store, and nothing need be forgotten until then.
+    /// Whether the same may succeed later, when there is room below the store, and nothing need be
+    /// forgotten until then.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         matches!(self, Error::NoSpace { .. })

@@ -35,9 +35,9 @@ pub trait Kv: Send + Sync {
     ///   nothing has changed, and other writes may succeed.
     /// - Damage met on the way ([`crate::Error::Damaged`], [`crate::Error::MissingPage`]): nothing
     ///   has changed; keys of other pages can be written.
-    /// - A device that fails to read: nothing has changed. One that fails to write or flush: readers
-    ///   may see the write or not, it may or may not survive a crash, and the store refuses more
-    ///   ([`crate::Error::Poisoned`], each time with this first cause).
+    /// - A device that fails to read: nothing has changed. One that fails to write or flush:
+    ///   readers may see the write or not, it may or may not survive a crash, and the store refuses
+    ///   more ([`crate::Error::Poisoned`], each time with this first cause).
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn>;
 
     /// Removes `key` if it is there. Returns the LSN that makes its absence durable.

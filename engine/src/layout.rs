@@ -13,12 +13,15 @@
 //! a slot:   [image]   [log block, if there is a modification log]   [the other image, if pages are shadowed]
 //! ```
 //!
-//! The two superblocks are written in turn, each with a sequence number greater by one, and each fits one block, which a device writes
-//! whole or not at all. So a crash leaves two good ones with consecutive numbers; anything else is damage, and is refused: whoever took
-//! the older one for want of the newer would lose what came between, and then what is written next. There is one exception:
-//! a store whose first checkpoint a crash has cut short has only the superblock with number 1.
+//! The two superblocks are written in turn, each with a sequence number greater by one, and each
+//! fits one block, which a device writes whole or not at all. So a crash leaves two good ones with
+//! consecutive numbers; anything else is damage, and is refused: whoever took the older one for
+//! want of the newer would lose what came between, and then what is written next. There is one
+//! exception: a store whose first checkpoint a crash has cut short has only the superblock with
+//! number 1.
 //!
-//! Even a drive that tears a block between its sectors of 512 bytes tears none of these: all that differs lies in the first sector.
+//! Even a drive that tears a block between its sectors of 512 bytes tears none of these: all that
+//! differs lies in the first sector.
 //!
 //! # The superblock, little-endian
 //!
@@ -62,8 +65,8 @@ pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
 
 /// First block of the log, behind the superblocks.
 const LOG_START: Lba = Lba(2);
-/// Most blocks of a device that a store uses: a pebibyte. What its maps need to be found in memory grows with the device, and stays
-/// below ten megabytes.
+/// Most blocks of a device that a store uses: a pebibyte. What its maps need to be found in memory
+/// grows with the device, and stays below ten megabytes.
 pub(crate) const MAX_BLOCKS: u64 = 1 << 38;
 
 /// Fewest slots a store can work with: leaves, two snapshots, and room to move.
@@ -93,7 +96,8 @@ pub(crate) struct Layout {
 }
 
 impl StoreId {
-    /// An id for a store that is about to be made on this device, other than that of a store that was here before.
+    /// An id for a store that is about to be made on this device, other than that of a store that
+    /// was here before.
     ///
     /// # Errors
     /// Device failures.
@@ -101,8 +105,9 @@ impl StoreId {
         if mutation::on("stores-have-no-id") {
             return Ok(StoreId(1));
         }
-        // Runs on memory repeat exactly, so what tells stores apart there is what the one before has left: its log's first block, which each
-        // store writes before any page that has changed.
+        // Runs on memory repeat exactly, so what tells stores apart there is what the one before
+        // has left: its log's first block, which each store writes before any page that has
+        // changed.
         let mut left = crate::device::AlignedBuf::zeroed(3 * BLOCK_SIZE);
         volume.read(Lba(0), &mut left, IoClass::Extra)?;
         let seed = match volume.device().access() {
@@ -262,10 +267,11 @@ pub(crate) struct Superblock {
     pub(crate) snapshot_entries: u64,
     /// The sequence number under which the snapshot was written.
     pub(crate) snapshot_number: u64,
-    /// Blocks that one flush of the log writes at most, in the session that wrote this: so far behind a bad block of the log may lie the
-    /// first one that proves it damaged.
+    /// Blocks that one flush of the log writes at most, in the session that wrote this: so far
+    /// behind a bad block of the log may lie the first one that proves it damaged.
     pub(crate) flush_blocks: u32,
-    /// Of page names by the time of the checkpoint; 0: not known. What got a name since is in the log.
+    /// Of page names by the time of the checkpoint; 0: not known. What got a name since is in the
+    /// log.
     pub(crate) high_water: u64,
 }
 
@@ -454,7 +460,8 @@ impl Superblock {
         })
     }
 
-    /// The error for a place that should hold the superblock before or behind `one`: which of the two cannot be told.
+    /// The error for a place that should hold the superblock before or behind `one`: which of the
+    /// two cannot be told.
     fn lost_beside(one: &Superblock, error: Error) -> Error {
         let lba = Lba(1 - one.lba().0);
         let found = match error {

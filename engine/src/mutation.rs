@@ -239,7 +239,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-trust-index", "pm_threads"),
     ("pm-read-unvalidated", "pm_threads"),
     ("lodge-trust-index", "pm_threads"),
-    // A store that has sparse leaves says that it is full; or does not know of those from before its opening.
+    // A store that has sparse leaves says that it is full; or does not know of those from before
+    // its opening.
     ("pm-full-before-merge", "pm_space"),
     ("pm-sparse-forgotten-at-open", "pm_space"),
     // Puts take what a delete needs; a chunk that held records is for ever theirs.
@@ -291,7 +292,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("lodge-new-leaf-without-stamp", "pm_crash"),
     ("lodge-stamps-at-switch", "pm_crash"),
     ("lodge-two-words", "pm_crash"),
-    // A merge of leaves: linked before what moved is durable, the right leaf another's before the link is, not stamped for what moved, stamped for what is buffered.
+    // A merge of leaves: linked before what moved is durable, the right leaf another's before the
+    // link is, not stamped for what moved, stamped for what is buffered.
     ("lodge-merge-links-first", "pm_crash"),
     ("lodge-leaf-freed-early", "pm_crash"),
     ("lodge-merge-keeps-stamp", "pm_crash"),

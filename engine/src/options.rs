@@ -235,8 +235,9 @@ pub struct Options {
     pub write_batch_pages: usize,
     /// Format the device when it holds no store. Default: true.
     pub create: bool,
-    /// Write nothing: recovery works in memory, `put` and `delete` return [`Error::ReadOnly`]. Others may have the device open so at the same
-    /// time. For a store on a full file system, one that must not be changed, or a file that may not be written
+    /// Write nothing: recovery works in memory, `put` and `delete` return [`Error::ReadOnly`].
+    /// Others may have the device open so at the same time. For a store on a full file system, one
+    /// that must not be changed, or a file that may not be written
     /// ([`crate::device::FileAccess::ReadOnly`]). Default: false.
     pub read_only: bool,
 }

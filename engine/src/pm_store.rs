@@ -29,7 +29,8 @@ use crate::types::{Lba, Lsn};
 pub enum PmTask {
     /// Give up the chunks of the log that hold mostly what is in leaves already.
     CleanLog,
-    /// Merge leaves that deletes have left sparse with their neighbours, those from before the opening included.
+    /// Merge leaves that deletes have left sparse with their neighbours, those from before the
+    /// opening included.
     MergeLeaves,
 }
 

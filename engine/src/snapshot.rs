@@ -18,15 +18,16 @@
 //! | 24 | 8 | number of the snapshot: the sequence number of the first superblock that names it |
 //! | 32 | … | entries: fence length `u16`, fence, page `u64`, version `u64` |
 //!
-//! A chunk is written when the next one's slot is taken, so that it can name it. One of another chain, which a lost or misdirected write
-//! leaves in its place, has another number.
+//! A chunk is written when the next one's slot is taken, so that it can name it. One of another
+//! chain, which a lost or misdirected write leaves in its place, has another number.
 //!
 //! # Versions
 //!
-//! A page's checksum tells whether its image is whole, not whether it is the newest. So the snapshot keeps the LSN of each page's newest
-//! image as it was when the entry was made; that image is durable before the superblock is. An older one found later is damage (see
-//! [`crate::pager::versions`]). A newer one is not: whatever has changed since the checkpoint began is in the log, and redo begins from
-//! any image that is not older than the snapshot's.
+//! A page's checksum tells whether its image is whole, not whether it is the newest. So the
+//! snapshot keeps the LSN of each page's newest image as it was when the entry was made; that image
+//! is durable before the superblock is. An older one found later is damage (see
+//! [`crate::pager::versions`]). A newer one is not: whatever has changed since the checkpoint began
+//! is in the log, and redo begins from any image that is not older than the snapshot's.
 
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
@@ -39,7 +40,8 @@ const MAGIC: [u8; 4] = *b"ISNP";
 pub(crate) const ENTRY_BYTES: usize = 2 + 8 + 8;
 const HEADER: usize = 32;
 
-/// One entry: a leaf's lower fence, its page, and the LSN of that page's image; zero if it has none yet.
+/// One entry: a leaf's lower fence, its page, and the LSN of that page's image; zero if it has none
+/// yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) fence: Vec<u8>,
@@ -186,7 +188,8 @@ pub(crate) fn read(
         slots.push(slot);
         let before = entries.len();
         at = read_chunk(&buf, chain, slot, page_limit, &mut entries)?;
-        // Fences ascend, so a chain whose chunks all have some comes to an end within what was written.
+        // Fences ascend, so a chain whose chunks all have some comes to an end within what was
+        // written.
         if at.is_some() && entries.len() == before {
             let found = "none, and a next chunk".into();
             return Err(damaged(layout, slot, "entries in each chunk", found));

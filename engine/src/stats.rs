@@ -133,8 +133,8 @@ pub struct Stats {
     pub pm: Option<PmStats>,
 }
 
-/// Memory of a store on a block device, by what it is for. What is not here is small and does not grow: locks, counters, a few buffers of
-/// a page's size a thread.
+/// Memory of a store on a block device, by what it is for. What is not here is small and does not
+/// grow: locks, counters, a few buffers of a page's size a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Page frames: [`crate::Options::frames`] pages and four more, with what is known of each.
@@ -145,7 +145,8 @@ pub struct MemoryStats {
     pub index_bytes: u64,
     /// Maps of page names and places: grow with the largest number in use, some bytes each.
     pub map_bytes: u64,
-    /// The log's two buffers, each of [`crate::Options::log_buffer_bytes`] and as much again, or 256 KiB.
+    /// The log's two buffers, each of [`crate::Options::log_buffer_bytes`] and as much again, or
+    /// 256 KiB.
     pub log_buffer_bytes: u64,
     /// Page images on their way to the device: [`crate::Options::write_batch_pages`].
     pub write_buffer_bytes: u64,

@@ -73,7 +73,8 @@ pub struct Store {
     life: Life,
     /// What making room for pages remembers.
     pub(crate) full: Full,
-    /// Keeps other stores of this process from the device. The last field: given up when nothing is written any more.
+    /// Keeps other stores of this process from the device. The last field: given up when nothing is
+    /// written any more.
     claim: Option<Claim>,
 }
 
@@ -84,10 +85,12 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says that something else is there:
-    /// nothing was written. [`Error::InUse`] if another store has this device object, [`Error::NoSpace`] if recovery must write and there is no
-    /// room below (with [`Options::read_only`] it does not). [`Error::Damaged`] or [`Error::MissingPage`] if recovery finds what no
-    /// crash leaves behind, and device failures: recovery may have made some of its changes again, another opening does them all, and no
-    /// acknowledged write is lost by trying. A damaged store is a case for [`crate::salvage`]. The device is free again then.
+    /// nothing was written. [`Error::InUse`] if another store has this device object,
+    /// [`Error::NoSpace`] if recovery must write and there is no room below (with
+    /// [`Options::read_only`] it does not). [`Error::Damaged`] or [`Error::MissingPage`] if
+    /// recovery finds what no crash leaves behind, and device failures: recovery may have made some
+    /// of its changes again, another opening does them all, and no acknowledged write is lost by
+    /// trying. A damaged store is a case for [`crate::salvage`]. The device is free again then.
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -301,7 +304,8 @@ impl Store {
         &self.options
     }
 
-    /// The most urgent task that wants doing now. A few loads; one clock reading under [`crate::Durability::Grouped`].
+    /// The most urgent task that wants doing now. A few loads; one clock reading under
+    /// [`crate::Durability::Grouped`].
     pub fn due(&self) -> Option<Task> {
         let pager = &*self.tree.leaves().pager;
         if pager.write_back_due() {
@@ -375,8 +379,8 @@ impl Store {
         if self.options.read_only {
             return Ok(());
         }
-        // Before the checkpoint begins, so that the next opening finds nothing to redo.
-        // What stops a merge for good (a damaged neighbour) is no reason to leave the others undone.
+        // Before the checkpoint begins, so that the next opening finds nothing to redo. What stops
+        // a merge for good (a damaged neighbour) is no reason to leave the others undone.
         drop(self.merge_noted());
         self.checkpointer.run(&self.tree)?;
         // All of the log is in the pages now.
@@ -582,8 +586,9 @@ impl Kv for Store {
     }
 }
 
-/// The snapshot vouches for an image that is newer than the log's end. The log was durable up to that LSN, so it has lost records; whoever went on
-/// behind that end would give their LSNs out again, and soon nobody could tell (`specs/page_shadowing/PageVersions.tla`, `FindEndEarly`).
+/// The snapshot vouches for an image that is newer than the log's end. The log was durable up to
+/// that LSN, so it has lost records; whoever went on behind that end would give their LSNs out
+/// again, and soon nobody could tell (`specs/page_shadowing/PageVersions.tla`, `FindEndEarly`).
 #[cold]
 fn log_too_short(layout: &Layout, (version, page): (Lsn, PageId), end: Lsn) -> Error {
     Error::Damaged {

@@ -19,8 +19,9 @@ pub struct PageId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
-/// Tells the bytes of one store from those of another that had the device before. It is drawn when a store is formatted, kept in the
-/// superblock, and mixed into the checksum of every block and page: what another store left behind fails its check here.
+/// Tells the bytes of one store from those of another that had the device before. It is drawn when
+/// a store is formatted, kept in the superblock, and mixed into the checksum of every block and
+/// page: what another store left behind fails its check here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u64);
 

@@ -376,7 +376,8 @@ fn every_request(trees: Vec<PmOptions>) {
     }
 }
 
-/// Keys come and go, so that leaves are split and merged all the time; the power fails at each of the requests that do it.
+/// Keys come and go, so that leaves are split and merged all the time; the power fails at each of
+/// the requests that do it.
 #[test]
 fn every_request_of_merges_of_a_lodge() {
     for options in lodges() {
@@ -430,8 +431,8 @@ fn every_request_of_merges_of_a_lodge() {
     }
 }
 
-/// Two leaves are merged while something is buffered for the left one that was logged before what the right one got last. The merged leaf's stamp is beyond it, so
-/// it must be in the leaf.
+/// Two leaves are merged while something is buffered for the left one that was logged before what
+/// the right one got last. The merged leaf's stamp is beyond it, so it must be in the leaf.
 #[test]
 fn what_was_buffered_for_leaves_that_are_merged_survives() {
     let options = options(PmTreeKind::Lodge(LodgeOptions {

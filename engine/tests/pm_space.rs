@@ -1,10 +1,14 @@
-//! Room in persistent memory comes back: what deletes empty is used again, whether the store ran on, was closed, or was dropped and recovered; a store says that it is full when
-//! it is, and then it can still delete.
+//! Room in persistent memory comes back: what deletes empty is used again, whether the store ran
+//! on, was closed, or was dropped and recovered; a store says that it is full when it is, and then
+//! it can still delete.
 //!
-//! Bounds, as shares of the device that keys and values of live rows take when a put is refused for the first time: see [`Shape::bound`]. They are far below one as a leaf's
-//! slots are 16 bytes for a key and a value of any length, a record begins with eight bytes, and leaves that were split are half full.
+//! Bounds, as shares of the device that keys and values of live rows take when a put is refused for
+//! the first time: see [`Shape::bound`]. They are far below one as a leaf's slots are 16 bytes for
+//! a key and a value of any length, a record begins with eight bytes, and leaves that were split
+//! are half full.
 //!
-//! `TREERING_PM_CHURN_SECS` lets the churn of each tree go on for so many seconds (a campaign: 600).
+//! `TREERING_PM_CHURN_SECS` lets the churn of each tree go on for so many seconds (a campaign:
+//! 600).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +83,8 @@ fn rows(store: &PmStore) -> usize {
     pm::contents(store).len()
 }
 
-/// Each generation comes in one order, and the one before it goes in another. The device holds two and a third of them, log and leaves included.
+/// Each generation comes in one order, and the one before it goes in another. The device holds two
+/// and a third of them, log and leaves included.
 #[test]
 fn generations_come_and_go() {
     let n = 1_009u64;
@@ -226,7 +231,8 @@ fn fill(store: &PmStore, map: &mut Map, shape: Shape, rng: &mut StdRng) {
     }
 }
 
-/// Deletes these keys. One of ten may be refused until others are gone: what is buffered above a full leaf, and what needs a record where there are none.
+/// Deletes these keys. One of ten may be refused until others are gone: what is buffered above a
+/// full leaf, and what needs a record where there are none.
 fn delete_all(store: &PmStore, map: &mut Map, mut keys: Vec<Vec<u8>>, story: &str) {
     let most = keys.len() / 10;
     let mut refused = Vec::new();
@@ -385,7 +391,8 @@ fn churn_for() -> Option<Duration> {
     Some(Duration::from_secs(asked.ok()?.parse().ok()?))
 }
 
-/// Rows in a window of keys that drifts come, change and go, with reopenings, at two thirds of what the store held when it was full first. It is never full.
+/// Rows in a window of keys that drifts come, change and go, with reopenings, at two thirds of what
+/// the store held when it was full first. It is never full.
 #[test]
 fn churn_in_a_drifting_range_never_fills_a_store() {
     const BYTES: u64 = 256 << 10;

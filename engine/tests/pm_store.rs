@@ -343,7 +343,8 @@ fn a_log_that_has_taken_every_chunk_gives_way_to_leaves() {
         .into_iter()
         .filter(|tree| *tree != PmTreeKind::PmTree)
     {
-        // Of 31 chunks one is of leaves, one is kept to clean the log into, and one for records that deletes make.
+        // Of 31 chunks one is of leaves, one is kept to clean the log into, and one for records
+        // that deletes make.
         let device = Arc::new(MemPm::new(64 << 10));
         let store = open(&device, &options(tree));
         let mut map = Map::new();

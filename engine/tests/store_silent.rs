@@ -1,6 +1,7 @@
-//! Damage that checksums cannot tell: an image that is whole but old, a superblock that is whole but not the newest, a log that ends too early, a
-//! store that was here before. On a device whose discards do nothing, as a file's may, whatever was written once is there for ever. A reader
-//! gets what was acknowledged, or a typed error; never what was before.
+//! Damage that checksums cannot tell: an image that is whole but old, a superblock that is whole
+//! but not the newest, a log that ends too early, a store that was here before. On a device whose
+//! discards do nothing, as a file's may, whatever was written once is there for ever. A reader gets
+//! what was acknowledged, or a typed error; never what was before.
 
 mod support;
 
@@ -61,7 +62,8 @@ fn is_typed(e: &Error) -> bool {
     matches!(e, Error::Damaged { .. } | Error::MissingPage { .. })
 }
 
-/// Everything that is read of the store is as in `rows`, or an error tells of damage; says whether one did.
+/// Everything that is read of the store is as in `rows`, or an error tells of damage; says whether
+/// one did.
 fn is_told(device: &Arc<NoTrim>, options: &Options, rows: &Rows, story: &str) -> bool {
     let store = match open(device, options) {
         Ok(store) => store,
@@ -191,7 +193,8 @@ fn a_block_of_an_older_time_is_told() {
     }
 }
 
-/// A store that has gone on after its last checkpoint, as long as the log let it, and then the power went.
+/// A store that has gone on after its last checkpoint, as long as the log let it, and then the
+/// power went.
 struct Cut {
     image: Vec<u8>,
     rows: Rows,
@@ -274,8 +277,8 @@ fn a_rotten_superblock_is_refused_whichever_of_the_two_it_is() {
     }
 }
 
-/// The newest superblock was never written: the one before its predecessor is still in its place. The log that begins where that one's successor says
-/// has been written over since.
+/// The newest superblock was never written: the one before its predecessor is still in its place.
+/// The log that begins where that one's successor says has been written over since.
 #[test]
 fn a_superblock_that_was_never_written_does_not_bring_the_past_back() {
     for (tree, kind) in support::all() {
@@ -381,7 +384,8 @@ fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
     }
 }
 
-/// Where discards do nothing, what is free holds what it held when it was not; and a bit of it may rot.
+/// Where discards do nothing, what is free holds what it held when it was not; and a bit of it may
+/// rot.
 #[test]
 fn what_is_rotten_in_free_space_harms_nobody_who_comes_there() {
     for (tree, kind) in support::all() {

@@ -1,5 +1,6 @@
-//! What B⁻-tree's paper claims and counting can check (CLAIMS, rows BM), at a small scale: 3 or 6 MB of records and a cache of a tenth of them, on the
-//! compressing drive. `examples/bminus_figures` has the same at a larger one, and pictures.
+//! What B⁻-tree's paper claims and counting can check (CLAIMS, rows BM), at a small scale: 3 or 6
+//! MB of records and a cache of a tenth of them, on the compressing drive.
+//! `examples/bminus_figures` has the same at a larger one, and pictures.
 
 use treering_engine::{Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
 use treering_sim::predict::{Prediction, Span, Workload as Analysis, predict};

@@ -36,7 +36,8 @@ pub(crate) struct ReplayArgs {
     /// With file:PATH: through the page cache [default: past it, where the file system can]
     #[arg(long)]
     pub(crate) buffered: bool,
-    /// With file:PATH: what is free stays allocated [default: the file system gets it back, in batches]
+    /// With file:PATH: what is free stays allocated [default: the file system gets it back, in
+    /// batches]
     #[arg(long)]
     pub(crate) no_trim: bool,
     /// Page store: in-place (with a page journal), cow (with a page table) or shadow (two slots a page) [default: in-place, or the tree's]

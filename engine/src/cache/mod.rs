@@ -17,8 +17,9 @@
 //! who has one to give. How one is come by, and who may wait for it, is the business of
 //! [`crate::pager`].
 //!
-//! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and the sweeping hand
-//! ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame, 4 bytes a page name in use.
+//! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and
+//! the sweeping hand ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame,
+//! 4 bytes a page name in use.
 
 mod contention;
 mod frame;
@@ -54,7 +55,8 @@ pub(crate) enum Fix<G> {
 pub(crate) struct Cache {
     frames: Vec<Frame>,
     map: PageMap,
-    /// Frames from here on are kept for readers of a store that cannot write: with all others dirty they could read nothing.
+    /// Frames from here on are kept for readers of a store that cannot write: with all others dirty
+    /// they could read nothing.
     ordinary: usize,
     reserved: Mutex<Vec<u32>>,
     free: Mutex<Vec<u32>>,
@@ -116,7 +118,8 @@ impl Cache {
         )
     }
 
-    /// After recovery: the pages of `live` are on the device or here, all others are gone. Nothing may be latched.
+    /// After recovery: the pages of `live` are on the device or here, all others are gone. Nothing
+    /// may be latched.
     pub(crate) fn set_live(&self, live: &SlotMap) {
         self.map.set_live(live);
     }
@@ -400,7 +403,8 @@ impl Cache {
     }
 }
 
-/// Reads a page that must have an image; what the store gives it has checked (see [`crate::pages::Versioned`]).
+/// Reads a page that must have an image; what the store gives it has checked (see
+/// [`crate::pages::Versioned`]).
 fn read_image(page: PageId, store: &dyn PageStore, buf: &mut [u8]) -> Result<()> {
     match store.read(page, buf)? {
         Found::Nothing => Err(Error::MissingPage { page }),

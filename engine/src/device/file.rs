@@ -1,9 +1,11 @@
 //! A device in a file, or what a store looks like to an operating system.
 //!
-//! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system refuses it, or the caller wants
-//! it so ([`FileIo::Buffered`]), I/O is buffered and [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A
-//! flush is `fdatasync`, and a lock keeps a second process out. Trimmed blocks become holes in batches ([`punch`]), so that a file takes
-//! what its store holds and not what it has ever held. A new file appears under its name when it has its length ([`create`]).
+//! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system
+//! refuses it, or the caller wants it so ([`FileIo::Buffered`]), I/O is buffered and
+//! [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A flush is
+//! `fdatasync`, and a lock keeps a second process out. Trimmed blocks become holes in batches
+//! ([`punch`]), so that a file takes what its store holds and not what it has ever held. A new file
+//! appears under its name when it has its length ([`create`]).
 
 mod create;
 mod options;
@@ -118,8 +120,9 @@ impl FileDevice {
         Ok(device)
     }
 
-    /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can. Whoever dies meanwhile leaves nothing of that
-    /// name, but perhaps one with `.new` behind it, which the next call takes over.
+    /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can. Whoever dies
+    /// meanwhile leaves nothing of that name, but perhaps one with `.new` behind it, which the next
+    /// call takes over.
     ///
     /// # Errors
     /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is there already is not touched, and no other is
@@ -143,7 +146,8 @@ impl FileDevice {
     /// As [`FileDevice::create`], with all choices.
     ///
     /// # Errors
-    /// As [`FileDevice::create`]; with [`FileSpace::Reserved`] also if there is no room for so many blocks.
+    /// As [`FileDevice::create`]; with [`FileSpace::Reserved`] also if there is no room for so many
+    /// blocks.
     pub fn create_with(
         path: impl AsRef<Path>,
         blocks: u64,
@@ -383,8 +387,9 @@ fn with_ring(
 /// How often a lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Locks the file, which has one user at a time, or some that only read. The kernel finishes a dead process's io_uring requests in its own time,
-/// and until then they hold the lock: whoever starts anew at once after a kill must wait for that, and for no longer than that takes.
+/// Locks the file, which has one user at a time, or some that only read. The kernel finishes a dead
+/// process's io_uring requests in its own time, and until then they hold the lock: whoever starts
+/// anew at once after a kill must wait for that, and for no longer than that takes.
 fn lock(file: &File, path: &Path, choices: &FileOptions) -> Result<(), DeviceError> {
     let began = Instant::now();
     loop {

@@ -130,8 +130,9 @@ pub trait BlockDevice: Send + Sync {
     /// old bytes or zeros, as after a trim that did not fail.
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError>;
 
-    /// A good moment to give back what was trimmed to whoever lends the space, but for blocks of `keep`, which will soon be written
-    /// again. A hint: a device that has nobody to give it to does nothing.
+    /// A good moment to give back what was trimmed to whoever lends the space, but for blocks of
+    /// `keep`, which will soon be written again. A hint: a device that has nobody to give it to
+    /// does nothing.
     fn reclaim(&self, keep: Range<Lba>) {
         let _ = keep;
     }
@@ -202,13 +203,15 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// Whether the medium had no room for what was written. The write may have changed some of its blocks, as any failed write; everything
-    /// else is as it was, and the same write may succeed when there is room.
+    /// Whether the medium had no room for what was written. The write may have changed some of its
+    /// blocks, as any failed write; everything else is as it was, and the same write may succeed
+    /// when there is room.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
             DeviceError::Full { .. } => true,
-            // A flush that fails has forgotten what it was to make durable, whatever it gives for a reason.
+            // A flush that fails has forgotten what it was to make durable, whatever it gives for a
+            // reason.
             DeviceError::Io { what, source, .. } => {
                 let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
                 *what != "flush" && full.contains(&source.kind())

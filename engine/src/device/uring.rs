@@ -17,7 +17,8 @@ const DEPTH: u32 = 64;
 /// Between two looks at what a refused ring still completes.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The kernel refuses to serve the ring. What it has not completed has not been begun, and has to go another way; so has all else, for good.
+/// The kernel refuses to serve the ring. What it has not completed has not been begun, and has to
+/// go another way; so has all else, for good.
 #[derive(Debug)]
 pub(super) struct Broken;
 
@@ -104,10 +105,11 @@ impl Ring {
         self.wait(pushed, done)
     }
 
-    /// Waits for `pending` completions. Where the system call is only interrupted, or the kernel busy, it is made again: the entries stay
-    /// queued, and leaving them would leave the kernel pointers into freed memory. Where it is refused, entries that the kernel has
-    /// not taken yet are never taken, as nobody makes that call again; those that it has are waited for, since it completes them by
-    /// itself.
+    /// Waits for `pending` completions. Where the system call is only interrupted, or the kernel
+    /// busy, it is made again: the entries stay queued, and leaving them would leave the kernel
+    /// pointers into freed memory. Where it is refused, entries that the kernel has not taken yet
+    /// are never taken, as nobody makes that call again; those that it has are waited for, since it
+    /// completes them by itself.
     fn wait(&mut self, pending: usize, done: &mut dyn FnMut(usize, i32)) -> Result<(), Broken> {
         let mut completed = 0;
         while completed < pending {
@@ -140,7 +142,8 @@ impl Ring {
     }
 }
 
-/// Errors of the system call that pass: a signal, no memory for a request just now, completions to be collected first.
+/// Errors of the system call that pass: a signal, no memory for a request just now, completions to
+/// be collected first.
 fn is_transient(e: &std::io::Error) -> bool {
     [Errno::INTR, Errno::AGAIN, Errno::BUSY]
         .iter()
@@ -168,7 +171,8 @@ mod tests {
         std::thread::spawn(move || {
             // Something that is no ring in the place of the ring's descriptor.
             let other = std::fs::File::open("/dev/null").expect("there is one");
-            // SAFETY: the descriptor is the ring's and stays open; this owner of it is never dropped.
+            // SAFETY: the descriptor is the ring's and stays open; this owner of it is never
+            // dropped.
             let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.0.as_raw_fd()) });
             rustix::io::dup2(&other, &mut place).expect("replaced");
             let file = std::fs::File::open("/dev/zero").expect("there is one");

@@ -110,7 +110,8 @@ impl fmt::Display for PageDamage {
 
 impl std::error::Error for PageDamage {}
 
-/// Whether `bytes` are page `expected` as it was sealed for no store in particular: [`check_for`] the store with id 0.
+/// Whether `bytes` are page `expected` as it was sealed for no store in particular: [`check_for`]
+/// the store with id 0.
 ///
 /// # Errors
 /// [`PageDamage`].
@@ -118,7 +119,8 @@ pub fn check(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
     check_for(bytes, expected, StoreId::default())
 }
 
-/// Whether `bytes` are page `expected` as it was sealed for this store: checksum, page id, header bounds.
+/// Whether `bytes` are page `expected` as it was sealed for this store: checksum, page id, header
+/// bounds.
 ///
 /// # Errors
 /// [`PageDamage`].

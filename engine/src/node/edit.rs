@@ -180,7 +180,8 @@ impl<'a> PageMut<'a> {
         self.set(field::LSN, lsn.0.to_le_bytes());
     }
 
-    /// Computes the checksum of a page that belongs to no store in particular, see [`PageMut::seal_for`].
+    /// Computes the checksum of a page that belongs to no store in particular, see
+    /// [`PageMut::seal_for`].
     pub fn seal(&mut self) {
         self.seal_for(StoreId::default());
     }

@@ -309,7 +309,8 @@ pub(super) fn put_at<const N: usize>(page: &mut [u8], at: usize, value: [u8; N])
     at..at + N
 }
 
-/// The checksum that belongs into the header: everything behind the checksum field, page id included, and whose page it is.
+/// The checksum that belongs into the header: everything behind the checksum field, page id
+/// included, and whose page it is.
 pub(super) fn checksum(page: &[u8], store: StoreId) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&page[field::CHECKSUM + 8..]) ^ store.0
 }

@@ -7,8 +7,9 @@
 //!   so images of a page reach the device in the order of their LSNs (BUGS C3: a cleaner that marks a page clean without
 //!   looking whether it changed since it was copied).
 //!
-//! A page write that the device has no room for leaves the pages dirty; writes are refused until what waits has been written
-//! ([`Pager::retry_refused`]). Readers then take clean frames, or some that are kept for them.
+//! A page write that the device has no room for leaves the pages dirty; writes are refused until
+//! what waits has been written ([`Pager::retry_refused`]). Readers then take clean frames, or some
+//! that are kept for them.
 //!
 //! After a failed page write the pages are dirty again and the store is poisoned: what the device holds is unknown until
 //! recovery has rewritten it.
@@ -67,7 +68,8 @@ pub(crate) struct Pager {
     /// Pages merged away, with the LSN of the merge: freed once that is durable, for until then a crash brings them back.
     pending_free: Mutex<Vec<(Lsn, PageId)>>,
     poison: Poison,
-    /// Whether the device refused the last write for want of room: what was to be written waits in memory.
+    /// Whether the device refused the last write for want of room: what was to be written waits in
+    /// memory.
     out_of_space: AtomicBool,
 }
 
@@ -135,7 +137,8 @@ impl Pager {
             .fix_exclusive(page, &self.pages, &|| self.free_frame())
     }
 
-    /// As [`Pager::free_frame`] for somebody who will not change the page: a store that cannot write can still be read.
+    /// As [`Pager::free_frame`] for somebody who will not change the page: a store that cannot
+    /// write can still be read.
     fn free_frame_to_read(&self) -> Result<FreeFrame<'_>> {
         let cannot_write = match self.free_frame() {
             Err(e @ (Error::NoSpace { .. } | Error::Poisoned { .. })) => e,
@@ -155,7 +158,8 @@ impl Pager {
         }
     }
 
-    /// After a write was refused for want of room: tries to write what waits for it, all of the log and some pages.
+    /// After a write was refused for want of room: tries to write what waits for it, all of the log
+    /// and some pages.
     ///
     /// # Errors
     /// As those writes: [`Error::NoSpace`] if there is still no room.
@@ -236,8 +240,9 @@ impl Pager {
         !self.poison.set.load(Ordering::Relaxed) && !self.out_of_space.load(Ordering::Relaxed)
     }
 
-    /// From now on nothing is written: what the device holds is unknown. But for want of room: then nothing has become unknown that is
-    /// not written again, and writes are refused only as long as it lasts.
+    /// From now on nothing is written: what the device holds is unknown. But for want of room: then
+    /// nothing has become unknown that is not written again, and writes are refused only as long as
+    /// it lasts.
     pub(crate) fn poison(&self, cause: &Error) {
         if mutation::on("failed-store-goes-on") {
             return;

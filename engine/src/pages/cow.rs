@@ -51,7 +51,8 @@ struct State {
     held: SlotMap,
     // invariant: under `Checkpoint`, `persisted` holds every slot that the table on the device names.
     persisted: SlotMap,
-    /// Slots that are nobody's as soon as this block of the table is on the device, which it was refused for want of room.
+    /// Slots that are nobody's as soon as this block of the table is on the device, which it was
+    /// refused for want of room.
     stranded: Vec<(u64, Slot)>,
 }
 
@@ -162,7 +163,8 @@ impl CowStore {
             let mut state = self.state.lock();
             for (block, slot) in blocks.zip(old) {
                 state.table.mark_dirty(block);
-                // The table on the device may name it or not; the next one that is written does not.
+                // The table on the device may name it or not; the next one that is written does
+                // not.
                 state.stranded.extend(slot.map(|slot| (block, slot)));
             }
         }
@@ -288,8 +290,8 @@ impl CowStore {
         self.release_stranded()
     }
 
-    /// Reads the blocks of the table that the log names and that were behind its end at the last checkpoint: pages had
-    /// new names since.
+    /// Reads the blocks of the table that the log names and that were behind its end at the last
+    /// checkpoint: pages had new names since.
     fn read_named_blocks(&self) -> Result<()> {
         let mut state = self.state.lock();
         for (page, slot) in state.table.load_named(&self.volume, &self.layout)? {

@@ -11,10 +11,11 @@
 //! after the flush of batch `k+1` has made the homes of batch `k` durable: whenever a home may be torn, its image is
 //! in the journal.
 //!
-//! Repair reads both halves and, for each page whose home fails its check, restores the journal image with the
-//! largest LSN. A home that reads as zeros is not torn: the page was never written or has been freed; the redo log knows.
-//! A home that could not be written, for the file system had no room, is owed: until it is written its batch's half is what a crash needs, so
-//! no other batch begins before.
+//! Repair reads both halves and, for each page whose home fails its check, restores the journal
+//! image with the largest LSN. A home that reads as zeros is not torn: the page was never written
+//! or has been freed; the redo log knows. A home that could not be written, for the file system had
+//! no room, is owed: until it is written its batch's half is what a crash needs, so no other batch
+//! begins before.
 //!
 //! A home that passes is written again as it is: the homes that a failed flush has forgotten are those of the last batch, which
 //! is in the journal, for a flush before it made all earlier ones durable.

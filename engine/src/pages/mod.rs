@@ -7,9 +7,10 @@
 //! - [`cow`]: every write goes to a free slot, and a persisted page table says where the page is now;
 //! - [`shadow`]: every page has two fixed slots, written in turns, and nothing else is written.
 //!
-//! The tree above sees one trait, [`PageStore`]. A store is told a page's changed ranges along with its image
-//! ([`PageImage::changes`]); with a modification log ([`mod_log`]), which each of the three may have, they decide what is written.
-//! What a store reads may be damaged, or old: above them [`versioned`] believes only the newest image.
+//! The tree above sees one trait, [`PageStore`]. A store is told a page's changed ranges along with
+//! its image ([`PageImage::changes`]); with a modification log ([`mod_log`]), which each of the
+//! three may have, they decide what is written. What a store reads may be damaged, or old: above
+//! them [`versioned`] believes only the newest image.
 //!
 //! Write ordering is the caller's: the log is durable up to a page's LSN before the page comes here.
 
@@ -85,10 +86,12 @@ pub(crate) trait PageStore: Send + Sync {
     /// Number of page names, used or not: ids are below this.
     fn page_limit(&self) -> u64;
 
-    /// No page was ever named so, or with a greater number: what opening has to read of a page table ends here.
+    /// No page was ever named so, or with a greater number: what opening has to read of a page
+    /// table ends here.
     fn high_water(&self) -> u64;
 
-    /// Bytes of memory that the maps of pages and places take now; they grow with what the store has held.
+    /// Bytes of memory that the maps of pages and places take now; they grow with what the store
+    /// has held.
     fn map_bytes(&self) -> u64;
 
     /// A place for one page of an index snapshot.

@@ -21,10 +21,11 @@
 //!
 //! The envelope is the paper's first, small segment. It differs at every write, so it is always here, and does not count in |Δ|.
 //!
-//! A block that does not name the base, by LSN and checksum, belongs to another image of the page (or to another page that had the place) and
-//! is passed over: `specs/FINDINGS.md`, PageShadowing 3. So is one that does not pass its checks: it may be anybody's, where discards do
-//! nothing, and whoever has the place now need not have written it. Whether something is lacking tells the version of the page
-//! ([`super::versioned`]), which a base without its Δ does not have.
+//! A block that does not name the base, by LSN and checksum, belongs to another image of the page
+//! (or to another page that had the place) and is passed over: `specs/FINDINGS.md`, PageShadowing
+//! 3. So is one that does not pass its checks: it may be anybody's, where discards do nothing, and
+//! whoever has the place now need not have written it. Whether something is lacking tells the
+//! version of the page ([`super::versioned`]), which a base without its Δ does not have.
 //!
 //! # When Δ may be written
 //!
@@ -259,8 +260,8 @@ pub(crate) fn log_block_of(block: &[u8], store: StoreId) -> Option<PageId> {
     sealed.then(|| PageId(u64_at(block, PAGE)))
 }
 
-/// Lays what `block` has of `image` over it, if it has anything; says whether. The error says what is wrong with the block. What
-/// comes of it is to be checked as a page.
+/// Lays what `block` has of `image` over it, if it has anything; says whether. The error says what
+/// is wrong with the block. What comes of it is to be checked as a page.
 pub(crate) fn lay_over(
     block: &[u8],
     image: &mut [u8],
@@ -354,8 +355,9 @@ impl ModLogs {
         self.exist.then(|| self.held.lock().stats)
     }
 
-    /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is checked as a page: what comes of it is, by its
-    /// own checksum and version. `None`: the block has nothing of this base, or is known to be of none.
+    /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is
+    /// checked as a page: what comes of it is, by its own checksum and version. `None`: the block
+    /// has nothing of this base, or is known to be of none.
     pub(super) fn load(&self, page: PageId, image: &mut [u8], block: Option<&[u8]>) -> Option<u32> {
         let read = block.map_or(Block::Empty, |block| self.read(block, page));
         let base = Base::of(image);

@@ -38,13 +38,16 @@
 //!
 //! # Damage
 //!
-//! A slot that is neither zeros nor whole is torn, or damaged: the two look alike, and on a device whose discards do nothing there is always
-//! an older image beside it that is whole. So nobody takes what is found here for the newest by its looks. The version of the page tells
-//! ([`super::versioned`]): the LSN of the newest image that was written, or, after a restart, of one that the snapshot vouches for. A torn write leaves
-//! an image that is not older than that, and the log has the rest; a damaged one does not.
+//! A slot that is neither zeros nor whole is torn, or damaged: the two look alike, and on a device
+//! whose discards do nothing there is always an older image beside it that is whole. So nobody
+//! takes what is found here for the newest by its looks. The version of the page tells
+//! ([`super::versioned`]): the LSN of the newest image that was written, or, after a restart, of
+//! one that the snapshot vouches for. A torn write leaves an image that is not older than that, and
+//! the log has the rest; a damaged one does not.
 //!
-//! Two things are refused here already: a log block that names a newer base than any whole slot, for it is only written when its base is durable;
-//! and one that was known to be over the valid image and is not any more.
+//! Two things are refused here already: a log block that names a newer base than any whole slot,
+//! for it is only written when its base is durable; and one that was known to be over the valid
+//! image and is not any more.
 
 mod reading;
 
@@ -544,8 +547,8 @@ impl PageStore for ShadowStore {
 }
 
 impl ShadowStore {
-    /// What a batch was to write may be there, or not, or half of it: what was alone is not, what was on its way is not durable with the
-    /// next flush, and nothing is a base.
+    /// What a batch was to write may be there, or not, or half of it: what was alone is not, what
+    /// was on its way is not durable with the next flush, and nothing is a base.
     fn not_written(&self, batch: &[PageImage<'_>], plans: &[(u8, Option<(AlignedBuf, u32)>)]) {
         let mut state = self.state.lock();
         for (image, (_, delta)) in batch.iter().zip(plans) {

@@ -8,8 +8,9 @@
 //! | 12 | 4 | the store id, its halves xored |
 //! | 16 | 8 each | 510 entries: slot + 1, or 0 for "no image" |
 //!
-//! A block never written reads as zeros, or as the block of a store that had the device before, and means 510 times "no image". Entries are independent of each other, so blocks
-//! may be persisted at any time and in any order, as long as the images they point at are durable first.
+//! A block never written reads as zeros, or as the block of a store that had the device before, and
+//! means 510 times "no image". Entries are independent of each other, so blocks may be persisted at
+//! any time and in any order, as long as the images they point at are durable first.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,8 @@ pub(crate) struct PageTable {
     dirty: BTreeSet<u64>,
     blocks: u64,
     slots: u64,
-    /// Blocks below were read when the table was loaded; of those from here on recovery reads what the log names.
+    /// Blocks below were read when the table was loaded; of those from here on recovery reads what
+    /// the log names.
     read: u64,
     /// Such blocks that the log names.
     named: BTreeSet<u64>,
@@ -49,8 +51,9 @@ impl PageTable {
         }
     }
 
-    /// Reads the table's entries of pages named below `names`; every entry is inside the page space. All blocks ever written count
-    /// as dirty: that they can be read does not mean that they are durable.
+    /// Reads the table's entries of pages named below `names`; every entry is inside the page
+    /// space. All blocks ever written count as dirty: that they can be read does not mean that they
+    /// are durable.
     pub(crate) fn load(volume: &Volume, layout: &Layout, names: u64) -> Result<PageTable> {
         let mut table = PageTable::new(layout);
         table.read = names.div_ceil(TABLE_ENTRIES).min(layout.table_blocks);
@@ -73,8 +76,8 @@ impl PageTable {
         self.decode_block(block, buf, lba)
     }
 
-    /// The log names `page`: its block may have been written since the last checkpoint, and its first write may have failed. Noted
-    /// until [`PageTable::load_named`].
+    /// The log names `page`: its block may have been written since the last checkpoint, and its
+    /// first write may have failed. Noted until [`PageTable::load_named`].
     pub(crate) fn named_in_log(&mut self, page: PageId) {
         let block = PageTable::block_of(page);
         if block < self.read {
@@ -86,7 +89,8 @@ impl PageTable {
         }
     }
 
-    /// Reads the blocks behind those of [`PageTable::load`] that the log names, and returns what they say of pages.
+    /// Reads the blocks behind those of [`PageTable::load`] that the log names, and returns what
+    /// they say of pages.
     pub(crate) fn load_named(
         &mut self,
         volume: &Volume,

@@ -1,8 +1,10 @@
-//! The newest image of a page, or an error: no page store by itself can tell an old image from the newest.
+//! The newest image of a page, or an error: no page store by itself can tell an old image from the
+//! newest.
 //!
-//! A checksum tells whether an image is whole. It does not tell whether a later one was lost: a write that never reached the medium, one
-//! that went elsewhere, a rotten bit in the newer of two slots. So the LSN of every page's newest image is kept beside the page, its
-//! *version*: in memory as pages are written, on the device in the index snapshot (see [`crate::snapshot`]).
+//! A checksum tells whether an image is whole. It does not tell whether a later one was lost: a
+//! write that never reached the medium, one that went elsewhere, a rotten bit in the newer of two
+//! slots. So the LSN of every page's newest image is kept beside the page, its *version*: in memory
+//! as pages are written, on the device in the index snapshot (see [`crate::snapshot`]).
 //!
 //! ```text
 //!                    what an image may be
@@ -10,11 +12,14 @@
 //! afterwards         exactly the version
 //! ```
 //!
-//! Why redo can do the rest: a page that has changed since the checkpoint began is named in the log from there on, and the log is durable up to a
-//! page's LSN before the page is written. So whichever of the images since the snapshot is found, the log has what it lacks. Redo has read each
-//! page that the log names; the others are as the snapshot says. From then on all versions are known exactly.
+//! Why redo can do the rest: a page that has changed since the checkpoint began is named in the log
+//! from there on, and the log is durable up to a page's LSN before the page is written. So
+//! whichever of the images since the snapshot is found, the log has what it lacks. Redo has read
+//! each page that the log names; the others are as the snapshot says. From then on all versions are
+//! known exactly.
 //!
-//! An image that is newer than the log's end comes from a time that this log does not know: superblock or log are older than the pages.
+//! An image that is newer than the log's end comes from a time that this log does not know:
+//! superblock or log are older than the pages.
 //!
 //! # What a store notices of silent damage
 //!
@@ -58,7 +63,8 @@ pub(crate) struct Versioned {
 }
 
 impl Versioned {
-    /// Over `inner`, nothing of whose pages is known; for a new store, in which every image is to be written first.
+    /// Over `inner`, nothing of whose pages is known; for a new store, in which every image is to
+    /// be written first.
     pub(crate) fn new(inner: Box<dyn PageStore>, layout: Layout) -> Versioned {
         Versioned {
             versions: Sparse::new(inner.page_limit()),
@@ -68,7 +74,8 @@ impl Versioned {
         }
     }
 
-    /// Recovery begins, with a log that ends at `end`: until [`PageStore::set_live`] images may be newer than is known.
+    /// Recovery begins, with a log that ends at `end`: until [`PageStore::set_live`] images may be
+    /// newer than is known.
     pub(crate) fn recover_to(&self, end: Lsn) {
         self.horizon.store(end.0, Ordering::Release);
     }

@@ -11,8 +11,9 @@
 //! is the first leaf for ever. The version says what leaves there are ([`Format`]). What a chunk is used for changes by one store of its directory word, so no crash leaks one; which
 //! blocks *in* a chunk are used is not written anywhere: recovery sees what is reachable from the first leaf.
 //!
-//! A flipped bit of these, and a line that reads as zeros, are told: checks are CRCs, which see every single bit, and no word that says something is zero. Where the magic is
-//! zero, but chunks are in use, a store has lost its superblock: nobody formats over it.
+//! A flipped bit of these, and a line that reads as zeros, are told: checks are CRCs, which see
+//! every single bit, and no word that says something is zero. Where the magic is zero, but chunks
+//! are in use, a store has lost its superblock: nobody formats over it.
 //!
 //! The **log floor** is a time: a log chunk that was begun before it is dead. Raising it gives up any number of chunks at once, which
 //! freeing them one by one would not: of two chunks with an older and a newer value of a key, a crash could leave the older.
@@ -245,7 +246,8 @@ impl Geometry {
         medium.put_word(0, MAGIC, IoClass::Extra)
     }
 
-    /// Whether a medium without a magic may be formatted: nothing is on it but what [`format`](Self::format) leaves behind if it is killed.
+    /// Whether a medium without a magic may be formatted: nothing is on it but what
+    /// [`format`](Self::format) leaves behind if it is killed.
     pub(crate) fn check_blank(&self, medium: &Medium) -> Result<()> {
         for chunk in (0..self.chunks).map(ChunkId) {
             let at = DIRECTORY + 8 * u64::from(chunk.0);

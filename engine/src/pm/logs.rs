@@ -143,7 +143,8 @@ impl Logs {
         }
     }
 
-    /// Appends to the calling thread's log, or to another one if that is full and no chunk is free; durable when this returns. `None` if there is no room.
+    /// Appends to the calling thread's log, or to another one if that is full and no chunk is free;
+    /// durable when this returns. `None` if there is no room.
     pub(crate) fn append(&self, change: Change) -> Result<Option<Appended>> {
         self.append_in(change, Room::of(change.delete))
     }

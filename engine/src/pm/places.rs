@@ -1,4 +1,5 @@
-//! What the parts of a medium are used for, as its directory says: for tools that look at a store from outside.
+//! What the parts of a medium are used for, as its directory says: for tools that look at a store
+//! from outside.
 
 use std::ops::Range;
 
@@ -27,7 +28,8 @@ pub enum PmPlace {
     Blank,
 }
 
-/// The parts of a store's medium from its beginning to the end of its last chunk, each a range of bytes. Reads the superblock and the directory.
+/// The parts of a store's medium from its beginning to the end of its last chunk, each a range of
+/// bytes. Reads the superblock and the directory.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if the medium is blank, and those of opening a store whose superblock or directory is damaged.

@@ -21,15 +21,18 @@ use super::medium::Medium;
 /// Records begin at multiples of this.
 pub(super) const GRAIN: u64 = 16;
 
-/// What room is taken for. Puts leave some of it to what makes room: to deletes, and to the copies with which a log is cleaned.
+/// What room is taken for. Puts leave some of it to what makes room: to deletes, and to the copies
+/// with which a log is cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// A put: it leaves a leaf, and [`Space::reserve`] bytes for records, or chunks for them. A delete in a full leaf splits it before
-    /// the halves are merged again, and its log entry may name a record.
+    /// A put: it leaves a leaf, and [`Space::reserve`] bytes for records, or chunks for them. A
+    /// delete in a full leaf splits it before the halves are merged again, and its log entry may
+    /// name a record.
     Put,
     /// A delete: it takes what puts leave.
     Delete,
-    /// Entries that cleaning copies: a log that has grown into all other chunks is cleaned into the last one.
+    /// Entries that cleaning copies: a log that has grown into all other chunks is cleaned into the
+    /// last one.
     Copies,
 }
 
@@ -66,7 +69,8 @@ struct State {
     fresh_records: Vec<Range<u64>>,
     /// Freed ranges, by size; there is no size without any.
     free_records: BTreeMap<u64, Vec<u64>>,
-    /// Bytes of all these ranges, and of those that were freed since neighbours were last put together.
+    /// Bytes of all these ranges, and of those that were freed since neighbours were last put
+    /// together.
     spare_records: u64,
     freed_records: u64,
     record_bytes: u64,
@@ -82,7 +86,8 @@ impl State {
         self.free_chunks.len().saturating_sub(usize::from(kept))
     }
 
-    /// Whether a put that leaves so many chunks, bytes for records and leaves leaves deletes enough.
+    /// Whether a put that leaves so many chunks, bytes for records and leaves leaves deletes
+    /// enough.
     fn leaves_enough(&self, chunks: usize, records: u64, reserve: u64, leaf: bool) -> bool {
         let wanted = usize::from(records < reserve) + usize::from(!leaf);
         self.serves == Serves::Nobody || chunks >= wanted
@@ -168,7 +173,8 @@ impl Space {
         };
     }
 
-    /// Bytes for records that puts leave to deletes: for a few keys that log entries name. The next cleaning gives them back.
+    /// Bytes for records that puts leave to deletes: for a few keys that log entries name. The next
+    /// cleaning gives them back.
     fn reserve(&self) -> u64 {
         if mutation::on("pm-puts-take-all") {
             return 0;
@@ -280,7 +286,8 @@ impl Space {
         state.spare_records = spare.map(|range| range.end - range.start).sum();
     }
 
-    /// Puts freed ranges of records together that lie side by side. A chunk of which nothing is in use is free for other uses, as one of leaves is without leaves.
+    /// Puts freed ranges of records together that lie side by side. A chunk of which nothing is in
+    /// use is free for other uses, as one of leaves is without leaves.
     fn gather(&self, state: &mut State) {
         if state.freed_records == 0 || mutation::on("pm-record-chunks-kept") {
             return;
@@ -329,7 +336,8 @@ impl Space {
         state.chunks_for(room)
     }
 
-    /// Whether a chunk may be taken: for records, which then have more of them, for leaves, or for neither.
+    /// Whether a chunk may be taken: for records, which then have more of them, for leaves, or for
+    /// neither.
     fn may_take_chunk(&self, state: &mut State, room: Room, records: u64, leaves: bool) -> bool {
         let chunks = self.chunks_for(state, room);
         if chunks == 0 || room != Room::Put {
@@ -424,10 +432,12 @@ impl Space {
         }
     }
 
-    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is free for this.
+    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is
+    /// free for this.
     pub(crate) fn allocate_log(&self, time: Time, room: Room) -> Result<Option<(ChunkId, bool)>> {
         let mut state = self.state.lock();
-        // A cleaning gives it back; but a log that takes it again each time would never leave records any.
+        // A cleaning gives it back; but a log that takes it again each time would never leave
+        // records any.
         let records = room != Room::Copies && state.spare_records < self.reserve();
         if self.chunks_for(&mut state, room) <= usize::from(records) {
             return Ok(None);
@@ -435,8 +445,8 @@ impl Space {
         self.take_chunk(&mut state, Use::Log(time))
     }
 
-    /// A chunk for a log whose entries are known by themselves, so that there is no time to write down; and whether it is all zeros. `None` if no chunk is free
-    /// for this.
+    /// A chunk for a log whose entries are known by themselves, so that there is no time to write
+    /// down; and whether it is all zeros. `None` if no chunk is free for this.
     pub(crate) fn allocate_version_log(&self, room: Room) -> Result<Option<(ChunkId, bool)>> {
         let mut state = self.state.lock();
         if !self.may_take_chunk(&mut state, room, 0, false) {
@@ -482,8 +492,8 @@ impl Space {
         give_up_retired(&mut self.state.lock(), floor);
     }
 
-    /// Room for a record of `size` bytes, a multiple of [`GRAIN`]. Where a share of the room for records is free in pieces they are cut up before another
-    /// chunk is taken.
+    /// Room for a record of `size` bytes, a multiple of [`GRAIN`]. Where a share of the room for
+    /// records is free in pieces they are cut up before another chunk is taken.
     pub(super) fn allocate_record(&self, size: u64, room: Room) -> Result<u64> {
         let mut state = self.state.lock();
         let mut found = self.cut_record(&mut state, size, room, false);

@@ -210,7 +210,8 @@ impl Walk<'_> {
         };
         let proves = |block: &LogBlock| {
             let header = &block.header;
-            // Within an epoch a block that is not full was to be written again before a later one could be.
+            // Within an epoch a block that is not full was to be written again before a later one
+            // could be.
             let lost = if header.epoch == self.epoch && !self.ended {
                 index.saturating_sub(1)
             } else {

@@ -188,7 +188,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The newer of two whole images, or the one that is. Whether it is the newest that was written, the version tells.
+    /// The newer of two whole images, or the one that is. Whether it is the newest that was
+    /// written, the version tells.
     fn in_shadows(&self, layout: &Layout, slot: Slot, page: PageId) -> Result<(Lba, Lsn), String> {
         let [a, b] = [0, 1].map(|which| {
             let lba = layout.shadow_lba(slot, which);
@@ -201,7 +202,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// `lba` and the LSN of the image of `page` there, its modification log laid over it if that is whole; or what is wrong with it.
+    /// `lba` and the LSN of the image of `page` there, its modification log laid over it if that is
+    /// whole; or what is wrong with it.
     fn whole(
         &self,
         layout: &Layout,

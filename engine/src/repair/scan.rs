@@ -61,7 +61,8 @@ fn like_page(bytes: &[u8]) -> Option<PageRef<'_>> {
     bytes.get(..size).map(PageRef::new)
 }
 
-/// The store that most of the pages on the device were sealed for, if no superblock says which it is.
+/// The store that most of the pages on the device were sealed for, if no superblock says which it
+/// is.
 fn most_likely_store(volume: &Volume) -> StoreId {
     let mut votes: BTreeMap<StoreId, u64> = BTreeMap::new();
     each_block(volume, &mut |_, bytes| {
@@ -102,7 +103,8 @@ impl Image {
     }
 }
 
-/// Looks at all blocks. `layout` says whose they are, and keeps what is taken for a log block to where the log is.
+/// Looks at all blocks. `layout` says whose they are, and keeps what is taken for a log block to
+/// where the log is.
 pub(super) fn scan(
     volume: &Volume,
     layout: Option<&Layout>,
@@ -130,7 +132,8 @@ pub(super) fn scan(
     found
 }
 
-/// Calls `see` with each block and what comes behind it, as long as a page may be. Returns how many blocks cannot be read.
+/// Calls `see` with each block and what comes behind it, as long as a page may be. Returns how many
+/// blocks cannot be read.
 fn each_block(volume: &Volume, see: &mut dyn FnMut(Lba, &[u8])) -> u64 {
     let capacity = volume.capacity_blocks();
     let mut unreadable = 0;

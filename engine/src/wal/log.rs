@@ -14,8 +14,9 @@
 //! wakes all waiters, so no wake-up is lost (BUGS L1). `durable` moves only after the device flush returned (D5, D12). After a
 //! failed write or flush the log is poisoned for good: the kernel may have dropped the pages, so trying again proves nothing.
 //!
-//! A write that the device has no room for is another matter: the kernel took none of it, and the bytes are in the buffer still. Nobody
-//! is told that they are durable; they are written again, all of them and before any others, by whoever next wants a flush.
+//! A write that the device has no room for is another matter: the kernel took none of it, and the
+//! bytes are in the buffer still. Nobody is told that they are durable; they are written again, all
+//! of them and before any others, by whoever next wants a flush.
 
 use std::sync::Arc;
 
@@ -37,14 +38,16 @@ use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 /// much again, at most this, and four pages at least, for a record may be as long as three.
 const MOST_SLACK_BYTES: u64 = 256 << 10;
 
-/// Most blocks that one flush writes: each says how many blocks before it are of the same flush, in 16 bits.
+/// Most blocks that one flush writes: each says how many blocks before it are of the same flush, in
+/// 16 bits.
 const MOST_FLUSH_BLOCKS: u64 = 65_535;
 
 struct State {
     active: Buffer,
     /// `None` while a flush is in flight.
     spare: Option<Buffer>,
-    /// What the device had no room for, whole or in part: it goes before all else, and nobody's record in it is acknowledged until then.
+    /// What the device had no room for, whole or in part: it goes before all else, and nobody's
+    /// record in it is acknowledged until then.
     refused: Option<Buffer>,
     /// Why nothing may be acknowledged any more.
     poisoned: Option<String>,
@@ -222,7 +225,8 @@ impl Log {
         }
     }
 
-    /// What is to be flushed next, if no flush is in flight: what was refused the last time, or all that is appended.
+    /// What is to be flushed next, if no flush is in flight: what was refused the last time, or all
+    /// that is appended.
     fn take_full(&self, state: &mut State) -> Option<Buffer> {
         if let Some(refused) = state.refused.take() {
             // To others the flush that was refused is still under way.

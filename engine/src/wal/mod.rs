@@ -17,9 +17,11 @@
 //!                                 ^ first
 //! ```
 //!
-//! Little-endian. `crc` (CRC-32) covers the rest of the block, the store id mixed in. `index` is absolute (position / 4096), so a block of an earlier lap
-//! shows. `unforced` counts the blocks just before this one in the same flush: all before those were durable when this one was
-//! written. Bit 0 of `flags`: first block of its epoch; bit 1: closed, the log goes on in the next block although this one is not full.
+//! Little-endian. `crc` (CRC-32) covers the rest of the block, the store id mixed in. `index` is
+//! absolute (position / 4096), so a block of an earlier lap shows. `unforced` counts the blocks
+//! just before this one in the same flush: all before those were durable when this one was written.
+//! Bit 0 of `flags`: first block of its epoch; bit 1: closed, the log goes on in the next block
+//! although this one is not full.
 //!
 //! # Positions
 //!
@@ -76,7 +78,8 @@ impl LogRegion {
 pub struct LogStart {
     /// A record boundary that was durable once: a former [`Log::end`] or [`LogEnd::next_start`].
     pub from: Lsn,
-    /// The epoch that was being written there: blocks of a smaller one, left over behind an older end, are not part of the log.
+    /// The epoch that was being written there: blocks of a smaller one, left over behind an older
+    /// end, are not part of the log.
     pub epoch: u32,
     /// [`Log::flush_blocks`] of the log that was written from there on: where the log ends, proof that it is damaged is looked for as far behind as
     /// two flushes reach.

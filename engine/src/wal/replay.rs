@@ -9,11 +9,13 @@
 //! anything else         end: never written, of an earlier lap, or torn
 //! ```
 //!
-//! An end is *legal* unless the log itself says more was durable: each block names how many blocks before it were in the same flush,
-//! so a block behind the end that was written in a later flush proves that what is missing had been durable. That, a start that
-//! is not there, and bytes that pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for as far behind the end as two
-//! flushes reach, however long ([`LogStart::flush_blocks`]): the next flush may begin with the block that is missing. Only damage in the
-//! very last flush looks like a torn tail.
+//! An end is *legal* unless the log itself says more was durable: each block names how many blocks
+//! before it were in the same flush, so a block behind the end that was written in a later flush
+//! proves that what is missing had been durable. That, a start that is not there, and bytes that
+//! pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for as far
+//! behind the end as two flushes reach, however long ([`LogStart::flush_blocks`]): the next flush
+//! may begin with the block that is missing. Only damage in the very last flush looks like a torn
+//! tail.
 
 use super::block::{B, BLOCK_HEADER, Header, NotMine, block_of};
 use super::record::{Frame, Record, RecordDamage, next_frame};
@@ -25,7 +27,8 @@ use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
 /// Blocks read at once: 256 KiB.
 const CHUNK: u64 = 64;
-/// Blocks beyond two flushes in which proof of damage is looked for: a stretch of bad blocks may be as long.
+/// Blocks beyond two flushes in which proof of damage is looked for: a stretch of bad blocks may be
+/// as long.
 const MORE_AHEAD: u64 = 64;
 
 /// Passes every record from `start` on to `visit`, with its LSN, and says where the log ends.
@@ -323,8 +326,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A block of a later lap was written when the log that is read here had been given up: the superblock that says that it begins here is not
-    /// the newest there was.
+    /// A block of a later lap was written when the log that is read here had been given up: the
+    /// superblock that says that it begins here is not the newest there was.
     fn check_lap(&self, index: u64, block: &[u8]) -> Result<()> {
         match Header::read_any(block, self.region.store) {
             Some(header) if header.index > index => {

@@ -142,7 +142,8 @@ pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     map
 }
 
-/// Memory whose discards do nothing, as those of a file may: whatever was written once is there until it is written again.
+/// Memory whose discards do nothing, as those of a file may: whatever was written once is there
+/// until it is written again.
 pub(crate) struct NoTrim(pub(crate) MemDevice);
 
 impl BlockDevice for NoTrim {

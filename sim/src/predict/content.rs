@@ -402,7 +402,8 @@ impl<'a> Sampler<'a> {
         let pages = self.level.count().max(1.0) as usize;
         let mut table = vec![0; BLOCK_SIZE];
         for entry in table[16..].chunks_exact_mut(8) {
-            // Places are handed out from the lowest on, so hardly any is higher than there are pages.
+            // Places are handed out from the lowest on, so hardly any is higher than there are
+            // pages.
             let slot = 1 + self.below(pages) as u64;
             entry.copy_from_slice(&slot.to_le_bytes());
         }
@@ -421,7 +422,8 @@ impl<'a> Sampler<'a> {
                 snapshot.extend((fence.len() as u16).to_le_bytes());
                 snapshot.extend(fence);
                 snapshot.extend((self.below(pages) as u64).to_le_bytes());
-                // The page's version: a log position, and the log has about as many as the pages have bytes.
+                // The page's version: a log position, and the log has about as many as the pages
+                // have bytes.
                 let version = self.below(pages * self.options.page_size) as u64;
                 snapshot.extend(version.to_le_bytes());
             }

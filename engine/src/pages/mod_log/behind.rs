@@ -140,7 +140,8 @@ impl LogsBehind {
             write_whole(&split.whole)
         };
         if let Err(e) = whole.and_then(|()| self.write_deltas(volume, &split)) {
-            // What is on the device now is unknown, so none of it is a base: the next write is whole.
+            // What is on the device now is unknown, so none of it is a base: the next write is
+            // whole.
             batch.iter().for_each(|image| self.logs.forget(image.page));
             return Err(e);
         }

@@ -45,7 +45,8 @@ impl BfTree {
         };
         if mini.view().is_dirty() {
             self.leaves.pager.check_poison()?;
-            // On a full file system leaves that readers brought in are not made dirty: they could not go.
+            // On a full file system leaves that readers brought in are not made dirty: they could
+            // not go.
             self.leaves.pager.retry_refused()?;
             let mut leaf = self.write_leaf(page)?;
             let records = self.merge_into(page, mini, &mut leaf)?;

@@ -184,8 +184,9 @@ impl Ccl {
         Ok(Attempt::of(leaf, &written))
     }
 
-    /// Whether another change would not fit the leaf with what is buffered, on a device that has hardly room to split it later: what is refused then is in the log, and
-    /// stays there, for there is no room to copy it either.
+    /// Whether another change would not fit the leaf with what is buffered, on a device that has
+    /// hardly room to split it later: what is refused then is in the log, and stays there, for
+    /// there is no room to copy it either.
     fn needs_split_when_tight(&self, held: &Held<'_>, leaf: LeafId) -> Result<bool> {
         if !self.leaves.space.is_tight() {
             return Ok(false);
@@ -230,7 +231,8 @@ impl Ccl {
             {
                 // What is not logged must find the leaf's timestamp above the key's last entry, so that goes to the leaf by a flush of its own.
                 match self.leaves.flush(&mut held, leaf, None) {
-                    // Nor is there room for that, so the chunk for copies gives it: a delete leaves less to copy.
+                    // Nor is there room for that, so the chunk for copies gives it: a delete leaves
+                    // less to copy.
                     Err(Error::PmFull { .. }) if change.delete => {
                         return self.overwrite(&mut held, key, change);
                     }

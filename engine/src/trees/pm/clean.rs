@@ -38,7 +38,8 @@ pub(crate) struct Run {
     from: Vec<u8>,
     /// A leaf was passed that can be neither flushed nor copied for want of room.
     passed: bool,
-    /// How often leaves had lost keys when all were visited in vain: before they lose more there is no use in it.
+    /// How often leaves had lost keys when all were visited in vain: before they lose more there is
+    /// no use in it.
     vain_at: Option<u64>,
 }
 
@@ -173,7 +174,8 @@ impl Ccl {
         Ok(())
     }
 
-    /// Where room is scarce, copies are a waste of it: flushes what fits the leaf as it is; says whether that is all.
+    /// Where room is scarce, copies are a waste of it: flushes what fits the leaf as it is; says
+    /// whether that is all.
     fn flush_without_split(&self, held: &mut Held<'_>, leaf: LeafId) -> Result<bool> {
         let plan = match self.leaves.plan(leaf, &held.unflushed(), IfFull::Refuse) {
             Err(Error::PmFull { .. }) => return Ok(false),
@@ -187,7 +189,8 @@ impl Ccl {
         Ok(true)
     }
 
-    /// Flushes every buffer whose leaf has room, and cleans the log: what deletes and overwrites leave is free then.
+    /// Flushes every buffer whose leaf has room, and cleans the log: what deletes and overwrites
+    /// leave is free then.
     pub(super) fn flush_what_fits(&self) -> Result<()> {
         let gate = self.enter();
         for leaf in self.all_leaves() {

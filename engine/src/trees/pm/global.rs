@@ -10,9 +10,11 @@
 //! What this is not: DPTree. It keeps that tree's plan (a write-optimised buffer over a read-optimised base, merged when the buffer reaches a share of
 //! the base), on the leaves that all trees here share instead of 256-record ones.
 //!
-//! **Without room.** A change whose leaf would have to be split for it, and no leaf is left, stays behind when its map is merged: it is logged anew and goes to the active map, so that the old log
-//! is given up all the same. While there are such changes puts are refused, and deletes are not: they make the room that those wait for. Where few
-//! chunks are free a map is full sooner ([`Global::capacity`]), so what stays behind fits the chunk that is kept for copies.
+//! **Without room.** A change whose leaf would have to be split for it, and no leaf is left, stays
+//! behind when its map is merged: it is logged anew and goes to the active map, so that the old log
+//! is given up all the same. While there are such changes puts are refused, and deletes are not:
+//! they make the room that those wait for. Where few chunks are free a map is full sooner
+//! ([`Global::capacity`]), so what stays behind fits the chunk that is kept for copies.
 //!
 //! All of the log is replayed after a crash, so leaves have no timestamps; and both maps' entries live until the floor that ends a merge.
 
@@ -99,8 +101,9 @@ impl Global {
         }
     }
 
-    /// Changes that make the buffer full: a share of the leaves' bytes; and where there is little room, so few that those that may find none in their leaves fit
-    /// half the chunk that is kept for copies, were each of the others to split a leaf.
+    /// Changes that make the buffer full: a share of the leaves' bytes; and where there is little
+    /// room, so few that those that may find none in their leaves fit half the chunk that is kept
+    /// for copies, were each of the others to split a leaf.
     fn capacity(&self) -> u64 {
         let space = &self.leaves.space;
         let (leaves, free_chunks) = space.leaves_and_free_chunks();
@@ -117,7 +120,8 @@ impl Global {
         (maps.active.len() + maps.merging.len()) as u64
     }
 
-    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has changed.
+    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has
+    /// changed.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
         debug_assert!(self.leaves.records.is_key(change.slot, key)?);
         let mut tried = false;
@@ -138,7 +142,8 @@ impl Global {
             let mut maps = self.maps.write();
             let mut appended = self.logs.append(change)?;
             if appended.is_none() && tried && change.delete && !left {
-                // Nothing is left to copy, so the chunk for copies is not needed until this is merged.
+                // Nothing is left to copy, so the chunk for copies is not needed until this is
+                // merged.
                 appended = self.logs.append_copy(change)?;
             }
             if appended.is_none() {
@@ -272,7 +277,8 @@ impl Global {
         }
     }
 
-    /// Writes to the leaf of `first`, as much as one batch takes of what there is for it from that key on; returns the last key that was written, or is left for want of room.
+    /// Writes to the leaf of `first`, as much as one batch takes of what there is for it from that
+    /// key on; returns the last key that was written, or is left for want of room.
     fn merge_leaf(&self, merging: &Changes, first: &Bytes, left: &mut Changes) -> Result<Bytes> {
         let (leaf, held) = self.leaves.lock(first);
         let fence = self.leaves.index.fence_after(first);

@@ -183,8 +183,9 @@ impl PmTree {
         }
     }
 
-    /// What can be done for a store that would say it is full: the log is cleaned if records wait for that, and leaves are merged as far as they fit if any
-    /// has lost keys since `swept`. Says how often leaves have lost keys by now; `None` if there was nothing to do.
+    /// What can be done for a store that would say it is full: the log is cleaned if records wait
+    /// for that, and leaves are merged as far as they fit if any has lost keys since `swept`. Says
+    /// how often leaves have lost keys by now; `None` if there was nothing to do.
     pub(crate) fn make_room(&self, swept: u64, delete: bool) -> Result<Option<u64>> {
         let space = self.base().space;
         // A delete may wait for what others have deleted, and is only buffered.

@@ -1,8 +1,12 @@
-//! Merging leaves that nobody will come by: [`crate::PmTask::MergeLeaves`] of the trees with leaves of 256 bytes.
+//! Merging leaves that nobody will come by: [`crate::PmTask::MergeLeaves`] of the trees with leaves
+//! of 256 bytes.
 //!
-//! Whoever deletes from a leaf merges it at once ([`super::merge`]). That leaves over: leaves that replay emptied at an opening, those whose buffers were flushed by a cleaning that
-//! holds their locks, and those that had no room to be flushed to before they were merged. They are counted, and a sweep over the index finds them, a few leaves at a
-//! time. An opening counts anew, so a crash forgets none. A store that would say it is full sweeps first, and merges whatever two leaves fit one.
+//! Whoever deletes from a leaf merges it at once ([`super::merge`]). That leaves over: leaves that
+//! replay emptied at an opening, those whose buffers were flushed by a cleaning that holds their
+//! locks, and those that had no room to be flushed to before they were merged. They are counted,
+//! and a sweep over the index finds them, a few leaves at a time. An opening counts anew, so a
+//! crash forgets none. A store that would say it is full sweeps first, and merges whatever two
+//! leaves fit one.
 
 use crate::error::Result;
 use crate::mutation;

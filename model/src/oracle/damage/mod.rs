@@ -1,4 +1,5 @@
-//! Damage that no crash leaves: a store is built, some of its medium is harmed, and whoever opens it reads what was acknowledged, or is told.
+//! Damage that no crash leaves: a store is built, some of its medium is harmed, and whoever opens
+//! it reads what was acknowledged, or is told.
 //!
 //! | harm | what happened |
 //! |---|---|
@@ -8,13 +9,17 @@
 //! | swap | a write, or two, went to the other's place |
 //! | cut | the file is shorter than it was |
 //!
-//! The store is harmed at rest, after it was closed and opened some times, or behind a power cut, with a log that goes on behind the last checkpoint; on a medium
-//! whose discards act, or on one where they do nothing, in memory or in a real file, so that whatever was written once is there to be taken for what is written now.
+//! The store is harmed at rest, after it was closed and opened some times, or behind a power cut,
+//! with a log that goes on behind the last checkpoint; on a medium whose discards act, or on one
+//! where they do nothing, in memory or in a real file, so that whatever was written once is there
+//! to be taken for what is written now.
 //!
-//! Allowed are right answers, and errors that name the damage. One thing cannot be told (`engine/src/pages/versioned.rs` has the table): where the log's last flush is
-//! harmed behind a power cut, it looks like one that the cut made short. Then a record of that flush may be missing, and all behind it.
-//! In persistent memory ([`pm`]) the papers' leaves have no checksums; harm to them may end in a wrong answer, and is counted.
-//! What was not told of goes on to be written, and is cut and read once more: damage must not come out late.
+//! Allowed are right answers, and errors that name the damage. One thing cannot be told
+//! (`engine/src/pages/versioned.rs` has the table): where the log's last flush is harmed behind a
+//! power cut, it looks like one that the cut made short. Then a record of that flush may be
+//! missing, and all behind it. In persistent memory ([`pm`]) the papers' leaves have no checksums;
+//! harm to them may end in a wrong answer, and is counted. What was not told of goes on to be
+//! written, and is cut and read once more: damage must not come out late.
 
 mod harm;
 mod judge;

@@ -1,7 +1,9 @@
 //! The same in persistent memory, line by line of 256 bytes.
 //!
-//! The papers' leaves have no room for checksums, so wrong answers after harm to them are counted, not refused; `engine/src/pm/mod.rs` has the table of what is
-//! told. Superblock, directory and records are guarded: there harm is told, or changes nothing. Wherever it is, nothing panics, and every scan ends.
+//! The papers' leaves have no room for checksums, so wrong answers after harm to them are counted,
+//! not refused; `engine/src/pm/mod.rs` has the table of what is told. Superblock, directory and
+//! records are guarded: there harm is told, or changes nothing. Wherever it is, nothing panics, and
+//! every scan ends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -215,7 +217,8 @@ fn on(
     again.gets(&*store)
 }
 
-/// Builds the store of `seed` with so many operations on a medium of so many bytes, and harms it in a hundred ways.
+/// Builds the store of `seed` with so many operations on a medium of so many bytes, and harms it in
+/// a hundred ways.
 pub(super) fn run(
     engine: &dyn Engine,
     bytes: u64,

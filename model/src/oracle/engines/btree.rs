@@ -312,8 +312,8 @@ impl Engine for BTree {
     }
 }
 
-/// The blocks of page images, of modification logs, and of the journal: what is lacking, the version of a page tells
-/// (`engine/src/pages/versioned.rs`).
+/// The blocks of page images, of modification logs, and of the journal: what is lacking, the
+/// version of a page tells (`engine/src/pages/versioned.rs`).
 fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
     let mut block = vec![0; BLOCK_SIZE];
     let mut found = Vec::new();

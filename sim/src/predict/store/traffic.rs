@@ -38,8 +38,9 @@ impl Run<'_> {
         1.0 + (-each).exp_m1() / each
     }
 
-    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the measured part. The smallest free place is
-    /// taken, so the places that are reached are as many as are in use at once; the log goes through its region.
+    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the
+    /// measured part. The smallest free place is taken, so the places that are reached are as many
+    /// as are in use at once; the log goes through its region.
     pub(super) fn idle_blocks(
         &self,
         pages: f64,
@@ -54,7 +55,8 @@ impl Run<'_> {
             PageStoreKind::CopyOnWrite {
                 table: TablePersist::EachFlush,
             } => self.shape.batch,
-            // Just before the table is written, places are held of all pages written since it last was.
+            // Just before the table is written, places are held of all pages written since it last
+            // was.
             PageStoreKind::CopyOnWrite {
                 table: TablePersist::Checkpoint,
             } => {

@@ -11,7 +11,8 @@
 //!   it takes another number, or empties the old entry first. So the 26 bits are exact here, not probable.
 //! - **Room first, number later.** [`VersionLogs::reserve`] finds room before the node is locked: who waits for room with a node locked keeps that node from
 //!   being flushed. The number is drawn under the lock ([`VersionLogs::write`]), so entries of one key are numbered as they take effect.
-//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves, which are given back one by one, would keep it for long.
+//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves,
+//!   which are given back one by one, would keep it for long.
 //!
 //! Invariants: `LogInv`, every buffered pair is durable in the log that it names; `CountInv`, a log's count is that of its entries that are buffered or still to be written.
 //!

@@ -1,20 +1,28 @@
-//! Giving leaves back: a leaf is merged into its left neighbour, and a node of few leaves into its own. The paper has neither, nor has the spec.
+//! Giving leaves back: a leaf is merged into its left neighbour, and a node of few leaves into its
+//! own. The paper has neither, nor has the spec.
 //!
 //! ```text
 //! what is buffered for both into both ─▶ the right one's pairs to empty slots of the left one, its next to the spare sibling pointer ─▶ fence
 //! ─▶ left header word: new bits on, use_n flipped, the greater stamp of both ─▶ fence ─▶ separator out of the node; the right leaf is free
 //! ```
 //!
-//! It is the split backwards, and commits by the same word, so a crash leaves both leaves as they were or one with all keys of both.
-//! - From then on entries of the right one's keys are compared with the left one's **stamp**. So that becomes the greater one; and it may do so only while nothing
-//!   is buffered for either, for else a buffered entry is numbered below it and recovery passes it over.
-//! - The right leaf may be used again when the left header word is durable, not before: until then the chain leads through it. So may the record of its low.
-//! - Only neighbours in one node are merged, under its lock. Neighbours in two nodes become neighbours in one when the **nodes** are merged, which is in DRAM only. Of two nodes the left one is
-//!   locked first; it decides where the right one begins, which is why that stays where it is meanwhile.
+//! It is the split backwards, and commits by the same word, so a crash leaves both leaves as they
+//! were or one with all keys of both.
+//! - From then on entries of the right one's keys are compared with the left one's **stamp**. So
+//!   that becomes the greater one; and it may do so only while nothing is buffered for either, for
+//!   else a buffered entry is numbered below it and recovery passes it over.
+//! - The right leaf may be used again when the left header word is durable, not before: until then
+//!   the chain leads through it. So may the record of its low.
+//! - Only neighbours in one node are merged, under its lock. Neighbours in two nodes become
+//!   neighbours in one when the **nodes** are merged, which is in DRAM only. Of two nodes the left
+//!   one is locked first; it decides where the right one begins, which is why that stays where it
+//!   is meanwhile.
 //!
-//! **When.** Flushes count leaves that deletes leave less than half of t_split. If they are a share of all leaves, [`crate::PmTask::MergeLeaves`] is due: a sweep over all nodes, a
-//! few at a time, which merges a sparse leaf with a neighbour if both take three quarters of t_split, so that the next write does not split them again. A store that would
-//! say it is full sweeps first, and merges whatever two leaves fit one. An opening counts anew, so what was emptied before it is found.
+//! **When.** Flushes count leaves that deletes leave less than half of t_split. If they are a share
+//! of all leaves, [`crate::PmTask::MergeLeaves`] is due: a sweep over all nodes, a few at a time,
+//! which merges a sparse leaf with a neighbour if both take three quarters of t_split, so that the
+//! next write does not split them again. A store that would say it is full sweeps first, and merges
+//! whatever two leaves fit one. An opening counts anew, so what was emptied before it is found.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -121,7 +129,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// Merges the leaf behind that at `at` into it, if both have no more than `most` keys with what is buffered for them; says whether it did.
+    /// Merges the leaf behind that at `at` into it, if both have no more than `most` keys with what
+    /// is buffered for them; says whether it did.
     fn merge_right(&self, body: &mut Body, at: usize, most: usize) -> Result<bool> {
         let visits = [self.visit(body, at)?, self.visit(body, at + 1)?];
         if visits.iter().map(|visit| visit.keys_after()).sum::<usize>() > most {
@@ -139,7 +148,8 @@ impl Lodge {
         Ok(true)
     }
 
-    /// Takes the pairs of the leaf behind that at `at`, and its place in the chain; nothing is buffered for either.
+    /// Takes the pairs of the leaf behind that at `at`, and its place in the chain; nothing is
+    /// buffered for either.
     fn link_past(&self, body: &mut Body, at: usize) -> Result<()> {
         let (left, right) = (body.leaf(at), body.leaf(at + 1));
         let (mut image, from) = (self.load(left)?, self.load(right)?);

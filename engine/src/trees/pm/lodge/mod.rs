@@ -15,7 +15,8 @@
 //! - **Sizes** (CLAIMS LT-01): the leaf has its 512 bytes. A node of 29 slots, `leaf_count` and `buf_ver` does not fit 512; slots are what is kept, see [`node`].
 //! - **t_split** (LT-02) is 26 as in §IV-A, though Figure 6 has 27; both are options.
 //! - **Equation (1)** (LT-10), t and M: see [`hotness`].
-//! - **Merging** leaves and nodes: the paper has none, nor has the spec; then leaves that deletes have emptied stay for ever. What is done instead is told in [`merge`].
+//! - **Merging** leaves and nodes: the paper has none, nor has the spec; then leaves that deletes
+//!   have emptied stay for ever. What is done instead is told in [`merge`].
 //! - **Log room** (§III-D): one cold pair keeps L entries. The paper lets the log grow; here what pins old logs is flushed when the log takes more than a share of the leaves' bytes,
 //!   and when there is no room, see [`clean`].
 //! - **Records** that log entries name (keys and values that are not of eight bytes, which the paper does not have) wait for the log floor of

@@ -13,8 +13,8 @@
 //!
 //! A separator that is not of eight bytes lies outside, and its slot says where; so do keys and values of pairs, in records that the log names, too.
 //!
-//! Each node has a reader-writer lock that stands for its leaves as well (§III-A). A node that was merged into its left neighbour
-//! ([`super::merge`]) holds no leaf, and its number is used again.
+//! Each node has a reader-writer lock that stands for its leaves as well (§III-A). A node that was
+//! merged into its left neighbour ([`super::merge`]) holds no leaf, and its number is used again.
 //!
 //! Invariants (`specs/surrogate_buffer`)
 //! - `SpaceInv`: index entries and pairs together are fewer than the slots between two operations; a key is buffered once.
@@ -306,7 +306,8 @@ impl Body {
         );
     }
 
-    /// The leaf behind that at `at` was merged into it: what is buffered for either is for the one that is left.
+    /// The leaf behind that at `at` was merged into it: what is buffered for either is for the one
+    /// that is left.
     pub(crate) fn remove_leaf_behind(&mut self, at: usize) {
         let (gone, end) = (at + 1, self.pairs().end);
         debug_assert!(gone < self.leaves());
@@ -421,8 +422,8 @@ impl Nodes {
         }
     }
 
-    /// Another node, which the index does not name yet. Whoever is late may still wait for the lock of the one that had the
-    /// number, and then finds that its key is elsewhere.
+    /// Another node, which the index does not name yet. Whoever is late may still wait for the lock
+    /// of the one that had the number, and then finds that its key is elsewhere.
     pub(crate) fn allocate(&self) -> u64 {
         if let Some(number) = self.free.lock().pop() {
             return number;

@@ -1,5 +1,5 @@
-//! The actions of `PageVersions.tla`, in their order; those of `PageShadowing.tla` with what they do
-//! to versions.
+//! The actions of `PageVersions.tla`, in their order; those of `PageShadowing.tla` with what they
+//! do to versions.
 
 use super::super::reading::{self, is_named};
 use super::super::state::{
