@@ -107,7 +107,7 @@ impl StoreId {
         }
         // Runs on memory repeat exactly, so what tells stores apart there is what the one before
         // has left: its log's first block, which each store writes before any page that has
-        // changed.
+        // changed, and which is never discarded.
         let mut left = crate::device::AlignedBuf::zeroed(3 * BLOCK_SIZE);
         volume.read(Lba(0), &mut left, IoClass::Extra)?;
         let seed = match volume.device().access() {

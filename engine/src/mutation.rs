@@ -70,11 +70,13 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // Silent damage. A whole image is believed, however old.
     ("any-image-will-do", "store_silent"),
     // Where one superblock is bad the other is taken, though it may be the older one.
-    ("one-superblock-will-do", "store_silent"),
+    ("one-superblock-will-do", "oracle"),
     // A flush may be longer than the reader looks ahead.
     ("looks-ahead-a-mebibyte", "store_silent"),
     // What a store left behind is believed in the next one in its place.
-    ("stores-have-no-id", "store_silent"),
+    ("stores-have-no-id", "oracle"),
+    // What would have told the next store on the device from this one is discarded.
+    ("log-gives-first-block-up", "oracle"),
     // BUGS L1: the end of a flush wakes nobody.
     ("log-sleeps-through", "loom_wal"),
     // The ring's, with the names of specs/circular_buffer/MCCircularBuffer_*.cfg. Findings 2 and 3 of the paper, as published.

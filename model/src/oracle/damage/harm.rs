@@ -19,17 +19,20 @@ pub enum HarmKind {
     Old,
     /// Two blocks have changed places.
     Swap,
+    /// A block is that of another store, which once had this place.
+    Foreign,
     /// The medium ends early.
     Cut,
 }
 
 impl HarmKind {
     /// All of them.
-    pub const ALL: [HarmKind; 5] = [
+    pub const ALL: [HarmKind; 6] = [
         HarmKind::Flip,
         HarmKind::Zero,
         HarmKind::Old,
         HarmKind::Swap,
+        HarmKind::Foreign,
         HarmKind::Cut,
     ];
 }
@@ -41,6 +44,7 @@ impl fmt::Display for HarmKind {
             HarmKind::Zero => "a block of zeros",
             HarmKind::Old => "a block of an earlier time",
             HarmKind::Swap => "two blocks swapped",
+            HarmKind::Foreign => "a block of another store",
             HarmKind::Cut => "a medium cut short",
         })
     }
@@ -67,6 +71,8 @@ pub enum Harm {
     },
     /// These two.
     Swap(Lba, Lba),
+    /// This block, from the other store.
+    Foreign(Lba),
     /// So many blocks are left.
     Cut(u64),
 }
@@ -78,6 +84,7 @@ impl Harm {
             Harm::Zero(_) => HarmKind::Zero,
             Harm::Old { .. } => HarmKind::Old,
             Harm::Swap(..) => HarmKind::Swap,
+            Harm::Foreign(_) => HarmKind::Foreign,
             Harm::Cut(_) => HarmKind::Cut,
         }
     }
@@ -85,7 +92,12 @@ impl Harm {
     /// The blocks that are not what they were.
     pub(super) fn blocks(&self) -> Vec<Lba> {
         match *self {
-            Harm::Flip { lba, .. } | Harm::Zero(lba) | Harm::Old { lba, .. } => vec![lba],
+            Harm::Flip { lba, .. }
+            | Harm::Zero(lba)
+            | Harm::Old { lba, .. }
+            | Harm::Foreign(lba) => {
+                vec![lba]
+            }
             Harm::Swap(a, b) => vec![a, b],
             Harm::Cut(_) => Vec::new(),
         }
@@ -104,6 +116,9 @@ impl Harm {
                 name(image, a),
                 name(image, b)
             ),
+            Harm::Foreign(lba) => {
+                format!("{lba}, {}, as another store has it", name(image, lba))
+            }
             Harm::Cut(blocks) => format!("the medium cut after {blocks} blocks"),
         }
     }
@@ -121,6 +136,10 @@ impl Harm {
             Harm::Zero(lba) => image.set(lba, None),
             Harm::Old { lba, image: old } => {
                 built.past[old].read(lba, &mut bytes);
+                image.set(lba, Some(Block::new(&bytes)));
+            }
+            Harm::Foreign(lba) => {
+                built.foreign.read(lba, &mut bytes);
                 image.set(lba, Some(Block::new(&bytes)));
             }
             Harm::Swap(a, b) => {
@@ -159,9 +178,13 @@ fn name(image: &Image, lba: Lba) -> &'static str {
 
 /// A harm that changes something, if there is one: more often to blocks that are in use.
 pub(super) fn pick(built: &Built, random: &mut Random) -> Option<Harm> {
-    let mut lba = || built.in_use[random.below(built.in_use.len() as u64) as usize];
+    // Of superblocks there are two, of pages many.
+    let mut lba = || match random.below(20) {
+        0 => Lba(random.below(2)),
+        _ => built.in_use[random.below(built.in_use.len() as u64) as usize],
+    };
     let (a, b) = (lba(), lba());
-    let harm = match random.below(20) {
+    let harm = match random.below(22) {
         0..8 => Harm::Flip {
             lba: a,
             bit: random.below(8 * BLOCK_SIZE as u64) as usize,
@@ -174,6 +197,7 @@ pub(super) fn pick(built: &Built, random: &mut Random) -> Option<Harm> {
             Harm::Old { lba, image }
         }
         17..19 => Harm::Swap(a, b),
+        19..21 => Harm::Foreign(a),
         // A file ends at a block's end, or it is no device at all.
         _ => Harm::Cut(random.below(built.image.blocks())),
     };

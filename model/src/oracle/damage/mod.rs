@@ -7,6 +7,7 @@
 //! | zero | a block was lost, or read as zeros |
 //! | old | a write never reached the medium: the block is as it was at an earlier time |
 //! | swap | a write, or two, went to the other's place |
+//! | foreign | the block is that of another store, which had the device before |
 //! | cut | the file is shorter than it was |
 //!
 //! The store is harmed at rest, after it was closed and opened some times, or behind a power cut,
@@ -89,8 +90,11 @@ impl Tally {
     #[must_use]
     pub fn never(&self) -> Vec<String> {
         let kinds = HarmKind::ALL.iter().zip(self.harms);
+        // In persistent memory there is no other store: whoever makes one there wants a blank medium.
         kinds
-            .filter(|(_, (_, told))| *told == 0)
+            .filter(|(kind, (_, told))| {
+                *told == 0 && !(**kind == HarmKind::Foreign && self.unguarded > 0)
+            })
             .map(|(kind, _)| format!("an error that tells of {kind}"))
             .collect()
     }

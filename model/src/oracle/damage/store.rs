@@ -33,6 +33,8 @@ pub(super) struct Built {
     pub(super) image: Image,
     /// The medium at earlier times, the oldest first.
     pub(super) past: Vec<Image>,
+    /// The medium as another store of this engine has it.
+    pub(super) foreign: Image,
     /// Every key's versions, the last of which is acknowledged.
     pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
     /// Blocks that are not zeros.
@@ -176,6 +178,29 @@ pub(super) fn key(n: u64) -> Vec<u8> {
     key
 }
 
+/// The medium as the next store has it, of other contents, that is made where only the beginning was blanked.
+fn another(
+    engine: &dyn Engine,
+    image: &Image,
+    operations: usize,
+    random: &mut Random,
+) -> Result<Image, Box<Finding>> {
+    let mut blanked = image.clone();
+    for lba in [0, 1].map(Lba) {
+        blanked.set(lba, None);
+    }
+    let medium = Medium::holding(blanked, true);
+    let store = engine.open(&medium.disk()).map_err(failed)?;
+    let mut program = Program::new(engine);
+    (0..operations)
+        .try_for_each(|_| program.step(&*store, random))
+        .map_err(failed)?;
+    store.checkpoint().map_err(failed)?;
+    program.put(&*store, random).map_err(failed)?;
+    store.sync(Lsn(u64::MAX)).map_err(failed)?;
+    medium.image().map_err(in_memory)
+}
+
 /// Builds one.
 pub(super) fn build(
     engine: &dyn Engine,
@@ -227,11 +252,13 @@ pub(super) fn build(
     // With the store still open, behind a cut: dropping it might write.
     let image = medium.image().map_err(in_memory)?;
     let in_use = changed(&Image::zeroed(blocks), &image);
+    let foreign = another(engine, &image, operations, random)?;
     Ok(Built {
         state,
         inert,
         image,
         past,
+        foreign,
         keys: program.keys,
         in_use,
         last_flush,

@@ -279,6 +279,27 @@ pub const TABLE: &[Mutation] = &[
         SHADOW,
     ),
     mutation(
+        "one-superblock-will-do",
+        "a rotten superblock, an older one believed",
+        Check::Damage,
+        Mode::Damage,
+        IN_PLACE,
+    ),
+    mutation(
+        "stores-have-no-id",
+        "a page of the store that was here before",
+        Check::Damage,
+        Mode::Damage,
+        COW,
+    ),
+    mutation(
+        "log-gives-first-block-up",
+        "two stores of one id, one after the other on a device",
+        Check::Damage,
+        Mode::Damage,
+        IN_PLACE,
+    ),
+    mutation(
         "pm-blank-by-magic",
         "a lost superblock, a store formatted over",
         Check::Damage,
