@@ -63,7 +63,11 @@ impl Built {
 
     fn pick(&self, random: &mut Random) -> Option<Harm> {
         let mut image = self.image.clone();
-        let mut line = || self.in_use[random.below(self.in_use.len() as u64) as usize];
+        // Of superblocks there is one, of leaves many.
+        let mut line = || match random.below(20) {
+            0 => 0,
+            _ => self.in_use[random.below(self.in_use.len() as u64) as usize],
+        };
         let (a, b) = (line(), line());
         let name = |line: usize| format!("line {line}, {:?}", self.place(line));
         let (kind, lines, sentence) = match random.below(20) {

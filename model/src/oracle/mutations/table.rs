@@ -279,13 +279,6 @@ pub const TABLE: &[Mutation] = &[
         SHADOW,
     ),
     mutation(
-        "one-superblock-will-do",
-        "a rotten superblock, an older one believed",
-        Check::Damage,
-        Mode::Damage,
-        IN_PLACE,
-    ),
-    mutation(
         "stores-have-no-id",
         "a page of the store that was here before",
         Check::Damage,
@@ -528,13 +521,6 @@ pub const TABLE: &[Mutation] = &[
         "lost update",
         Check::Reference,
         Mode::Differential,
-        BMINUS,
-    ),
-    mutation(
-        "believes-log-block",
-        "damage followed",
-        Check::Damage,
-        Mode::Crash,
         BMINUS,
     ),
     mutation(
