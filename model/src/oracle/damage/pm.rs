@@ -14,13 +14,15 @@ use treering_engine::{Kv, PmPlace, Result as EngineResult, pm_places};
 use super::harm::HarmKind;
 use super::judge::{self, Judged, Reader};
 use super::store::{PAST, Program, failed};
-use super::{CASES, State, Tally, caught};
+use super::{State, Tally, caught};
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::random::Random;
 use crate::oracle::{Disk, Engine};
 
 /// What is lost, or comes back, at once: an XPLine.
 const LINE: usize = 256;
+/// How often one store is harmed: a case costs ten times as much as one on blocks.
+const CASES: u64 = 25;
 
 /// A store and what it was.
 struct Built {
