@@ -53,8 +53,7 @@ impl Mode {
             Mode::Concurrent => (4, 40_000),
             // Episodes have their own length.
             Mode::Events => (200, 0),
-            // A hundred harms to each store; in persistent memory each costs ten times as much.
-            Mode::Damage if matches!(engine.disk(), DiskKind::Pm(_)) => (4, 1_500),
+            // A hundred harms to each store, 25 in persistent memory, where each costs more.
             Mode::Damage => (20, 1_500),
         }
     }

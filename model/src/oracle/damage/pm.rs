@@ -224,7 +224,7 @@ fn on(
 }
 
 /// Builds the store of `seed` with so many operations on a medium of so many bytes, and harms it in
-/// a hundred ways.
+/// some ways.
 pub(super) fn run(
     engine: &dyn Engine,
     bytes: u64,

@@ -67,7 +67,7 @@ enum Under {
     Memory(CrashDevice),
     /// A real file, which goes when this does.
     File(
-        FileDevice,
+        Box<FileDevice>,
         #[expect(dead_code, reason = "kept")] NamedTempFile,
     ),
 }
@@ -99,17 +99,15 @@ impl Medium {
             },
             ..FileOptions::default()
         };
-        let under = Under::File(
-            FileDevice::open_with(file.path(), &options).map_err(io::Error::other)?,
-            file,
-        );
+        let device = FileDevice::open_with(file.path(), &options).map_err(io::Error::other)?;
+        let under = Under::File(Box::new(device), file);
         Ok(Arc::new(Medium { under, inert }))
     }
 
     fn device(&self) -> &dyn BlockDevice {
         match &self.under {
             Under::Memory(device) => device,
-            Under::File(device, _) => device,
+            Under::File(device, _) => &**device,
         }
     }
 
