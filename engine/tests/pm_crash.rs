@@ -283,7 +283,10 @@ impl Story {
                 ("nothing in doubt survives", device.crash(&mut |_| 0)),
                 ("all in doubt survives", device.crash(&mut |n| n - 1)),
             ];
-            let outcomes: usize = device.outcomes().iter().product();
+            let outcomes: usize = device
+                .outcomes()
+                .iter()
+                .fold(1, |all: usize, n| all.saturating_mul(*n));
             if outcomes <= ways as usize {
                 images.extend((1..outcomes).map(|nth| ("one of all ways", nth_way(&device, nth))));
             } else {

@@ -379,7 +379,7 @@ fn newest_log_chunk(device: &MemPm) -> Vec<u8> {
     let start = (256 + 8 * chunks).next_multiple_of(256);
     // Of equal kinds, the later one's word is the larger.
     let newest = (0..chunks)
-        .filter(|chunk| word(256 + 8 * chunk) >> 56 == 2)
+        .filter(|chunk| word(256 + 8 * chunk) >> 61 == 3)
         .max_by_key(|chunk| word(256 + 8 * chunk))
         .expect("there is a log");
     bytes[start + newest * chunk_bytes..][..chunk_bytes].to_vec()

@@ -4,6 +4,7 @@
 //! cargo run --release -p treering-sim --example prediction_grid            # 2 M measured operations a cell, a few minutes
 //! cargo run --release -p treering-sim --example prediction_grid -- 500000  # fewer; drives may not be steady yet
 //! cargo run --release -p treering-sim --example prediction_grid -- bf      # the Bf-Tree's grid
+//! cargo run --release -p treering-sim --example prediction_grid -- fifth   # every fifth cell
 //! ```
 //!
 //! Cells of `btree`: page store × cache of 5, 20 and 50 % of the data × uniform and Zipf 0.9 × records of 16+16 and 8+120 bytes × writes only
@@ -175,10 +176,14 @@ fn errors(report: &ReplayReport) -> Vec<(&'static str, f64)> {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ops = (args.iter().find_map(|arg| arg.parse().ok())).unwrap_or(2_000_000);
-    let cells = match args.iter().any(|arg| arg == "bf") {
+    let mut cells = match args.iter().any(|arg| arg == "bf") {
         true => bf_cells(),
         false => btree_cells(),
     };
+    if args.iter().any(|arg| arg == "fifth") {
+        // Five divides no side of a grid, so each of its values is met.
+        cells = cells.into_iter().step_by(5).collect();
+    }
     let folder = tempfile::tempdir().expect("a temporary folder");
     for cell in &cells {
         let path = folder.path().join(cell.trace_name());
