@@ -67,6 +67,19 @@ impl<T: Default> Sparse<T> {
         leaf.get(at % Self::LEAF)
     }
 
+    /// How many entries from `at` on lie together, and those entries if they were ever made.
+    pub(crate) fn run(&self, at: u64) -> (usize, Option<&[T]>) {
+        let within = at as usize % Self::LEAF;
+        let leaf = self
+            .roots
+            .get(at as usize / Self::ROOT)
+            .and_then(|middle| middle.get()?[at as usize % Self::ROOT / Self::LEAF].get());
+        (
+            Self::LEAF - within,
+            leaf.and_then(|leaf| leaf.get(within..)),
+        )
+    }
+
     /// Entry `at`, made if need be; `None` beyond the array's end.
     #[inline]
     pub(crate) fn make(&self, at: u64) -> Option<&T> {

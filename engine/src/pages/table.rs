@@ -184,10 +184,16 @@ impl PageTable {
         buf[4..8].copy_from_slice(&MAGIC);
         buf[8..12].copy_from_slice(&(block as u32).to_le_bytes());
         buf[12..16].copy_from_slice(&self.store.folded().to_le_bytes());
-        for i in 0..TABLE_ENTRIES as usize {
-            let at = block * TABLE_ENTRIES + i as u64;
-            let entry = self.entries.get(at).copied().unwrap_or(0);
-            buf[16 + 8 * i..24 + 8 * i].copy_from_slice(&entry.to_le_bytes());
+        let mut at = block * TABLE_ENTRIES;
+        let mut left = &mut buf[16..16 + 8 * TABLE_ENTRIES as usize];
+        while !left.is_empty() {
+            let (entries, made) = self.entries.run(at);
+            let (bytes, rest) = left.split_at_mut(left.len().min(8 * entries));
+            bytes.fill(0);
+            for (bytes, entry) in bytes.chunks_exact_mut(8).zip(made.unwrap_or_default()) {
+                bytes.copy_from_slice(&entry.to_le_bytes());
+            }
+            (at, left) = (at + entries as u64, rest);
         }
         let crc = crc32fast::hash(&buf[4..]);
         buf[0..4].copy_from_slice(&crc.to_le_bytes());
