@@ -64,7 +64,7 @@ pub(super) struct Medium {
 }
 
 enum Under {
-    Memory(CrashDevice),
+    Memory(Box<CrashDevice>),
     /// A real file, which goes when this does.
     File(
         Box<FileDevice>,
@@ -74,7 +74,7 @@ enum Under {
 
 impl Medium {
     pub(super) fn holding(image: Image, inert: bool) -> Arc<Medium> {
-        let under = Under::Memory(CrashDevice::from_image(image));
+        let under = Under::Memory(Box::new(CrashDevice::from_image(image)));
         Arc::new(Medium { under, inert })
     }
 
@@ -106,7 +106,7 @@ impl Medium {
 
     fn device(&self) -> &dyn BlockDevice {
         match &self.under {
-            Under::Memory(device) => device,
+            Under::Memory(device) => &**device,
             Under::File(device, _) => &**device,
         }
     }
