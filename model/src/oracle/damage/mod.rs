@@ -18,7 +18,7 @@
 //! Allowed are right answers, and errors that name the damage. One thing cannot be told
 //! (`engine/src/pages/versioned.rs` has the table): where the log's last flush is harmed behind a
 //! power cut, it looks like one that the cut made short. Then a record of that flush may be
-//! missing, and all behind it. In persistent memory ([`pm`]) the papers' leaves have no checksums;
+//! missing, and all behind it. In persistent memory (`pm`) the papers' leaves have no checksums;
 //! harm to them may end in a wrong answer, and is counted. What was not told of goes on to be
 //! written, and is cut and read once more: damage must not come out late.
 
