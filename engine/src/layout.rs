@@ -69,6 +69,10 @@ const LOG_START: Lba = Lba(2);
 /// grows with the device, and stays below ten megabytes.
 pub(crate) const MAX_BLOCKS: u64 = 1 << 38;
 
+/// Log positions and numbers of superblocks are below this: more than a drive writes in its life,
+/// and far enough from the end of the type that sums do not overflow.
+const MAX_POSITION: u64 = 1 << 62;
+
 /// Fewest slots a store can work with: leaves, two snapshots, and room to move.
 const MIN_SLOTS: u64 = 64;
 
@@ -383,6 +387,37 @@ impl Superblock {
         let id = StoreId(u64_at(88));
         let layout = Layout::with(id, page_size, kind, capacity, u64_at(40), journal_pages)
             .ok_or_else(|| damaged("regions that fit the device", "regions that do not".into()))?;
+        if layout.log_blocks < 2 {
+            return Err(damaged(
+                "a log of two blocks or more",
+                layout.log_blocks.to_string(),
+            ));
+        }
+        let amounts = [
+            (
+                "an epoch with another behind it",
+                u64::from(u32_at(48)),
+                u64::from(u32::MAX),
+            ),
+            ("a sequence number below 2^62", u64_at(16), MAX_POSITION),
+            ("a log position below 2^62", u64_at(56), MAX_POSITION),
+            (
+                "no more entries in the index snapshot than page names",
+                u64_at(72),
+                layout.page_names() + 1,
+            ),
+            (
+                "a flush no larger than the log",
+                u64::from(u32_at(104)),
+                layout.log_blocks + 1,
+            ),
+            ("a snapshot's number below 2^62", u64_at(112), MAX_POSITION),
+        ];
+        for (expected, found, limit) in amounts {
+            if found >= limit {
+                return Err(damaged(expected, found.to_string()));
+            }
+        }
         let snapshot_head = Slot(u64_at(64));
         if snapshot_head.0 >= layout.slots {
             return Err(damaged(

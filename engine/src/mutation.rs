@@ -40,6 +40,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("recovery-forgets-sparse", "store_merging"),
     // A store says that it is full, however little is in its leaves.
     ("full-without-merge", "store_merging"),
+    // It says so while three neighbours fit two pages.
+    ("full-without-sharing", "store_merging"),
     // While the table is written, the slots that it is about to free are nobody's: a store with room says that it is full.
     ("table-write-hides-held", "lib"),
     // Split records without the moved records' page being rebuilt.

@@ -5,7 +5,8 @@
 //!     ──▶ pages merged away, their merges not durable yet?   flush the log, free them
 //!     ──▶ leaves that are noted as sparse?                   merge them (mini-pages go down first:
 //!                                                            deletes may still be in them)
-//!     ──▶ two neighbours anywhere that fit one page?         merge some
+//!     ──▶ two neighbours anywhere that fit one page,         merge some
+//!         or three that fit two?
 //!     ──▶ none of these: the store is full
 //! ```
 //!
@@ -27,7 +28,7 @@ use crate::types::{Lsn, PageId};
 const PAGES_WANTED: u64 = 16;
 
 /// Bytes of leaves that a search may read in vain for each byte logged since the last one.
-const READ_SHARE: u64 = 64;
+const READ_SHARE: u64 = 512;
 
 /// What the search for neighbours remembers.
 pub(crate) struct Full {
@@ -114,7 +115,7 @@ impl Store {
         Ok(())
     }
 
-    /// Merges neighbours that fit one page, in the order of keys, from where the last search ended.
+    /// Merges neighbours that fit one page, or two if they are three, in the order of keys, from where the last search ended.
     fn search_neighbours(&self) -> Result<bool> {
         let log = &self.tree.leaves().pager.log;
         let mut search = self.full.search.lock();

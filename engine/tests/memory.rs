@@ -1,26 +1,34 @@
 //! What the options promise about memory is what the process takes: an allocator that counts stands
 //! beside the store's own figures.
 //!
-//! One test function: others in the process would count, too.
+//! One test function at a time: others in the process would count, too.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use treering_engine::device::FileDevice;
 use treering_engine::{
-    BfOptions, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, TreeKind,
-    required_blocks,
+    BfOptions, Error, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, TreeKind,
+    required_blocks, verify,
 };
+
+static ALONE: Mutex<()> = Mutex::new(());
 
 struct Counting;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
+/// The most that was ever taken since this was last set.
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every request is passed on to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        TAKEN.fetch_add(layout.size(), Ordering::Relaxed);
+        let taken = TAKEN.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(taken, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -83,6 +91,7 @@ fn stores() -> Vec<(&'static str, Options)> {
 
 #[test]
 fn a_store_takes_the_memory_that_it_says() {
+    let _alone = ALONE.lock();
     let dir = tempfile::tempdir().unwrap();
     for (name, options) in stores() {
         let path = dir.path().join(name);
@@ -135,6 +144,96 @@ fn a_store_takes_the_memory_that_it_says() {
             "{name}: {measured} bytes for a terabyte"
         );
         drop(store);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Fields of the superblock (`engine/src/layout.rs`) that say how much there is of something:
+/// offset and bytes.
+const AMOUNTS: [(&str, usize, usize); 11] = [
+    ("page size", 24, 4),
+    ("journal", 30, 2),
+    ("capacity", 32, 8),
+    ("log blocks", 40, 8),
+    ("epoch", 48, 4),
+    ("redo start", 56, 8),
+    ("snapshot head", 64, 8),
+    ("snapshot entries", 72, 8),
+    ("high water", 96, 8),
+    ("flush blocks", 104, 4),
+    ("snapshot number", 112, 8),
+];
+
+/// Writes `value` into a field of both superblocks, whose checksums are right again.
+fn craft(path: &Path, (at, len): (usize, usize), value: u64) {
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    for place in [0, 4096] {
+        let mut block = vec![0; 4096];
+        file.read_exact_at(&mut block, place).unwrap();
+        block[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
+        let crc = crc32fast::hash(&block[12..]);
+        block[8..12].copy_from_slice(&crc.to_le_bytes());
+        file.write_all_at(&block, place).unwrap();
+    }
+}
+
+/// Verifies a store and opens it to be read; says how much memory that took at most.
+fn peak_of_reading(path: &Path, options: &Options, story: &str) -> u64 {
+    let before = TAKEN.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let device = || Arc::new(FileDevice::open(path).unwrap());
+    let verified = verify(device()).map(drop);
+    let options = Options {
+        read_only: true,
+        ..options.clone()
+    };
+    let opened = Store::open(device(), Arc::new(SystemClock::new()), &options).map(drop);
+    for what in [verified, opened] {
+        assert!(!matches!(what, Err(Error::Device(_))), "{story}: {what:?}");
+    }
+    (PEAK.load(Ordering::Relaxed) - before) as u64
+}
+
+/// Who writes a checksum can claim anything. Neither opening nor verifying takes memory for a claim
+/// without looking whether it is true, and both end.
+#[test]
+fn no_superblock_makes_opening_or_verifying_take_memory() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, options) in stores() {
+        let path = dir.path().join(name);
+        // The file itself is as large as a claim may be: nothing can be refused for that.
+        let device = Arc::new(FileDevice::create(&path, 1 << 25).unwrap());
+        let store = Store::open(device, Arc::new(SystemClock::new()), &options).unwrap();
+        for i in 0..200u32 {
+            store.put(&i.to_be_bytes(), b"a value").unwrap();
+        }
+        store.close().unwrap();
+        let good: Vec<u8> = {
+            let file = std::fs::File::open(&path).unwrap();
+            let mut both = vec![0; 2 * 4096];
+            file.read_exact_at(&mut both, 0).unwrap();
+            both
+        };
+        let usual = peak_of_reading(&path, &options, "as it is");
+        for (field, at, len) in AMOUNTS {
+            let most = u64::MAX >> (64 - 8 * len);
+            for value in [0, 1, 65_536, 1 << 24, 1 << 25, most / 2, most - 1, most] {
+                craft(&path, (at, len), value & most);
+                let story = format!("{name}, {field} {}", value & most);
+                let peak = peak_of_reading(&path, &options, &story);
+                assert!(
+                    peak < usual + (8 << 20),
+                    "{story}: {peak} bytes; {usual} without"
+                );
+                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.write_all_at(&good, 0).unwrap();
+            }
+        }
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Two bounds are promised (`engine/src/trees/notes.rs`). Once what is due has been pumped, an
 //! eighth of the leaves' bytes is live, and no leaf is empty. And a store that says it is full has
-//! no two neighbours that fit one page: half of them is live.
+//! no three neighbours that fit two pages: two thirds of them are in use.
 //!
 //! `TREERING_SECONDS` is how long each store is churned, by default 1; what is printed then is how
 //! full each was when it first said so.
@@ -286,7 +286,7 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
         let taken = fill_up(&bench, &mut first.iter().cloned());
         let (leaves, _, live) = bench.fill();
         assert!(
-            live >= 0.5,
+            live >= 0.6,
             "{}: full with {taken} records in {leaves} leaves, {live:.3} of their bytes live",
             bench.name
         );
@@ -318,7 +318,7 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
 /// deleted at random until so many are alive. How full the leaves can be made to be before the
 /// store says that it is full.
 #[test]
-fn churn_with_a_drifting_range_of_keys_is_never_full_at_half() {
+fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
     let seconds = std::env::var("TREERING_SECONDS").map_or(1, |s| s.parse().expect("seconds"));
     for (tree, pages) in all() {
         let mut bench = Bench::new(tree, pages, 400, 24);
@@ -367,7 +367,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_at_half() {
             bench.store().stats().merges
         );
         assert!(
-            least_full >= 0.4,
+            least_full >= 0.7,
             "{}: full with {least_full:.3} of all places live",
             bench.name
         );

@@ -94,6 +94,7 @@ mod places;
 mod plain;
 pub mod records;
 mod semi_dense;
+mod share;
 mod slotted;
 mod split;
 mod suffix;

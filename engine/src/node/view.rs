@@ -296,7 +296,7 @@ impl<'a> PageRef<'a> {
     }
 
     /// Live bytes of keys and values, if keys leave out so many bytes: as many as these do, or fewer.
-    fn payload_bytes(&self, prefix: usize) -> usize {
+    pub(super) fn payload_bytes(&self, prefix: usize) -> usize {
         by_layout!(self.layout(), F => {
             let page = self.body::<F>();
             let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);

@@ -63,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// Merges neighbours that fit one page, wherever they are, from the leaf that covers `from` on,
+    /// Merges neighbours that fit one page, or two if they are three, from the leaf that covers `from` on,
     /// until `wanted` pages are merged away; returns where to go on, or `None` at the end of the
     /// keys.
     ///

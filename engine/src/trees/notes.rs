@@ -11,7 +11,7 @@
 //! holds nothing at all, and what they hold fits one page (B-Trees Are Back §2; the second part,
 //! because a queue that is emptied from one side would otherwise leave a trail of empty leaves
 //! beside a full one): [`MergeRule::Sparse`]. When a store finds no place for another page, any two
-//! that fit one page are: [`MergeRule::Fits`].
+//! that fit one page are: [`MergeRule::Fits`]; and any three in a row that fit two pages become two.
 //!
 //! **What is noted.** Whatever leaves a leaf three quarters unused notes it: a delete, the merge of
 //! a mini-page into it, a merge of leaves. A note is a page's name in memory. Merging is background
@@ -27,8 +27,8 @@
 //!
 //! **The bound.** Between these steps no leaf is empty, and of two neighbours one is more than a
 //! quarter full: an eighth of the leaves' bytes is live, at least. In a store that says it is full
-//! no two neighbours fit one page, as of the last search for some ([`crate::room`]): half, at
-//! least. (Merges that were put off, and neighbours whose records together need longer keys than
+//! no three neighbours fit two pages, as of the last search for some ([`crate::room`]): two thirds,
+//! at least, less what slots and fences take. (Merges that were put off, and neighbours whose records together need longer keys than
 //! apart, are left out of this; and so are leaves of a `btree` that shrink because values are
 //! replaced by shorter ones, which are found by the next delete, or when the store is full.)
 //!

@@ -66,6 +66,7 @@ fn exercise(bytes: &[u8], key: &[u8]) {
         page.is_three_quarters_free(),
     );
     let _ = (page.can_absorb(&page), page.encode_records(at));
+    let _ = page.choose_share(&page, &page);
     let _ = (
         check_structure(bytes),
         check(bytes, PageId(5)).map_err(|d| d.to_string()),

@@ -3,7 +3,7 @@
 
 use super::BfTree;
 use super::counters::Cause;
-use super::page::{address, unexpected};
+use super::page::{address, lock, unexpected};
 use crate::error::Result;
 use crate::mapping::PageError;
 use crate::mini::MiniMut;
@@ -36,7 +36,10 @@ impl BfTree {
     /// As [`crate::trees::btree::BTree::squeeze`].
     pub(crate) fn squeeze(&self, from: &[u8]) -> Result<(Merge, Option<Vec<u8>>)> {
         let page = self.leaves.index.find(from);
-        let merged = self.merge_with_right(page, MergeRule::Fits, |leaf| leaf.covers(from))?;
+        let mut merged = self.merge_with_right(page, MergeRule::Fits, |leaf| leaf.covers(from))?;
+        if merged == Merge::NotWanted && !mutation::on("full-without-sharing") {
+            merged = self.share_next(from)?;
+        }
         let (page, _guard) = self.lock_shared(from)?;
         let upper = self
             .read_leaf(page)?
@@ -44,6 +47,33 @@ impl BfTree {
             .upper_fence()
             .map(<[u8]>::to_vec);
         Ok((merged, upper))
+    }
+
+    /// As [`crate::trees::btree::BTree::squeeze`] does of three leaves two.
+    fn share_next(&self, from: &[u8]) -> Result<Merge> {
+        let Some(three) = self.leaves.three_for_two(from)? else {
+            return Ok(Merge::NotWanted);
+        };
+        let exclusive = |page| self.ring.exclusive(page);
+        let (page, mut guard) = lock(&self.leaves.index, &self.hook, &three.middle, exclusive)?;
+        if let Some(block) = guard.bytes_mut() {
+            self.merge(page, &mut MiniMut::new(block), Cause::LeafMerge)?;
+        }
+        let spare = self.leaves.pager.spare()?;
+        let leaf = self.write_leaf(page)?;
+        let Some(right) = (self.leaves).divide_between(page, leaf, &three, spare)? else {
+            self.know_leaf(guard)?;
+            return Ok(Merge::NotWanted);
+        };
+        let adopted = self.adopt(right)?;
+        self.divide_mini(guard, adopted)?;
+        let left = self.leaves.index.find(from);
+        let left = self.merge_with_right(left, MergeRule::Fits, |leaf| leaf.covers(from))?;
+        let right = self.merge_with_right(right, MergeRule::Fits, |_| true)?;
+        Ok(match (left, right) {
+            (Merge::Done, Merge::Done) => Merge::Done,
+            _ => Merge::PutOff,
+        })
     }
 
     /// None if the page is gone.

@@ -209,7 +209,7 @@ impl BfTree {
 
     /// Tells the mapping table of a new page. Its id is free since a merge has retired it, but who merged may not have taken it out of the
     /// table yet; that one waits for nobody.
-    fn adopt(&self, page: PageId) -> Result<Exclusive<'_>> {
+    pub(super) fn adopt(&self, page: PageId) -> Result<Exclusive<'_>> {
         loop {
             match self.ring.adopt_page(page, address(None)) {
                 Ok(guard) => return Ok(guard),

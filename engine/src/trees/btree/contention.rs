@@ -7,6 +7,7 @@
 //!
 //! It is the ordinary split, logged and redone like any other, and what is cold again is merged like any other: when deletes have left neighbours three quarters empty.
 
+use super::smo::Means;
 use super::{Attempt, BTree};
 use crate::cache::{Latched, WriteGuard};
 use crate::error::{Error, Result};
@@ -55,7 +56,7 @@ impl BTree {
         let Some(spare) = self.pager.try_spare() else {
             return Ok(());
         };
-        match self.divide_at(page, leaf, &plan, spare, None) {
+        match self.divide_at(page, leaf, &plan, Means::new(spare)) {
             Ok(Attempt::Done(_right)) => {
                 self.contention_splits.fetch_add(1, Ordering::Relaxed);
                 Ok(())

@@ -43,11 +43,15 @@ impl BTree {
         Ok(right.or(left))
     }
 
-    /// Merges the pages from the leaf that covers `from` on with their right neighbours, if they
-    /// fit one page together; returns the lower fence of the next leaf, if there is one.
+    /// Merges the leaf that covers `from` with its right neighbour, if they fit one page together,
+    /// or makes two of the three from there on, if they fit two; returns the lower fence of the
+    /// next leaf, if there is one.
     pub(crate) fn squeeze(&self, from: &[u8]) -> Result<(Merge, Option<Vec<u8>>)> {
         let page = self.index.find(from);
-        let merged = self.merge_right_of(page, MergeRule::Fits, |leaf| leaf.covers(from))?;
+        let mut merged = self.merge_right_of(page, MergeRule::Fits, |leaf| leaf.covers(from))?;
+        if merged == Merge::NotWanted && !mutation::on("full-without-sharing") {
+            merged = self.share_next(from)?;
+        }
         let upper = self.leaf(from)?.view().upper_fence().map(<[u8]>::to_vec);
         Ok((merged, upper))
     }
@@ -62,7 +66,7 @@ impl BTree {
 
     /// Merges a leaf with its right neighbour, if `is_it` says that it is the one that was meant;
     /// with a frame for that one, waited for before the leaf is latched if there is none at once.
-    fn merge_right_of(
+    pub(super) fn merge_right_of(
         &self,
         page: PageId,
         rule: MergeRule,

@@ -23,6 +23,7 @@ mod adapt;
 mod contention;
 mod log_room;
 mod merge;
+mod share;
 mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
@@ -44,6 +45,18 @@ use crate::trees::rows;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 use log_room::{LogRoom, Room};
+
+/// Places that only sharing leaves out may take ([`share`]), which gives back more than it takes.
+const SHARING_SLOTS: u64 = 4;
+
+/// What a split leaves free.
+#[derive(Clone, Copy, Debug)]
+enum Keep {
+    /// What index snapshots need, and what makes room.
+    Reserve,
+    /// What index snapshots need.
+    Snapshots,
+}
 
 /// See the module's story.
 pub(crate) struct BTree {
@@ -119,16 +132,20 @@ impl BTree {
         }
     }
 
-    /// Places that index snapshots need, the present one and the next: a store that could not write one could neither be
-    /// checkpointed nor opened again.
-    fn snapshot_slots(&self) -> u64 {
+    /// Places that a split leaves free. Index snapshots need some, for the present one and the
+    /// next: a store that could not write one could neither be checkpointed nor opened again.
+    fn kept_slots(&self, keep: Keep) -> u64 {
         if mutation::on("leaves-take-every-slot") {
             return 0;
         }
         let entries = ENTRY_BYTES * self.index.len();
         let bytes = self.fence_bytes.load(Ordering::Relaxed) + entries as u64;
         let chunk = self.pager.layout.page_size - self.limits.max_key - 64;
-        2 * bytes.div_ceil(chunk as u64) + 16
+        let snapshots = 2 * bytes.div_ceil(chunk as u64) + 12;
+        match keep {
+            Keep::Reserve => snapshots + SHARING_SLOTS,
+            Keep::Snapshots => snapshots,
+        }
     }
 
     /// Promises log space for `bytes` of record, or says that there is none.

@@ -7,7 +7,7 @@
 //! that descends in between lands on a leaf whose fences send it round again.
 
 use super::log_room::Room;
-use super::{Attempt, BTree};
+use super::{Attempt, BTree, Keep};
 use crate::cache::WriteGuard;
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -18,6 +18,24 @@ use crate::sync::atomic::Ordering;
 use crate::trees::notes::{Merge, MergeRule};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
+
+/// What a split takes.
+pub(super) struct Means<'a> {
+    pub(super) spare: Spare<'a>,
+    /// Log space for a page's records, if the caller has been promised that.
+    pub(super) room: Option<Room<'a>>,
+    pub(super) keep: Keep,
+}
+
+impl<'a> Means<'a> {
+    pub(super) fn new(spare: Spare<'a>) -> Means<'a> {
+        Means {
+            spare,
+            room: None,
+            keep: Keep::Reserve,
+        }
+    }
+}
 
 impl BTree {
     /// Splits a leaf that has refused a record, or lays it out anew; the caller tries its put again.
@@ -33,7 +51,11 @@ impl BTree {
         leaf.edit().sort();
         match self.choice.remedy(&leaf.view(), key, value_len) {
             Some(Remedy::Split(plan)) => {
-                let divided = self.divide_at(page, leaf, &plan, spare, room)?;
+                let means = Means {
+                    room,
+                    ..Means::new(spare)
+                };
+                let divided = self.divide_at(page, leaf, &plan, means)?;
                 Ok(divided.and_then(|_| Attempt::Again))
             }
             Some(Remedy::Relayout(layout)) => Ok(match self.lay_out(page, &mut leaf, layout)? {
@@ -55,7 +77,8 @@ impl BTree {
     ) -> Result<Attempt<Option<PageId>>> {
         let layout = match self.choice.remedy_in_bytes(&left.view(), key, value_len) {
             Some(Remedy::Split(plan)) => {
-                return Ok(self.divide_at(left_id, left, &plan, spare, None)?.map(Some));
+                let divided = self.divide_at(left_id, left, &plan, Means::new(spare))?;
+                return Ok(divided.map(Some));
             }
             Some(Remedy::Relayout(layout)) => layout,
             // Who counts in bytes leaves room for hints, which a page of one record may not have; without them it has room for another of any size.
@@ -93,29 +116,27 @@ impl BTree {
         Ok(true)
     }
 
-    /// Splits `left` as planned, and says which page is new. `room` is log space for a page's
-    /// records, if the caller has been promised that.
+    /// Splits `left` as planned, and says which page is new.
     pub(super) fn divide_at(
         &self,
         left_id: PageId,
         mut left: WriteGuard<'_>,
         plan: &SplitPlan,
-        spare: Spare<'_>,
-        room: Option<Room<'_>>,
+        means: Means<'_>,
     ) -> Result<Attempt<PageId>> {
         let skipped = usize::from(mutation::on("split-logs-too-little"));
         let moved = left.view().encode_records(plan.at + skipped);
         let upper = left.view().upper_fence().map(<[u8]>::to_vec);
         let fences = plan.separator.len() + upper.as_ref().map_or(0, Vec::len);
-        let Some(_room) = room.or_else(|| self.room(moved.len() + fences)) else {
+        let Some(_room) = means.room.or_else(|| self.room(moved.len() + fences)) else {
             return Ok(Attempt::LogFull);
         };
-        let right_id = match self.pager.pages.allocate(self.snapshot_slots()) {
+        let right_id = match self.pager.pages.allocate(self.kept_slots(means.keep)) {
             Ok(page) => page,
             Err(Error::Full { .. }) => return Ok(Attempt::StoreFull),
             Err(e) => return Err(e),
         };
-        let mut right = match self.pager.create(right_id, spare) {
+        let mut right = match self.pager.create(right_id, means.spare) {
             Ok(right) => right,
             Err(e) => {
                 self.pager.free_later(right_id);
