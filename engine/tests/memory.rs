@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use treering_engine::device::FileDevice;
+use treering_engine::device::{FileDevice, FileIo};
 use treering_engine::{
-    BfOptions, Error, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, TreeKind,
-    required_blocks, verify,
+    BfOptions, Durability, Error, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist,
+    TreeKind, required_blocks, verify,
 };
 
 static ALONE: Mutex<()> = Mutex::new(());
@@ -49,6 +49,8 @@ fn taken() -> u64 {
 
 fn stores() -> Vec<(&'static str, Options)> {
     let small = Options {
+        // What is promised about memory does not depend on it, and the test takes a minute less.
+        durability: Durability::Deferred,
         cache_bytes: 2 << 20,
         log_bytes: 4 << 20,
         checkpoint_log_bytes: 2 << 20,
@@ -82,6 +84,7 @@ fn stores() -> Vec<(&'static str, Options)> {
                 log_bytes: small.log_bytes,
                 checkpoint_log_bytes: small.checkpoint_log_bytes,
                 log_buffer_bytes: small.log_buffer_bytes,
+                durability: small.durability,
                 ..Options::bminus()
             },
         ),
@@ -97,9 +100,9 @@ fn a_store_takes_the_memory_that_it_says() {
         let path = dir.path().join(name);
         let open = |blocks: u64| {
             let device = if path.exists() {
-                FileDevice::open(&path)
+                FileDevice::open_for(&path, FileIo::Buffered)
             } else {
-                FileDevice::create(&path, blocks)
+                FileDevice::create_for(&path, blocks, FileIo::Buffered)
             };
             let device = Arc::new(device.unwrap());
             Store::open(device, Arc::new(SystemClock::new()), &options).unwrap()
@@ -185,7 +188,7 @@ fn craft(path: &Path, (at, len): (usize, usize), value: u64) {
 fn peak_of_reading(path: &Path, options: &Options, story: &str) -> u64 {
     let before = TAKEN.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let device = || Arc::new(FileDevice::open(path).unwrap());
+    let device = || Arc::new(FileDevice::open_for(path, FileIo::Buffered).unwrap());
     let verified = verify(device()).map(drop);
     let options = Options {
         read_only: true,
@@ -207,7 +210,7 @@ fn no_superblock_makes_opening_or_verifying_take_memory() {
     for (name, options) in stores() {
         let path = dir.path().join(name);
         // The file itself is as large as a claim may be: nothing can be refused for that.
-        let device = Arc::new(FileDevice::create(&path, 1 << 25).unwrap());
+        let device = Arc::new(FileDevice::create_for(&path, 1 << 25, FileIo::Buffered).unwrap());
         let store = Store::open(device, Arc::new(SystemClock::new()), &options).unwrap();
         for i in 0..200u32 {
             store.put(&i.to_be_bytes(), b"a value").unwrap();
