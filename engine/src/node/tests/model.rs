@@ -345,6 +345,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
     /// Values of a few bytes: many records a page, deep searches, long runs of equal heads.
     #[test]
     fn pages_of_tiny_records_behave_like_an_ordered_map(
