@@ -278,7 +278,6 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // Fingerprints that a crash has torn off hide their keys.
     ("ccl-fingerprints-believed", "pm_crash"),
     // A write to a key that is in the buffer goes past the log, and past the entry that the log has of it.
-    ("ccl-unlogged-overwrite", "pm_crash"),
     // An older copy outlives the newer one in the buffer.
     ("ccl-stale-copy-cached", "pm_store"),
     // LodgeTree's, with the names of specs/surrogate_buffer/MCSurrogateBuffer_*.cfg where they have one. The log: acknowledged too early, numbered before the lock,

@@ -490,6 +490,44 @@ fn power_fails_on_a_full_device() {
     on_a_full_device(&trees);
 }
 
+/// A full device takes deletes, of what is buffered and of what is not, in whatever order, and
+/// nothing comes back.
+#[test]
+fn deletes_on_a_full_device_last() {
+    for batch in [2, 4, 6] {
+        for seed in 0..12 {
+            let options = of_ccl(ccl(batch));
+            let name = format!("{:?}, seed {seed}", options.tree);
+            let mut rng = StdRng::seed_from_u64(seed);
+            let device = Arc::new(MemPm::new(8 << 10));
+            let store = open(&device, &options).expect("an empty device");
+            let mut map = Map::new();
+            for i in 0..800 {
+                let put = Step::Put(key(&mut rng, 600), u64::to_be_bytes(i).to_vec());
+                if take(&store, &put) {
+                    apply(&mut map, &put);
+                }
+            }
+            while let Some(gone) = map
+                .keys()
+                .nth(rng.random_range(0..map.len().max(1)))
+                .cloned()
+            {
+                let delete = Step::Delete(gone.clone());
+                assert!(take(&store, &delete), "{name}: a delete has no room");
+                apply(&mut map, &delete);
+                let there = store.get(&gone, &mut Vec::new()).expect("reads");
+                assert!(!there, "{name}: still there");
+                if map.len().is_multiple_of(7) {
+                    let left = Arc::new(MemPm::from_image(device.crash(&mut |_| 0)));
+                    let reopened = open(&left, &options).expect("opens");
+                    assert_eq!(contents(&reopened), map, "{name}: {} left", map.len());
+                }
+            }
+        }
+    }
+}
+
 /// What was buffered fits again, so nothing need be split while recovering.
 #[test]
 fn power_fails_on_a_full_device_of_a_lodge() {

@@ -227,9 +227,10 @@ impl Ccl {
         let _gate = self.enter();
         loop {
             let (leaf, mut held) = self.leaves.lock(key);
-            if self.unflushed_slot(&held, key)?.is_some() && !mutation::on("ccl-unlogged-overwrite")
-            {
-                // What is not logged must find the leaf's timestamp above the key's last entry, so that goes to the leaf by a flush of its own.
+            if self.unflushed_slot(&held, key)?.is_some() {
+                // Cleaning has flushed what there was, so another thread has logged it since, whose log
+                // had room. What is not logged must find the leaf's timestamp above the key's last
+                // entry, so that goes to the leaf by a flush of its own.
                 match self.leaves.flush(&mut held, leaf, None) {
                     // Nor is there room for that, so the chunk for copies gives it: a delete leaves
                     // less to copy.
