@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A trim is a version of zeros. Which version survives is the caller's choice block by block, so a seed, a model
-//! checker or an exhaustive loop can drive it. Failures are injected at the n-th write or flush from now.
+//! checker or an exhaustive loop can drive it. Failures are injected at the n-th request of a kind from now.
 //!
 //! It can record its requests. Applied to another device one by one they lead through every state that the first one was
 //! in, so a program need be run once only, however many crashes are to be tried.
@@ -49,6 +49,53 @@ pub enum Request {
     },
 }
 
+/// A kind of request, as failures are injected into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// A write, whatever for.
+    Write,
+    /// A write of one class.
+    WriteOf(IoClass),
+    /// A flush.
+    Flush,
+    /// A read.
+    Read,
+    /// A trim.
+    Trim,
+}
+
+impl RequestKind {
+    /// All kinds.
+    pub const ALL: [RequestKind; 7] = [
+        RequestKind::Write,
+        RequestKind::WriteOf(IoClass::Log),
+        RequestKind::WriteOf(IoClass::Page),
+        RequestKind::WriteOf(IoClass::Extra),
+        RequestKind::Flush,
+        RequestKind::Read,
+        RequestKind::Trim,
+    ];
+
+    /// Its name in programs and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            RequestKind::Write => "write",
+            RequestKind::WriteOf(IoClass::Log) => "log-write",
+            RequestKind::WriteOf(IoClass::Page) => "page-write",
+            RequestKind::WriteOf(IoClass::Extra) => "extra-write",
+            RequestKind::Flush => "flush",
+            RequestKind::Read => "read",
+            RequestKind::Trim => "trim",
+        }
+    }
+
+    fn holds(self, asked: RequestKind) -> bool {
+        let any_write = self == RequestKind::Write;
+        self == asked || any_write && matches!(asked, RequestKind::WriteOf(_))
+    }
+}
+
 /// What may be on the medium in place of the durable bytes; `None` is a trimmed block.
 struct Version {
     block: Option<Block>,
@@ -64,8 +111,8 @@ struct State {
     requests: u64,
     writes: u64,
     flushes: u64,
-    fail_write: Option<u64>,
-    fail_flush: Option<u64>,
+    /// How many requests of a kind are let through before one fails; one entry a kind.
+    failures: Vec<(RequestKind, u64)>,
     /// Requests of any kind until the power goes.
     power: Option<u64>,
 }
@@ -92,8 +139,7 @@ impl CrashDevice {
             requests: 0,
             writes: 0,
             flushes: 0,
-            fail_write: None,
-            fail_flush: None,
+            failures: Vec::new(),
             power: None,
             durable,
         };
@@ -155,14 +201,27 @@ impl CrashDevice {
 
     /// The `n`-th write request from now fails (0: the next one), leaving its first half of blocks written.
     pub fn fail_write_in(&self, n: u64) {
-        let mut state = self.state.lock();
-        state.fail_write = Some(state.writes + n);
+        self.fail_in(RequestKind::Write, n);
     }
 
     /// The `n`-th flush from now fails (0: the next one).
     pub fn fail_flush_in(&self, n: u64) {
-        let mut state = self.state.lock();
-        state.fail_flush = Some(state.flushes + n);
+        self.fail_in(RequestKind::Flush, n);
+    }
+
+    /// The `n`-th request of a kind from now fails (0: the next one). A write leaves its first half
+    /// of blocks written, a read and a trim leave everything as it was. Of each kind one failure
+    /// can be ahead: the one that was asked for last.
+    pub fn fail_in(&self, kind: RequestKind, n: u64) {
+        let failures = &mut self.state.lock().failures;
+        failures.retain(|(other, _)| *other != kind);
+        failures.push((kind, n));
+    }
+
+    /// The failures that are still ahead: kinds, and how many requests of each are let through
+    /// before.
+    pub fn failures_ahead(&self) -> Vec<(RequestKind, u64)> {
+        self.state.lock().failures.clone()
     }
 
     /// After `n` more requests the power goes: that request and all later ones fail and leave nothing behind.
@@ -217,6 +276,18 @@ impl State {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether a request of this kind is one that fails.
+    fn fails(&mut self, asked: RequestKind) -> bool {
+        let mut fails = false;
+        self.failures.retain_mut(|(kind, left)| {
+            let now = kind.holds(asked) && *left == 0;
+            *left -= u64::from(kind.holds(asked) && !now);
+            fails |= now;
+            !now
+        });
+        fails
     }
 
     /// Does a request and, if that is wanted, remembers it.
@@ -293,6 +364,9 @@ impl BlockDevice for CrashDevice {
         check_request("read", lba, buf.len(), self.blocks)?;
         let state = &mut *self.state.lock();
         state.draw_power("read", lba)?;
+        if state.fails(RequestKind::Read) {
+            return Err(injected("read", lba));
+        }
         state.current.read(lba, buf);
         Ok(())
     }
@@ -301,7 +375,7 @@ impl BlockDevice for CrashDevice {
         check_request("write", lba, bytes.len(), self.blocks)?;
         let state = &mut *self.state.lock();
         state.draw_power("write", lba)?;
-        let failed = state.fail_write.is_some_and(|n| n == state.writes);
+        let failed = state.fails(RequestKind::WriteOf(class));
         state.take(Request::Write {
             lba,
             blocks: bytes.chunks_exact(BLOCK_SIZE).map(Block::new).collect(),
@@ -319,6 +393,9 @@ impl BlockDevice for CrashDevice {
         check_range("trim", lba, blocks, self.blocks)?;
         let state = &mut *self.state.lock();
         state.draw_power("trim", lba)?;
+        if state.fails(RequestKind::Trim) {
+            return Err(injected("trim", lba));
+        }
         state.take(Request::Trim { lba, blocks });
         Ok(())
     }
@@ -326,7 +403,7 @@ impl BlockDevice for CrashDevice {
     fn flush(&self) -> Result<(), DeviceError> {
         let state = &mut *self.state.lock();
         state.draw_power("flush", Lba(0))?;
-        let failed = state.fail_flush.is_some_and(|n| n == state.flushes);
+        let failed = state.fails(RequestKind::Flush);
         state.take(Request::Flush { failed });
         if failed {
             Err(injected("flush", Lba(0)))
