@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pm_log::{Bug, PmLog};
 use treering_engine::Kv;
-use treering_engine::device::{LINE_SIZE, MemPm, WORD_SIZE};
+use treering_engine::device::{LINE_SIZE, MemPm, RequestKind, WORD_SIZE};
 use treering_model::oracle::campaign::{self, Plan};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{self, Effort, Phase, Point};
@@ -260,7 +260,10 @@ fn power_is_cut_in_programs_though_no_store_fails_of_it() {
 
 #[test]
 fn what_memory_cannot_do_is_in_no_program_and_is_refused_in_a_sentence() {
-    for op in [Op::FailWrite(0), Op::FailFlush(3)] {
+    for op in [
+        Op::Fail(RequestKind::Write, 0),
+        Op::Fail(RequestKind::Flush, 3),
+    ] {
         let refused = session::fits(&SOUND, &program(&["a"], vec![Op::Sync, op])).unwrap_err();
         assert_eq!(refused.operation, 2);
         let said = refused.to_string();

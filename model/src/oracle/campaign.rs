@@ -29,6 +29,38 @@ pub struct Plan {
     pub threads: usize,
     /// How long a program may take, until it is small, before it is called stuck.
     pub patience: Duration,
+    /// Whether each program has options of its own, see [`Engine::vary`].
+    pub vary: bool,
+}
+
+impl Plan {
+    /// The engine that the program of `seed` runs on.
+    #[must_use]
+    pub fn engine<'e>(&self, engine: &'e dyn Engine, seed: u64) -> Varied<'e> {
+        match self.vary.then(|| engine.vary(seed)).flatten() {
+            Some(varied) => Varied::As(varied),
+            None => Varied::Not(engine),
+        }
+    }
+}
+
+/// An engine, or the same with other options.
+pub enum Varied<'e> {
+    /// As it is.
+    Not(&'e dyn Engine),
+    /// With other options.
+    As(Box<dyn Engine>),
+}
+
+impl<'e> std::ops::Deref for Varied<'e> {
+    type Target = dyn Engine + 'e;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Varied::Not(engine) => *engine,
+            Varied::As(engine) => engine.as_ref(),
+        }
+    }
 }
 
 impl Default for Plan {
@@ -42,6 +74,7 @@ impl Default for Plan {
             trouble: Trouble::ANY,
             threads: 1,
             patience: Duration::from_secs(300),
+            vary: true,
         }
     }
 }
@@ -198,7 +231,10 @@ fn campaign<T: Default + Send, E: Send>(
 
 /// Differential runs; `watch` is told how many are through.
 pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outcome<Tally> {
-    let run = |seed| differential::run(engine, seed, plan.operations, plan.trouble);
+    let run = |seed| {
+        let engine = plan.engine(engine, seed);
+        differential::run(&*engine, seed, plan.operations, plan.trouble)
+    };
     campaign(plan, watch, run, Tally::add)
 }
 
@@ -220,12 +256,14 @@ pub fn crashes(
     watch: &dyn Watch,
 ) -> Outcome<Coverage> {
     let run = |seed| {
-        let program = generate::program(engine, seed, plan.operations, plan.trouble);
-        crash::explore(engine, &program, effort, seed)
+        let engine = plan.engine(engine, seed);
+        let program = generate::program(&*engine, seed, plan.operations, plan.trouble);
+        crash::explore(&*engine, &program, effort, seed)
     };
     let mut outcome = campaign(plan, watch, run, Coverage::add);
     if let Some((seed, failure)) = &mut outcome.failure {
-        **failure = smallest(engine, failure, effort, *seed);
+        let engine = plan.engine(engine, *seed);
+        **failure = smallest(&*engine, failure, effort, *seed);
     }
     outcome
 }
@@ -239,6 +277,7 @@ fn smallest(engine: &dyn Engine, failure: &Failure, effort: Effort, seed: u64) -
         short: 0,
         exhaustive_short: 0,
         sample: effort.sample.max(24),
+        one_in: 1,
         again: effort.again.min(1),
         go_on: effort.go_on.min(1),
         damage: effort.damage.min(1),

@@ -39,6 +39,17 @@ pub enum Promise {
     OnSync,
 }
 
+/// What may find no room.
+#[derive(Clone, Copy, Debug)]
+pub enum Write<'k> {
+    /// A put.
+    Put,
+    /// A delete of this key.
+    Delete(&'k [u8]),
+    /// A step of background work, or a checkpoint.
+    Background,
+}
+
 /// What an engine takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -108,6 +119,29 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The engine's own.
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>>;
+
+    /// This engine with options that `seed` draws: a campaign gives every program another. `None`:
+    /// there is nothing to choose. Its name must be one that names it again.
+    fn vary(&self, _seed: u64) -> Option<Box<dyn Engine>> {
+        None
+    }
+
+    /// As [`Engine::open`], for the `opening`-th time (0: the store is new, as far as the oracle
+    /// knows) with options as `opening` draws them, of those that may differ from one opening to
+    /// the next.
+    ///
+    /// # Errors
+    /// The engine's own; and if an option was taken that does not fit the store.
+    fn open_again(&self, disk: &Disk, _opening: u64) -> Result<Arc<dyn Kv>> {
+        self.open(disk)
+    }
+
+    /// Whether its disk is so small that programs fill it: then this may be refused as
+    /// [`treering_engine::Error::Full`] or [`treering_engine::Error::PmFull`], and has changed
+    /// nothing.
+    fn may_refuse(&self, _write: &Write<'_>) -> bool {
+        false
+    }
 
     /// Blocks of a store that nobody has open, each of which may be damaged: what is read is right all the same, or an error tells. An engine that
     /// promises nothing of the kind names none.

@@ -11,9 +11,11 @@ use proptest::strategy::{NewTree, ValueTree};
 use proptest::test_runner::TestRunner;
 use proptest_state_machine::ReferenceStateMachine;
 
+use treering_engine::device::RequestKind;
+
 use super::program::{Keep, KeyNo, Op, Program};
 use super::random::Random;
-use super::{DiskKind, Engine};
+use super::{DiskKind, Engine, Limits, edges};
 
 /// What the keys of a program look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,56 @@ pub enum Vocabulary {
     Prefixes,
     /// A long common prefix, then two digits; and some very long ones.
     Long,
+    /// As long as lengths at which formats change ([`edges`]), with values that are, too.
+    Edges,
+    /// A common prefix that is nearly all that the engine takes.
+    Deep,
+    /// Eight bytes: addresses, flags, all bits set; a byte less or more.
+    Words,
+}
+
+/// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each, so
+/// that ranges are deleted in order that were written in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    Anywhere,
+    Upwards,
+    Downwards,
+    /// What is written goes up, what is deleted follows it.
+    Queue,
+    /// A few keys; all others are idle.
+    Few,
+}
+
+impl Pattern {
+    /// That of a phase.
+    fn of(salt: u64, phase: u32) -> (Pattern, Random) {
+        let mut random = Random::part(salt, u64::from(phase));
+        let pattern = match random.below(10) {
+            0..5 => Pattern::Anywhere,
+            5 | 6 => Pattern::Upwards,
+            7 => Pattern::Downwards,
+            8 => Pattern::Queue,
+            _ => Pattern::Few,
+        };
+        (pattern, random)
+    }
+
+    /// The number of the key of step `at` of its phase, whose chance is `word`.
+    fn key(self, kind: Kind, keys: u16, start: u16, at: u32, word: u16) -> u16 {
+        let keys = u32::from(keys);
+        let start = u32::from(start);
+        let turned = keys - at % keys;
+        let number = match self {
+            Pattern::Anywhere => return word,
+            Pattern::Upwards => start + at,
+            Pattern::Downwards => start + turned,
+            Pattern::Queue if kind == Kind::Put => start + at,
+            Pattern::Queue => start + at + keys - keys.div_ceil(4),
+            Pattern::Few => start + u32::from(word) % 3,
+        };
+        (number % keys) as u16
+    }
 }
 
 /// What may go wrong in a program.
@@ -70,6 +122,8 @@ pub struct Shape {
     phase: u8,
     /// How many of 64 operations are syncs.
     syncs: u8,
+    /// Decides what patterns phases have.
+    salt: u64,
     /// Operations so far.
     step: u32,
 }
@@ -89,8 +143,9 @@ enum Kind {
     Reopen,
     Crash,
     CutPower,
-    FailWrite,
-    FailFlush,
+    Fail,
+    /// A failure, and the power cut that follows.
+    FailAndCut,
 }
 
 /// An operation before it meets an engine.
@@ -113,13 +168,13 @@ const OFTEN: [(Kind, u32); 12] = [
     (Kind::Reopen, 2),
     (Kind::Crash, 3),
     (Kind::CutPower, 2),
-    (Kind::FailWrite, 1),
-    (Kind::FailFlush, 1),
+    (Kind::Fail, 3),
+    (Kind::FailAndCut, 1),
 ];
 
 fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
     let word = runner.rng().next_u64();
-    let (a, b) = (word as u16, (word >> 16) as u16);
+    let (mut a, b) = (word as u16, (word >> 16) as u16);
     let mut lot = (word >> 32) as u32 % 1_000;
     if (word >> 58) < u64::from(shape.syncs) {
         return Step {
@@ -134,16 +189,19 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
         }
         lot -= often;
     }
-    let puts = if (shape.step / u32::from(shape.phase)).is_multiple_of(2) {
-        80
-    } else {
-        25
-    };
+    let (phase, at) = (
+        shape.step / u32::from(shape.phase),
+        shape.step % u32::from(shape.phase),
+    );
+    let puts = if phase.is_multiple_of(2) { 80 } else { 25 };
     let kind = if (word >> 44) as u32 % 100 < puts {
         Kind::Put
     } else {
         Kind::Delete
     };
+    let (pattern, mut random) = Pattern::of(shape.salt, phase);
+    let start = random.below(u64::from(shape.keys)) as u16;
+    a = pattern.key(kind, shape.keys, start, at, a);
     Step { kind, a, b }
 }
 
@@ -208,21 +266,28 @@ impl ReferenceStateMachine for Programs {
         let vocabulary = prop_oneof![
             Just(Vocabulary::Numbers),
             Just(Vocabulary::Prefixes),
-            Just(Vocabulary::Long)
+            Just(Vocabulary::Long),
+            Just(Vocabulary::Edges),
+            Just(Vocabulary::Deep),
+            Just(Vocabulary::Words),
         ];
         let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
         // Half of the programs have values as long as they may be: few to a page, so that pages are many.
         let longest = prop_oneof![any::<u8>(), Just(255u8)];
-        (vocabulary, 2u16..160, longest, faults, 25u8..150, 1u8..16)
-            .prop_map(|(vocabulary, keys, longest, faults, phase, syncs)| Shape {
-                vocabulary,
-                keys,
-                longest,
-                faults,
-                phase,
-                syncs,
-                step: 0,
-            })
+        let rhythm = (25u8..150, 1u8..16, any::<u64>());
+        (vocabulary, 2u16..160, longest, faults, rhythm)
+            .prop_map(
+                |(vocabulary, keys, longest, faults, (phase, syncs, salt))| Shape {
+                    vocabulary,
+                    keys,
+                    longest,
+                    faults,
+                    phase,
+                    syncs,
+                    salt,
+                    step: 0,
+                },
+            )
             .boxed()
     }
 
@@ -240,8 +305,9 @@ impl ReferenceStateMachine for Programs {
 pub type Generated = (Shape, Vec<Step>, Option<Arc<AtomicUsize>>);
 
 impl Shape {
-    fn key(&self, n: u16, longest: usize) -> Vec<u8> {
+    fn key(&self, n: u16, limits: &Limits) -> Vec<u8> {
         let n = n % self.keys;
+        let longest = limits.max_key;
         let mut key = match self.vocabulary {
             Vocabulary::Numbers => n.to_be_bytes().to_vec(),
             Vocabulary::Prefixes => {
@@ -254,6 +320,42 @@ impl Shape {
             Vocabulary::Long => {
                 let mut key = format!("a/long/common/prefix/{n:03}").into_bytes();
                 key.extend(std::iter::repeat_n(b'z', usize::from(n) % 11 * 13));
+                key
+            }
+            Vocabulary::Edges => {
+                // Of one byte over and over, the number at the end or at the head: long common prefixes, or none.
+                let long = edges::key_length(limits, usize::from(n));
+                let fill = [0, 0xff, b'm'][usize::from(n) % 3];
+                let mut key = vec![fill; long];
+                let number = n.to_be_bytes();
+                match (n.is_multiple_of(2), long) {
+                    (_, 0 | 1) => {}
+                    (true, _) => key[..2].copy_from_slice(&number),
+                    (false, _) => key[long - 2..].copy_from_slice(&number),
+                }
+                key
+            }
+            Vocabulary::Deep => {
+                let mut key = vec![b'd'; longest.min(4_096).saturating_sub(2 + usize::from(n) % 3)];
+                key.extend(n.to_be_bytes());
+                key
+            }
+            Vocabulary::Words => {
+                let number = u64::from(n / 6);
+                let word = match n % 6 {
+                    0 => number,
+                    1 => !number,
+                    2 => number << 63 | number,
+                    3 => number.swap_bytes(),
+                    4 => number << 8,
+                    _ => number << 12 | 1 << 48,
+                };
+                let mut key = word.to_be_bytes().to_vec();
+                match n % 16 {
+                    14 => key.truncate(7),
+                    15 => key.push(0),
+                    _ => {}
+                }
                 key
             }
         };
@@ -276,18 +378,26 @@ impl Shape {
         let failures = trouble.failures && faults == Faults::All;
         let taken = |key: &Vec<u8>| limits.empty_key || !key.is_empty();
         let mut keys: Vec<Vec<u8>> = (0..self.keys)
-            .map(|n| self.key(n, limits.max_key))
+            .map(|n| self.key(n, &limits))
             .filter(taken)
             .collect();
         keys.sort();
         keys.dedup();
         let key = |n: u16| KeyNo(u32::from(n) % keys.len() as u32);
-        let ops = steps.iter().map(|step| {
+        let ops = steps.iter().flat_map(|step| {
             let seed = u64::from(step.a) << 16 | u64::from(step.b);
-            match step.kind {
+            let failing = RequestKind::ALL[usize::from(step.b) % RequestKind::ALL.len()];
+            let most = match failing {
+                // The less there is of a kind, the sooner.
+                RequestKind::Write | RequestKind::WriteOf(_) => 60,
+                RequestKind::Read => 40,
+                RequestKind::Flush | RequestKind::Trim => 12,
+            };
+            let mut second = None;
+            let op = match step.kind {
                 Kind::Put => {
-                    let room = limits.max_record - keys[key(step.a).0 as usize].len();
-                    Op::Put(key(step.a), self.length(step.b, room))
+                    let long = keys[key(step.a).0 as usize].len();
+                    Op::Put(key(step.a), self.length(step.b, long, &limits))
                 }
                 Kind::Delete => Op::Delete(key(step.a)),
                 Kind::Get => Op::Get(key(step.a)),
@@ -305,6 +415,7 @@ impl Shape {
                     before: (step.a % 4 > 0).then_some(key(step.a)),
                     limit: (step.b > 0).then_some(u32::from(step.b) % 12),
                 },
+                Kind::Sync if step.a.is_multiple_of(2) => Op::SyncLast,
                 Kind::Sync => Op::Sync,
                 Kind::Pump => Op::Pump,
                 Kind::Step => Op::Step,
@@ -315,15 +426,18 @@ impl Shape {
                     _ => Keep::Seeded(seed),
                 }),
                 Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
-                Kind::FailWrite if failures => Op::FailWrite(u64::from(step.a) % 60),
-                Kind::FailFlush if failures => Op::FailFlush(u64::from(step.a) % 12),
-                Kind::Reopen | Kind::Crash | Kind::CutPower | Kind::FailWrite | Kind::FailFlush
-                    if trouble.reopen =>
-                {
-                    Op::Reopen
+                Kind::FailAndCut if failures && power => {
+                    second = Some(Op::CutPower(u64::from(step.a) % 40));
+                    Op::Fail(failing, u64::from(step.a) % 20)
                 }
+                Kind::Fail | Kind::FailAndCut if failures => {
+                    Op::Fail(failing, u64::from(step.a) % most)
+                }
+                // Without failures there is nothing to do in their place.
+                Kind::Reopen | Kind::Crash | Kind::CutPower if trouble.reopen => Op::Reopen,
                 _ => Op::Sync,
-            }
+            };
+            std::iter::once(op).chain(second)
         });
         Program {
             ops: ops.collect(),
@@ -333,7 +447,16 @@ impl Shape {
     }
 
     /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
-    fn length(&self, n: u16, room: usize) -> u32 {
+    fn length(&self, n: u16, key: usize, limits: &Limits) -> u32 {
+        let room = limits.max_record - key;
+        // Every value of those keys that are about lengths, and a few of all others.
+        if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
+            return edges::value_length(limits, key, usize::from(n / 16)) as u32;
+        }
+        // What fits a slot of a tree in persistent memory, mostly.
+        if self.vocabulary == Vocabulary::Words && !n.is_multiple_of(8) {
+            return room.min(8) as u32;
+        }
         let longest = (room * usize::from(self.longest) / 255).max(8).min(room);
         // The largest values only, a few to a page: a few dozen operations then need more pages than the cache has.
         let large = self.longest == u8::MAX && n % 32 >= 4;
@@ -392,10 +515,56 @@ mod tests {
             })
             .collect();
         let different = |of: fn(&Shape) -> u64| shapes.iter().map(of).collect::<HashSet<_>>().len();
-        assert_eq!(different(|shape| shape.vocabulary as u64), 3);
+        assert_eq!(different(|shape| shape.vocabulary as u64), 6);
         assert_eq!(different(|shape| shape.faults as u64), 3);
         assert!(different(|shape| u64::from(shape.keys)) > 50);
         assert!(different(|shape| u64::from(shape.syncs)) > 10);
         assert!(different(|shape| u64::from(shape.phase)) > 50);
+    }
+
+    #[test]
+    fn programs_go_to_every_edge_and_through_runs_queues_and_ranges() {
+        use crate::oracle::edges::Edges;
+        use crate::oracle::engines::{BTree, Geometry};
+        let engine = BTree::named("btree:cow/64k", Geometry::Tiny).unwrap();
+        let limits = engine.limits();
+        let mut met = Edges::default();
+        let (mut upwards, mut downwards, mut deleted) = (0, 0, 0);
+        for seed in 0..40 {
+            let program = program(&engine, seed, 1_000, Trouble::ANY);
+            let mut last = [None; 2];
+            let mut run = [0; 3];
+            for op in &program.ops {
+                let (kind, key) = match op {
+                    Op::Put(key, len) => {
+                        met.met(&limits, program.key(*key).len(), *len as usize);
+                        (0, key.0)
+                    }
+                    Op::Delete(key) => (1, key.0),
+                    _ => continue,
+                };
+                let before: u32 = last[kind].replace(key).unwrap_or(key);
+                let up = before < key && key <= before + 3;
+                let down = key < before && before <= key + 3;
+                run[2] = if kind == 1 && up {
+                    run[2] + 1
+                } else {
+                    run[2] * i32::from(kind == 0)
+                };
+                if kind == 0 {
+                    run[0] = if up { run[0] + 1 } else { 0 };
+                    run[1] = if down { run[1] + 1 } else { 0 };
+                }
+                upwards += i32::from(run[0] == 8);
+                downwards += i32::from(run[1] == 8);
+                deleted += i32::from(run[2] == 8);
+            }
+        }
+        let never = Edges::within(&limits).without(met);
+        assert_eq!(never.count(), 0, "{never}");
+        assert!(
+            upwards > 10 && downwards > 10 && deleted > 10,
+            "{upwards} {downwards} {deleted}"
+        );
     }
 }

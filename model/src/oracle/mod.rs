@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`engine`], [`engines`] | how an engine is opened and what it promises; our own |
 //! | [`program`], [`generate`], [`shrink`] | programs as people read them; at random; as small as they can be |
+//! | [`edges`] | the lengths at which formats change, and which of them were met |
 //! | [`value`], [`reference`](mod@reference) | values that say which write they come from, and the map that says what must be there |
 //! | [`medium`] | the devices that crash, behind one face |
 //! | [`session`], [`differential`] | a store beside the reference map |
@@ -21,6 +22,7 @@ pub mod concurrent;
 pub mod crash;
 pub mod damage;
 pub mod differential;
+pub mod edges;
 pub mod engine;
 pub mod engines;
 pub mod events;
@@ -39,7 +41,7 @@ pub mod session;
 pub mod shrink;
 pub mod value;
 
-pub use engine::{Disk, DiskKind, Engine, Limits, Promise};
+pub use engine::{Disk, DiskKind, Engine, Limits, Promise, Write};
 pub use finding::{Check, Finding};
 pub use program::{CrashPoint, Keep, KeyNo, Op, Program};
 pub use reference::Reference;

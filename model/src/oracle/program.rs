@@ -17,6 +17,7 @@
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+use treering_engine::device::RequestKind;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "treering.program/1";
@@ -63,6 +64,9 @@ pub enum Op {
     },
     /// Waits until all writes so far are durable.
     Sync,
+    /// Waits for what the last write returned, which it may have had nothing to do for: no more
+    /// than that is promised.
+    SyncLast,
     /// Does what background work is due.
     Pump,
     /// One bounded step of it: the operations that follow meet a checkpoint half-way.
@@ -75,10 +79,9 @@ pub enum Op {
     Crash(Keep),
     /// Cuts the power at the n-th device request from here, 0 being the next.
     CutPower(u64),
-    /// The n-th write request from here fails, 0 being the next.
-    FailWrite(u64),
-    /// The n-th flush from here fails, 0 being the next.
-    FailFlush(u64),
+    /// The n-th request of this kind from here fails, 0 being the next; in recovery, too, if it
+    /// comes to that.
+    Fail(RequestKind, u64),
 }
 
 impl Op {
@@ -227,6 +230,7 @@ impl Program {
                 line
             }
             Op::Sync => "sync".into(),
+            Op::SyncLast => "sync-last".into(),
             Op::Pump => "pump".into(),
             Op::Step => "step".into(),
             Op::Checkpoint => "checkpoint".into(),
@@ -235,8 +239,7 @@ impl Program {
             Op::Crash(Keep::Newest) => "crash keep-newest".into(),
             Op::Crash(Keep::Seeded(seed)) => format!("crash keep-seeded {seed}"),
             Op::CutPower(n) => format!("cut-power {n}"),
-            Op::FailWrite(n) => format!("fail-write {n}"),
-            Op::FailFlush(n) => format!("fail-flush {n}"),
+            Op::Fail(kind, n) => format!("fail-{} {n}", kind.name()),
         }
     }
 
@@ -373,7 +376,8 @@ mod parse {
         op: Op,
     }
 
-    const OPERATION: &str = "put, delete, get, scan, scan-back, sync, pump, checkpoint, reopen, crash, cut-power, fail-write or fail-flush";
+    const OPERATION: &str = "put, delete, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, or fail- and write, \
+                             log-write, page-write, extra-write, flush, read or trim";
 
     fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
         let mut keys = Vec::new();
@@ -433,14 +437,19 @@ mod parse {
                 Op::ScanBack { before, limit }
             }
             "sync" => Op::Sync,
+            "sync-last" => Op::SyncLast,
             "pump" => Op::Pump,
             "step" => Op::Step,
             "checkpoint" => Op::Checkpoint,
             "reopen" => Op::Reopen,
             "cut-power" => Op::CutPower(line.number()?),
-            "fail-write" => Op::FailWrite(line.number()?),
-            "fail-flush" => Op::FailFlush(line.number()?),
-            other => return Err(line.wrong(OPERATION, other)),
+            other => match RequestKind::ALL.into_iter().find(|kind| {
+                let name = other.strip_prefix("fail-");
+                name == Some(kind.name())
+            }) {
+                Some(kind) => Op::Fail(kind, line.number()?),
+                None => return Err(line.wrong(OPERATION, other)),
+            },
         };
         Ok(Raw { keys, op })
     }
@@ -629,9 +638,16 @@ mod tests {
                 Op::Crash(Keep::Oldest),
                 Op::Crash(Keep::Seeded(7)),
                 Op::CutPower(3),
-                Op::FailWrite(1),
-                Op::FailFlush(0),
-            ],
+                Op::SyncLast,
+            ]
+            .into_iter()
+            .chain(
+                RequestKind::ALL
+                    .into_iter()
+                    .zip(0..)
+                    .map(|(kind, n)| Op::Fail(kind, n)),
+            )
+            .collect(),
             crashes: vec![
                 CrashPoint {
                     after_request: 57,

@@ -9,6 +9,8 @@
 //!
 //! Keys are numbers, states are dense, so reading and writing cost O(1) and judging a crash O(keys + tail).
 
+use treering_engine::Lsn;
+
 use super::program::{KeyNo, Program};
 use super::value::{VERSION_BYTES, is_value_of, version};
 
@@ -62,6 +64,9 @@ struct Change {
     key: KeyNo,
     to: Content,
     doubtful: bool,
+    /// What the write returned; `None` if it deleted what was not there, and so has no place among
+    /// the others.
+    lsn: Option<Lsn>,
 }
 
 /// See the module's story.
@@ -71,6 +76,8 @@ pub struct Reference {
     now: Vec<Content>,
     tail: Vec<Change>,
     doubtful: usize,
+    /// What the last write returned.
+    last: Lsn,
 }
 
 /// Most writes in doubt at a time: every subset of them is tried.
@@ -86,16 +93,19 @@ impl Reference {
             now: empty,
             tail: Vec::new(),
             doubtful: 0,
+            last: Lsn(0),
         }
     }
 
-    /// A write has returned.
-    pub fn wrote(&mut self, key: KeyNo, to: Content) {
-        self.now[key.0 as usize] = to;
+    /// A write has returned `lsn`.
+    pub fn wrote(&mut self, key: KeyNo, to: Content, lsn: Lsn) {
+        let before = std::mem::replace(&mut self.now[key.0 as usize], to);
+        self.last = lsn;
         self.tail.push(Change {
             key,
             to,
             doubtful: false,
+            lsn: (before.is_some() || to.is_some()).then_some(lsn),
         });
     }
 
@@ -106,6 +116,7 @@ impl Reference {
             key,
             to,
             doubtful: true,
+            lsn: None,
         });
     }
 
@@ -113,6 +124,27 @@ impl Reference {
     #[must_use]
     pub fn doubtful(&self) -> usize {
         self.doubtful
+    }
+
+    /// What the last write returned is durable: and with it every write with no greater an LSN, and
+    /// those before them. If it deleted what was not there, what made it absent is, whatever its
+    /// LSN; and of others nothing is known.
+    pub fn acknowledge_last(&mut self) {
+        let Some(last) = self.tail.last().copied() else {
+            return;
+        };
+        if last.doubtful || self.doubtful > 0 {
+            return;
+        }
+        // If it changed something it is the newest of all, and the first that is found.
+        let vouched = |change: &Change| {
+            let covered = change.lsn.is_some_and(|lsn| lsn <= self.last);
+            covered || change.key == last.key && change.lsn.is_some()
+        };
+        let through = (self.tail.iter().rposition(vouched)).map_or(0, |at| at + 1);
+        for change in self.tail.drain(..through) {
+            self.durable[change.key.0 as usize] = change.to;
+        }
     }
 
     /// All writes so far are promised to outlive a crash. Those in doubt stay so, unless the key was written again.
@@ -273,8 +305,8 @@ mod tests {
     #[test]
     fn bytes_mean_what_was_written() {
         for len in [0u32, 1, 7, 8, 9, 500] {
-            let bytes = value(0x0102_0304_0506_0708, len as usize);
-            let written = Written::new(0x0102_0304_0506_0708, len);
+            let bytes = value(0x0304_0506_0708, len as usize);
+            let written = Written::new(0x0304_0506_0708, len);
             assert_eq!(Written::decode(&bytes), Some(written), "{len}");
         }
         let mut torn = value(5, 500);
@@ -304,7 +336,7 @@ mod tests {
                     allowed.extend(with.iter().cloned());
                     ends.extend(with);
                 } else {
-                    reference.wrote(KeyNo(*key), to);
+                    reference.wrote(KeyNo(*key), to, Lsn(n as u64));
                     allowed.extend(with.iter().cloned());
                     ends = with;
                 }
@@ -316,5 +348,27 @@ mod tests {
                 prop_assert!(reference.permits(state));
             }
         }
+    }
+
+    #[test]
+    fn what_changed_nothing_vouches_for_what_it_saw_and_for_no_more() {
+        let written = Some(Written::new(1, 8));
+        let mut reference = Reference::new(&program(2));
+        reference.wrote(KeyNo(0), written, Lsn(10));
+        reference.wrote(KeyNo(0), None, Lsn(20));
+        reference.wrote(KeyNo(1), written, Lsn(30));
+        // Key 0 is absent already: the second delete may return the LSN of the first, or an older one.
+        reference.wrote(KeyNo(0), None, Lsn(5));
+        let mut synced = reference.clone();
+        synced.acknowledge_last();
+        assert!(reference.permits(&[written, None]) && !synced.permits(&[written, None]));
+        assert!(synced.permits(&[None, None]) && synced.permits(&[None, written]));
+        // It may vouch for more.
+        reference.last = Lsn(30);
+        reference.acknowledge_last();
+        assert!(!reference.permits(&[None, None]) && reference.permits(&[None, written]));
+        reference.wrote(KeyNo(1), None, Lsn(40));
+        reference.acknowledge_last();
+        assert!(reference.permits(&[None, None]) && !reference.permits(&[None, written]));
     }
 }

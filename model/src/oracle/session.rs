@@ -8,14 +8,15 @@ mod scans;
 
 use std::sync::Arc;
 
-use treering_engine::{Kv, Lsn, Stats};
+use treering_engine::{Error, Kv, Lsn, Stats};
 
+use super::edges::Edges;
 use super::finding::{Check, Finding};
 use super::medium::Medium;
 use super::program::{Keep, KeyNo, Op, Program};
 use super::reference::{Content, MOST_DOUBTFUL, Reference, Written};
 use super::value;
-use super::{Disk, DiskKind, Engine, Promise};
+use super::{Disk, DiskKind, Engine, Promise, Write};
 
 /// How often each thing happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,10 @@ pub struct Tally {
     pub log_bytes: u64,
     /// Times the log began again at the beginning of its region.
     pub log_wraps: u64,
+    /// Puts that were refused because the store was full.
+    pub full: u64,
+    /// The limits that keys and values have been at.
+    pub edges: Edges,
 }
 
 impl Tally {
@@ -55,6 +60,8 @@ impl Tally {
         self.checkpoints += other.checkpoints;
         self.log_bytes += other.log_bytes;
         self.log_wraps += other.log_wraps;
+        self.full += other.full;
+        self.edges.add(other.edges);
     }
 
     pub(super) fn note(&mut self, stats: &Stats) {
@@ -118,11 +125,10 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
 /// Why an operation cannot be had of a kind of disk, if it cannot.
 fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
     match (op, disk) {
-        (
-            Op::Crash(_) | Op::CutPower(_) | Op::FailWrite(_) | Op::FailFlush(_),
-            DiskKind::Folder,
-        ) => Some("the engine keeps its files itself, where nothing can be made to fail"),
-        (Op::FailWrite(_) | Op::FailFlush(_), DiskKind::Pm(_)) => Some(
+        (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..), DiskKind::Folder) => {
+            Some("the engine keeps its files itself, where nothing can be made to fail")
+        }
+        (Op::Fail(..), DiskKind::Pm(_)) => Some(
             "the engine keeps its store in persistent memory, where stores and fences cannot fail",
         ),
         _ => None,
@@ -176,6 +182,10 @@ pub struct Session<'e> {
     store: Option<Arc<dyn Kv>>,
     reference: Reference,
     newest: Lsn,
+    /// What the last write returned.
+    last: Lsn,
+    /// How often a store was opened here.
+    openings: u64,
     /// Something was told to fail since the store was opened.
     armed: bool,
     /// An operation has failed with the power on: whatever is wrong from then on, however often the store was opened since, may come of that.
@@ -197,7 +207,7 @@ impl<'e> Session<'e> {
             expected: "a folder".into(),
             found: e.to_string(),
         })?;
-        Session::on(engine, program, place).map_err(|why| Finding {
+        Session::on(engine, program, place, 0).map_err(|why| Finding {
             check: Check::Error,
             operation: None,
             what: "open a new store".into(),
@@ -218,7 +228,7 @@ impl<'e> Session<'e> {
             return Session::start(engine, program);
         };
         medium.record();
-        Session::on(engine, program, Place::on(medium)).map_err(|why| Finding {
+        Session::on(engine, program, Place::on(medium), 0).map_err(|why| Finding {
             check: Check::Error,
             operation: None,
             what: "open a new store".into(),
@@ -227,7 +237,7 @@ impl<'e> Session<'e> {
         })
     }
 
-    /// Opens what is at a place. The reference is empty until [`Session::settle`].
+    /// Opens what is at a place, for the `opening`-th time. The reference is empty until [`Session::settle`].
     ///
     /// # Errors
     /// The engine's.
@@ -235,6 +245,7 @@ impl<'e> Session<'e> {
         engine: &'e dyn Engine,
         program: &'e Program,
         place: Place,
+        opening: u64,
     ) -> Result<Session<'e>, String> {
         let mut session = Session {
             engine,
@@ -243,6 +254,8 @@ impl<'e> Session<'e> {
             store: None,
             reference: Reference::new(program),
             newest: Lsn(0),
+            last: Lsn(0),
+            openings: opening,
             armed: false,
             has_failed: false,
             tally: Tally::default(),
@@ -260,8 +273,10 @@ impl<'e> Session<'e> {
     /// What a crash may leave while the write with index `at` is under way: with it or without.
     pub(super) fn anticipate(&self, at: usize, reference: &mut Reference) {
         match &self.program.ops[at] {
-            Op::Put(key, len) => reference.wrote(*key, Some(Written::new(at as u64 + 1, *len))),
-            Op::Delete(key) => reference.wrote(*key, None),
+            Op::Put(key, len) => {
+                reference.wrote(*key, Some(Written::new(at as u64 + 1, *len)), Lsn(u64::MAX));
+            }
+            Op::Delete(key) => reference.wrote(*key, None, Lsn(u64::MAX)),
             _ => {}
         }
     }
@@ -280,9 +295,11 @@ impl<'e> Session<'e> {
         self.tally
     }
 
-    fn open(&self) -> Result<Arc<dyn Kv>, String> {
+    fn open(&mut self) -> Result<Arc<dyn Kv>, String> {
+        let opening = self.openings;
+        self.openings += 1;
         self.engine
-            .open(&self.place.disk)
+            .open_again(&self.place.disk, opening)
             .map_err(|e| e.to_string())
     }
 
@@ -331,24 +348,25 @@ impl<'e> Session<'e> {
             Op::Scan { from, to, limit } => self.scan(at, *from, *to, *limit),
             Op::ScanBack { before, limit } => self.scan_back(at, *before, *limit),
             Op::Sync => self.sync(at),
+            Op::SyncLast => self.sync_last(at),
             Op::Pump => {
                 // A failing engine may say "more" for ever.
                 for _ in 0..1_000 {
                     match self.store().pump_due() {
                         Ok(true) => {}
                         Ok(false) => break,
-                        Err(e) => return self.failed(at, &e),
+                        Err(e) => return self.stalled(at, &e),
                     }
                 }
                 Ok(())
             }
             Op::Step => match self.store().pump_due() {
                 Ok(_) => Ok(()),
-                Err(e) => self.failed(at, &e),
+                Err(e) => self.stalled(at, &e),
             },
             Op::Checkpoint => match self.store().checkpoint() {
                 Ok(_) => Ok(()),
-                Err(e) => self.failed(at, &e),
+                Err(e) => self.stalled(at, &e),
             },
             Op::Reopen => self.reopen(at, None),
             Op::Crash(keep) => self.reopen(at, Some(*keep)),
@@ -356,15 +374,9 @@ impl<'e> Session<'e> {
                 self.arm(|medium| medium.cut_power_in(*n));
                 Ok(())
             }
-            Op::FailWrite(n) => {
+            Op::Fail(kind, n) => {
                 self.arm(|medium| {
-                    medium.blocks().inspect(|device| device.fail_write_in(*n));
-                });
-                Ok(())
-            }
-            Op::FailFlush(n) => {
-                self.arm(|medium| {
-                    medium.blocks().inspect(|device| device.fail_flush_in(*n));
+                    (medium.blocks()).inspect(|device| device.fail_in(*kind, *n));
                 });
                 Ok(())
             }
@@ -378,8 +390,21 @@ impl<'e> Session<'e> {
         }
     }
 
+    /// Whether that is what a store without room may say.
+    fn is_full(&self, error: &Error, write: &Write<'_>) -> bool {
+        matches!(error, Error::Full { .. } | Error::PmFull { .. }) && self.engine.may_refuse(write)
+    }
+
+    /// Background work returned an error: it may want room, too.
+    fn stalled(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
+        if self.is_full(error, &Write::Background) {
+            return Ok(());
+        }
+        self.failed(at, error)
+    }
+
     /// An operation returned an error.
-    fn failed(&mut self, at: usize, error: &treering_engine::Error) -> Result<(), Finding> {
+    fn failed(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         self.tally.failed += 1;
         let on_blocks = (self.place.medium()).is_some_and(|m| m.blocks().is_some());
         // Memory fails nobody, with or without power.
@@ -397,7 +422,8 @@ impl<'e> Session<'e> {
 
     fn write(&mut self, at: usize, key: KeyNo, to: Option<(u64, u32)>) -> Result<(), Finding> {
         if self.reference.doubtful() >= MOST_DOUBTFUL {
-            return Ok(());
+            // What refuses writes is opened again; what the program has left to say is said then.
+            return self.reopen(at, None);
         }
         let store = self.store.as_ref().expect("a session has a store");
         let bytes = self.program.key(key);
@@ -408,15 +434,26 @@ impl<'e> Session<'e> {
             }
             None => store.delete(bytes),
         };
+        let written = to;
         let to = to.map(|(version, len)| Written::new(version, len));
         match done {
             Ok(lsn) => {
                 self.newest = self.newest.max(lsn);
-                self.reference.wrote(key, to);
+                self.reference.wrote(key, to, lsn);
+                self.last = lsn;
+                if let Some((_, len)) = written {
+                    let (key, value) = (self.program.key(key).len(), len as usize);
+                    self.tally.edges.met(&self.engine.limits(), key, value);
+                }
                 // A promise made in the dark was never heard.
                 if self.engine.promise() == Promise::OnReturn && !self.place.is_dark() {
                     self.reference.acknowledge();
                 }
+                Ok(())
+            }
+            // A store without room has changed nothing, and goes on.
+            Err(e) if self.is_full(&e, &written.map_or(Write::Delete(bytes), |_| Write::Put)) => {
+                self.tally.full += 1;
                 Ok(())
             }
             Err(e) => {
@@ -451,6 +488,18 @@ impl<'e> Session<'e> {
             Ok(()) if self.place.is_dark() => Ok(()),
             Ok(()) => {
                 self.reference.acknowledge();
+                Ok(())
+            }
+            Err(e) => self.failed(at, &e),
+        }
+    }
+
+    /// Waits for the last write only: of what it had nothing to do with nothing is known.
+    fn sync_last(&mut self, at: usize) -> Result<(), Finding> {
+        match self.store().sync(self.last) {
+            Ok(()) if self.place.is_dark() => Ok(()),
+            Ok(()) => {
+                self.reference.acknowledge_last();
                 Ok(())
             }
             Err(e) => self.failed(at, &e),
@@ -533,8 +582,14 @@ impl<'e> Session<'e> {
     fn lose_power(&mut self, keep: Keep) {
         if let Some(medium) = self.place.medium() {
             let image = medium.crash_keeping(keep);
-            self.place = Place::on(Medium::holding(image));
-            self.armed = false;
+            // What was to fail and has not yet may fail in recovery, or behind it.
+            let ahead = medium.blocks().map(|device| device.failures_ahead());
+            let medium = Medium::holding(image);
+            if let (Some(device), Some(ahead)) = (medium.blocks(), &ahead) {
+                ahead.iter().for_each(|(kind, n)| device.fail_in(*kind, *n));
+            }
+            self.armed = ahead.is_some_and(|ahead| !ahead.is_empty());
+            self.place = Place::on(medium);
             self.tally.crashes += 1;
         }
     }
@@ -562,6 +617,7 @@ impl<'e> Session<'e> {
         self.reference.settle(found);
         // A number of the store that was open before means nothing to this one.
         self.newest = Lsn(0);
+        self.last = Lsn(0);
         Ok(())
     }
 

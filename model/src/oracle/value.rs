@@ -4,13 +4,43 @@
 //! version, 8 bytes big-endian | the version's own bytes and the offset, mixed, to the end
 //! ```
 //!
+//! Versions are below 2^48, and half of them are disguised: their upper bits are set, or all bits
+//! inverted. So a value's head looks like an address with a tag, a tombstone or an empty slot, which
+//! an engine that keeps flags in such words must tell from one.
+//!
 //! Every write of a run has a version of its own, so a stale, lost or foreign value is never equal to the right one, and a value
 //! of two halves (torn, or overlaid) is equal to none. A value shorter than eight bytes is the version's tail.
 
 /// Bytes of the version at the head of a value.
 pub const VERSION_BYTES: usize = 8;
 
-/// The value of write `version`, `len` bytes long.
+/// The bits of a version; those above make the disguise.
+const VERSION_BITS: u32 = 48;
+/// All versions are below this one.
+pub const VERSIONS: u64 = 1 << VERSION_BITS;
+
+/// The number at the head of a value of `version`.
+fn disguise(version: u64) -> u64 {
+    debug_assert!(version < VERSIONS);
+    let above = |bits: u64| version | bits << VERSION_BITS;
+    match version % 8 {
+        0..4 => version,
+        4 => !version,
+        5 => above(0x8000),
+        6 => above(0x7fff),
+        _ => above(0x0001),
+    }
+}
+
+/// The version whose number this is, if it is any's.
+fn reveal(number: u64) -> u64 {
+    match number >> VERSION_BITS {
+        0xffff => !number,
+        _ => number % VERSIONS,
+    }
+}
+
+/// The value of write `version`, which is below [`VERSIONS`], `len` bytes long.
 #[must_use]
 pub fn value(version: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -21,12 +51,11 @@ pub fn value(version: u64, len: usize) -> Vec<u8> {
 /// As [`value`], into a buffer, which is cleared first.
 pub fn fill(bytes: &mut Vec<u8>, version: u64, len: usize) {
     bytes.clear();
-    let head = version.to_be_bytes();
     if len < VERSION_BYTES {
-        bytes.extend_from_slice(&head[VERSION_BYTES - len..]);
+        bytes.extend_from_slice(&version.to_be_bytes()[VERSION_BYTES - len..]);
         return;
     }
-    bytes.extend_from_slice(&head);
+    bytes.extend_from_slice(&disguise(version).to_be_bytes());
     bytes.resize(len, 0);
     let (words, rest) = bytes[VERSION_BYTES..].as_chunks_mut();
     for (at, to) in words.iter_mut().enumerate() {
@@ -43,16 +72,18 @@ fn word(version: u64, at: usize) -> [u8; 8] {
 /// Whether these are all bytes of a value of write `version`, and in place.
 #[must_use]
 pub fn is_value_of(version: u64, bytes: &[u8]) -> bool {
-    let head = version.to_be_bytes();
+    if version >= VERSIONS {
+        return false;
+    }
     let Some(body) = bytes.get(VERSION_BYTES..) else {
-        return head.ends_with(bytes);
+        return version.to_be_bytes().ends_with(bytes);
     };
     let (words, rest) = body.as_chunks();
     // Without a branch a word: whole values are the rule.
     let differ = |sum, (at, found): (usize, &[u8; 8])| {
         sum | u64::from_ne_bytes(*found) ^ u64::from_ne_bytes(word(version, at))
     };
-    bytes.starts_with(&head)
+    bytes.starts_with(&disguise(version).to_be_bytes())
         && words.iter().enumerate().fold(0, differ) == 0
         && word(version, words.len()).starts_with(rest)
 }
@@ -61,7 +92,7 @@ pub fn is_value_of(version: u64, bytes: &[u8]) -> bool {
 #[must_use]
 pub fn version(bytes: &[u8]) -> Option<u64> {
     let head = bytes.get(..VERSION_BYTES)?;
-    Some(u64::from_be_bytes(head.try_into().ok()?))
+    Some(reveal(u64::from_be_bytes(head.try_into().ok()?)))
 }
 
 /// A value as a report shows it.
@@ -88,21 +119,33 @@ mod tests {
 
     #[test]
     fn a_value_says_its_version_and_a_half_one_is_told_from_a_whole_one() {
-        for len in [8, 9, 16, 100, 4000] {
-            let bytes = value(77, len);
-            assert_eq!((bytes.len(), version(&bytes)), (len, Some(77)));
-            assert!(is_value_of(77, &bytes) && !is_value_of(78, &bytes));
+        for (len, number) in [8, 9, 16, 100, 4000].into_iter().zip(72..) {
+            let bytes = value(number, len);
+            assert_eq!((bytes.len(), version(&bytes)), (len, Some(number)));
+            assert!(is_value_of(number, &bytes) && !is_value_of(number + 8, &bytes));
             for at in 0..len {
                 let mut wrong = bytes.clone();
                 wrong[at] ^= 1;
-                assert!(!is_value_of(77, &wrong), "byte {at} of {len}");
+                assert!(!is_value_of(number, &wrong), "byte {at} of {len}");
             }
-            assert!(describe(Some(&bytes)).starts_with("version 77"));
+            assert!(describe(Some(&bytes)).starts_with(&format!("version {number}")));
         }
         let mut mixed = value(77, 4000);
         mixed[2000..].copy_from_slice(&value(78, 4000)[2000..]);
         assert!(describe(Some(&mixed)).contains("as no value does"));
         assert_ne!(value(1, 3), value(2, 3));
         assert!(is_value_of(1, &value(1, 3)) && !is_value_of(2, &value(1, 3)));
+    }
+
+    #[test]
+    fn heads_look_like_tombstones_and_tagged_addresses_and_are_told_apart() {
+        let heads = (0..64).map(|version| {
+            let bytes = value(version, 8);
+            assert_eq!(super::version(&bytes), Some(version));
+            u64::from_be_bytes(bytes.try_into().unwrap())
+        });
+        let uppers: std::collections::HashSet<u64> = heads.map(|head| head >> 48).collect();
+        assert_eq!(uppers, [0, 0xffff, 0x8000, 0x7fff, 1].into());
+        assert!(!is_value_of(u64::MAX, &[0xff; 8]), "no version is so large");
     }
 }

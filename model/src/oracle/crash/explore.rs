@@ -52,6 +52,12 @@ fn left(medium: &Medium, keep: &[usize]) -> Image {
     medium.crash(&mut |n| picks.next().map_or(0, |pick| (*pick).min(n - 1)))
 }
 
+/// Which opening that of a crash's image is: it decides what options recovery has. The same image
+/// is opened in the same way, however often.
+fn opening_of(image: &Image) -> u64 {
+    1 + image.fingerprint() % 1_000
+}
+
 impl<'e> Explorer<'e> {
     fn new(engine: &'e dyn Engine, program: &'e Program, effort: Effort, seed: u64) -> Self {
         Explorer {
@@ -89,9 +95,10 @@ impl<'e> Explorer<'e> {
         permitted: &Reference,
         check: Check,
     ) -> Result<Recovered, Finding> {
+        let opening = opening_of(&image);
         let medium = Medium::holding(image);
         medium.record();
-        let mut session = Session::on(self.engine, self.program, Place::on(medium))
+        let mut session = Session::on(self.engine, self.program, Place::on(medium), opening)
             .map_err(|why| Self::finding(check, "a store that opens".into(), why))?;
         self.coverage.judged += 1;
         let found = session
@@ -224,9 +231,10 @@ impl<'e> Explorer<'e> {
 
     /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged after a crash must last as well.
     fn go_on(&mut self, image: Image) -> Result<(), Finding> {
+        let opening = opening_of(&image);
         let place = Place::on(Medium::holding(image));
         let error = |why: String| Self::finding(Check::CrashInRecovery, "a store".into(), why);
-        let mut session = Session::on(self.engine, self.program, place).map_err(error)?;
+        let mut session = Session::on(self.engine, self.program, place, opening).map_err(error)?;
         let found = session.contents().map_err(error)?;
         session.settle(found);
         let writes = self.program.ops.iter().enumerate();
@@ -258,6 +266,12 @@ impl<'e> Explorer<'e> {
             };
             while (run.promises.get(promise + 1)).is_some_and(|next| next.from <= after) {
                 promise += 1;
+            }
+            let settled = run.settles(after) || run.promises[promise].from == after;
+            let one_in = self.effort.one_in.max(1);
+            let short = self.program.ops.len() <= self.effort.short;
+            if !settled && !short && self.rng.random_range(0..one_in) > 0 {
+                continue;
             }
             let permitted = &run.promises[promise].reference;
             let choices = self.choices(&twin.in_doubt());

@@ -15,7 +15,8 @@
 //! **All or a sample.** A point is one request of the recorded run, and its states are all combinations of versions that a crash there may leave.
 //! If they are at most [`Effort::exhaustive`] all are tried; in a program of at most [`Effort::short`] operations, if they are at most
 //! [`Effort::exhaustive_short`]. Otherwise [`Effort::sample`] of them are: none kept, all kept, all but one, only one, all up to one, any; of persistent memory by the
-//! word or by the line. [`Coverage`] counts both kinds of points. A second crash, in recovery, is always one of a sample. What is in doubt grows until a flush or fence settles it, so the states just before
+//! word or by the line. Of points between which nothing is settled one in [`Effort::one_in`] is looked at:
+//! what one leaves in doubt the next does, too. [`Coverage`] counts both kinds of points. A second crash, in recovery, is always one of a sample. What is in doubt grows until a flush or fence settles it, so the states just before
 //! that hold those of all points since the last one.
 //!
 //! Cost: O(requests · effort) recoveries, each of them what the engine makes it.
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 pub use explore::{explore, replay};
 pub use point::{Phase, Point};
 
+use super::DiskKind;
 use super::session::Tally;
 
 /// How much to try.
@@ -44,6 +46,9 @@ pub struct Effort {
     pub exhaustive_short: usize,
     /// Otherwise so many.
     pub sample: usize,
+    /// Of the points of a longer program at which nothing is settled, neither by the request that
+    /// comes next nor by what was just promised, one in so many is looked at; at least 1.
+    pub one_in: u64,
     /// Every so many-th state is cut again in its recovery; 0: none.
     pub again: u64,
     /// Every so many-th state is written to after recovery, and cut once more; 0: none.
@@ -59,6 +64,7 @@ impl Default for Effort {
             short: 12,
             exhaustive_short: 4096,
             sample: 8,
+            one_in: 4,
             again: 4,
             go_on: 8,
             damage: 6,
@@ -67,6 +73,22 @@ impl Default for Effort {
 }
 
 impl Effort {
+    /// The usual one on such a disk. A write to persistent memory has ten times the points of one to
+    /// blocks, and there is more to be learnt from another program than from all of them.
+    #[must_use]
+    pub fn on(disk: DiskKind) -> Effort {
+        match disk {
+            DiskKind::Pm(_) => Effort {
+                exhaustive: 6,
+                exhaustive_short: 512,
+                sample: 4,
+                one_in: 8,
+                ..Effort::default()
+            },
+            DiskKind::Blocks(_) | DiskKind::Folder => Effort::default(),
+        }
+    }
+
     /// If a crash in a program of so many operations can leave at most so many states, all are tried.
     fn all_up_to(&self, operations: usize) -> usize {
         if operations <= self.short {
@@ -134,11 +156,15 @@ mod tests {
             ops: puts.chain([Op::Sync, Op::Checkpoint]).collect(),
             crashes: Vec::new(),
         };
-        let all = explore(&engine, &program, Effort::default(), 0).unwrap();
+        let effort = Effort {
+            one_in: 1,
+            ..Effort::default()
+        };
+        let all = explore(&engine, &program, effort, 0).unwrap();
         assert_eq!(all.sampled, 0, "{all:?}");
         let long = Effort {
             short: program.ops.len() - 1,
-            ..Effort::default()
+            ..effort
         };
         let some = explore(&engine, &program, long, 0).unwrap();
         assert!(some.sampled > 0, "{some:?}");

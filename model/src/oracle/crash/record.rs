@@ -1,5 +1,6 @@
 //! The run that is crashed afterwards: what reached the device, and what was promised when.
 
+use super::Point;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::medium::{Medium, Request};
 use crate::oracle::program::{Op, Program};
@@ -28,6 +29,12 @@ impl Recorded {
         medium
     }
 
+    /// Whether the request after so many settles what is in doubt, or there is none.
+    pub(super) fn settles(&self, after: usize) -> bool {
+        let next = self.requests.get(after);
+        next.is_none_or(|request| matches!(Point::of(request), Point::Flush | Point::Fence))
+    }
+
     /// The promise in force after so many requests.
     pub(super) fn promise(&self, after: usize) -> &Reference {
         let in_force = self.promises.iter().rev().find(|p| p.from <= after);
@@ -54,10 +61,7 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
         reference: session.reference().clone(),
     }];
     for (at, op) in program.ops.iter().enumerate() {
-        if matches!(
-            op,
-            Op::Crash(_) | Op::CutPower(_) | Op::FailWrite(_) | Op::FailFlush(_)
-        ) {
+        if matches!(op, Op::Crash(_) | Op::CutPower(_) | Op::Fail(..)) {
             continue;
         }
         let before = done(&session);
@@ -71,7 +75,7 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
             });
         }
         session.step(at)?;
-        if op.is_write() || matches!(op, Op::Sync | Op::Reopen) {
+        if op.is_write() || matches!(op, Op::Sync | Op::SyncLast | Op::Reopen) {
             // A write that made no request yet reaches the device with a later one.
             let least = before + usize::from(op.is_write());
             promises.push(Promised {

@@ -1,16 +1,18 @@
 //! Treering's own page trees on each page store, with and without a modification log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_engine::device::BlockDevice;
 use treering_engine::node::LayoutChoice;
 use treering_engine::{
-    BLOCK_SIZE, BfOptions, ContentionSplit, Durability, IoClass, Kv, Lba, LogPacking, ModLog,
-    Options, PageStoreKind, ResetRule, Result, Store, SystemClock, TablePersist, TreeKind, node,
-    required_blocks, verify,
+    BLOCK_SIZE, BfOptions, Clock, ContentionSplit, Durability, Error, IoClass, Kv, Lba, LogPacking,
+    ModLog, Nanos, Options, PageStoreKind, ResetRule, Result, Store, SystemClock, TablePersist,
+    TreeKind, node, required_blocks, verify,
 };
 
-use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use crate::oracle::random::Random;
+use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
 
 /// How large everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,17 +20,53 @@ pub enum Geometry {
     /// Fewest frames, a log of 24 pages, a device of 200: everything that can fill up or wrap does within two hundred
     /// operations.
     Tiny,
+    /// In persistent memory, six mebibytes: room for what programs of a thousand operations write; else as `Tiny`.
+    Medium,
     /// A cache of 64 pages and a device of 16,384.
     Small,
 }
 
-/// [`Store`] under judgement.
+/// [`Store`] under judgement. Behind its name may stand [variations](VARIATIONS), each behind a
+/// slash: `btree:cow/per-commit/32k`.
 #[derive(Clone, Debug)]
 pub struct BTree {
     name: String,
     options: Options,
+    geometry: Geometry,
     blocks: u64,
+    /// A store that is let go of is closed, as a program's that ends; else abandoned, as a killed
+    /// one's.
+    closes: bool,
+    /// Places for so few pages that programs fill them.
+    cramped: bool,
 }
+
+/// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
+/// said), whether a store that is let go of is closed, whether there is hardly room, and the size
+/// of pages.
+pub const VARIATIONS: [&str; 8] = [
+    "per-commit",
+    "grouped",
+    "closes",
+    "cramped",
+    "8k",
+    "16k",
+    "32k",
+    "64k",
+];
+
+/// A clock that goes on by one each time that somebody looks: so that programs repeat exactly.
+#[derive(Debug, Default)]
+struct Looks(AtomicU64);
+
+impl Clock for Looks {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Looks at that clock from one flush of the log to the next: with each write there is one.
+const GROUPED: Durability = Durability::Grouped(Nanos(6));
 
 /// How pages and log reach the device.
 #[derive(Clone, Copy)]
@@ -187,13 +225,19 @@ impl BTree {
         layouts.chain([Self::CONTENTION_SPLIT])
     }
 
-    /// A variant by name.
+    /// A variant by name, with or without variations.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
+        let mut parts = name.split('/');
+        let plain = BTree::plain(parts.next()?, geometry)?;
+        parts.try_fold(plain, BTree::varied)
+    }
+
+    fn plain(name: &str, geometry: Geometry) -> Option<BTree> {
         if let Some((tree, (layout, parts))) =
             (name.split_once('+')).and_then(|(tree, rest)| Some((tree, rest.split_once(':')?)))
         {
-            let mut engine = BTree::named(&format!("{tree}:{parts}"), geometry)?;
+            let mut engine = BTree::plain(&format!("{tree}:{parts}"), geometry)?;
             match layout {
                 "contention-split" => engine.options.contention_split = Some(EAGER),
                 layout => engine.options.layout = Some(LayoutChoice::named(layout)?),
@@ -224,39 +268,165 @@ impl BTree {
     }
 
     fn with(name: String, tree: TreeKind, parts: Parts, geometry: Geometry) -> BTree {
-        let page = parts.page_size as u64;
-        let (frames, pages, log_pages) = match geometry {
-            Geometry::Tiny => (16, 200, 24),
-            Geometry::Small => (64, 16_384, 64),
-        };
-        // A ring of so few pages that it goes round within as many operations.
-        let ring = if tree == TreeKind::BTree {
-            0
-        } else {
-            frames / 4
-        };
-        let log_bytes = log_pages * page;
         let options = Options {
             tree,
             store: parts.store,
             mod_log: parts.mod_log,
             log_packing: parts.log_packing,
             page_size: parts.page_size,
-            cache_bytes: (frames + ring) * page,
             durability: Durability::Deferred,
-            log_bytes,
-            checkpoint_log_bytes: log_bytes / 4,
-            log_buffer_bytes: log_bytes / 16,
             write_batch_pages: 3,
             ..Options::default()
         };
-        let blocks_of = |pages| required_blocks(&options, pages);
-        let place = blocks_of(pages + 1) - blocks_of(pages);
-        BTree {
+        let engine = BTree {
             name,
-            blocks: log_bytes / BLOCK_SIZE as u64 + (pages - log_pages) * place,
+            blocks: 0,
             options,
+            geometry,
+            closes: false,
+            cramped: false,
+        };
+        engine.sized()
+    }
+
+    /// Everything that follows from the size of pages.
+    fn sized(mut self) -> BTree {
+        let (frames, pages, log_pages) = match self.geometry {
+            Geometry::Tiny | Geometry::Medium => (16, 200, 24),
+            Geometry::Small => (64, 16_384, 64),
+        };
+        let options = &mut self.options;
+        let page = options.page_size as u64;
+        // A ring of so few pages that it goes round within as many operations.
+        let ring = if options.tree == TreeKind::BTree {
+            0
+        } else {
+            frames / 4
+        };
+        let log_bytes = log_pages * page;
+        options.cache_bytes = (frames + ring) * page;
+        options.log_bytes = log_bytes;
+        options.checkpoint_log_bytes = log_bytes / 4;
+        options.log_buffer_bytes = log_bytes / 16;
+        let blocks_of = |pages| required_blocks(options, pages);
+        let place = blocks_of(pages + 1) - blocks_of(pages);
+        self.blocks = match self.cramped {
+            false => log_bytes / BLOCK_SIZE as u64 + (pages - log_pages) * place,
+            // The smallest store there is.
+            true => blocks_of(0),
+        };
+        self
+    }
+
+    /// The same with one variation more.
+    fn varied(mut self, variation: &str) -> Option<BTree> {
+        match variation {
+            "per-commit" => self.options.durability = Durability::PerCommit,
+            "grouped" => self.options.durability = GROUPED,
+            "closes" => self.closes = true,
+            "cramped" => self.cramped = true,
+            size => {
+                let kibibytes: usize = size.strip_suffix('k')?.parse().ok()?;
+                self.options.page_size = kibibytes << 10;
+            }
         }
+        if !VARIATIONS.contains(&variation) {
+            return None;
+        }
+        self.name = format!("{}/{variation}", self.name);
+        Some(self.sized())
+    }
+
+    /// Options for the `opening`-th time that a store is opened.
+    fn options_again(&self, opening: u64) -> Options {
+        let mut options = self.options.clone();
+        let mut random = Random::part(opening, 0);
+        if opening == 0 || random.one_in(4) {
+            return options;
+        }
+        let log = options.log_bytes;
+        options.cache_bytes += random.below(9) * options.page_size as u64;
+        options.checkpoint_log_bytes = log / (2 + random.below(6));
+        options.log_buffer_bytes = log / (4 << random.below(4));
+        // No more than at first: there may be no store yet, and its journal must fit.
+        options.write_batch_pages = 1 + random.below(options.write_batch_pages as u64) as usize;
+        if random.one_in(2) {
+            let layouts: Vec<LayoutChoice> = LayoutChoice::all().collect();
+            let pick = random.below(layouts.len() as u64) as usize;
+            options.layout = layouts.get(pick).copied();
+        }
+        if random.one_in(3) {
+            options.log_packing = match options.log_packing {
+                LogPacking::Packed => LogPacking::Sparse,
+                LogPacking::Sparse => LogPacking::Packed,
+            };
+        }
+        if let (Some(mod_log), true) = (&mut options.mod_log, random.one_in(2)) {
+            mod_log.segment = 64 << random.below(4);
+            mod_log.threshold = mod_log.segment.max(512 << random.below(4));
+        }
+        if random.one_in(6) {
+            // The same pages below another tree, in the same cache and with more or less of it for a ring.
+            options.contention_split = None;
+            options.tree = match options.tree {
+                TreeKind::BTree => TreeKind::Bf(BfOptions::default()),
+                TreeKind::Bf(_) => TreeKind::BTree,
+            };
+            options.cache_bytes = options.cache_bytes.max(options.least_cache_bytes());
+        }
+        options
+    }
+
+    /// Opens the store with an option that does not fit it, and is right if that is refused.
+    fn open_wrongly(&self, device: &Arc<dyn BlockDevice>, opening: u64) -> Result<()> {
+        let mut options = self.options.clone();
+        options.create = false;
+        match opening % 24 {
+            0 => {
+                options.page_size = if options.page_size == 4_096 {
+                    8_192
+                } else {
+                    4_096
+                };
+                options.cache_bytes = 64 << 20;
+                options.log_bytes = 64 << 20;
+            }
+            8 => {
+                options.store = match options.store {
+                    PageStoreKind::InPlace => PageStoreKind::Shadow,
+                    _ => PageStoreKind::InPlace,
+                };
+            }
+            16 if options.mod_log.is_none() => options.mod_log = Some(SMALL_MOD_LOG),
+            _ => return Ok(()),
+        }
+        match Store::open(Arc::clone(device), Arc::new(SystemClock::new()), &options) {
+            Err(Error::Mismatch { .. }) | Err(Error::Device(_)) => Ok(()),
+            // Whether there is a store at all is for the right options to say.
+            Err(Error::NotAStore { .. } | Error::Damaged { .. }) => Ok(()),
+            Err(other) => Err(other),
+            Ok(store) => {
+                store.abandon_on_drop();
+                Err(Error::BadOption {
+                    name: "page, store or mod-log",
+                    why: "other than the store's; expected them to be refused".into(),
+                })
+            }
+        }
+    }
+
+    fn open_with(&self, disk: &Disk, options: &Options) -> Result<Arc<dyn Kv>> {
+        let clock: Arc<dyn Clock> = match options.durability {
+            Durability::Grouped(_) => Arc::new(Looks::default()),
+            Durability::Deferred | Durability::PerCommit => Arc::new(SystemClock::new()),
+        };
+        let store = Store::open(Arc::clone(blocks(disk)), clock, options)?;
+        // The oracle lets go of a store as a killed process does: what was not synced must not come
+        // back whole by courtesy.
+        if !self.closes {
+            store.abandon_on_drop();
+        }
+        Ok(Arc::new(store))
     }
 }
 
@@ -286,30 +456,58 @@ impl Engine for BTree {
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        let Disk::Blocks(device) = disk else {
-            unreachable!("the oracle gives the kind of disk that was asked for");
-        };
-        let clock = Arc::new(SystemClock::new());
-        let store = Store::open(Arc::clone(device), clock, &self.options)?;
-        // The oracle lets go of a store as a killed process does: what was not synced must not come
-        // back whole by courtesy.
-        store.abandon_on_drop();
-        Ok(Arc::new(store))
+        self.open_with(disk, &self.options)
+    }
+
+    fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
+        let mut random = Random::part(seed, 1);
+        let mut variations = Vec::new();
+        match random.below(8) {
+            0..2 => variations.push("per-commit"),
+            2..4 => variations.push("grouped"),
+            _ => {}
+        }
+        if random.one_in(4) {
+            variations.push("closes");
+        }
+        if random.one_in(8) {
+            variations.push("cramped");
+        }
+        if random.one_in(8) && self.options.page_size < 16_384 {
+            variations.push(["16k", "32k", "64k"][random.below(3) as usize]);
+        }
+        if variations.is_empty() || self.geometry != Geometry::Tiny {
+            return None;
+        }
+        let varied = (variations.into_iter()).try_fold(self.clone(), BTree::varied)?;
+        Some(Box::new(varied))
+    }
+
+    fn open_again(&self, disk: &Disk, opening: u64) -> Result<Arc<dyn Kv>> {
+        if opening > 0 {
+            self.open_wrongly(blocks(disk), opening)?;
+        }
+        self.open_with(disk, &self.options_again(opening))
+    }
+
+    fn may_refuse(&self, write: &Write<'_>) -> bool {
+        self.cramped && !matches!(write, Write::Delete(_))
     }
 
     fn guarded(&self, disk: &Disk) -> Vec<Lba> {
-        let Disk::Blocks(device) = disk else {
-            unreachable!("the oracle gives the kind of disk that was asked for");
-        };
-        guarded(&**device, self.options.page_size)
+        guarded(&**blocks(disk), self.options.page_size)
     }
 
     fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
-        let Disk::Blocks(device) = disk else {
-            unreachable!("the oracle gives the kind of disk that was asked for");
-        };
-        Ok(verify(Arc::clone(device))?.damage)
+        Ok(verify(Arc::clone(blocks(disk)))?.damage)
     }
+}
+
+fn blocks(disk: &Disk) -> &Arc<dyn BlockDevice> {
+    let Disk::Blocks(device) = disk else {
+        unreachable!("the oracle gives the kind of disk that was asked for");
+    };
+    device
 }
 
 /// The blocks of page images, of modification logs, and of the journal: what is lacking, the

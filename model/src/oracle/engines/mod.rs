@@ -3,5 +3,5 @@
 mod btree;
 mod pm;
 
-pub use btree::{BTree, Geometry};
+pub use btree::{BTree, Geometry, VARIATIONS};
 pub use pm::PmTree;

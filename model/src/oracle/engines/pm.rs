@@ -9,14 +9,19 @@ use treering_engine::{
 
 use super::Geometry;
 use crate::oracle::crash::Point;
-use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use crate::oracle::random::Random;
+use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
 
-/// [`PmStore`] under judgement.
+/// [`PmStore`] under judgement. Behind its name may stand variations, each behind a slash:
+/// `lodge:small/logs=3/chunk=2k/cramped`.
 #[derive(Clone, Debug)]
 pub struct PmTree {
-    name: &'static str,
+    name: String,
     options: PmOptions,
     bytes: u64,
+    geometry: Geometry,
+    /// So little room that programs fill it.
+    cramped: bool,
 }
 
 impl PmTree {
@@ -84,6 +89,36 @@ impl PmTree {
     /// A variant by name.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<PmTree> {
+        let mut parts = name.split('/');
+        let plain = PmTree::plain(parts.next()?, geometry)?;
+        parts.try_fold(plain, PmTree::varied)
+    }
+
+    /// The same with one variation more.
+    fn varied(mut self, variation: &str) -> Option<PmTree> {
+        if variation == "cramped" {
+            self.cramped = true;
+            self.bytes = self.options.chunk_bytes * 40;
+        } else if let Some(logs) = variation.strip_prefix("logs=") {
+            let to = logs.parse().ok()?;
+            match &mut self.options.tree {
+                PmTreeKind::PmTree => {}
+                PmTreeKind::Ccl(ccl) => ccl.logs = to,
+                PmTreeKind::Global(global) => global.logs = to,
+                PmTreeKind::Lodge(lodge) => lodge.logs = to,
+            }
+        } else {
+            let kibibytes: u64 = (variation.strip_prefix("chunk=")?)
+                .strip_suffix('k')?
+                .parse()
+                .ok()?;
+            self.options.chunk_bytes = kibibytes.checked_mul(1 << 10)?;
+        }
+        self.name = format!("{}/{variation}", self.name);
+        Some(self)
+    }
+
+    fn plain(name: &str, geometry: Geometry) -> Option<PmTree> {
         let name = Self::names().find(|known| *known == name)?;
         let ccl = CclOptions {
             logs: 2,
@@ -116,6 +151,7 @@ impl PmTree {
         // Chunks of four leaves, of two of a LodgeTree's, or of 42 log entries.
         let (chunk_bytes, bytes) = match geometry {
             Geometry::Tiny => (1 << 10, 384 << 10),
+            Geometry::Medium => (4 << 10, 6 << 20),
             Geometry::Small => (16 << 10, 32 << 20),
         };
         let options = PmOptions {
@@ -124,16 +160,18 @@ impl PmTree {
             ..PmOptions::default()
         };
         Some(PmTree {
-            name,
+            name: name.to_owned(),
             options,
             bytes,
+            geometry,
+            cramped: false,
         })
     }
 }
 
 impl Engine for PmTree {
     fn name(&self) -> String {
-        self.name.to_owned()
+        self.name.clone()
     }
 
     fn disk(&self) -> DiskKind {
@@ -162,10 +200,63 @@ impl Engine for PmTree {
         !matches!(self.options.tree, PmTreeKind::Lodge(_))
     }
 
+    fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
+        let mut random = Random::part(seed, 2);
+        let mut variations = Vec::new();
+        if random.one_in(3) {
+            variations.push(["logs=1", "logs=3", "logs=5"][random.below(3) as usize]);
+        }
+        match self.geometry {
+            Geometry::Tiny if random.one_in(4) => variations.push("chunk=2k"),
+            Geometry::Medium | Geometry::Small if random.one_in(2) => {
+                variations.push(["chunk=1k", "chunk=4k", "chunk=64k"][random.below(3) as usize]);
+            }
+            _ => {}
+        }
+        if random.one_in(8) {
+            variations.push("cramped");
+        }
+        if variations.is_empty() {
+            return None;
+        }
+        let varied = (variations.into_iter()).try_fold(self.clone(), PmTree::varied)?;
+        Some(Box::new(varied))
+    }
+
+    fn open_again(&self, disk: &Disk, opening: u64) -> Result<Arc<dyn Kv>> {
+        let mut options = self.options;
+        let mut random = Random::part(opening, 3);
+        if opening > 0 && random.one_in(2) {
+            options.recovery_threads = 1 + random.below(4) as usize;
+            let logs = 1 + random.below(4) as usize;
+            match &mut options.tree {
+                PmTreeKind::PmTree => {}
+                PmTreeKind::Ccl(ccl) => ccl.logs = logs,
+                PmTreeKind::Global(global) => global.logs = logs,
+                PmTreeKind::Lodge(lodge) => lodge.logs = logs,
+            }
+        }
+        self.open_with(disk, &options)
+    }
+
+    fn may_refuse(&self, write: &Write<'_>) -> bool {
+        // A longer key needs a record of its own, also for the log to say that it is gone.
+        let takes_no_room = matches!(write, Write::Delete(key) if key.len() <= 8);
+        // A LodgeTree buffers deletes as it does puts, and its flush may have to split a leaf.
+        let buffers_all = matches!(self.options.tree, PmTreeKind::Lodge(_));
+        self.cramped && (buffers_all || !takes_no_room)
+    }
+
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        self.open_with(disk, &self.options)
+    }
+}
+
+impl PmTree {
+    fn open_with(&self, disk: &Disk, options: &PmOptions) -> Result<Arc<dyn Kv>> {
         let Disk::Pm(device) = disk else {
             unreachable!("the oracle gives the kind of disk that was asked for");
         };
-        Ok(Arc::new(PmStore::open(Arc::clone(device), &self.options)?))
+        Ok(Arc::new(PmStore::open(Arc::clone(device), options)?))
     }
 }

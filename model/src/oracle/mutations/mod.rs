@@ -261,6 +261,8 @@ fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> P
             _ => 1_000,
         },
         threads,
+        // Each recipe names the one engine that it is about.
+        vary: false,
         ..Plan::default()
     }
 }

@@ -1,0 +1,224 @@
+//! The lengths of keys and values at which formats change: where a length field gets another byte,
+//! a flag's bit is reached, or a limit of the engine's. Programs go there on purpose, and reports
+//! say which they have met.
+
+use std::fmt;
+
+use super::Limits;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Key,
+    Value,
+    Record,
+}
+
+/// How long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Long {
+    Bytes(usize),
+    /// So much less than the engine takes.
+    Below(usize),
+}
+
+use Long::{Below, Bytes};
+use Of::{Key, Record, Value};
+
+/// All edges. Eight bytes are what trees in persistent memory keep without a record of its own.
+const ALL: [(Of, Long); 31] = [
+    (Key, Bytes(0)),
+    (Key, Bytes(1)),
+    (Key, Bytes(7)),
+    (Key, Bytes(8)),
+    (Key, Bytes(9)),
+    (Key, Bytes(127)),
+    (Key, Bytes(128)),
+    (Key, Bytes(254)),
+    (Key, Bytes(255)),
+    (Key, Bytes(256)),
+    (Key, Bytes(257)),
+    (Key, Below(1)),
+    (Key, Below(0)),
+    (Value, Bytes(0)),
+    (Value, Bytes(1)),
+    (Value, Bytes(7)),
+    (Value, Bytes(8)),
+    (Value, Bytes(9)),
+    (Value, Bytes(127)),
+    (Value, Bytes(128)),
+    (Value, Bytes(254)),
+    (Value, Bytes(255)),
+    (Value, Bytes(256)),
+    (Value, Bytes(257)),
+    (Value, Bytes(4_096)),
+    (Value, Bytes(16_383)),
+    (Value, Bytes(16_384)),
+    (Value, Bytes(16_385)),
+    (Record, Below(2)),
+    (Record, Below(1)),
+    (Record, Below(0)),
+];
+
+/// Longer keys are no edge that one waits for: an engine may take any.
+const LONGEST: usize = 1 << 17;
+
+/// A set of edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edges(u64);
+
+/// How long an edge is for an engine; `None` if it does not get there.
+fn bytes(limits: &Limits, (of, long): (Of, Long)) -> Option<usize> {
+    let most = match of {
+        Key => limits.max_key,
+        Value | Record => limits.max_record,
+    };
+    let bytes = match long {
+        Bytes(bytes) => bytes,
+        Below(less) if most <= LONGEST => most.checked_sub(less)?,
+        Below(_) => return None,
+    };
+    let taken = bytes <= most && (of != Key || bytes > 0 || limits.empty_key);
+    taken.then_some(bytes)
+}
+
+impl Edges {
+    /// Those that keys and values within these limits can be at.
+    #[must_use]
+    pub fn within(limits: &Limits) -> Edges {
+        let there = |at: &usize| bytes(limits, ALL[*at]).is_some();
+        Edges(
+            (0..ALL.len())
+                .filter(there)
+                .fold(0, |set, at| set | 1 << at),
+        )
+    }
+
+    /// A key and a value of these lengths have been written.
+    pub fn met(&mut self, limits: &Limits, key: usize, value: usize) {
+        for (at, edge) in ALL.iter().enumerate() {
+            let found = match edge.0 {
+                Key => key,
+                Value => value,
+                Record => key + value,
+            };
+            if bytes(limits, *edge) == Some(found) {
+                self.0 |= 1 << at;
+            }
+        }
+    }
+
+    /// Both together.
+    pub fn add(&mut self, other: Edges) {
+        self.0 |= other.0;
+    }
+
+    /// Those of these that are not among the others.
+    #[must_use]
+    pub fn without(self, others: Edges) -> Edges {
+        Edges(self.0 & !others.0)
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(self) -> u64 {
+        u64::from(self.0.count_ones())
+    }
+
+    /// Each by its name.
+    pub fn names(self) -> impl Iterator<Item = String> {
+        let each = ALL.iter().enumerate();
+        let here = each.filter(move |(at, _)| self.0 >> at & 1 == 1);
+        here.map(|(_, (of, long))| {
+            let of = match of {
+                Key => "a key",
+                Value => "a value",
+                Record => "a record",
+            };
+            match long {
+                Bytes(1) => format!("{of} of 1 byte"),
+                Bytes(n) => format!("{of} of {n} bytes"),
+                Below(0) => format!("{of} as long as may be"),
+                Below(n) => format!("{of} {n} short of the longest"),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Edges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.names().collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+/// Length number `n` of a key, round and round through the edges.
+#[must_use]
+pub fn key_length(limits: &Limits, n: usize) -> usize {
+    of(limits, Key, n).unwrap_or(limits.max_key.min(8))
+}
+
+/// Length number `n` of the value beside a key of `key` bytes, round and round through the edges.
+#[must_use]
+pub fn value_length(limits: &Limits, key: usize, n: usize) -> usize {
+    let room = limits.max_record.saturating_sub(key);
+    let values = count(limits, Value);
+    let records = count(limits, Record);
+    let n = n % (values + records);
+    let bytes = match n.checked_sub(values) {
+        None => of(limits, Value, n),
+        Some(n) => of(limits, Record, n).map(|record| record.saturating_sub(key)),
+    };
+    bytes.unwrap_or(room).min(room)
+}
+
+fn lengths(limits: &Limits, of: Of) -> impl Iterator<Item = usize> {
+    let edges = ALL.iter().filter(move |(what, _)| *what == of);
+    edges.filter_map(|edge| bytes(limits, *edge))
+}
+
+fn count(limits: &Limits, of: Of) -> usize {
+    lengths(limits, of).count()
+}
+
+fn of(limits: &Limits, of: Of, n: usize) -> Option<usize> {
+    lengths(limits, of).nth(n % count(limits, of).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_edge_within_the_limits_is_gone_to() {
+        for (max_key, max_record) in [
+            (8, 16),
+            (512, 1_514),
+            (8_192, 24_000),
+            (usize::MAX, 1 << 40),
+        ] {
+            let limits = Limits {
+                max_key,
+                max_record,
+                empty_key: true,
+            };
+            let mut met = Edges::default();
+            for n in 0..ALL.len() {
+                let key = key_length(&limits, n);
+                let value = value_length(&limits, 1, n);
+                assert!(key <= max_key && value < max_record);
+                met.met(&limits, key, 2);
+                met.met(&limits, 1, value);
+            }
+            let never = Edges::within(&limits).without(met);
+            assert_eq!(never.count(), 0, "{max_key}, {max_record}: {never}");
+        }
+        let short = Limits {
+            max_key: 8,
+            max_record: 16,
+            empty_key: false,
+        };
+        let names = Edges::within(&short).to_string();
+        assert!(names.contains("a key as long as may be") && !names.contains("a key of 0"));
+    }
+}
