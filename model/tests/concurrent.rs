@@ -326,6 +326,9 @@ fn ours(geometry: Geometry, clients: u32, calls: u64) {
         let plan = Plan {
             clients,
             calls,
+            // Two of each of the first three shapes, of which one is cut off.
+            histories: 6,
+            vary: false,
             ..Plan::default()
         };
         let report = run(&engine, &plan).unwrap();
@@ -338,6 +341,7 @@ fn ours(geometry: Geometry, clients: u32, calls: u64) {
             );
         }
         assert!(report.exercised(&engine) && report.unjudged_keys == 0);
+        assert_eq!(report.cuts, 3);
         assert!(report.evictions > 0 && report.checkpoints > 3, "{report:?}");
     }
 }

@@ -3,6 +3,7 @@
 //! | room | what |
 //! |---|---|
 //! | [`engines`] | engines by name |
+//! | [`rounds`] | which mode on which engine when, and for how long |
 //! | [`runs`] | one mode on one engine |
 //! | [`kills`] | seeded bugs, and what catches them |
 //! | [`report`] | what is printed, and the JSON |
@@ -10,10 +11,10 @@
 mod engines;
 mod kills;
 mod report;
+mod rounds;
 mod runs;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use treering_model::oracle::campaign::Plan;
 use treering_model::oracle::differential::Failure as Found;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
             }
         }
     }
+    rounds::mix(&mut jobs);
     // Some of what was asked for can be done: what cannot is said. None of it: that was no sense.
     for (engine, mode, why) in skipped {
         if jobs.is_empty() {
@@ -63,18 +65,11 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         say_skipped(engine, mode, why)?;
     }
     let mut report = Report::default();
-    for (engine, mode) in &jobs {
-        let plan = plan(args, &**engine, *mode, jobs.len());
-        let row = runs::run(*engine, *mode, &plan);
-        say(row.line().as_bytes())?;
-        if let Some((seed, found)) = &row.failure {
-            let file = keep(*engine, *seed, found, save.as_ref())?;
-            say(report::story(&found.program, &found.finding, &file).as_bytes())?;
-        } else if let Some(finding) = &row.finding {
-            let file = (row.history.as_ref())
-                .map(|(seed, history)| keep_history(*engine, *seed, history, save.as_ref()))
-                .transpose()?;
-            say(report::tale(finding, file.as_deref()).as_bytes())?;
+    for row in rounds::run(args, jobs, &mut |engine, row| {
+        tell(engine, row, save.as_ref())
+    })? {
+        if row.finding.is_none() {
+            say(row.line().as_bytes())?;
         }
         report.rows.push(row);
     }
@@ -88,20 +83,20 @@ fn say_skipped(engine: &dyn Engine, mode: runs::Mode, why: &str) -> Result<(), F
     say(format!("{} {}: not judged, as {why}\n", engine.name(), mode.name()).as_bytes())
 }
 
-fn plan(args: &OracleArgs, engine: &dyn Engine, mode: runs::Mode, jobs: usize) -> Plan {
-    let budget = (args.budget).map(|ns| Duration::from_nanos(ns / jobs.max(1) as u64));
-    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let (runs, operations) = mode.defaults(engine);
-    Plan {
-        seed: args.seed,
-        runs: args
-            .runs
-            .unwrap_or(if budget.is_some() { u64::MAX } else { runs }),
-        budget,
-        operations: args.ops.map_or(operations, |n| n as usize),
-        threads: args.threads.map_or(processors, |n| n as usize),
-        ..Plan::default()
+/// Says what was found in a run, as soon as it was.
+fn tell(engine: &dyn Engine, row: &Row, save: Option<&Output>) -> Result<(), Failure> {
+    say(row.line().as_bytes())?;
+    if let Some((seed, found)) = &row.failure {
+        let varied = Plan::default().engine(engine, *seed);
+        let file = keep(&*varied, *seed, found, save)?;
+        say(report::story(&found.program, &found.finding, &file).as_bytes())?;
+    } else if let Some(finding) = &row.finding {
+        let file = (row.history.as_ref())
+            .map(|(seed, history)| keep_history(engine, *seed, history, save))
+            .transpose()?;
+        say(report::tale(finding, file.as_deref()).as_bytes())?;
     }
+    Ok(())
 }
 
 /// Saves the program that shows a violation.
@@ -112,7 +107,10 @@ fn keep(
     save: Option<&Output>,
 ) -> Result<String, Failure> {
     let text = (found.program).save(&engine.name(), Some(&found.finding.to_string()));
-    let default = format!("oracle-{}-{seed}.program", engine.name().replace(':', "-"));
+    let default = format!(
+        "oracle-{}-{seed}.program",
+        engine.name().replace([':', '/'], "-")
+    );
     let (target, name) = match save {
         Some(Output::File(path)) => (Output::File(path.clone()), path.display().to_string()),
         Some(Output::Stdout) => (Output::Stdout, "-".into()),
@@ -173,9 +171,10 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         let said = row.finding.as_ref().map(in_brief).unwrap_or_default();
         return Err(Failure::found(format!("{engine} {mode}: {said}")));
     }
-    let missing: Vec<String> = (rows.iter().filter(|row| !row.never.is_empty()))
+    let missing: Vec<String> = (rows.iter().filter(|row| !row.never_reached().is_empty()))
         .map(|row| {
-            let (engine, mode, never) = (&row.engine, row.mode.name(), row.never.join(", "));
+            let (engine, mode) = (&row.engine, row.mode.name());
+            let never = row.never_reached().join(", ");
             format!("{engine} {mode}: never reached: {never}")
         })
         .collect();

@@ -7,10 +7,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use treering_model::oracle::crash::{Phase, Point};
 use treering_model::oracle::differential::Failure as Found;
+use treering_model::oracle::edges::Edges;
 use treering_model::oracle::history::History;
 use treering_model::oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
+
+/// A run of so many programs has been at every limit, or has missed it.
+const LIMITS_WANT: u64 = 100;
+
+/// How many different actions of a spec were taken.
+pub(super) const ACTIONS_TAKEN: &str = "actions of the spec taken";
 
 /// One mode on one engine.
 #[derive(Debug)]
@@ -32,8 +39,10 @@ pub(super) struct Row {
     pub(super) counts: Vec<(String, u64)>,
     /// The history that no order explains, and its seed.
     pub(super) history: Option<(u64, History)>,
-    /// What was to be exercised and never was.
+    /// What was to be exercised and never was, limits aside.
     pub(super) never: Vec<String>,
+    /// The limits of the engine that programs should be at.
+    pub(super) limits: Edges,
     pub(super) finding: Option<Finding>,
     /// The seed of the program that failed, and the smallest program that does.
     pub(super) failure: Option<(u64, Box<Found>)>,
@@ -60,6 +69,7 @@ impl Row {
             counts: Vec::new(),
             history: None,
             never: Vec::new(),
+            limits: Edges::default(),
             finding: None,
             failure: None,
         }
@@ -91,8 +101,43 @@ impl Row {
         self.failure = failure;
     }
 
+    /// Another turn of the same job, which came after: its programs are others.
+    pub(super) fn add(&mut self, turn: Row) {
+        self.runs += turn.runs;
+        self.elapsed += turn.elapsed;
+        self.tally.add(&turn.tally);
+        self.crash_states += turn.crash_states;
+        self.recoveries += turn.recoveries;
+        self.histories += turn.histories;
+        for (point, n) in turn.points {
+            *self.points.entry(point).or_default() += n;
+        }
+        for (what, n) in turn.counts {
+            match self.counts.iter_mut().find(|(known, _)| *known == what) {
+                // How many different ones there were is no sum.
+                Some((_, sum)) if what == ACTIONS_TAKEN => *sum = n.max(*sum),
+                Some((_, sum)) => *sum += n,
+                None => self.counts.push((what, n)),
+            }
+        }
+        self.never.retain(|what| turn.never.contains(what));
+        self.limits = turn.limits;
+        self.history = turn.history;
+        self.finding = turn.finding;
+        self.failure = turn.failure;
+    }
+
+    /// What was to be exercised and never was.
+    pub(super) fn never_reached(&self) -> Vec<String> {
+        let mut never = self.never.clone();
+        if self.runs >= LIMITS_WANT {
+            never.extend(self.limits.without(self.tally.edges).names());
+        }
+        never
+    }
+
     fn verdict(&self) -> &'static str {
-        match (&self.finding, self.never.is_empty()) {
+        match (&self.finding, self.never_reached().is_empty()) {
             (Some(_), _) => "violated",
             (None, false) => "not-exercised",
             (None, true) => "holds",
@@ -136,6 +181,12 @@ impl Row {
             let _ = write!(line, ", {:.1} s", self.elapsed.as_secs_f64());
         }
         line.push('\n');
+        let limits = self.limits.count();
+        if limits > 0 {
+            let met = limits - self.limits.without(self.tally.edges).count();
+            let what = format!("limits met, of {limits}");
+            let _ = writeln!(line, "  {what:<34} {met:>10}");
+        }
         for (what, n) in &self.counts {
             let _ = writeln!(line, "  {what:<34} {n:>10}");
         }
@@ -169,7 +220,9 @@ impl Row {
             "evictions": tally.evictions,
             "checkpoints": tally.checkpoints,
             "log_wraps": tally.log_wraps,
-            "never_reached": self.never,
+            "limits": self.limits.count(),
+            "limits_met": self.limits.count() - self.limits.without(tally.edges).count(),
+            "never_reached": self.never_reached(),
             "seconds": self.elapsed.as_secs_f64(),
             "finding": self.finding.as_ref().map(|finding| json!({
                 "check": finding.check,

@@ -7,11 +7,12 @@ use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
 use treering_model::oracle::damage::HarmKind;
+use treering_model::oracle::edges::Edges;
 use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
 
-use super::report::Row;
+use super::report::{ACTIONS_TAKEN, Row};
 use crate::progress::Progress;
 
 /// A way of judging.
@@ -50,7 +51,8 @@ impl Mode {
             // There are crash points at each line of persistent memory, ten times as many.
             Mode::Crash if matches!(engine.disk(), DiskKind::Pm(_)) => (12, 200),
             Mode::Crash => (60, 200),
-            Mode::Concurrent => (4, 40_000),
+            Mode::Concurrent if matches!(engine.disk(), DiskKind::Pm(_)) => (16, 10_000),
+            Mode::Concurrent => (8, 20_000),
             // Episodes have their own length.
             Mode::Events => (200, 0),
             // A hundred harms to each store, 25 in persistent memory, where each costs more.
@@ -177,14 +179,15 @@ impl Watch for Watcher<'_> {
             trouble,
             ..
         } = *self.plan;
-        let program = generate::program(self.engine, seed, operations, trouble);
+        let engine = self.plan.engine(self.engine, seed);
+        let program = generate::program(&*engine, seed, operations, trouble);
         let what = format!(
             "{}: after {:?} a call of this program has not returned",
             Check::Progress,
             self.plan.patience
         );
-        let name = self.engine.name();
-        let file = format!("oracle-{}-{seed}.program", name.replace(':', "-"));
+        let name = engine.name();
+        let file = format!("oracle-{}-{seed}.program", name.replace([':', '/'], "-"));
         let saved = std::fs::write(&file, program.save(&name, Some(&what)));
         let mode = self.mode.name();
         let kept = saved.map_or_else(|e| format!("not saved: {e}"), |()| file);
@@ -194,8 +197,8 @@ impl Watch for Watcher<'_> {
     }
 }
 
-/// Runs it.
-pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
+/// Runs it; so many of its programs were run before.
+pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> Row {
     let watcher = Watcher {
         engine,
         mode,
@@ -204,7 +207,12 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
         progress: Mutex::new(Progress::new()),
     };
     // Logs outgrow a tiny persistent memory in long programs, and full is not wrong.
-    let roomy = PmTree::named(&engine.name(), Geometry::Small).filter(|_| mode != Mode::Crash);
+    let geometry = match mode {
+        Mode::Crash => Geometry::Tiny,
+        Mode::Differential | Mode::Damage => Geometry::Medium,
+        Mode::Concurrent | Mode::Events => Geometry::Small,
+    };
+    let roomy = PmTree::named(&engine.name(), geometry);
     let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
     let mut row = Row::new(engine.name(), mode);
     match mode {
@@ -213,9 +221,10 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
             row.note(outcome.runs, outcome.elapsed, outcome.failure);
             row.never = never_done(engine, &outcome.done);
             row.tally = outcome.done;
+            row.limits = Edges::within(&engine.limits());
         }
         Mode::Crash => {
-            let outcome = campaign::crashes(engine, plan, Effort::default(), &watcher);
+            let outcome = campaign::crashes(engine, plan, Effort::on(engine.disk()), &watcher);
             row.note(outcome.runs, outcome.elapsed, outcome.failure);
             row.never = never_crashed(engine, &outcome.done);
             row.never.extend(never_done(engine, &outcome.done.tally));
@@ -237,7 +246,7 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan) -> Row {
                 ]);
             }
         }
-        Mode::Concurrent => concurrently(engine, plan, &mut row),
+        Mode::Concurrent => concurrently(engine, plan, before, &mut row),
         Mode::Events => by_events(engine, plan, &mut row),
         Mode::Damage => by_damage(engine, plan, &watcher, &mut row),
     }
@@ -269,9 +278,11 @@ fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row)
 }
 
 /// Threads on one store; more clients than processors, so that they meet.
-fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
+fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
     let plan = concurrent::Plan {
-        seed: plan.seed,
+        // Histories have numbers, and the same seed for all.
+        seed: plan.seed.wrapping_sub(before),
+        first: before,
         clients: (plan.threads as u32).max(4),
         calls: plan.operations as u64,
         histories: plan.runs,
@@ -305,7 +316,10 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
         checkpoints: report.checkpoints,
         ..Tally::default()
     };
-    row.counts = vec![("calls that overlapped another".into(), report.overlapping)];
+    row.counts = vec![
+        ("calls that overlapped another".into(), report.overlapping),
+        ("histories that a power cut ended".into(), report.cuts),
+    ];
     let Some(wrong) = report.wrong else {
         return;
     };
@@ -364,10 +378,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
             "steps of the mirror".into(),
             report.tally.taken.values().sum(),
         ),
-        (
-            "actions of the spec taken".into(),
-            report.tally.taken.len() as u64,
-        ),
+        (ACTIONS_TAKEN.into(), report.tally.taken.len() as u64),
     ];
     row.finding = report.refusal.map(|(seed, refusal)| {
         let what = format!("the episode of seed {seed}");

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use treering_engine::{Kv, Lsn, Result};
 
+use super::Power;
 use super::workload::{Step, Workload};
 use crate::oracle::history::{Action, KeyId, Recorder, Start, Ticks, Version};
 use crate::oracle::random::Random;
@@ -21,6 +22,8 @@ pub struct Session {
     pub ticks: Ticks,
     /// The greatest LSN that a write has returned.
     pub last: AtomicU64,
+    /// What it depends on that the history goes on, if it can be cut off.
+    power: Option<Arc<Power>>,
     recorders: Vec<Mutex<Recorder>>,
 }
 
@@ -38,8 +41,24 @@ impl Session {
             recorders: (0..clients).map(recorder).collect(),
             ticks: Ticks::default(),
             last: AtomicU64::new(0),
+            power: None,
             work,
         }
+    }
+
+    /// The same, which goes on until the power is cut.
+    #[must_use]
+    pub fn with_power(self, power: Arc<Power>) -> Session {
+        Session {
+            power: Some(power),
+            ..self
+        }
+    }
+
+    /// Whether the power has gone: what is answered now, nobody hears.
+    #[must_use]
+    pub fn is_dark(&self) -> bool {
+        self.power.as_ref().is_some_and(|power| power.is_cut())
     }
 
     /// What all clients did so far. Calls on their way count as calls that never return.
@@ -62,6 +81,10 @@ pub struct Client {
     buffer: Vec<u8>,
     expected: Vec<u8>,
     rows: Vec<(Vec<u8>, Version)>,
+    /// What its last write returned.
+    own: Lsn,
+    /// When its call on the way was invoked.
+    invoked: u64,
 }
 
 impl Client {
@@ -76,6 +99,8 @@ impl Client {
             buffer: Vec::new(),
             expected: Vec::new(),
             rows: Vec::new(),
+            own: Lsn(0),
+            invoked: 0,
         }
     }
 
@@ -125,7 +150,14 @@ impl Client {
                 through,
                 limit,
             } => self.scan(kv, start, through, limit),
-            Step::Sync => kv.sync(Lsn(self.session.last.load(Ordering::SeqCst))),
+            // What it wrote itself; every fourth time what anybody wrote.
+            Step::Sync => self.sync(
+                kv,
+                match self.calls.is_multiple_of(4) {
+                    true => Lsn(self.session.last.load(Ordering::SeqCst)),
+                    false => self.own,
+                },
+            ),
         }
     }
 
@@ -174,20 +206,36 @@ impl Client {
         self.end(now, answer, Version::ABSENT)
     }
 
-    fn invoke(&self, action: Action) {
-        let mut recorder = lock(&self.session.recorders[self.number as usize]);
-        recorder.invoke(self.session.ticks.next(), action);
+    fn sync(&self, kv: &dyn Kv, lsn: Lsn) -> Result<()> {
+        kv.sync(lsn)?;
+        if let Some(power) = self.session.power.as_ref().filter(|power| !power.is_cut()) {
+            power.synced(lsn);
+        }
+        Ok(())
     }
 
-    fn wrote(&self, answer: Result<Lsn>) -> Result<()> {
+    fn invoke(&mut self, action: Action) {
+        let mut recorder = lock(&self.session.recorders[self.number as usize]);
+        self.invoked = self.session.ticks.next();
+        recorder.invoke(self.invoked, action);
+    }
+
+    fn wrote(&mut self, answer: Result<Lsn>) -> Result<()> {
         let now = self.session.ticks.next();
         if let Ok(lsn) = &answer {
+            self.own = *lsn;
             self.session.last.fetch_max(lsn.0, Ordering::SeqCst);
+            if let Some(power) = &self.session.power {
+                power.wrote(self.invoked, *lsn);
+            }
         }
         self.end(now, answer.map(drop), Version::ABSENT)
     }
 
     fn end(&self, now: u64, answer: Result<()>, found: Version) -> Result<()> {
+        if self.session.is_dark() {
+            return answer;
+        }
         let mut recorder = lock(&self.session.recorders[self.number as usize]);
         match &answer {
             Ok(()) => recorder.returned(now, found),
@@ -221,7 +269,7 @@ impl Client {
 }
 
 /// The version of a value that is whole.
-fn version_of(work: &Workload, bytes: &[u8], expected: &mut Vec<u8>) -> Version {
+pub(super) fn version_of(work: &Workload, bytes: &[u8], expected: &mut Vec<u8>) -> Version {
     let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
     else {
         return Version::FOREIGN;

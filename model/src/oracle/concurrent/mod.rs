@@ -10,15 +10,20 @@
 //! whole content, by scan and by get, before and after the store is opened again. Its calls belong to the history, so the
 //! check of the history is the check of what is left: each key must hold one of the values that some order of the calls leaves there.
 //!
+//! Every other history ends in a power cut instead ([`Power`]): what is found then must be what threads were told, and no more than what they wrote.
+//!
 //! Three kinds of wrong are told apart: a [`Violation`], a panic or an error of the engine, and a hang. A watchdog finds the last: if no call
 //! begins or ends for [`Plan::patience`], the threads are left behind (nothing can end them) and the calls on their way reported.
 
 mod client;
+mod power;
 mod slow;
 mod threads;
 mod workload;
 
+use client::version_of;
 pub use client::{Client, Session};
+pub use power::Power;
 pub use workload::{Shape, Step, Workload};
 
 use std::fmt;
@@ -33,6 +38,8 @@ use super::engine::{Disk, DiskKind, Engine};
 use super::finding::Check;
 use super::history::{History, Outcome};
 use super::linear::{self, Violation};
+use super::medium::Medium;
+use super::program::Keep;
 use super::random::Random;
 use slow::SlowDevice;
 
@@ -47,8 +54,14 @@ pub struct Plan {
     pub pumps: u32,
     /// Calls of a history, all clients together.
     pub calls: u64,
+    /// The number of the first history.
+    pub first: u64,
     /// Most histories. Each is on a store of its own.
     pub histories: u64,
+    /// Every so many-th history ends in a power cut, where the power can be cut; 0: none.
+    pub cut_every: u64,
+    /// Whether each history has options of its own, see [`Engine::vary`].
+    pub vary: bool,
     /// No history begins after this time.
     pub budget: Option<Duration>,
     /// How long nothing may happen before it is called a hang.
@@ -62,7 +75,10 @@ impl Default for Plan {
             clients: 4,
             pumps: 1,
             calls: 40_000,
+            first: 0,
             histories: 3,
+            cut_every: 2,
+            vary: true,
             budget: None,
             patience: Duration::from_secs(30),
         }
@@ -97,6 +113,8 @@ pub enum Finding {
     },
     /// The closed store is damaged.
     Damaged(Vec<String>),
+    /// After a power cut keys hold what they must not, one sentence each.
+    Lost(Vec<String>),
 }
 
 impl Finding {
@@ -109,6 +127,7 @@ impl Finding {
             Finding::Failed { .. } => "failed",
             Finding::NoProgress { .. } => "no-progress",
             Finding::Damaged(_) => "damaged",
+            Finding::Lost(_) => "lost",
         }
     }
 }
@@ -126,6 +145,10 @@ impl Finding {
             Finding::Failed { .. } => (Check::Error, "no error"),
             Finding::NoProgress { .. } => (Check::Progress, "calls that end"),
             Finding::Damaged(_) => (Check::Structure, "a store without damage"),
+            Finding::Lost(_) => (
+                Check::Crash,
+                "what threads were told before the power went, and of the rest no more than they wrote",
+            ),
         };
         super::Finding {
             check,
@@ -150,6 +173,15 @@ impl fmt::Display for Finding {
             Finding::Damaged(damage) => {
                 writeln!(f, "the closed store is damaged:")?;
                 damage.iter().try_for_each(|what| writeln!(f, "  {what}"))
+            }
+            Finding::Lost(keys) => {
+                writeln!(f, "after the power cut:")?;
+                let shown = keys.iter().take(4);
+                shown.clone().try_for_each(|what| writeln!(f, "  {what}"))?;
+                match keys.len() - shown.len() {
+                    0 => Ok(()),
+                    more => writeln!(f, "  and {more} more"),
+                }
             }
         }
     }
@@ -201,6 +233,8 @@ pub struct Report {
     pub evictions: u64,
     /// Checkpoints.
     pub checkpoints: u64,
+    /// Histories that a power cut ended.
+    pub cuts: u64,
     /// The first history with which something is wrong; the run ends there.
     pub wrong: Option<Wrong>,
 }
@@ -258,11 +292,20 @@ pub fn run(engine: &dyn Engine, plan: &Plan) -> Result<Report, RunError> {
     }
     let began = Instant::now();
     let mut report = Report::default();
-    for number in 0..plan.histories {
+    for number in plan.first..plan.first.saturating_add(plan.histories) {
         if plan.budget.is_some_and(|budget| began.elapsed() >= budget) {
             break;
         }
-        one(engine, plan, number, &mut report)?;
+        let varied = (plan.vary)
+            .then(|| engine.vary(plan.seed.wrapping_add(number)))
+            .flatten();
+        let engine = varied.as_deref().unwrap_or(engine);
+        let cut = plan.cut_every > 0 && number % plan.cut_every == plan.cut_every - 1;
+        let medium = cut.then(|| Medium::new(engine.disk())).flatten();
+        match medium {
+            Some(medium) => one_cut_off(engine, plan, number, &medium, &mut report)?,
+            None => one(engine, plan, number, &mut report)?,
+        }
         if report.wrong.is_some() {
             break;
         }
@@ -271,9 +314,116 @@ pub fn run(engine: &dyn Engine, plan: &Plan) -> Result<Report, RunError> {
     Ok(report)
 }
 
+/// One history that a power cut ends, made, judged, counted.
+fn one_cut_off(
+    engine: &dyn Engine,
+    plan: &Plan,
+    number: u64,
+    medium: &Medium,
+    report: &mut Report,
+) -> Result<(), RunError> {
+    let shape = Shape::of(number, plan.cut_every);
+    let work = Workload::new(
+        shape,
+        engine.limits(),
+        engine.disk(),
+        u64::from(plan.clients),
+    );
+    let disk = match medium.disk() {
+        Disk::Blocks(device) => Disk::Blocks(Arc::new(SlowDevice::over(device))),
+        other => other,
+    };
+    let seed = Random::part(plan.seed, number).word();
+    let mut random = Random::part(seed, u64::MAX);
+    let kv = engine.open(&disk).map_err(|error| RunError::Open {
+        engine: engine.name(),
+        error,
+    })?;
+    let in_memory = matches!(engine.disk(), DiskKind::Pm(_));
+    medium.cut_power_in(power::cut_after(&mut random, in_memory));
+    let power = power::power_of(medium);
+    let session = Session::new(work, plan.clients).with_power(Arc::clone(&power));
+    let session = Arc::new(session);
+    let mut findings = threads::run(plan, seed, &session, &kv)?;
+    // Whoever asks for something in the dark gets an error.
+    findings.retain(|finding| !(power.is_cut() && matches!(finding, Finding::Failed { .. })));
+    let stats = kv.stats();
+    let keep = match random.below(4) {
+        0 => Keep::Oldest,
+        1 => Keep::Newest,
+        _ => Keep::Seeded(random.word()),
+    };
+    // Before the store is let go of, which may write on its way out.
+    let after = Medium::holding(medium.crash_keeping(keep));
+    drop(kv);
+    let history = History::merge(session.recorded());
+    report.count(&stats, &history);
+    report.cuts += 1;
+    if let Err(violation) = check(&history, report) {
+        findings.insert(0, violation);
+    }
+    if findings.is_empty() {
+        findings = after_the_cut(engine, &after, number, &session, &power, &history);
+    }
+    if !findings.is_empty() {
+        report.wrong = Some(Wrong {
+            number,
+            shape,
+            findings,
+            history,
+        });
+    }
+    Ok(())
+}
+
+/// What is wrong with what a power cut left.
+fn after_the_cut(
+    engine: &dyn Engine,
+    medium: &Medium,
+    number: u64,
+    session: &Session,
+    power: &Power,
+    history: &History,
+) -> Vec<Finding> {
+    let disk = medium.disk();
+    let failed = |who: &str, error| {
+        let who = who.to_string();
+        vec![Finding::Failed { who, error }]
+    };
+    let kv = match engine.open_again(&disk, 1 + number) {
+        Ok(kv) => kv,
+        Err(error) => return failed("recovery from the power cut", error),
+    };
+    let found = match power::contents(&*kv, &session.work) {
+        Ok(found) => found,
+        Err(finding) => return vec![finding],
+    };
+    let wrong = power::judge(history, power, engine.promise(), &session.work, &found);
+    if !wrong.is_empty() {
+        return vec![Finding::Lost(wrong)];
+    }
+    drop(kv);
+    match engine.damage(&disk) {
+        Ok(damage) if damage.is_empty() => Vec::new(),
+        Ok(damage) => vec![Finding::Damaged(damage)],
+        Err(error) => failed("the check of the closed store", error),
+    }
+}
+
+/// Judges a history and counts what that took.
+fn check(history: &History, report: &mut Report) -> Result<(), Finding> {
+    let checking = Instant::now();
+    let judged = linear::check(history);
+    report.checking += checking.elapsed();
+    let judged = judged.map_err(Finding::Violation)?;
+    report.accesses += judged.accesses;
+    report.unjudged_keys += judged.unjudged.len() as u64;
+    Ok(())
+}
+
 /// One history: made, judged, counted.
 fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Result<(), RunError> {
-    let shape = Shape::ALL[(number % Shape::ALL.len() as u64) as usize];
+    let shape = Shape::of(number, plan.cut_every);
     let work = Workload::new(
         shape,
         engine.limits(),
@@ -311,15 +461,9 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
     }
     let history = History::merge(session.recorded());
     report.count(&stats, &history);
-    let checking = Instant::now();
-    match linear::check(&history) {
-        Ok(judged) => {
-            report.accesses += judged.accesses;
-            report.unjudged_keys += judged.unjudged.len() as u64;
-        }
-        Err(violation) => findings.insert(0, Finding::Violation(violation)),
+    if let Err(violation) = check(&history, report) {
+        findings.insert(0, violation);
     }
-    report.checking += checking.elapsed();
     for finding in &mut findings {
         if let Finding::NoProgress { stuck, .. } = finding {
             say_where(stuck, &history);
@@ -376,7 +520,7 @@ fn audit(
         Ok(damage) => return Ok(vec![Finding::Damaged(damage)]),
         Err(error) => return failed("the check of the closed store", error),
     }
-    match engine.open(disk) {
+    match engine.open_again(disk, 1 + seed % 1_000) {
         Ok(kv) => threads::watched(plan, session, &kv, auditor(), None),
         Err(error) => failed("opening the store again", error),
     }

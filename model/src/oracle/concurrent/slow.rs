@@ -3,6 +3,7 @@
 //! Memory answers in a microsecond; a drive takes a hundred. What goes wrong only while a write is on its way shows on a device whose
 //! writes take a while, some more than others.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,16 +15,20 @@ use crate::oracle::random::Random;
 /// One request in so many waits.
 const ONE_IN: u64 = 16;
 
-/// Memory with pauses before writes and flushes.
+/// A device in memory with pauses before writes and flushes.
 pub(super) struct SlowDevice {
-    memory: MemDevice,
+    memory: Arc<dyn BlockDevice>,
     requests: AtomicU64,
 }
 
 impl SlowDevice {
     pub(super) fn new(blocks: u64) -> SlowDevice {
+        SlowDevice::over(Arc::new(MemDevice::new(blocks)))
+    }
+
+    pub(super) fn over(memory: Arc<dyn BlockDevice>) -> SlowDevice {
         SlowDevice {
-            memory: MemDevice::new(blocks),
+            memory,
             requests: AtomicU64::new(0),
         }
     }

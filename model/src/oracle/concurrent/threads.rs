@@ -76,12 +76,13 @@ pub(super) fn run(
         .map(|number| {
             let mut client = Client::new(Arc::clone(session), number, seed);
             let (kv, board_of) = (Arc::clone(kv), Arc::clone(&board));
+            let lit = Arc::clone(session);
             // The first clients make what is left over of an even share.
             let share = plan.calls.saturating_sub(u64::from(number));
             let calls = share.div_ceil(u64::from(plan.clients));
             spawn(&board, format!("client {number}"), move || {
                 (0..calls)
-                    .take_while(|_| !board_of.stop.load(Ordering::Relaxed))
+                    .take_while(|_| !board_of.stop.load(Ordering::Relaxed) && !lit.is_dark())
                     .try_for_each(|_| client.step(&*kv))
             })
         })

@@ -18,11 +18,28 @@ pub enum Shape {
     Prefixes,
     /// Thousands of keys: more pages than a small cache has.
     Wide,
+    /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so that whole ranges come and go.
+    Runs,
+    /// What is written goes up, what is deleted follows it.
+    Queue,
 }
 
 impl Shape {
     /// All shapes; history n has the n-th, round and round.
-    pub const ALL: [Shape; 3] = [Shape::Hot, Shape::Prefixes, Shape::Wide];
+    pub const ALL: [Shape; 5] = [
+        Shape::Hot,
+        Shape::Prefixes,
+        Shape::Wide,
+        Shape::Runs,
+        Shape::Queue,
+    ];
+
+    /// That of history `number`, where `cut_every` (if it is not 0) so many-th is cut off: of the
+    /// others, and of these, each has the next.
+    pub(super) fn of(number: u64, cut_every: u64) -> Shape {
+        let turn = number / cut_every.max(1);
+        Shape::ALL[(turn % Shape::ALL.len() as u64) as usize]
+    }
 
     /// Its name in reports.
     #[must_use]
@@ -31,6 +48,8 @@ impl Shape {
             Shape::Hot => "hot",
             Shape::Prefixes => "prefixes",
             Shape::Wide => "wide",
+            Shape::Runs => "runs",
+            Shape::Queue => "queue",
         }
     }
 }
@@ -60,6 +79,7 @@ pub enum Step {
 /// Keys, sizes and proportions of one history.
 #[derive(Clone, Debug)]
 pub struct Workload {
+    shape: Shape,
     keys: Arc<[Key]>,
     longest: usize,
     /// Calls of a client until it turns from growing to shrinking and back.
@@ -84,6 +104,11 @@ impl Workload {
                 let name = |n| format!("wide/shared/prefix/{n:06}").into();
                 ((0..records).map(name).collect(), 400)
             }
+            Shape::Runs | Shape::Queue => {
+                let records = (room / 1_000).clamp(2, 500);
+                let name = |n| format!("run {n:06}").into();
+                ((0..records).map(name).collect(), 1_000)
+            }
         };
         let mut keys: Vec<Key> = names
             .into_iter()
@@ -98,14 +123,21 @@ impl Workload {
         let phase = match shape {
             Shape::Hot => 60,
             Shape::Prefixes | Shape::Wide => 2 * keys.len() as u64 / clients.max(1) + 1,
+            // Half of the calls are writes, and in turn.
+            Shape::Runs => 2 * keys.len() as u64,
+            Shape::Queue => u64::MAX,
         };
-        Workload::on(keys, longest.min(fits), phase)
+        Workload {
+            shape,
+            ..Workload::on(keys, longest.min(fits), phase)
+        }
     }
 
     /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases of so many calls a client.
     #[must_use]
     pub fn on(keys: Vec<Key>, longest: usize, phase: u64) -> Workload {
         Workload {
+            shape: Shape::Hot,
             keys: keys.into(),
             longest: longest.max(VERSION_BYTES),
             phase: phase.max(1),
@@ -129,6 +161,15 @@ impl Workload {
     pub fn step(&self, call: u64, random: &mut Random) -> Step {
         let key = |random: &mut Random| KeyId(random.below(self.keys.len() as u64) as u32);
         let grows = (call / self.phase).is_multiple_of(2);
+        let n = self.keys.len() as u64;
+        let in_turn = |behind: u64| KeyId(((call / 2 + n - behind % n) % n) as u32);
+        match (self.shape, random.below(100)) {
+            (Shape::Runs, 0..45) if grows => return Step::Put(in_turn(0)),
+            (Shape::Runs, 0..45) => return Step::Delete(in_turn(0)),
+            (Shape::Queue, 0..30) => return Step::Put(in_turn(0)),
+            (Shape::Queue, 30..58) => return Step::Delete(in_turn(n.div_ceil(4))),
+            _ => {}
+        }
         match random.below(100) {
             0..50 if grows => Step::Put(key(random)),
             0..50 => Step::Delete(key(random)),

@@ -1,0 +1,254 @@
+//! Which job, a mode on an engine, has its turn when.
+//!
+//! A bug is found where it is, which nobody knows. So all jobs have a short turn first, those that
+//! differ most from one another one after the other; from then on whoever has had least, by its
+//! weight, has the next turn, as long as all its turns before: what is found quickly in any job is
+//! found within the first seconds, and no mode whose programs are long takes the time of the others.
+//! The programs of a turn follow those of the job's turn before, so that the turns together are the
+//! same programs as one long turn, and runs without a budget repeat exactly.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use treering_model::oracle::Engine;
+use treering_model::oracle::campaign::Plan;
+
+use super::report::Row;
+use super::runs::{self, Mode};
+use crate::args::OracleArgs;
+use crate::failure::Failure;
+
+/// A mode on an engine.
+pub(super) type Job<'e> = (&'e dyn Engine, Mode);
+
+/// Of a budget each first turn takes this share of what would be the job's, or at least [`LEAST`].
+const FIRST: f64 = 0.06;
+const LEAST: Duration = Duration::from_millis(20);
+
+/// Without a budget the first turns are of one program in so many.
+const FIRST_RUNS: u64 = 25;
+
+/// What share of the time a mode has beside the others.
+fn weight(mode: Mode) -> f64 {
+    match mode {
+        Mode::Crash | Mode::Concurrent => 2.0,
+        Mode::Differential => 1.5,
+        Mode::Damage => 1.0,
+        Mode::Events => 0.5,
+    }
+}
+
+/// Brings jobs into an order in which neighbours have different modes and different engines.
+pub(super) fn mix(jobs: &mut [Job<'_>]) {
+    let mut seen: Vec<String> = Vec::new();
+    let mut place = |name: String| match seen.iter().position(|known| *known == name) {
+        Some(at) => at,
+        None => {
+            seen.push(name);
+            seen.len() - 1
+        }
+    };
+    let places: Vec<usize> = jobs
+        .iter()
+        .map(|(engine, _)| place(engine.name()))
+        .collect();
+    let of_mode = |mode: Mode| {
+        Mode::ALL
+            .iter()
+            .position(|other| *other == mode)
+            .unwrap_or(0)
+    };
+    let mut keyed: Vec<(usize, usize, Job<'_>)> = (jobs.iter().zip(places))
+        .map(|(job, engine)| {
+            // Round after round, each engine has the mode after the one it had before, and its
+            // neighbour another one.
+            let mode = of_mode(job.1);
+            let turn = (mode + Mode::ALL.len() - engine % Mode::ALL.len()) % Mode::ALL.len();
+            (turn, engine, *job)
+        })
+        .collect();
+    keyed.sort_by_key(|(turn, engine, _)| (*turn, *engine));
+    for (job, (_, _, mixed)) in jobs.iter_mut().zip(keyed) {
+        *job = mixed;
+    }
+}
+
+struct Turns<'e> {
+    job: Job<'e>,
+    plan: Plan,
+    row: Option<Row>,
+    /// What its turns have taken.
+    spent: Duration,
+    /// What one program in how many its next turn is, without a budget.
+    share: u64,
+    done: bool,
+}
+
+/// Who is told of a job in which something was found.
+pub(super) type Found<'f> = dyn FnMut(&dyn Engine, &Row) -> Result<(), Failure> + Send + 'f;
+
+/// Runs all jobs until the budget is spent, or each has had its programs, several at a time. A job
+/// in which something is found has no more turns; `found` is told at once.
+pub(super) fn run(
+    args: &OracleArgs,
+    jobs: Vec<Job<'_>>,
+    found: &mut Found<'_>,
+) -> Result<Vec<Row>, Failure> {
+    let began = Instant::now();
+    let budget = args.budget.map(Duration::from_nanos);
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = args.threads.map_or(processors, |n| n as usize);
+    let workers = threads.min(jobs.len()).max(1);
+    let all: Vec<Mutex<Turns<'_>>> = (jobs.into_iter())
+        .map(|job| {
+            Mutex::new(Turns {
+                plan: plan(args, job.0, job.1, threads / workers),
+                job,
+                row: None,
+                spent: Duration::ZERO,
+                share: FIRST_RUNS,
+                done: false,
+            })
+        })
+        .collect();
+    // Of what would be a worker's: so many have their turns at a time.
+    let first =
+        budget.map(|budget| budget.mul_f64(FIRST * workers as f64) / all.len().max(1) as u32);
+    let first = first.map(|first| first.max(LEAST));
+    let found = Mutex::new((found, Ok(())));
+    // Waits for nobody: a job whose turn it is, is taken.
+    let next = |picking: &Mutex<()>| {
+        let _one_at_a_time = picking.lock();
+        let free = all.iter().filter_map(|turns| turns.try_lock().ok());
+        let waiting = free.filter(|turns| !turns.done);
+        // The first of those that have had least.
+        waiting.min_by(|a, b| a.weighted().total_cmp(&b.weighted()))
+    };
+    let picking = Mutex::new(());
+    let work = || {
+        while let Some(mut turns) = next(&picking) {
+            let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            let turn = first.map(|first| first.max(turns.spent).min(left.unwrap_or(first)));
+            turns.take(turn);
+            if let Some(row) = turns.row.as_ref().filter(|row| row.finding.is_some())
+                && let Ok(mut found) = found.lock()
+            {
+                let (tell, failed) = &mut *found;
+                if let (Err(failure), true) = (tell(turns.job.0, row), failed.is_ok()) {
+                    *failed = Err(failure);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..workers).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let (_, told) = found.into_inner().expect("a run does not panic");
+    told?;
+    let rows = all.into_iter().map(|turns| {
+        let turns = turns.into_inner().expect("a run does not panic");
+        let (engine, mode) = turns.job;
+        turns.row.unwrap_or_else(|| {
+            let mut row = Row::new(engine.name(), mode);
+            row.never.push("a turn within the budget".into());
+            row
+        })
+    });
+    Ok(rows.collect())
+}
+
+impl Turns<'_> {
+    /// What it has had, by its weight.
+    fn weighted(&self) -> f64 {
+        self.spent.as_secs_f64() / weight(self.job.1)
+    }
+
+    /// One turn: so long, or the next of all programs.
+    fn take(&mut self, turn: Option<Duration>) {
+        let began = Instant::now();
+        let before = self.row.as_ref().map_or(0, |row| row.runs);
+        let left = self.plan.runs.saturating_sub(before);
+        let runs = match turn {
+            Some(_) if self.plan.runs == u64::MAX => u64::MAX,
+            Some(_) => left,
+            None => (self.plan.runs / self.share).clamp(1, left.max(1)),
+        };
+        self.share = (self.share / 4).max(1);
+        let row = runs::run(
+            self.job.0,
+            self.job.1,
+            &Plan {
+                seed: self.plan.seed.wrapping_add(before),
+                runs,
+                budget: turn,
+                ..self.plan
+            },
+            before,
+        );
+        match &mut self.row {
+            Some(sum) => sum.add(row),
+            None => self.row = Some(row),
+        }
+        // A turn of nothing counts, too, or it would be this job's turn for ever.
+        self.spent += began.elapsed().max(Duration::from_millis(1));
+        let row = self.row.as_ref();
+        let through = row.is_none_or(|row| row.finding.is_some() || row.runs >= self.plan.runs);
+        // A mode that did nothing in its turn will not do more in the next.
+        let idle = row.is_some_and(|row| row.runs == before);
+        self.done = through || idle && turn.is_none();
+    }
+}
+
+fn plan(args: &OracleArgs, engine: &dyn Engine, mode: Mode, threads: usize) -> Plan {
+    let (runs, operations) = mode.defaults(engine);
+    let runs = match args.budget {
+        Some(_) => u64::MAX,
+        None => runs,
+    };
+    Plan {
+        seed: args.seed,
+        runs: args.runs.unwrap_or(runs),
+        operations: args.ops.map_or(operations, |n| n as usize),
+        threads,
+        ..Plan::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use treering_model::oracle::engines::{BTree, Geometry};
+
+    use super::*;
+
+    #[test]
+    fn neighbours_differ_in_engine_and_mode_and_nobody_is_left_out() {
+        let engines: Vec<BTree> = (BTree::NAMES.into_iter())
+            .filter_map(|name| BTree::named(name, Geometry::Tiny))
+            .collect();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for engine in &engines {
+            for mode in Mode::ALL {
+                jobs.push((engine, mode));
+            }
+        }
+        let names = |jobs: &[Job<'_>]| {
+            let name = |job: &Job<'_>| (job.0.name(), job.1.name());
+            jobs.iter().map(name).collect::<Vec<_>>()
+        };
+        let mut before = names(&jobs);
+        mix(&mut jobs);
+        let mut after = names(&jobs);
+        for pair in after.windows(2) {
+            assert!(pair[0].0 != pair[1].0, "{pair:?}");
+        }
+        let modes: std::collections::HashSet<_> = after[..8].iter().map(|(_, mode)| mode).collect();
+        assert_eq!(modes.len(), Mode::ALL.len());
+        before.sort();
+        after.sort();
+        assert_eq!(before, after);
+    }
+}
