@@ -13,11 +13,15 @@ use crate::units;
     treering oracle --tree bminus --mode crash            power cuts on shadowed pages with modification logs, and a sparse log\n  \
     treering oracle --mode crash --budget 10m             ten minutes of power cuts\n  \
     treering oracle --engine btree:cow --mode differential --ops 5000 --runs 1000\n  \
+    treering oracle --tree bf --budget 75s --fail-fast    is there a bug? ends with the first\n  \
+    treering oracle --engine btree:cow/per-commit/64k     large pages, each write durable when it returns\n  \
     treering oracle --replay found.program                what was found, again\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
     Modes: differential (random programs beside a reference map), crash (every way, or a sample of the ways, in which a power cut could have \
     ended a program, and recovery from it; and damage to pages and their logs), concurrent (threads, judged for linearizability), events (the engine's protocol steps, judged by the \
     mirror of WalRecovery; those of shadowed pages by that of PageShadowing, those of bf by the mirrors of MiniPage and CircularBuffer).\n\n\
+    Behind an engine's name may stand options, each behind a slash: per-commit, grouped, closes, cramped (hardly any room), 8k to 64k (pages); in \
+    persistent memory logs=N, chunk=Nk, cramped. Without them each program draws its own, and each opening draws those that may differ.\n\n\
     The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]
 pub(crate) struct OracleArgs {
@@ -41,9 +45,12 @@ pub(crate) struct OracleArgs {
     /// Threads [default: as many as there are processors]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) threads: Option<u32>,
-    /// How long in all; every mode and engine gets the same share of it
+    /// How long in all; all modes and engines have turns, short ones first
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) budget: Option<u64>,
+    /// Stop at the first violation; without this the other modes and engines go on
+    #[arg(long, conflicts_with_all = ["replay", "mutations"])]
+    pub(crate) fail_fast: bool,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

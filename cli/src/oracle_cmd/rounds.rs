@@ -8,6 +8,7 @@
 //! same programs as one long turn, and runs without a budget repeat exactly.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use treering_model::oracle::Engine;
@@ -125,15 +126,18 @@ pub(super) fn run(
         waiting.min_by(|a, b| a.weighted().total_cmp(&b.weighted()))
     };
     let picking = Mutex::new(());
+    // With `--fail-fast`, when the first violation is told.
+    let enough = AtomicBool::new(false);
     let work = || {
         while let Some(mut turns) = next(&picking) {
             let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
-            if left.is_some_and(|left| left.is_zero()) {
+            if left.is_some_and(|left| left.is_zero()) || enough.load(Ordering::Relaxed) {
                 return;
             }
             let turn = first.map(|first| first.max(turns.spent).min(left.unwrap_or(first)));
             turns.take(turn);
             if let Some(row) = turns.row.as_ref().filter(|row| row.finding.is_some())
+                && !(args.fail_fast && enough.swap(true, Ordering::Relaxed))
                 && let Ok(mut found) = found.lock()
             {
                 let (tell, failed) = &mut *found;

@@ -1,0 +1,299 @@
+//! A copy of the project whose engine has all mutants behind switches.
+//!
+//! Not every mutant is Rust: operands of other types, borrows that end too early. The compiler says
+//! where, and what covers that place is left out, until the rest compiles. One build for thousands of
+//! mutants, where a build for each would take minutes times thousands.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::find::{Mutant, mutants};
+use crate::splice::{splice, switches};
+
+/// Where mutants are made, below `engine/src`.
+const ROOMS: [&str; 12] = [
+    "trees", "pages", "wal", "ring", "mini", "pm", "pager", "cache", "index", "node", "recovery.rs",
+    "snapshot.rs",
+];
+const MORE: [&str; 3] = ["checkpoint.rs", "room.rs", "layout.rs"];
+
+/// What was made.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Made {
+    pub(crate) schema: String,
+    /// Those that compile.
+    pub(crate) mutants: Vec<Mutant>,
+    /// How many there would be.
+    pub(crate) found: usize,
+}
+
+/// The file beside the copy that names its mutants.
+pub(crate) const LIST: &str = "mutants.json";
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            rust_files(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(())
+}
+
+/// Copies what git knows of, so that no build output comes along.
+fn copy_project(project: &Path, to: &Path) -> Result<()> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(project)
+        .output()
+        .context("git ls-files")?;
+    ensure!(listed.status.success(), "git ls-files failed in {}", project.display());
+    for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
+        let (from, to) = (project.join(name), to.join(name));
+        let Ok(bytes) = std::fs::read(&from) else {
+            continue;
+        };
+        // Nothing is touched that is as it should be: the next build takes what the last one made.
+        if std::fs::read(&to).is_ok_and(|there| there == bytes) {
+            continue;
+        }
+        std::fs::create_dir_all(to.parent().context("a file has a folder")?)?;
+        std::fs::write(&to, bytes).with_context(|| to.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Makes the copy in `to`, and builds the command there.
+pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
+    copy_project(project, to)?;
+    let engine = project.join("engine/src");
+    let mut files = Vec::new();
+    for room in ROOMS.iter().chain(&MORE) {
+        let path = engine.join(room);
+        if path.is_dir() {
+            rust_files(&path, &mut files)?;
+            let beside = engine.join(format!("{room}.rs"));
+            files.extend(beside.exists().then_some(beside));
+        } else {
+            ensure!(path.exists(), "engine/src/{room} is not there any more");
+            files.push(path);
+        }
+    }
+    let mut sources = BTreeMap::new();
+    let mut all: Vec<Mutant> = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(project)?.display().to_string();
+        if name.contains("/tests") {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path)?;
+        all.extend(mutants(&name, &source).with_context(|| name.clone())?);
+        sources.insert(name, source);
+    }
+    for (number, mutant) in all.iter_mut().enumerate() {
+        mutant.number = number;
+    }
+    let found = all.len();
+    std::fs::write(to.join("engine/src/mutant.rs"), switches(found))?;
+    let lib = std::fs::read_to_string(engine.join("lib.rs"))?;
+    let lib = format!("{lib}\n#[doc(hidden)]\npub mod mutant;\n");
+    std::fs::write(to.join("engine/src/lib.rs"), lib)?;
+    for round in 1.. {
+        for (name, source) in &sources {
+            let of_file: Vec<&Mutant> = all.iter().filter(|m| m.file == *name).collect();
+            std::fs::write(to.join(name), splice(source, &of_file))?;
+        }
+        let bad = misfits(to, &all, &sources)?;
+        eprintln!("round {round}: {} of {found} mutants, {} of which do not compile", all.len(), bad.len());
+        if bad.is_empty() {
+            break;
+        }
+        ensure!(round < 40, "after {round} rounds the copy does not compile");
+        all.retain(|mutant| !bad.contains(&mutant.number));
+    }
+    let built = cargo(to, "build").args(["-p", "treering"]).status()?;
+    ensure!(built.success(), "the copy in {} does not build", to.display());
+    let made = Made {
+        schema: "treering.mutants/1".into(),
+        mutants: all,
+        found,
+    };
+    std::fs::write(to.join(LIST), serde_json::to_vec_pretty(&made)?)?;
+    Ok(made)
+}
+
+fn cargo(folder: &Path, what: &str) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args([what, "--release"])
+        .current_dir(folder)
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+        // Switches make arithmetic of plain operators, whose overflow is a find.
+        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+        .env("RUSTFLAGS", "--cap-lints allow")
+        .env("CARGO_TARGET_DIR", folder.join("target"));
+    cargo
+}
+
+/// The numbers of those that cover what the compiler does not take.
+fn misfits(
+    copy: &Path,
+    all: &[Mutant],
+    sources: &BTreeMap<String, String>,
+) -> Result<Vec<usize>> {
+    let output = cargo(copy, "check")
+        .args(["-p", "treering-engine", "--message-format=json"])
+        .output()?;
+    let mut bad = Vec::new();
+    let mut spliced: HashMap<String, String> = HashMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        if message["message"]["level"] != "error" {
+            continue;
+        }
+        let Some(spans) = message["message"]["spans"].as_array() else {
+            continue;
+        };
+        for span in spans.iter().filter(|span| span["is_primary"] == true) {
+            let Some(name) = span["file_name"].as_str().filter(|name| sources.contains_key(*name))
+            else {
+                continue;
+            };
+            let text = match spliced.get(name) {
+                Some(text) => text,
+                None => {
+                    let text = std::fs::read_to_string(copy.join(name))?;
+                    spliced.entry(name.to_owned()).or_insert(text)
+                }
+            };
+            let place = |key: &str| span[key].as_u64().unwrap_or(0) as usize;
+            bad.extend(innermost(text, place("byte_start")..place("byte_end"), all));
+        }
+    }
+    if bad.is_empty() && !output.status.success() {
+        bail!("the copy does not compile, and not for a mutant:\n{}", said(&output.stdout));
+    }
+    bad.sort_unstable();
+    bad.dedup();
+    Ok(bad)
+}
+
+fn said(messages: &[u8]) -> String {
+    let text = String::from_utf8_lossy(messages);
+    let rendered = text.lines().filter_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        Some(message["message"]["rendered"].as_str()?.to_owned())
+    });
+    rendered.take(5).collect()
+}
+
+/// Of the calls of switches whose text overlaps a range, the innermost around it; all within it, if
+/// it is around them.
+fn innermost(text: &str, range: std::ops::Range<usize>, all: &[Mutant]) -> Vec<usize> {
+    const CALL: &str = "crate::mutant::";
+    let mut around: Option<(usize, usize)> = None;
+    let mut within = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text[at..].find(CALL) {
+        let start = at + found;
+        at = start + CALL.len();
+        if start > range.end {
+            break;
+        }
+        let Some(open) = text[at..].find('(').map(|open| at + open) else {
+            break;
+        };
+        let digits: String = text[open + 1..].chars().take_while(char::is_ascii_digit).collect();
+        let Ok(number) = digits.parse::<usize>() else {
+            continue;
+        };
+        let keeps = text[at..].starts_with("keep");
+        let end = match keeps {
+            // The statement in braces behind it.
+            true => match text[open..].find('{') {
+                Some(brace) => closing(text, open + brace),
+                None => continue,
+            },
+            false => closing(text, open),
+        };
+        if start <= range.start && range.end <= end {
+            let size = end - start;
+            if around.is_none_or(|(_, least)| size <= least) {
+                around = Some((number, size));
+            }
+        } else if start < range.end && range.start < end {
+            within.push(number);
+        }
+    }
+    let known = |number: &usize| all.iter().any(|mutant| mutant.number == *number);
+    match around {
+        Some((number, _)) => vec![number],
+        None => within.into_iter().filter(known).collect(),
+    }
+}
+
+/// Where the bracket closes that opens at `open`; text and comments in between are none of code's.
+fn closing(text: &str, open: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut depth = 0usize;
+    let mut at = open;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'(' | b'{' | b'[' => depth += 1,
+            b')' | b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            b'"' => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += usize::from(bytes[at] == b'\\') + 1;
+                }
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                while at < bytes.len() && bytes[at] != b'\n' {
+                    at += 1;
+                }
+            }
+            b'\'' if bytes.get(at + 2) == Some(&b'\'') => at += 2,
+            b'\'' if bytes.get(at + 1) == Some(&b'\\') => at += 3,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_compiler_points_at_is_blamed_on_the_innermost_around_it() {
+        let source = "fn f(a: u8) -> bool { a + 1 < 3 }";
+        let mut all = mutants("f.rs", source).unwrap();
+        for (number, mutant) in all.iter_mut().enumerate() {
+            mutant.number = number;
+        }
+        let text = splice(source, &all.iter().collect::<Vec<_>>());
+        let at = text.find("(a)").unwrap();
+        let blamed = innermost(&text, at..at + 1, &all);
+        assert_eq!(all[blamed[0]].kind, "plus", "{text}");
+        let whole = innermost(&text, 20..text.len(), &all);
+        assert_eq!(whole.len(), all.len());
+    }
+}

@@ -1,0 +1,266 @@
+//! Where a mutant can be, by the syntax tree of a file.
+//!
+//! | kind | of | makes |
+//! |---|---|---|
+//! | `lt`, `le`, `gt`, `ge` | a comparison | its neighbour: `<` and `<=`, `>` and `>=` |
+//! | `eq`, `ne` | a comparison | the other |
+//! | `plus`, `minus` | a sum or difference | the other |
+//! | `yes` | an operand of `&&` | `true` |
+//! | `no` | an operand of `\|\|` | `false` |
+//! | `flip` | a condition | its opposite |
+//! | `one_more` | a whole number | the next |
+//! | `keep` | a statement that is a call or an assignment | nothing |
+//!
+//! What is evaluated when a program is compiled has no switch, and neither do tests, what macros
+//! hold, and what only counts or tells.
+
+use std::ops::Range;
+
+use proc_macro2::Span;
+use serde::{Deserialize, Serialize};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{BinOp, Expr, Stmt};
+
+/// A mutant, in bytes of its file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Mutant {
+    /// Its switch.
+    pub(crate) number: usize,
+    pub(crate) file: String,
+    pub(crate) line: usize,
+    pub(crate) kind: String,
+    /// All of it, as it was.
+    pub(crate) text: String,
+    pub(crate) range: Range<usize>,
+    /// Of two operands: from the end of the first to the beginning of the second.
+    pub(crate) between: Option<Range<usize>>,
+}
+
+/// All mutants of a file; their numbers are not given yet.
+pub(crate) fn mutants(file: &str, source: &str) -> syn::Result<Vec<Mutant>> {
+    let tree = syn::parse_file(source)?;
+    let mut finder = Finder {
+        file,
+        source,
+        found: Vec::new(),
+    };
+    finder.visit_file(&tree);
+    Ok(finder.found)
+}
+
+struct Finder<'s> {
+    file: &'s str,
+    source: &'s str,
+    found: Vec<Mutant>,
+}
+
+/// What changes no answer.
+const TELLS: [&str; 12] = [
+    "mutation::on",
+    "counters",
+    "fetch_add",
+    "fetch_sub",
+    "stats",
+    ".tell(",
+    "debug",
+    "trace",
+    "spin_loop",
+    "yield_now",
+    "reserve",
+    "drop(",
+];
+
+fn holds_let(expr: &Expr) -> bool {
+    struct Search(bool);
+    impl<'ast> Visit<'ast> for Search {
+        fn visit_expr_let(&mut self, _: &'ast syn::ExprLet) {
+            self.0 = true;
+        }
+        fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+        fn visit_expr_block(&mut self, _: &'ast syn::ExprBlock) {}
+    }
+    let mut search = Search(false);
+    search.visit_expr(expr);
+    search.0
+}
+
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let path = attribute.path();
+        let text = match &attribute.meta {
+            syn::Meta::List(list) => list.tokens.to_string(),
+            _ => String::new(),
+        };
+        path.is_ident("test") || path.is_ident("cfg") && text.contains("test")
+    })
+}
+
+impl Finder<'_> {
+    fn add(&mut self, kind: &str, span: Span, between: Option<Range<usize>>) {
+        let range = span.byte_range();
+        let text = &self.source[range.clone()];
+        if TELLS.iter().any(|tells| text.contains(tells)) {
+            return;
+        }
+        self.found.push(Mutant {
+            number: 0,
+            file: self.file.to_owned(),
+            line: span.start().line,
+            kind: kind.to_owned(),
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            range,
+            between,
+        });
+    }
+
+    fn condition(&mut self, condition: &Expr) {
+        if !holds_let(condition) {
+            self.add("flip", condition.span(), None);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Finder<'_> {
+    fn visit_expr_binary(&mut self, binary: &'ast syn::ExprBinary) {
+        let between = || {
+            let (left, right) = (binary.left.span(), binary.right.span());
+            Some(left.byte_range().end..right.byte_range().start)
+        };
+        let two = match binary.op {
+            BinOp::Lt(_) => Some("lt"),
+            BinOp::Le(_) => Some("le"),
+            BinOp::Gt(_) => Some("gt"),
+            BinOp::Ge(_) => Some("ge"),
+            BinOp::Eq(_) => Some("eq"),
+            BinOp::Ne(_) => Some("ne"),
+            BinOp::Add(_) => Some("plus"),
+            BinOp::Sub(_) => Some("minus"),
+            _ => None,
+        };
+        if let Some(kind) = two {
+            self.add(kind, binary.span(), between());
+        }
+        let one = match binary.op {
+            BinOp::And(_) => Some("yes"),
+            BinOp::Or(_) => Some("no"),
+            _ => None,
+        };
+        if let Some(kind) = one {
+            for operand in [&binary.left, &binary.right] {
+                if !holds_let(operand) {
+                    self.add(kind, operand.span(), None);
+                }
+            }
+        }
+        visit::visit_expr_binary(self, binary);
+    }
+
+    fn visit_expr_if(&mut self, expr: &'ast syn::ExprIf) {
+        self.condition(&expr.cond);
+        visit::visit_expr_if(self, expr);
+    }
+
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        if let Some((_, guard)) = &arm.guard {
+            self.condition(guard);
+        }
+        // Patterns are no expressions.
+        if let Some((_, guard)) = &arm.guard {
+            self.visit_expr(guard);
+        }
+        self.visit_expr(&arm.body);
+    }
+
+    fn visit_expr_lit(&mut self, literal: &'ast syn::ExprLit) {
+        if matches!(literal.lit, syn::Lit::Int(_)) {
+            self.add("one_more", literal.span(), None);
+        }
+    }
+
+    fn visit_stmt(&mut self, stmt: &'ast Stmt) {
+        if let Stmt::Expr(expr, Some(_)) = stmt {
+            let call = match expr {
+                Expr::Try(inner) => &inner.expr,
+                other => other,
+            };
+            let compound = matches!(call, Expr::Binary(binary) if matches!(binary.op,
+                BinOp::AddAssign(_) | BinOp::SubAssign(_) | BinOp::BitOrAssign(_)
+                | BinOp::BitAndAssign(_) | BinOp::MulAssign(_)));
+            let plain = matches!(call, Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_));
+            if plain || compound {
+                self.add("keep", stmt.span(), None);
+            }
+        }
+        visit::visit_stmt(self, stmt);
+    }
+
+    fn visit_expr_repeat(&mut self, repeat: &'ast syn::ExprRepeat) {
+        // Its length is a constant.
+        self.visit_expr(&repeat.expr);
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if !is_test(&module.attrs) {
+            visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        if function.sig.constness.is_none() && !is_test(&function.attrs) {
+            self.visit_block(&function.block);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        if function.sig.constness.is_none() && !is_test(&function.attrs) {
+            self.visit_block(&function.block);
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        // What prints a value.
+        let prints = item.trait_.as_ref().is_some_and(|(_, path, _)| {
+            let last = path.segments.last();
+            last.is_some_and(|segment| segment.ident == "Debug" || segment.ident == "Display")
+        });
+        if !prints {
+            visit::visit_item_impl(self, item);
+        }
+    }
+
+    fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
+    fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
+    fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
+    fn visit_trait_item_const(&mut self, _: &'ast syn::TraitItemConst) {}
+    fn visit_expr_const(&mut self, _: &'ast syn::ExprConst) {}
+    fn visit_item_enum(&mut self, _: &'ast syn::ItemEnum) {}
+    fn visit_type(&mut self, _: &'ast syn::Type) {}
+    fn visit_pat(&mut self, _: &'ast syn::Pat) {}
+    fn visit_generic_argument(&mut self, _: &'ast syn::GenericArgument) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_operators_numbers_and_statements_are_found_and_constants_are_not() {
+        let source = "const N: u8 = 1 + 1;\n\
+                      fn f(a: u8, v: &mut [u8; 4]) -> bool {\n\
+                      if a < 3 && a + 1 != 4 { v.fill(a); }\n\
+                      a >= N || v[0] == [7; 2][0]\n}\n\
+                      #[test]\nfn t() { assert!(1 < 2); }";
+        let found = mutants("f.rs", source).unwrap();
+        let mut kinds: Vec<&str> = found.iter().map(|m| m.kind.as_str()).collect();
+        kinds.sort_unstable();
+        let mut wanted = vec!["flip", "yes", "yes", "lt", "ne", "plus", "ge", "eq", "no", "no", "keep"];
+        // 3, 1, 4, two zeros and 7, and not the length 2.
+        wanted.extend(["one_more"; 6]);
+        wanted.sort_unstable();
+        assert_eq!(kinds, wanted, "{found:#?}");
+        let lt = found.iter().find(|m| m.kind == "lt").unwrap();
+        assert_eq!((lt.text.as_str(), lt.line), ("a < 3", 3));
+        assert_eq!(&source[lt.between.clone().unwrap()], " < ");
+    }
+}

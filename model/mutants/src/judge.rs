@@ -1,0 +1,242 @@
+//! The oracle's verdict on mutants: each in a process of its own, on a tree that comes by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde::Serialize;
+
+use crate::copy::Made;
+use crate::find::Mutant;
+
+/// The trees that mutants are looked for in.
+const TREES: [&str; 6] = ["btree", "bminus", "bf", "ccl", "lodge", "pmtree"];
+
+#[derive(Args)]
+pub(crate) struct JudgeArgs {
+    /// How many, at random
+    #[arg(long, default_value_t = 30)]
+    count: usize,
+    /// Decides which
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// These, by number, and no others
+    #[arg(long)]
+    only: Vec<usize>,
+    /// Seconds for each
+    #[arg(long, default_value_t = 75)]
+    budget: u64,
+    /// Seconds in which each tree shows, without a mutant, what it comes by
+    #[arg(long, default_value_t = 12)]
+    survey: u64,
+    /// How many at a time
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// The share, in percent, of those that were reached that must be killed
+    #[arg(long, default_value_t = 0)]
+    floor: usize,
+    /// A line of JSON for each verdict goes here
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Verdict<'m> {
+    schema: &'static str,
+    #[serde(flatten)]
+    mutant: &'m Mutant,
+    /// `killed`, `hangs`, `alive` or `unreached`.
+    verdict: &'static str,
+    tree: Option<&'static str>,
+    seconds: f64,
+    /// The last line that the oracle said.
+    said: String,
+}
+
+fn oracle(copy: &Path) -> Command {
+    let mut command = Command::new(copy.join("target/release/treering"));
+    command.arg("oracle").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Which mutants each tree comes by.
+fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<usize>>> {
+    let mut reached = BTreeMap::new();
+    for tree in TREES {
+        let hits = copy.join(format!("hits-{tree}"));
+        if !hits.exists() {
+            let fresh = copy.join(format!("hits-{tree}.new"));
+            drop(std::fs::remove_file(&fresh));
+            let run = oracle(copy)
+                .args(["--tree", tree, "--budget", &format!("{seconds}s")])
+                .current_dir(copy)
+                .env("TREERING_MUTANT_HITS", &fresh)
+                .stderr(Stdio::piped())
+                .output()
+                .context("the copy's treering")?;
+            let said = String::from_utf8_lossy(&run.stderr);
+            let code = run.status.code();
+            ensure!(matches!(code, Some(0 | 4)), "{tree} without a mutant ends with {code:?}: {said}");
+            std::fs::rename(&fresh, &hits)?;
+        }
+        let text = std::fs::read_to_string(&hits)?;
+        let numbers = text.lines().filter_map(|line| line.parse().ok());
+        let numbers: BTreeSet<usize> = numbers.collect();
+        eprintln!("{tree} comes by {} mutants", numbers.len());
+        reached.insert(tree, numbers);
+    }
+    Ok(reached)
+}
+
+/// SplitMix64, as the oracle's.
+fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
+    if !args.only.is_empty() {
+        let place = |number: &usize| {
+            let found = made.mutants.iter().position(|mutant| mutant.number == *number);
+            found.with_context(|| format!("no mutant {number}"))
+        };
+        return args.only.iter().map(place).collect();
+    }
+    let mut places: Vec<usize> = (0..made.mutants.len()).collect();
+    let mut state = args.seed;
+    for at in 0..places.len() {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        let other = at + (word % (places.len() - at) as u64) as usize;
+        places.swap(at, other);
+    }
+    places.truncate(args.count);
+    Ok(places)
+}
+
+pub(crate) fn run(args: &JudgeArgs, copy: &Path, made: &Made) -> Result<()> {
+    let reached = survey(copy, args.survey)?;
+    let places = pick(made, args)?;
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(Vec::new());
+    let failed = Mutex::new(None);
+    let work = || {
+        while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mutant = &made.mutants[*place];
+            match judge(mutant, &reached, copy, args.budget) {
+                Ok(verdict) => {
+                    println!(
+                        "{:<9} {:>6} {:<8} {:>5.1} s  {}:{}  {} {:?}",
+                        verdict.verdict,
+                        mutant.number,
+                        verdict.tree.unwrap_or("-"),
+                        verdict.seconds,
+                        mutant.file,
+                        mutant.line,
+                        mutant.kind,
+                        shortened(&mutant.text)
+                    );
+                    verdicts.lock().expect("nobody panics").push(verdict);
+                }
+                Err(error) => *failed.lock().expect("nobody panics") = Some(error),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..args.jobs.max(1)).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    if let Some(error) = failed.into_inner().expect("nobody panics") {
+        return Err(error);
+    }
+    let verdicts = verdicts.into_inner().expect("nobody panics");
+    if let Some(path) = &args.json {
+        let lines: Result<Vec<String>, _> = verdicts.iter().map(serde_json::to_string).collect();
+        std::fs::write(path, lines?.join("\n") + "\n")?;
+    }
+    let count = |what: &[&str]| verdicts.iter().filter(|v| what.contains(&v.verdict)).count();
+    let killed = count(&["killed", "hangs"]);
+    let judged = killed + count(&["alive"]);
+    println!(
+        "{} mutants: {killed} killed ({:.0} % of those reached), {} alive, {} never reached",
+        verdicts.len(),
+        100.0 * killed as f64 / judged.max(1) as f64,
+        count(&["alive"]),
+        count(&["unreached"])
+    );
+    if killed * 100 < args.floor * judged {
+        bail!("fewer than {} % were killed", args.floor);
+    }
+    Ok(())
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(70) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn judge<'m>(
+    mutant: &'m Mutant,
+    reached: &BTreeMap<&'static str, BTreeSet<usize>>,
+    copy: &Path,
+    budget: u64,
+) -> Result<Verdict<'m>> {
+    let mut verdict = Verdict {
+        schema: "treering.mutant-verdict/1",
+        mutant,
+        verdict: "unreached",
+        tree: None,
+        seconds: 0.0,
+        said: String::new(),
+    };
+    let by = TREES.iter().filter(|tree| reached[*tree].contains(&mutant.number));
+    let by: Vec<&&'static str> = by.collect();
+    let began = Instant::now();
+    for tree in &by {
+        verdict.tree = Some(tree);
+        let share = budget / by.len() as u64;
+        let folder = copy.join(format!("runs/{}", mutant.number));
+        std::fs::create_dir_all(&folder)?;
+        let mut child = oracle(copy)
+            .args(["--tree", tree, "--fail-fast", "--threads", "1"])
+            .args(["--budget", &format!("{share}s"), "--seed", "1"])
+            .current_dir(&folder)
+            .env("TREERING_MUTANT", mutant.number.to_string())
+            .stderr(std::fs::File::create(folder.join("stderr"))?)
+            .spawn()
+            .context("the copy's treering")?;
+        // What does not end in twice the time and some more will not.
+        let patience = Duration::from_secs(2 * share + 30);
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
+            if began.elapsed() > patience * by.len() as u32 {
+                child.kill()?;
+                child.wait()?;
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let said = std::fs::read_to_string(folder.join("stderr")).unwrap_or_default();
+        verdict.said = said.lines().next_back().unwrap_or_default().to_owned();
+        drop(std::fs::remove_dir_all(&folder));
+        verdict.seconds = began.elapsed().as_secs_f64();
+        verdict.verdict = match status.map(|status| status.code()) {
+            None => "hangs",
+            Some(Some(0 | 4)) => "alive",
+            Some(Some(2 | 3)) => bail!("mutant {}: {}", mutant.number, verdict.said),
+            // A violation, a panic, or a signal.
+            Some(_) => "killed",
+        };
+        if verdict.verdict != "alive" {
+            break;
+        }
+    }
+    Ok(verdict)
+}

@@ -1,0 +1,69 @@
+//! Mutants of the engine made by machine, and the oracle's verdict on them.
+//!
+//! ```text
+//! engine/src ── find ── splice ──▶ a copy with all mutants behind switches ── one build
+//!                                        │ TREERING_MUTANT=N
+//!                                        ▼
+//!              treering oracle, on the trees that come by: killed · alive · never reached
+//! ```
+//!
+//! Seeded bugs by hand (`engine/src/mutation.rs`) are what one could think of; these are not. What
+//! stays alive is either equal to the original for all that a caller can see, or a gap of the oracle.
+
+mod copy;
+mod find;
+mod judge;
+mod splice;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+/// Makes mutants of the engine, and has the oracle judge them.
+#[derive(Parser)]
+#[command(after_help = "EXAMPLES:\n  \
+    cargo run --release -p treering-mutants -- make\n  \
+    cargo run --release -p treering-mutants -- judge --count 30 --seed 1 --budget 40\n  \
+    cargo run --release -p treering-mutants -- judge --only 1234 --only 77")]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// Where the copy with the mutants is
+    #[arg(long, default_value = "target/mutants", global = true)]
+    copy: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Copies the project, puts every mutant behind a switch, and builds that
+    Make,
+    /// Has the oracle judge some of them
+    Judge(judge::JudgeArgs),
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let project = std::env::current_dir()?;
+    let copy = project.join(&args.copy);
+    match args.what {
+        What::Make => {
+            let made = copy::make(&project, &copy)?;
+            println!(
+                "{} mutants in {}, of {} found; the others do not compile",
+                made.mutants.len(),
+                copy.display(),
+                made.found
+            );
+            Ok(())
+        }
+        What::Judge(judge) => {
+            let list = copy.join(copy::LIST);
+            let text = std::fs::read(&list)
+                .with_context(|| format!("{}: `make` makes it", list.display()))?;
+            let made: copy::Made = serde_json::from_slice(&text)
+                .with_context(|| format!("{}: not what `make` wrote", list.display()))?;
+            judge::run(&judge, &copy, &made)
+        }
+    }
+}
