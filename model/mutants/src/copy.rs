@@ -17,7 +17,17 @@ use crate::splice::{splice, switches};
 
 /// Where mutants are made, below `engine/src`.
 const ROOMS: [&str; 12] = [
-    "trees", "pages", "wal", "ring", "mini", "pm", "pager", "cache", "index", "node", "recovery.rs",
+    "trees",
+    "pages",
+    "wal",
+    "ring",
+    "mini",
+    "pm",
+    "pager",
+    "cache",
+    "index",
+    "node",
+    "recovery.rs",
     "snapshot.rs",
 ];
 const MORE: [&str; 3] = ["checkpoint.rs", "room.rs", "layout.rs"];
@@ -56,7 +66,11 @@ fn copy_project(project: &Path, to: &Path) -> Result<()> {
         .current_dir(project)
         .output()
         .context("git ls-files")?;
-    ensure!(listed.status.success(), "git ls-files failed in {}", project.display());
+    ensure!(
+        listed.status.success(),
+        "git ls-files failed in {}",
+        project.display()
+    );
     for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
         let (from, to) = (project.join(name), to.join(name));
         let Ok(bytes) = std::fs::read(&from) else {
@@ -113,7 +127,11 @@ pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
             std::fs::write(to.join(name), splice(source, &of_file))?;
         }
         let bad = misfits(to, &all, &sources)?;
-        eprintln!("round {round}: {} of {found} mutants, {} of which do not compile", all.len(), bad.len());
+        eprintln!(
+            "round {round}: {} of {found} mutants, {} of which do not compile",
+            all.len(),
+            bad.len()
+        );
         if bad.is_empty() {
             break;
         }
@@ -121,7 +139,11 @@ pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
         all.retain(|mutant| !bad.contains(&mutant.number));
     }
     let built = cargo(to, "build").args(["-p", "treering"]).status()?;
-    ensure!(built.success(), "the copy in {} does not build", to.display());
+    ensure!(
+        built.success(),
+        "the copy in {} does not build",
+        to.display()
+    );
     let made = Made {
         schema: "treering.mutants/1".into(),
         mutants: all,
@@ -146,11 +168,7 @@ fn cargo(folder: &Path, what: &str) -> Command {
 }
 
 /// The numbers of those that cover what the compiler does not take.
-fn misfits(
-    copy: &Path,
-    all: &[Mutant],
-    sources: &BTreeMap<String, String>,
-) -> Result<Vec<usize>> {
+fn misfits(copy: &Path, all: &[Mutant], sources: &BTreeMap<String, String>) -> Result<Vec<usize>> {
     let output = cargo(copy, "check")
         .args(["-p", "treering-engine", "--message-format=json"])
         .output()?;
@@ -166,24 +184,47 @@ fn misfits(
         let Some(spans) = message["message"]["spans"].as_array() else {
             continue;
         };
-        for span in spans.iter().filter(|span| span["is_primary"] == true) {
-            let Some(name) = span["file_name"].as_str().filter(|name| sources.contains_key(*name))
+        let mut blame = |span: &Value, more: usize| -> Result<Vec<usize>> {
+            let Some(name) = span["file_name"]
+                .as_str()
+                .filter(|name| sources.contains_key(*name))
             else {
-                continue;
+                return Ok(Vec::new());
             };
-            let text = match spliced.get(name) {
-                Some(text) => text,
-                None => {
-                    let text = std::fs::read_to_string(copy.join(name))?;
-                    spliced.entry(name.to_owned()).or_insert(text)
-                }
-            };
+            if !spliced.contains_key(name) {
+                spliced.insert(name.to_owned(), std::fs::read_to_string(copy.join(name))?);
+            }
             let place = |key: &str| span[key].as_u64().unwrap_or(0) as usize;
-            bad.extend(innermost(text, place("byte_start")..place("byte_end"), all));
+            let range = place("byte_start").saturating_sub(more)..place("byte_end") + more;
+            Ok(innermost(&spliced[name], range, all))
+        };
+        // What is borrowed or moved too long is complained of elsewhere: then whatever else the
+        // compiler names is to blame, or what stands close by.
+        let mut of_this = Vec::new();
+        for (primary, more) in [
+            (true, 0),
+            (false, 0),
+            (false, 100),
+            (false, 400),
+            (false, 2000),
+        ] {
+            for span in spans
+                .iter()
+                .filter(|span| !primary || span["is_primary"] == true)
+            {
+                of_this.extend(blame(span, more)?);
+            }
+            if !of_this.is_empty() {
+                break;
+            }
         }
+        bad.extend(of_this);
     }
     if bad.is_empty() && !output.status.success() {
-        bail!("the copy does not compile, and not for a mutant:\n{}", said(&output.stdout));
+        bail!(
+            "the copy does not compile, and not for a mutant:\n{}",
+            said(&output.stdout)
+        );
     }
     bad.sort_unstable();
     bad.dedup();
@@ -215,7 +256,10 @@ fn innermost(text: &str, range: std::ops::Range<usize>, all: &[Mutant]) -> Vec<u
         let Some(open) = text[at..].find('(').map(|open| at + open) else {
             break;
         };
-        let digits: String = text[open + 1..].chars().take_while(char::is_ascii_digit).collect();
+        let digits: String = text[open + 1..]
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
         let Ok(number) = digits.parse::<usize>() else {
             continue;
         };

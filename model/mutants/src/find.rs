@@ -254,7 +254,9 @@ mod tests {
         let found = mutants("f.rs", source).unwrap();
         let mut kinds: Vec<&str> = found.iter().map(|m| m.kind.as_str()).collect();
         kinds.sort_unstable();
-        let mut wanted = vec!["flip", "yes", "yes", "lt", "ne", "plus", "ge", "eq", "no", "no", "keep"];
+        let mut wanted = vec![
+            "flip", "yes", "yes", "lt", "ne", "plus", "ge", "eq", "no", "no", "keep",
+        ];
         // 3, 1, 4, two zeros and 7, and not the length 2.
         wanted.extend(["one_more"; 6]);
         wanted.sort_unstable();

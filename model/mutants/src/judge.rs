@@ -60,7 +60,10 @@ struct Verdict<'m> {
 
 fn oracle(copy: &Path) -> Command {
     let mut command = Command::new(copy.join("target/release/treering"));
-    command.arg("oracle").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .arg("oracle")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     command
 }
 
@@ -81,7 +84,10 @@ fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<u
                 .context("the copy's treering")?;
             let said = String::from_utf8_lossy(&run.stderr);
             let code = run.status.code();
-            ensure!(matches!(code, Some(0 | 4)), "{tree} without a mutant ends with {code:?}: {said}");
+            ensure!(
+                matches!(code, Some(0 | 4)),
+                "{tree} without a mutant ends with {code:?}: {said}"
+            );
             std::fs::rename(&fresh, &hits)?;
         }
         let text = std::fs::read_to_string(&hits)?;
@@ -97,7 +103,10 @@ fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<u
 fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
     if !args.only.is_empty() {
         let place = |number: &usize| {
-            let found = made.mutants.iter().position(|mutant| mutant.number == *number);
+            let found = made
+                .mutants
+                .iter()
+                .position(|mutant| mutant.number == *number);
             found.with_context(|| format!("no mutant {number}"))
         };
         return args.only.iter().map(place).collect();
@@ -157,7 +166,12 @@ pub(crate) fn run(args: &JudgeArgs, copy: &Path, made: &Made) -> Result<()> {
         let lines: Result<Vec<String>, _> = verdicts.iter().map(serde_json::to_string).collect();
         std::fs::write(path, lines?.join("\n") + "\n")?;
     }
-    let count = |what: &[&str]| verdicts.iter().filter(|v| what.contains(&v.verdict)).count();
+    let count = |what: &[&str]| {
+        verdicts
+            .iter()
+            .filter(|v| what.contains(&v.verdict))
+            .count()
+    };
     let killed = count(&["killed", "hangs"]);
     let judged = killed + count(&["alive"]);
     println!(
@@ -194,7 +208,9 @@ fn judge<'m>(
         seconds: 0.0,
         said: String::new(),
     };
-    let by = TREES.iter().filter(|tree| reached[*tree].contains(&mutant.number));
+    let by = TREES
+        .iter()
+        .filter(|tree| reached[*tree].contains(&mutant.number));
     let by: Vec<&&'static str> = by.collect();
     let began = Instant::now();
     for tree in &by {
