@@ -31,6 +31,8 @@ pub struct Plan {
     pub patience: Duration,
     /// Whether each program has options of its own, see [`Engine::vary`].
     pub vary: bool,
+    /// How long a program with a crash that shows a violation is made smaller.
+    pub shrinks_for: Duration,
 }
 
 impl Plan {
@@ -74,6 +76,7 @@ impl Default for Plan {
             trouble: Trouble::ANY,
             threads: 1,
             patience: Duration::from_secs(300),
+            shrinks_for: Duration::from_secs(60),
             vary: true,
         }
     }
@@ -263,13 +266,19 @@ pub fn crashes(
     let mut outcome = campaign(plan, watch, run, Coverage::add);
     if let Some((seed, failure)) = &mut outcome.failure {
         let engine = plan.engine(engine, *seed);
-        **failure = smallest(&*engine, failure, effort, *seed);
+        **failure = smallest(&*engine, failure, effort, *seed, plan.shrinks_for);
     }
     outcome
 }
 
 /// The smallest program with a crash that shows the same kind of violation.
-fn smallest(engine: &dyn Engine, failure: &Failure, effort: Effort, seed: u64) -> Failure {
+fn smallest(
+    engine: &dyn Engine,
+    failure: &Failure,
+    effort: Effort,
+    seed: u64,
+    shrinks_for: Duration,
+) -> Failure {
     // A small program has few crash states, so more of them can be tried; and not for ever.
     let effort = Effort {
         exhaustive: effort.exhaustive.max(64),
@@ -282,7 +291,7 @@ fn smallest(engine: &dyn Engine, failure: &Failure, effort: Effort, seed: u64) -
         go_on: effort.go_on.min(1),
         damage: effort.damage.min(1),
     };
-    let limit = Instant::now() + Duration::from_secs(60);
+    let limit = Instant::now() + shrinks_for;
     let mut last = failure.clone();
     let check = failure.finding.check;
     shrink::minimise(&failure.program, |candidate| {

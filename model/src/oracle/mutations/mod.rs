@@ -263,6 +263,8 @@ fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> P
         threads,
         // Each recipe names the one engine that it is about.
         vary: false,
+        // A verdict is asked for, and hardly ever the program.
+        shrinks_for: Duration::from_secs(6),
         ..Plan::default()
     }
 }
