@@ -228,11 +228,12 @@ fn judge<'m>(
             .context("the copy's treering")?;
         // What does not end in twice the time and some more will not.
         let patience = Duration::from_secs(2 * share + 30);
+        let started = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break Some(status);
             }
-            if began.elapsed() > patience * by.len() as u32 {
+            if started.elapsed() > patience {
                 child.kill()?;
                 child.wait()?;
                 break None;
