@@ -255,7 +255,8 @@ fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> P
         seed,
         runs,
         trouble,
-        budget: Some(Duration::from_secs(60)),
+        // Three times what the slowest of them takes beside other work.
+        budget: Some(Duration::from_secs(180)),
         operations: match mode {
             Mode::Crash => 200,
             _ => 1_000,
