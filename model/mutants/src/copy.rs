@@ -1,8 +1,8 @@
 //! A copy of the project whose engine has all mutants behind switches.
 //!
 //! Not every mutant is Rust: operands of other types, borrows that end too early. The compiler says
-//! where, and what covers that place is left out, until the rest compiles. One build for thousands of
-//! mutants, where a build for each would take minutes times thousands.
+//! where, and what covers that place is left out, until the rest compiles. One build for thousands
+//! of mutants, where a build for each would take minutes times thousands.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::find::{Mutant, mutants};
 use crate::splice::{splice, switches};
 
 /// Where mutants are made, below `engine/src`.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 15] = [
     "trees",
     "pages",
     "wal",
@@ -29,8 +29,10 @@ const ROOMS: [&str; 12] = [
     "node",
     "recovery.rs",
     "snapshot.rs",
+    "checkpoint.rs",
+    "room.rs",
+    "layout.rs",
 ];
-const MORE: [&str; 3] = ["checkpoint.rs", "room.rs", "layout.rs"];
 
 /// What was made.
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,7 +93,7 @@ pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
     copy_project(project, to)?;
     let engine = project.join("engine/src");
     let mut files = Vec::new();
-    for room in ROOMS.iter().chain(&MORE) {
+    for room in ROOMS {
         let path = engine.join(room);
         if path.is_dir() {
             rust_files(&path, &mut files)?;
@@ -110,11 +112,8 @@ pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
             continue;
         }
         let source = std::fs::read_to_string(&path)?;
-        all.extend(mutants(&name, &source).with_context(|| name.clone())?);
+        all.extend(mutants(&name, &source, all.len()).with_context(|| name.clone())?);
         sources.insert(name, source);
-    }
-    for (number, mutant) in all.iter_mut().enumerate() {
-        mutant.number = number;
     }
     let found = all.len();
     std::fs::write(to.join("engine/src/mutant.rs"), switches(found))?;
@@ -329,10 +328,7 @@ mod tests {
     #[test]
     fn what_the_compiler_points_at_is_blamed_on_the_innermost_around_it() {
         let source = "fn f(a: u8) -> bool { a + 1 < 3 }";
-        let mut all = mutants("f.rs", source).unwrap();
-        for (number, mutant) in all.iter_mut().enumerate() {
-            mutant.number = number;
-        }
+        let all = mutants("f.rs", source, 0).unwrap();
         let text = splice(source, &all.iter().collect::<Vec<_>>());
         let at = text.find("(a)").unwrap();
         let blamed = innermost(&text, at..at + 1, &all);

@@ -37,12 +37,13 @@ pub(crate) struct Mutant {
     pub(crate) between: Option<Range<usize>>,
 }
 
-/// All mutants of a file; their numbers are not given yet.
-pub(crate) fn mutants(file: &str, source: &str) -> syn::Result<Vec<Mutant>> {
+/// All mutants of a file, numbered from `first` on.
+pub(crate) fn mutants(file: &str, source: &str, first: usize) -> syn::Result<Vec<Mutant>> {
     let tree = syn::parse_file(source)?;
     let mut finder = Finder {
         file,
         source,
+        first,
         found: Vec::new(),
     };
     finder.visit_file(&tree);
@@ -52,6 +53,7 @@ pub(crate) fn mutants(file: &str, source: &str) -> syn::Result<Vec<Mutant>> {
 struct Finder<'s> {
     file: &'s str,
     source: &'s str,
+    first: usize,
     found: Vec<Mutant>,
 }
 
@@ -104,7 +106,7 @@ impl Finder<'_> {
             return;
         }
         self.found.push(Mutant {
-            number: 0,
+            number: self.first + self.found.len(),
             file: self.file.to_owned(),
             line: span.start().line,
             kind: kind.to_owned(),
@@ -251,7 +253,7 @@ mod tests {
                       if a < 3 && a + 1 != 4 { v.fill(a); }\n\
                       a >= N || v[0] == [7; 2][0]\n}\n\
                       #[test]\nfn t() { assert!(1 < 2); }";
-        let found = mutants("f.rs", source).unwrap();
+        let found = mutants("f.rs", source, 0).unwrap();
         let mut kinds: Vec<&str> = found.iter().map(|m| m.kind.as_str()).collect();
         kinds.sort_unstable();
         let mut wanted = vec![

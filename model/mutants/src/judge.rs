@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
 use serde::Serialize;
 
 use crate::copy::Made;
@@ -99,7 +101,7 @@ fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<u
     Ok(reached)
 }
 
-/// SplitMix64, as the oracle's.
+/// Where those are that are to be judged.
 fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
     if !args.only.is_empty() {
         let place = |number: &usize| {
@@ -111,19 +113,9 @@ fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
         };
         return args.only.iter().map(place).collect();
     }
-    let mut places: Vec<usize> = (0..made.mutants.len()).collect();
-    let mut state = args.seed;
-    for at in 0..places.len() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^= word >> 31;
-        let other = at + (word % (places.len() - at) as u64) as usize;
-        places.swap(at, other);
-    }
-    places.truncate(args.count);
-    Ok(places)
+    let count = args.count.min(made.mutants.len());
+    let mut random = SmallRng::seed_from_u64(args.seed);
+    Ok(rand::seq::index::sample(&mut random, made.mutants.len(), count).into_vec())
 }
 
 pub(crate) fn run(args: &JudgeArgs, copy: &Path, made: &Made) -> Result<()> {

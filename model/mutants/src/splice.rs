@@ -81,10 +81,7 @@ mod tests {
     #[test]
     fn what_is_nested_is_spliced_from_the_outside_inwards() {
         let source = "fn f(a: u8) -> bool { if a + 1 < 3 { g(a); } a == 2 }";
-        let mut found = mutants("f.rs", source).unwrap();
-        for (number, mutant) in found.iter_mut().enumerate() {
-            mutant.number = number;
-        }
+        let found = mutants("f.rs", source, 0).unwrap();
         let text = splice(source, &found.iter().collect::<Vec<_>>());
         let names: Vec<(usize, &str)> = found.iter().map(|m| (m.number, m.kind.as_str())).collect();
         assert_eq!(
