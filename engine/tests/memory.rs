@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use treering_engine::device::{FileDevice, FileIo};
+use treering_engine::device::{FileDevice, FileIo, MemPm, PmDevice as _, PmImage};
 use treering_engine::{
-    BfOptions, Durability, Error, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist,
-    TreeKind, required_blocks, verify,
+    BfOptions, Durability, Error, Kv, Options, PageStoreKind, PmOptions, PmStore, PmTreeKind,
+    Store, SystemClock, TablePersist, TreeKind, required_blocks, verify,
 };
 
 static ALONE: Mutex<()> = Mutex::new(());
@@ -239,4 +239,81 @@ fn no_superblock_makes_opening_or_verifying_take_memory() {
         }
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// The amounts in the superblock of a persistent memory: word of `engine/src/pm/layout.rs`.
+const PM_AMOUNTS: [(&str, usize); 3] = [("device bytes", 16), ("chunk bytes", 24), ("chunks", 32)];
+
+#[test]
+fn no_superblock_in_persistent_memory_makes_opening_take_memory() {
+    const BYTES: u64 = 64 << 20;
+    let _alone = ALONE.lock();
+    let trees = [
+        PmTreeKind::PmTree,
+        PmTreeKind::Global(Default::default()),
+        PmTreeKind::Ccl(Default::default()),
+        PmTreeKind::Lodge(Default::default()),
+    ];
+    for tree in trees {
+        let options = PmOptions {
+            tree,
+            ..PmOptions::default()
+        };
+        let device = Arc::new(MemPm::new(BYTES));
+        let store = PmStore::open(device.clone(), &options).unwrap();
+        for i in 0..200u64 {
+            store.put(&i.to_be_bytes(), b"a value").unwrap();
+        }
+        drop(store);
+        let good = device.crash_seeded(0);
+        // Says how much memory an opening took at most, and whether there was a store.
+        let peak_of_opening = |image: PmImage| {
+            let device = Arc::new(MemPm::from_image(image));
+            let before = TAKEN.load(Ordering::Relaxed);
+            PEAK.store(before, Ordering::Relaxed);
+            let opened = PmStore::open(device, &options)
+                .map(|store| store.get(&0u64.to_be_bytes(), &mut Vec::new()));
+            ((PEAK.load(Ordering::Relaxed) - before) as u64, opened)
+        };
+        let (usual, opened) = peak_of_opening(good.clone());
+        assert!(opened.unwrap().unwrap(), "{tree:?}");
+        for (field, at) in PM_AMOUNTS {
+            for value in [
+                0,
+                1,
+                3,
+                1024,
+                65_536,
+                BYTES / 2,
+                1 << 31,
+                1 << 48,
+                u64::MAX - 1,
+                u64::MAX,
+            ] {
+                let mut words = [0u8; 40];
+                good.read(0, &mut words);
+                words[at..at + 8].copy_from_slice(&value.to_le_bytes());
+                let crc = crc32fast::hash(&words[16..]);
+                words[12..16].copy_from_slice(&crc.to_le_bytes());
+                let crafted = MemPm::from_image(good.clone());
+                crafted.ntstore(0, &words).unwrap();
+                crafted.fence();
+                let story = format!("{tree:?}, {field} {value}");
+                let (peak, opened) = peak_of_opening(crafted.crash_seeded(0));
+                assert!(
+                    peak < usual + (8 << 20),
+                    "{story}: {peak} bytes; {usual} without"
+                );
+                if words[at..at + 8] != good_word(&good, at) {
+                    assert!(opened.is_err(), "{story}: opened");
+                }
+            }
+        }
+    }
+}
+
+fn good_word(image: &PmImage, at: usize) -> [u8; 8] {
+    let mut word = [0; 8];
+    image.read(at as u64, &mut word);
+    word
 }
