@@ -27,7 +27,7 @@ use crate::room::Full;
 use crate::snapshot::{self, Chain};
 use crate::stats::{MemoryStats, Stats};
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::Ordering;
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
@@ -355,7 +355,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::pump`].
-    pub fn pump_until(&self, stop: &AtomicBool) -> Result<()> {
+    pub fn pump_until(&self, stop: &std::sync::atomic::AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Acquire) {
             match self.due() {
                 Some(task) => match self.pump(task) {

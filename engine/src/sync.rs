@@ -10,10 +10,31 @@ mod turns;
 pub use std::sync::Arc;
 pub use turns::{Turn, Turns};
 
+#[cfg(all(feature = "pauses", not(any(loom, shuttle))))]
+mod paused;
+#[cfg(all(feature = "pauses", not(any(loom, shuttle))))]
+pub use paused::{Pausing, pause_here};
+
+/// An explorer tries schedules by itself.
+#[cfg(all(feature = "pauses", any(loom, shuttle)))]
+pub fn pause_here(_seed: u64, _thread: u64) {}
+
 #[cfg(not(any(loom, shuttle)))]
 mod plain {
-    pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+    pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
     pub use std::thread::yield_now;
+
+    #[cfg(feature = "pauses")]
+    pub(crate) use super::paused::step;
+    #[cfg(feature = "pauses")]
+    pub use super::paused::{Mutex, RwLock, atomic};
+    #[cfg(not(feature = "pauses"))]
+    pub use parking_lot::{Mutex, RwLock};
+
+    /// A step that others could see comes next; see the feature `pauses`.
+    #[cfg(not(feature = "pauses"))]
+    #[inline]
+    pub(crate) fn step() {}
 
     /// Shared access instead of exclusive, without a moment between in which others write. An
     /// explorer's lock cannot do that: there is such a moment, and whoever calls this looks again.
@@ -26,6 +47,7 @@ mod plain {
     }
 
     /// Atomic types and fences.
+    #[cfg(not(feature = "pauses"))]
     pub mod atomic {
         pub use std::sync::atomic::{
             AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -56,6 +78,9 @@ mod explored {
             AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
         };
     }
+
+    /// A step that others could see comes next: explorers see them all.
+    pub(crate) fn step() {}
 
     /// Hints to the processor; for an explorer a spin is a yield.
     pub mod hint {

@@ -1,7 +1,8 @@
 //! The only path from the trees to a persistent memory: what passes is counted here, by class.
 //!
 //! Lines are counted where the engine asks for their write-back, so they are the bytes that CLI-amplification is made of (CCL-BTree §2.1),
-//! whatever the device makes of them.
+//! whatever the device makes of them. Each access is a step that other threads could see, so one at
+//! which the oracle may hold a thread up.
 
 // Plain counters, of which nothing else depends: not worth a scheduling point under loom.
 use std::ops::Range;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::device::{LINE_SIZE, PmDevice, WORD_SIZE};
 use crate::error::Result;
 use crate::stats::ClassBytes;
-use crate::sync::Arc;
+use crate::sync::{Arc, step};
 use crate::types::IoClass;
 
 #[derive(Default)]
@@ -53,12 +54,15 @@ impl Medium {
         self.device.len()
     }
 
+    #[track_caller]
     pub(crate) fn load(&self, offset: u64, buf: &mut [u8], class: IoClass) -> Result<()> {
+        step();
         self.device.load(offset, buf)?;
         self.read.add(class, buf.len() as u64);
         Ok(())
     }
 
+    #[track_caller]
     pub(crate) fn load_word(&self, offset: u64, class: IoClass) -> Result<u64> {
         let mut bytes = [0; WORD_SIZE];
         self.load(offset, &mut bytes, class)?;
@@ -66,17 +70,22 @@ impl Medium {
     }
 
     /// Stores into the CPU cache: durable once its lines are written back and fenced.
+    #[track_caller]
     pub(crate) fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        step();
         Ok(self.device.store(offset, bytes)?)
     }
 
     /// The same for one aligned word, which is never torn.
+    #[track_caller]
     pub(crate) fn store_word(&self, offset: u64, word: u64) -> Result<()> {
         self.store(offset, &word.to_le_bytes())
     }
 
     /// Starts the write-back of every line that `range` touches.
+    #[track_caller]
     pub(crate) fn write_back(&self, range: Range<u64>, class: IoClass) -> Result<()> {
+        step();
         let line = LINE_SIZE as u64;
         let first = range.start / line * line;
         for at in (first..range.end).step_by(LINE_SIZE) {
@@ -87,12 +96,15 @@ impl Medium {
     }
 
     /// Returns when all that was written back is durable.
+    #[track_caller]
     pub(crate) fn fence(&self) {
+        step();
         self.device.fence();
         self.fences.fetch_add(1, Relaxed);
     }
 
     /// One word, durable when this returns.
+    #[track_caller]
     pub(crate) fn put_word(&self, offset: u64, word: u64, class: IoClass) -> Result<()> {
         self.store_word(offset, word)?;
         self.write_back(offset..offset + 8, class)?;

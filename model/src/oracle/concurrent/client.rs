@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use treering_engine::{Kv, Lsn, Result};
+use treering_engine::{Error, Kv, Lsn, Result};
 
 use super::Power;
 use super::workload::{Step, Workload};
+use crate::oracle::engine::{Engine, Write};
 use crate::oracle::history::{Action, KeyId, Recorder, Start, Ticks, Version};
 use crate::oracle::random::Random;
 use crate::oracle::value;
@@ -24,7 +25,33 @@ pub struct Session {
     pub last: AtomicU64,
     /// What it depends on that the history goes on, if it can be cut off.
     power: Option<Arc<Power>>,
+    refusals: Refusals,
     recorders: Vec<Mutex<Recorder>>,
+}
+
+/// What a store may say that it has no room for, see [`Engine::may_refuse`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refusals {
+    puts: bool,
+    /// Of these keys, by their number.
+    deletes: Vec<bool>,
+    background: bool,
+}
+
+impl Refusals {
+    fn of(engine: &dyn Engine, work: &Workload) -> Refusals {
+        let delete = |key: &crate::oracle::history::Key| engine.may_refuse(&Write::Delete(key));
+        Refusals {
+            puts: engine.may_refuse(&Write::Put),
+            deletes: work.keys().iter().map(delete).collect(),
+            background: engine.may_refuse(&Write::Background),
+        }
+    }
+}
+
+/// Whether a store says that it has no room.
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::Full { .. } | Error::PmFull { .. })
 }
 
 /// Recorders hold plain data that is whole after every push, so one that a panic passed through is as good as any.
@@ -42,6 +69,7 @@ impl Session {
             ticks: Ticks::default(),
             last: AtomicU64::new(0),
             power: None,
+            refusals: Refusals::default(),
             work,
         }
     }
@@ -53,6 +81,20 @@ impl Session {
             power: Some(power),
             ..self
         }
+    }
+
+    /// The same with a store that may refuse what `engine` may refuse.
+    #[must_use]
+    pub fn on(self, engine: &dyn Engine) -> Session {
+        Session {
+            refusals: Refusals::of(engine, &self.work),
+            ..self
+        }
+    }
+
+    /// Whether background work may say so: it may want room, too.
+    pub(super) fn may_stall(&self, error: &Error) -> bool {
+        self.refusals.background && is_full(error)
     }
 
     /// Whether the power has gone: what is answered now, nobody hears.
@@ -137,13 +179,15 @@ impl Client {
                 self.invoke(Action::Put { key, version });
                 let name = &self.session.work.keys()[key.0 as usize];
                 let answer = kv.put(name, &self.buffer);
-                self.wrote(answer)
+                self.wrote(answer, self.session.refusals.puts)
             }
             Step::Delete(key) => {
                 self.invoke(Action::Delete { key });
                 let name = &self.session.work.keys()[key.0 as usize];
                 let answer = kv.delete(name);
-                self.wrote(answer)
+                let deletes = &self.session.refusals.deletes;
+                let may = deletes.get(key.0 as usize).copied().unwrap_or(false);
+                self.wrote(answer, may)
             }
             Step::Scan {
                 start,
@@ -220,7 +264,11 @@ impl Client {
         recorder.invoke(self.invoked, action);
     }
 
-    fn wrote(&mut self, answer: Result<Lsn>) -> Result<()> {
+    fn wrote(&mut self, answer: Result<Lsn>, may_be_refused: bool) -> Result<()> {
+        if may_be_refused && answer.as_ref().is_err_and(is_full) && !self.session.is_dark() {
+            lock(&self.session.recorders[self.number as usize]).refused();
+            return Ok(());
+        }
         let now = self.session.ticks.next();
         if let Ok(lsn) = &answer {
             self.own = *lsn;

@@ -342,7 +342,9 @@ fn one_cut_off(
     let in_memory = matches!(engine.disk(), DiskKind::Pm(_));
     medium.cut_power_in(power::cut_after(&mut random, in_memory));
     let power = power::power_of(medium);
-    let session = Session::new(work, plan.clients).with_power(Arc::clone(&power));
+    let session = Session::new(work, plan.clients)
+        .on(engine)
+        .with_power(Arc::clone(&power));
     let session = Arc::new(session);
     let mut findings = threads::run(plan, seed, &session, &kv)?;
     // Whoever asks for something in the dark gets an error.
@@ -444,7 +446,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
         error,
     })?;
     // One more client: the auditor.
-    let session = Arc::new(Session::new(work, plan.clients + 1));
+    let session = Arc::new(Session::new(work, plan.clients + 1).on(engine));
     let seed = Random::part(plan.seed, number).word();
     let mut findings = threads::run(plan, seed, &session, &kv)?;
     let stats = kv.stats();

@@ -107,6 +107,11 @@ impl Recorder {
         }
     }
 
+    /// The call on its way, a put or a delete, has been refused and has changed nothing: it never was.
+    pub fn refused(&mut self) {
+        self.calls.pop();
+    }
+
     /// The call on its way has failed, at tick `now`.
     pub fn failed(&mut self, now: u64) {
         if let Some(call) = self.calls.last_mut() {
