@@ -273,7 +273,7 @@ fn background_work_waits_for_room_and_goes_on() {
     let options = tiny(TreeKind::BTree, LAZY);
     let device = Arc::new(Thin::new(required_blocks(&options, 600), 160));
     let store = open(&device, &options).unwrap();
-    let stop = treering_engine::sync::atomic::AtomicBool::new(false);
+    let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let pump = scope.spawn(|| store.pump_until(&stop));
         let (put, _) = fill(&store);

@@ -20,7 +20,7 @@ const PLACES: u64 = 12;
 const YIELDS: u64 = 512;
 /// A thread sleeps no more often than this for one [`pause_here`]: a place that is passed all the
 /// time would use up all of it.
-const SLEEPS: u32 = 1_500;
+const SLEEPS: u32 = 400;
 /// The longest sleep.
 const LONGEST: u64 = 300;
 
