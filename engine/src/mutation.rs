@@ -247,6 +247,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // its opening.
     ("pm-full-before-merge", "pm_space"),
     ("pm-sparse-forgotten-at-open", "pm_space"),
+    // It says that it is full while three neighbours fit two leaves.
+    ("pm-full-without-sharing", "pm_space"),
     // Puts take what a delete needs; a chunk that held records is for ever theirs.
     ("pm-puts-take-all", "pm_space"),
     ("pm-record-chunks-kept", "pm_space"),

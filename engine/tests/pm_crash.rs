@@ -584,7 +584,7 @@ fn power_fails_again_and_again_on_a_full_device() {
             refused += told.0;
             restored += told.1;
         }
-        assert!(refused > 500, "{:?}: {refused}", options.tree);
+        assert!(refused > 300, "{:?}: {refused}", options.tree);
         // Puts leave room for what recovery splits, so little goes back to buffers, if anything.
         println!("{:?}: {restored} went back to buffers", options.tree);
     }

@@ -290,7 +290,7 @@ impl Global {
         let last = (*keys.last().expect("the first key is of the leaf")).clone();
         let written = match self
             .leaves
-            .write(leaf, &batch, IfFull::Split(Room::Put), NONE)
+            .write(leaf, &batch, IfFull::Split(Room::Put), Stamps::NONE)
         {
             Err(Error::PmFull { .. }) => {
                 drop(held);
@@ -317,7 +317,7 @@ impl Global {
     fn merge_alone(&self, key: Bytes, change: Change, left: &mut Changes) -> Result<()> {
         let (leaf, held) = self.leaves.lock(&key);
         let split = IfFull::Split(Room::of(change.delete));
-        let written = match self.leaves.write(leaf, &[change], split, NONE) {
+        let written = match self.leaves.write(leaf, &[change], split, Stamps::NONE) {
             Err(Error::PmFull { .. }) => {
                 left.insert(key, change);
                 return Ok(());
@@ -332,12 +332,6 @@ impl Global {
         Ok(())
     }
 }
-
-/// Leaves have no timestamps here.
-const NONE: Stamps = Stamps {
-    late: Time(0),
-    new: Time(0),
-};
 
 impl Above for Global {
     fn overlay(

@@ -97,6 +97,14 @@ pub(crate) struct Stamps {
     pub(crate) new: Time,
 }
 
+impl Stamps {
+    /// For a global buffer, whose leaves have no timestamps: theirs stay as they are.
+    pub(crate) const NONE: Stamps = Stamps {
+        late: Time(0),
+        new: Time(0),
+    };
+}
+
 /// What a leaf write came to.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
@@ -372,7 +380,7 @@ impl Leaves {
     }
 
     /// What moved to another leaf is no longer this node's to keep; and the records of keys that are deleted are gone.
-    fn keep_cached(&self, held: &mut Held<'_>, written: &Written) -> Result<()> {
+    pub(super) fn keep_cached(&self, held: &mut Held<'_>, written: &Written) -> Result<()> {
         let mut kept = 0;
         for at in 0..held.fields.filled() {
             let change = held.change(at);

@@ -56,7 +56,7 @@ impl Leaves {
     }
 
     /// Merges a leaf into its left neighbour, if what both hold fits one; says whether it did. It may have been merged away already.
-    fn merge_left(&self, leaf: LeafId) -> Result<bool> {
+    pub(super) fn merge_left(&self, leaf: LeafId) -> Result<bool> {
         if leaf == self.space.geometry().first_leaf() {
             return Ok(false);
         }

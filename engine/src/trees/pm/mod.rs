@@ -7,6 +7,7 @@ pub(crate) mod leaves;
 pub(crate) mod lodge;
 mod merge;
 pub(crate) mod recover;
+mod share;
 mod sweep;
 mod write;
 
@@ -37,6 +38,9 @@ pub(crate) enum PmTree {
     /// A surrogate buffer in last-level inner nodes (LodgeTree).
     Lodge(Box<Lodge>),
 }
+
+/// A sweep that freed one leaf of so many was worth it.
+const WORTH_SWEEPING: u64 = 32;
 
 /// What all trees have.
 #[derive(Clone, Copy)]
@@ -185,7 +189,9 @@ impl PmTree {
 
     /// What can be done for a store that would say it is full: the log is cleaned if records wait
     /// for that, and leaves are merged as far as they fit if any has lost keys since `swept`. Says
-    /// how often leaves have lost keys by now; `None` if there was nothing to do.
+    /// how often leaves have lost keys by now; `None` if there was nothing to do. If many leaves were
+    /// freed the answer is `swept` as it was: what the next puts split may fit again, so another
+    /// sweep is worth its time, which is a few leaf reads for each leaf that the last one freed.
     pub(crate) fn make_room(&self, swept: u64, delete: bool) -> Result<Option<u64>> {
         let space = self.base().space;
         // A delete may wait for what others have deleted, and is only buffered.
@@ -206,6 +212,7 @@ impl PmTree {
         if shrunk == swept || mutation::on("pm-full-before-merge") {
             return Ok(waiting.then_some(shrunk));
         }
+        let before = space.leaves();
         match self {
             PmTree::Plain(leaves) => leaves.merge_all(),
             PmTree::Ccl(tree) => {
@@ -215,7 +222,9 @@ impl PmTree {
             PmTree::Global(tree) => tree.leaves.merge_all(),
             PmTree::Lodge(tree) => tree.merge_all(),
         }?;
-        Ok(Some(shrunk))
+        let freed = before.saturating_sub(space.leaves());
+        let fruitful = freed * WORTH_SWEEPING >= before;
+        Ok(Some(if fruitful { swept } else { shrunk }))
     }
 
     /// Changes that are not in leaves, and so keep what they replace.

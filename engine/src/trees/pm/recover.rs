@@ -165,7 +165,9 @@ pub(crate) fn recover(
     let mut above = Changes::new();
     // A leaf that was stamped since may have what no log has; but a global buffer merges leaves without stamps, and has the log win.
     let unlogged = facts.iter().any(|fact| fact.timestamp >= old_floor);
-    let (replayed, without_room) = replay(&leaves, &mut found)?;
+    let above_leaves = matches!(tree, PmTreeKind::Global(_)) && !unlogged;
+    leaves.space.serve(tree != PmTreeKind::PmTree);
+    let (replayed, without_room) = replay(&leaves, &mut found, above_leaves)?;
     report.replayed = replayed;
     if without_room.is_empty() {
         set_floor(medium, floor)?;
@@ -174,7 +176,7 @@ pub(crate) fn recover(
     } else {
         let mut restored = Vec::new();
         for group in without_room {
-            if matches!(tree, PmTreeKind::Global(_)) && !unlogged {
+            if above_leaves {
                 let lacking = group.lacking.into_iter();
                 above.extend(lacking.map(|(key, (_, change))| (key, change)));
             } else {
@@ -187,7 +189,6 @@ pub(crate) fn recover(
         mark_records(&leaves, &restored, &found.indirect)?;
     }
     leaves.logged = tree != PmTreeKind::PmTree;
-    leaves.space.serve(leaves.logged);
     Ok(Recovered {
         leaves,
         above,
@@ -376,17 +377,22 @@ fn by_leaf(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<V
 
 /// Puts into the leaves what they lack of the log; says of how many keys, and of which leaves this cannot be done, since it would split them and there is
 /// no leaf left. Those are as they were, or have some of their entries.
-fn replay(leaves: &Leaves, found: &mut Found) -> Result<(u64, Vec<OfLeaf>)> {
+///
+/// What a buffer has room for, that of its leaf or one `above_leaves`, is replayed as a put is: it leaves what deletes need, as nothing else could make room in a
+/// full store. Whatever else there is gets all room.
+fn replay(leaves: &Leaves, found: &mut Found, above_leaves: bool) -> Result<(u64, Vec<OfLeaf>)> {
     let mut replayed = 0;
     let mut without_room: Vec<OfLeaf> = Vec::new();
     let mut records_known = false;
     for group in by_leaf(leaves, std::mem::take(&mut found.newest))? {
-        let mut done = replay_leaf(leaves, &group);
+        let can_wait = above_leaves || group.lacking.len() <= leaves.nodes.batch();
+        let room = if can_wait { Room::Put } else { Room::Copies };
+        let mut done = replay_leaf(leaves, &group, room);
         if matches!(done, Err(Error::PmFull { .. })) && !records_known {
             // Before it is known which are in use, no record is free.
             mark_records(leaves, &[], &found.indirect)?;
             records_known = true;
-            done = replay_leaf(leaves, &group);
+            done = replay_leaf(leaves, &group, room);
         }
         match done {
             Ok(()) => {
@@ -416,7 +422,7 @@ fn replay(leaves: &Leaves, found: &mut Found) -> Result<(u64, Vec<OfLeaf>)> {
 }
 
 /// The same for a leaf.
-fn replay_leaf(leaves: &Leaves, group: &OfLeaf) -> Result<()> {
+fn replay_leaf(leaves: &Leaves, group: &OfLeaf, room: Room) -> Result<()> {
     let timestamp = leaves.load(group.leaf)?.timestamp();
     let stamps = Stamps {
         late: timestamp,
@@ -431,7 +437,7 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf) -> Result<()> {
             .take_while(|entry| more(entry))
             .map(|(_, (_, change))| *change)
             .collect();
-        let written = leaves.write(LeafId(page.0), &batch, IfFull::Split(Room::Delete), stamps)?;
+        let written = leaves.write(LeafId(page.0), &batch, IfFull::Split(room), stamps)?;
         if let Some(fence) = written.split_at {
             // It lacks nothing; or what it lacks is put into its buffer, with a time of its own. Should the log live on, a write to it must cover the log.
             let right = LeafId(leaves.index.find(&fence).0);

@@ -5,8 +5,8 @@
 //! replay emptied at an opening, those whose buffers were flushed by a cleaning that holds their
 //! locks, and those that had no room to be flushed to before they were merged. They are counted,
 //! and a sweep over the index finds them, a few leaves at a time. An opening counts anew, so a
-//! crash forgets none. A store that would say it is full sweeps first, and merges whatever two
-//! leaves fit one.
+//! crash forgets none. A store that would say it is full sweeps first, merges whatever two leaves
+//! fit one, and then shares leaves out among their neighbours ([`super::share`]).
 
 use crate::error::Result;
 use crate::mutation;
@@ -56,11 +56,11 @@ impl Leaves {
         Ok(progress)
     }
 
-    /// Merges whatever fits, as there is no room.
+    /// Merges whatever fits, as there is no room: two leaves into one, then three into two.
     pub(crate) fn merge_all(&self) -> Result<()> {
         let mut sweep = Sweep::of(SLOTS);
         while self.sweep_on(&mut sweep)? == Progress::More {}
-        Ok(())
+        self.share_all()
     }
 
     fn sweep_on(&self, sweep: &mut Sweep) -> Result<Progress> {

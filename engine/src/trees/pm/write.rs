@@ -46,10 +46,27 @@ pub(crate) struct Plan<'a> {
     edit: Edit<'a>,
     /// The leaf's header word and timestamp until then.
     before: (HeaderWord, Time),
-    /// What there will be room for behind a split, and the leaf for the upper half.
-    split: Option<(Vec<Change>, LeafId)>,
+    /// How it is split, if it is.
+    split: Option<Split>,
     changes: usize,
     deletes: bool,
+}
+
+/// What a split is to do.
+struct Split {
+    /// Changes that there will be room for behind it.
+    rest: Vec<Change>,
+    /// The leaf for the upper part.
+    right: LeafId,
+    /// Keys that stay; half of them if it is nobody's wish.
+    lower: Option<usize>,
+}
+
+impl Plan<'_> {
+    /// The leaf that the upper part of a split goes to.
+    pub(super) fn new_leaf(&self) -> Option<LeafId> {
+        self.split.as_ref().map(|split| split.right)
+    }
 }
 
 /// What becomes of a leaf without room.
@@ -214,8 +231,38 @@ impl Leaves {
         let IfFull::Split(room) = if_full else {
             return Err(self.space.full("a change in a full leaf"));
         };
-        plan.split = Some((rest, self.space.allocate_leaf(room)?));
+        plan.split = Some(Split {
+            rest,
+            right: self.space.allocate_leaf(room)?,
+            lower: None,
+        });
         Ok(())
+    }
+
+    /// Finds the room to split a leaf, whose node is locked, so that `lower` of its keys stay; `None`
+    /// if it has no more.
+    pub(super) fn plan_division(
+        &self,
+        leaf: LeafId,
+        lower: usize,
+        room: Room,
+    ) -> Result<Option<Plan<'_>>> {
+        let image = self.load(leaf)?;
+        if image.used().count() <= lower {
+            return Ok(None);
+        }
+        let anchored = leaf != self.space.geometry().first_leaf();
+        Ok(Some(Plan {
+            before: (image.header(), image.timestamp()),
+            edit: Edit::new(&self.records, image, anchored),
+            split: Some(Split {
+                rest: Vec::new(),
+                right: self.space.allocate_leaf(room)?,
+                lower: Some(lower),
+            }),
+            changes: 0,
+            deletes: false,
+        }))
     }
 
     /// Gives back the room that a plan has found.
@@ -223,8 +270,8 @@ impl Leaves {
         for anchor in plan.edit.made {
             self.records.free(anchor)?;
         }
-        if let Some((_, right)) = plan.split {
-            self.space.free_leaf(right);
+        if let Some(split) = plan.split {
+            self.space.free_leaf(split.right);
         }
         Ok(())
     }
@@ -245,9 +292,13 @@ impl Leaves {
         } = plan;
         // A tree without timestamps leaves those of another one as they are.
         let late = stamps.late.max(timestamp);
-        if let Some((rest, right)) = split {
+        if let Some(split) = split {
             let new = stamps.new.max(timestamp);
-            let written = self.split(leaf, (edit, right), &rest, Stamps { late, new })?;
+            let written = self.split(leaf, edit, split, Stamps { late, new })?;
+            if deletes {
+                // The halves may fit one leaf again.
+                self.space.leaf_shrank();
+            }
             return Ok(Written {
                 changes,
                 deletes,
@@ -314,22 +365,23 @@ impl Leaves {
         self.store_header(leaf, &edit.image)
     }
 
-    /// Splits a leaf that has no room for `rest`.
+    /// Splits a leaf.
     fn split(
         &self,
         leaf: LeafId,
-        (mut edit, right): (Edit<'_>, LeafId),
-        rest: &[Change],
+        mut edit: Edit<'_>,
+        split: Split,
         stamps: Stamps,
     ) -> Result<Written> {
+        let Split { rest, right, lower } = split;
         let mut all = Vec::with_capacity(SLOTS);
         for at in edit.image.used() {
             all.push((self.records.key(edit.image.slot(at))?, at));
         }
         all.sort_unstable();
-        let upper = all.split_off(all.len() / 2);
+        let upper = all.split_off(lower.unwrap_or(all.len() / 2));
         let fence = upper[0].0.clone();
-        let (above, below) = self.part(rest, &fence)?;
+        let (above, below) = self.part(&rest, &fence)?;
 
         let mut image = LeafImage::empty();
         for (place, (_, at)) in upper.iter().enumerate() {

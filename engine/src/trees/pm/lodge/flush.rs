@@ -79,10 +79,10 @@ impl Visit {
         self.image.header().count() - self.old.count_ones() as usize + self.puts().count()
     }
 
-    /// The greatest number of the group.
+    /// The greatest number of the group; the leaf's own stamp if nothing is buffered for it.
     pub(super) fn stamp(&self) -> Time {
         let numbers = self.group.iter().map(|pair| pair.number);
-        numbers.max().expect("a leaf is visited for a pair")
+        numbers.max().unwrap_or(self.image.header().stamp())
     }
 }
 

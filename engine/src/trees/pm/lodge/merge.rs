@@ -21,8 +21,9 @@
 //! **When.** Flushes count leaves that deletes leave less than half of t_split. If they are a share
 //! of all leaves, [`crate::PmTask::MergeLeaves`] is due: a sweep over all nodes, a few at a time,
 //! which merges a sparse leaf with a neighbour if both take three quarters of t_split, so that the
-//! next write does not split them again. A store that would say it is full sweeps first, and merges
-//! whatever two leaves fit one. An opening counts anew, so what was emptied before it is found.
+//! next write does not split them again. A store that would say it is full sweeps first, merges
+//! whatever two leaves fit one, and then shares leaves out among their neighbours
+//! ([`super::share`]). An opening counts anew, so what was emptied before it is found.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -33,6 +34,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 
 use super::Lodge;
+use super::flush::Visit;
 use super::leaf::{Bits, Header, SLOTS, members, next_at};
 use super::node::Body;
 
@@ -106,6 +108,9 @@ impl Lodge {
             while self.absorb_next(&mut body, &low)? {
                 self.merge_leaves(&mut body, sweep)?;
             }
+            if !sweep.only_sparse {
+                self.share_leaves(&mut body)?;
+            }
             // While the node is locked its bound stays.
             match self.index.fence_after(&low) {
                 Some(next) => sweep.from = next,
@@ -137,20 +142,25 @@ impl Lodge {
             return Ok(false);
         }
         for visit in visits {
-            // What is buffered has a number below the greater stamp, perhaps.
-            if !visit.group.is_empty() && !mutation::on("lodge-merges-unflushed") {
-                self.counters.flushes.fetch_add(1, Relaxed);
-                self.merge(body, visit)?;
-            }
+            self.merge_buffered(body, visit)?;
         }
         self.link_past(body, at)?;
-        self.counters.merges.fetch_add(1, Relaxed);
         Ok(true)
+    }
+
+    /// Merges what is buffered for a leaf into it, if anything is, before its neighbour's pairs come:
+    /// it has a number below the greater stamp, perhaps.
+    pub(super) fn merge_buffered(&self, body: &mut Body, visit: Visit) -> Result<()> {
+        if visit.group.is_empty() || mutation::on("lodge-merges-unflushed") {
+            return Ok(());
+        }
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.merge(body, visit)
     }
 
     /// Takes the pairs of the leaf behind that at `at`, and its place in the chain; nothing is
     /// buffered for either.
-    fn link_past(&self, body: &mut Body, at: usize) -> Result<()> {
+    pub(super) fn link_past(&self, body: &mut Body, at: usize) -> Result<()> {
         let (left, right) = (body.leaf(at), body.leaf(at + 1));
         let (mut image, from) = (self.load(left)?, self.load(right)?);
         let (header, kinds) = (image.header(), image.kinds());
@@ -186,6 +196,7 @@ impl Lodge {
         // No log entry ever named it.
         self.records.free(from.low())?;
         self.space.free_leaf(right);
+        self.counters.merges.fetch_add(1, Relaxed);
         Ok(())
     }
 

@@ -36,6 +36,7 @@ mod merge;
 mod node;
 pub(crate) mod recover;
 mod scan;
+mod share;
 mod split;
 
 pub(crate) use leaf::SLOTS;

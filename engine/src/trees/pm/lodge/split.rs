@@ -45,10 +45,22 @@ struct Parted {
 impl Lodge {
     /// Splits a leaf that would have too many keys, and merges what is buffered for it. If it fails for lack of space, nothing has changed.
     pub(super) fn split_leaf(&self, body: &mut Body, visit: Visit) -> Result<()> {
+        self.split_at(body, visit, None, Room::Put)
+    }
+
+    /// Splits a leaf so that `lower` of its keys stay, or half of them; otherwise as
+    /// [`Lodge::split_leaf`].
+    pub(super) fn split_at(
+        &self,
+        body: &mut Body,
+        visit: Visit,
+        lower: Option<usize>,
+        room: Room,
+    ) -> Result<()> {
         let old = body.leaf(visit.at).offset();
-        let parted = self.part(&visit)?;
-        let fresh = self.space.allocate_leaf(Room::Put)?;
-        let low = match self.records.encode(&parted.separator, None, Room::Put) {
+        let parted = self.part(&visit, lower)?;
+        let fresh = self.space.allocate_leaf(room)?;
+        let low = match self.records.encode(&parted.separator, None, room) {
             Ok(low) => low,
             Err(e) => {
                 self.space.free_leaf(fresh);
@@ -131,7 +143,7 @@ impl Lodge {
         self.merge(body, lower)
     }
 
-    fn part(&self, visit: &Visit) -> Result<Parted> {
+    fn part(&self, visit: &Visit, lower: Option<usize>) -> Result<Parted> {
         let bits = visit.image.header().bits();
         let mut keys = Vec::with_capacity(2 * SLOTS);
         let mut there = Vec::with_capacity(SLOTS);
@@ -150,7 +162,7 @@ impl Lodge {
             keys.push(Key { key, slot });
         }
         keys.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        let upper = keys.split_off(keys.len() / 2);
+        let upper = keys.split_off(lower.unwrap_or(keys.len() / 2));
         debug_assert!(keys.len() <= SLOTS && upper.len() <= SLOTS, "RoomInv");
         let separator = upper[0].key.clone();
         let mut leaving = 0;
