@@ -42,6 +42,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("full-without-merge", "store_merging"),
     // It says so while three neighbours fit two pages.
     ("full-without-sharing", "store_merging"),
+    // A place is made for half of what a put takes, for ever.
+    ("full-for-ever", "store_merging"),
     // While the table is written, the slots that it is about to free are nobody's: a store with room says that it is full.
     ("table-write-hides-held", "lib"),
     // Split records without the moved records' page being rebuilt.

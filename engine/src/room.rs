@@ -75,9 +75,14 @@ impl Store {
         {
             return Ok(());
         }
-        Err(Error::Full {
+        Err(self.is_full())
+    }
+
+    /// The error that says so.
+    pub(crate) fn is_full(&self) -> Error {
+        Error::Full {
             pages: self.tree.leaves().pager.pages.page_limit(),
-        })
+        }
     }
 
     /// Frees the pages that were merged away; says whether there were any.

@@ -17,6 +17,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{BF, Pages, all, contents};
 use treering_engine::device::MemDevice;
+use treering_engine::node;
 use treering_engine::{
     Durability, Error, Kv, Options, Store, SystemClock, TreeKind, required_blocks, verify,
 };
@@ -311,6 +312,48 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
         let left = contents(bench.store()).len() as u32;
         assert_eq!(left, taken.div_ceil(3) + again, "{}", bench.name);
         bench.finish();
+    }
+}
+
+/// Two of the largest records fill a page with hardly room for a third, so a put of one may take two
+/// splits. Where there is a place for one, made by merging what that split has just parted, it is
+/// refused, and not tried for ever.
+#[test]
+fn a_put_that_takes_two_places_where_there_is_one_is_refused() {
+    let trees = all().filter(|(tree, _)| *tree == TreeKind::BTree);
+    for (tree, pages) in trees {
+        let (mut taken, mut refused) = (0, 0);
+        for seed in 0..16 {
+            let bench = Bench::new(tree, pages, 0, 24);
+            let most = node::limits(4096).max_record;
+            let mut rng = StdRng::seed_from_u64(seed);
+            for _ in 0..1_000 {
+                let number = rng.random_range(0..220_u64);
+                let mut key = number.to_be_bytes().to_vec();
+                key.resize(8 + number as usize % 11 * 13, b'z');
+                if rng.random_bool(0.2) {
+                    bench.delete(&key);
+                    continue;
+                }
+                let large = rng.random_bool(0.88);
+                let len = if large {
+                    most - key.len() - rng.random_range(0..370)
+                } else {
+                    rng.random_range(0..9)
+                };
+                match bench.store().put(&key, &vec![7; len]) {
+                    Ok(_) => taken += 1,
+                    Err(Error::Full { .. }) => refused += 1,
+                    Err(e) => panic!("{}: {e}", bench.name),
+                }
+            }
+            bench.finish();
+        }
+        assert!(
+            taken > refused && refused > 100,
+            "{}: {taken} taken, {refused} refused",
+            format_args!("{tree:?} on {pages:?}")
+        );
     }
 }
 

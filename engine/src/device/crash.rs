@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A trim is a version of zeros. Which version survives is the caller's choice block by block, so a seed, a model
-//! checker or an exhaustive loop can drive it. Failures are injected at the n-th request of a kind from now.
+//! checker or an exhaustive loop can drive it. Failures are injected at the n-th request of a kind from now; and the medium can be
+//! full, as a thin volume or a file system is: then it takes what goes to blocks that hold something, and no more.
 //!
 //! It can record its requests. Applied to another device one by one they lead through every state that the first one was
 //! in, so a program need be run once only, however many crashes are to be tried.
@@ -115,6 +116,8 @@ struct State {
     failures: Vec<(RequestKind, u64)>,
     /// Requests of any kind until the power goes.
     power: Option<u64>,
+    /// Whether there is no room for blocks that hold nothing.
+    full: bool,
 }
 
 /// A small in-memory device with a volatile write cache.
@@ -141,6 +144,7 @@ impl CrashDevice {
             flushes: 0,
             failures: Vec::new(),
             power: None,
+            full: false,
             durable,
         };
         CrashDevice {
@@ -234,6 +238,13 @@ impl CrashDevice {
         self.state.lock().power == Some(0)
     }
 
+    /// From now on there is no room for blocks that hold nothing, as they were never written or were
+    /// trimmed since; or there is again. A write to one fails as a full file system's does, and the
+    /// blocks before it are written.
+    pub fn set_full(&self, full: bool) {
+        self.state.lock().full = full;
+    }
+
     /// Write requests so far.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
@@ -288,6 +299,34 @@ impl State {
             !now
         });
         fails
+    }
+
+    /// How many of these blocks there is room for, if not for all.
+    fn room_for(&self, lba: Lba, blocks: u64) -> Option<u64> {
+        let holds_nothing = |n: &u64| !self.current.holds(Lba(lba.0 + n));
+        self.full.then(|| (0..blocks).find(holds_nothing)).flatten()
+    }
+
+    /// A write without room for all of its blocks.
+    fn write_what_fits(
+        &mut self,
+        lba: Lba,
+        blocks: &[Block],
+        class: IoClass,
+    ) -> Result<(), DeviceError> {
+        if !blocks.is_empty() {
+            self.take(Request::Write {
+                lba,
+                blocks: blocks.to_vec(),
+                class,
+                failed: false,
+            });
+        }
+        Err(DeviceError::Io {
+            what: "write",
+            lba: Lba(lba.0 + blocks.len() as u64),
+            source: std::io::ErrorKind::StorageFull.into(),
+        })
     }
 
     /// Does a request and, if that is wanted, remembers it.
@@ -376,9 +415,13 @@ impl BlockDevice for CrashDevice {
         let state = &mut *self.state.lock();
         state.draw_power("write", lba)?;
         let failed = state.fails(RequestKind::WriteOf(class));
+        let blocks: Vec<Block> = bytes.chunks_exact(BLOCK_SIZE).map(Block::new).collect();
+        if let Some(room) = state.room_for(lba, blocks.len() as u64) {
+            return state.write_what_fits(lba, &blocks[..room as usize], class);
+        }
         state.take(Request::Write {
             lba,
-            blocks: bytes.chunks_exact(BLOCK_SIZE).map(Block::new).collect(),
+            blocks,
             class,
             failed,
         });

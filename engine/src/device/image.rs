@@ -56,6 +56,11 @@ impl Image {
         }
     }
 
+    /// Whether a block was written and not made zeros since.
+    pub fn holds(&self, lba: Lba) -> bool {
+        self.blocks.get(lba.0 as usize).is_some_and(Option::is_some)
+    }
+
     /// Replaces a block; `None` makes it zeros.
     pub fn set(&mut self, lba: Lba, block: Option<Block>) {
         self.blocks[lba.0 as usize] = block;

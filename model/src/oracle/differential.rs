@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use proptest::strategy::Strategy;
 use proptest::test_runner::{TestCaseError, TestError};
 use proptest_state_machine::ReferenceStateMachine;
 
@@ -32,7 +33,8 @@ pub fn run(
     trouble: Trouble,
 ) -> Result<Tally, Box<Failure>> {
     let strategy = Programs::sequential_strategy(operations..=operations);
-    let seen: RefCell<Option<Finding>> = RefCell::new(None);
+    // The last failure is that of the smallest program.
+    let seen: RefCell<Option<Failure>> = RefCell::new(None);
     let tally: RefCell<Tally> = RefCell::new(Tally::default());
     let judge = |(shape, steps, counter): Generated| {
         let program = shape.program(&steps, engine, trouble);
@@ -47,7 +49,7 @@ pub fn run(
         // A smaller program that shows something else is another story.
         if seen
             .as_ref()
-            .is_some_and(|first| first.check != finding.check)
+            .is_some_and(|first| first.finding.check != finding.check)
         {
             return Ok(());
         }
@@ -55,17 +57,19 @@ pub fn run(
             counter.store(n, Ordering::SeqCst);
         }
         let said = finding.to_string();
-        *seen = Some(finding);
+        *seen = Some(Failure { program, finding });
         Err(TestCaseError::fail(said))
     };
-    match runner(seed).run(&strategy, judge) {
-        Ok(()) => Ok(*tally.borrow()),
-        Err(TestError::Fail(_, (shape, steps, _))) => {
-            let mut program = shape.program(&steps, engine, trouble);
-            let found = execute(engine, &program).err().or_else(|| seen.take());
-            let finding = found.expect("a run that failed has found something");
-            program.forget_unused_keys();
-            Err(Box::new(Failure { program, finding }))
+    let mut runner = runner(seed);
+    // The program that `generate::program` makes of the seed.
+    let tree = strategy.new_tree(&mut runner);
+    match runner.run_one(tree.expect("nothing is ever rejected"), judge) {
+        Ok(_) => Ok(*tally.borrow()),
+        Err(TestError::Fail(..)) => {
+            let found = seen.take();
+            let mut failure = found.expect("a run that failed has found something");
+            failure.program.forget_unused_keys();
+            Err(Box::new(failure))
         }
         Err(TestError::Abort(why)) => unreachable!("nothing is ever rejected: {why}"),
     }

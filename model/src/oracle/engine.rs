@@ -143,6 +143,18 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Bytes of keys and values that a store on its disk always has room for: no put is refused that
+    /// leaves no more than this live. `None`: nothing is promised.
+    fn room(&self) -> Option<u64> {
+        None
+    }
+
+    /// Opens what is on `disk` for reading only, which writes nothing, and works where a medium has
+    /// no room for what recovery would write. `None`: the engine cannot.
+    fn open_to_read(&self, _disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {
+        None
+    }
+
     /// Blocks of a store that nobody has open, each of which may be damaged: what is read is right all the same, or an error tells. An engine that
     /// promises nothing of the kind names none.
     fn guarded(&self, _disk: &Disk) -> Vec<Lba> {

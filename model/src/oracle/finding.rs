@@ -20,6 +20,8 @@ pub enum Check {
     Damage,
     /// A failed write or flush was followed by what must not follow it.
     InjectedFailure,
+    /// A store says that it is full while it holds less than it promises to take.
+    Room,
     /// The engine's own check of a store's structure found damage.
     Structure,
     /// No order of the operations explains what they returned.
@@ -45,6 +47,7 @@ impl Check {
             Check::CrashInRecovery => "crash-in-recovery",
             Check::Damage => "damage",
             Check::InjectedFailure => "injected-failure",
+            Check::Room => "room",
             Check::Structure => "structure",
             Check::Linearizability => "linearizability",
             Check::Progress => "progress",

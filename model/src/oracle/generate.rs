@@ -85,7 +85,7 @@ pub enum Faults {
     None,
     /// The power.
     Power,
-    /// The power, writes and flushes.
+    /// The power, writes and flushes, and the medium's room.
     All,
 }
 
@@ -122,6 +122,8 @@ pub struct Shape {
     phase: u8,
     /// How many of 64 operations are syncs.
     syncs: u8,
+    /// Whether anybody does background work; or all of it is left to those who write.
+    pumps: bool,
     /// Decides what patterns phases have.
     salt: u64,
     /// Operations so far.
@@ -146,6 +148,8 @@ enum Kind {
     Fail,
     /// A failure, and the power cut that follows.
     FailAndCut,
+    /// The medium is full, or there is room again.
+    Starve,
 }
 
 /// An operation before it meets an engine.
@@ -157,7 +161,7 @@ pub struct Step {
 }
 
 /// Of 1,000 operations, how many are of each kind; the rest are puts and deletes.
-const OFTEN: [(Kind, u32); 12] = [
+const OFTEN: [(Kind, u32); 13] = [
     (Kind::Get, 150),
     (Kind::Scan, 30),
     (Kind::ScanBounded, 20),
@@ -170,6 +174,7 @@ const OFTEN: [(Kind, u32); 12] = [
     (Kind::CutPower, 2),
     (Kind::Fail, 3),
     (Kind::FailAndCut, 1),
+    (Kind::Starve, 4),
 ];
 
 fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
@@ -185,6 +190,10 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
     }
     for (kind, often) in OFTEN {
         if lot < often {
+            let kind = match kind {
+                Kind::Pump | Kind::Step if !shape.pumps => Kind::Get,
+                kind => kind,
+            };
             return Step { kind, a, b };
         }
         lot -= often;
@@ -274,16 +283,19 @@ impl ReferenceStateMachine for Programs {
         let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
         // Half of the programs have values as long as they may be: few to a page, so that pages are many.
         let longest = prop_oneof![any::<u8>(), Just(255u8)];
-        let rhythm = (25u8..150, 1u8..16, any::<u64>());
-        (vocabulary, 2u16..160, longest, faults, rhythm)
+        let keys = prop_oneof![3 => 2u16..160, 1 => 160u16..600];
+        let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
+        let rhythm = (25u8..150, 1u8..16, pumps, any::<u64>());
+        (vocabulary, keys, longest, faults, rhythm)
             .prop_map(
-                |(vocabulary, keys, longest, faults, (phase, syncs, salt))| Shape {
+                |(vocabulary, keys, longest, faults, (phase, syncs, pumps, salt))| Shape {
                     vocabulary,
                     keys,
                     longest,
                     faults,
                     phase,
                     syncs,
+                    pumps,
                     salt,
                     step: 0,
                 },
@@ -430,6 +442,8 @@ impl Shape {
                     second = Some(Op::CutPower(u64::from(step.a) % 40));
                     Op::Fail(failing, u64::from(step.a) % 20)
                 }
+                // Without room for a third of the time.
+                Kind::Starve if failures => Op::Starve(step.a % 3 == 0),
                 Kind::Fail | Kind::FailAndCut if failures => {
                     Op::Fail(failing, u64::from(step.a) % most)
                 }

@@ -82,6 +82,8 @@ pub enum Op {
     /// The n-th request of this kind from here fails, 0 being the next; in recovery, too, if it
     /// comes to that.
     Fail(RequestKind, u64),
+    /// From here on the medium has no room for blocks that hold nothing (`true`), or has again.
+    Starve(bool),
 }
 
 impl Op {
@@ -240,6 +242,8 @@ impl Program {
             Op::Crash(Keep::Seeded(seed)) => format!("crash keep-seeded {seed}"),
             Op::CutPower(n) => format!("cut-power {n}"),
             Op::Fail(kind, n) => format!("fail-{} {n}", kind.name()),
+            Op::Starve(true) => "no-space".into(),
+            Op::Starve(false) => "space".into(),
         }
     }
 
@@ -376,8 +380,8 @@ mod parse {
         op: Op,
     }
 
-    const OPERATION: &str = "put, delete, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, or fail- and write, \
-                             log-write, page-write, extra-write, flush, read or trim";
+    const OPERATION: &str = "put, delete, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, no-space, space, or fail- and \
+                             write, log-write, page-write, extra-write, flush, read or trim";
 
     fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
         let mut keys = Vec::new();
@@ -443,6 +447,8 @@ mod parse {
             "checkpoint" => Op::Checkpoint,
             "reopen" => Op::Reopen,
             "cut-power" => Op::CutPower(line.number()?),
+            "no-space" => Op::Starve(true),
+            "space" => Op::Starve(false),
             other => match RequestKind::ALL.into_iter().find(|kind| {
                 let name = other.strip_prefix("fail-");
                 name == Some(kind.name())

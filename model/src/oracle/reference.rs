@@ -172,6 +172,17 @@ impl Reference {
         self.now[key.0 as usize]
     }
 
+    /// Bytes of all keys and values, if `key` held `to`.
+    #[must_use]
+    pub fn live_bytes_with(&self, program: &Program, key: KeyNo, to: Content) -> u64 {
+        let held = (0u32..).map(KeyNo).zip(&self.now);
+        let bytes = held.filter_map(|(other, content)| {
+            let content = if other == key { to } else { *content };
+            content.map(|Written { len, .. }| program.key(other).len() as u64 + u64::from(len))
+        });
+        bytes.sum()
+    }
+
     /// Whether a read may return this.
     #[must_use]
     pub fn may_read(&self, key: KeyNo, found: Content) -> bool {

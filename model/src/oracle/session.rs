@@ -43,6 +43,10 @@ pub struct Tally {
     pub log_wraps: u64,
     /// Puts that were refused because the store was full.
     pub full: u64,
+    /// Operations that the medium had no room for.
+    pub starved: u64,
+    /// Times a store was opened for reading only.
+    pub read_only: u64,
     /// The limits that keys and values have been at.
     pub edges: Edges,
 }
@@ -61,6 +65,8 @@ impl Tally {
         self.log_bytes += other.log_bytes;
         self.log_wraps += other.log_wraps;
         self.full += other.full;
+        self.starved += other.starved;
+        self.read_only += other.read_only;
         self.edges.add(other.edges);
     }
 
@@ -125,10 +131,10 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
 /// Why an operation cannot be had of a kind of disk, if it cannot.
 fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
     match (op, disk) {
-        (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..), DiskKind::Folder) => {
+        (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_), DiskKind::Folder) => {
             Some("the engine keeps its files itself, where nothing can be made to fail")
         }
-        (Op::Fail(..), DiskKind::Pm(_)) => Some(
+        (Op::Fail(..) | Op::Starve(_), DiskKind::Pm(_)) => Some(
             "the engine keeps its store in persistent memory, where stores and fences cannot fail",
         ),
         _ => None,
@@ -188,6 +194,8 @@ pub struct Session<'e> {
     openings: u64,
     /// Something was told to fail since the store was opened.
     armed: bool,
+    /// The medium has no room for blocks that hold nothing.
+    starved: bool,
     /// An operation has failed with the power on: whatever is wrong from then on, however often the store was opened since, may come of that.
     has_failed: bool,
     tally: Tally,
@@ -257,6 +265,7 @@ impl<'e> Session<'e> {
             last: Lsn(0),
             openings: opening,
             armed: false,
+            starved: false,
             has_failed: false,
             tally: Tally::default(),
             buffer: Vec::new(),
@@ -380,6 +389,10 @@ impl<'e> Session<'e> {
                 });
                 Ok(())
             }
+            Op::Starve(starved) => {
+                self.starve(*starved);
+                Ok(())
+            }
         }
     }
 
@@ -387,6 +400,13 @@ impl<'e> Session<'e> {
         if let Some(medium) = self.place.medium() {
             what(medium);
             self.armed = true;
+        }
+    }
+
+    fn starve(&mut self, starved: bool) {
+        if let Some(device) = self.place.medium().and_then(Medium::blocks) {
+            device.set_full(starved);
+            self.starved = starved;
         }
     }
 
@@ -406,6 +426,11 @@ impl<'e> Session<'e> {
     /// An operation returned an error.
     fn failed(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         self.tally.failed += 1;
+        if self.starved && error.is_no_space() {
+            // Nothing is lost by it, and all goes on when there is room.
+            self.tally.starved += 1;
+            return Ok(());
+        }
         let on_blocks = (self.place.medium()).is_some_and(|m| m.blocks().is_some());
         // Memory fails nobody, with or without power.
         if !self.armed || !on_blocks {
@@ -454,13 +479,39 @@ impl<'e> Session<'e> {
             // A store without room has changed nothing, and goes on.
             Err(e) if self.is_full(&e, &written.map_or(Write::Delete(bytes), |_| Write::Put)) => {
                 self.tally.full += 1;
-                Ok(())
+                self.judge_refusal(at, key, to, &e)
             }
             Err(e) => {
                 self.reference.may_have_written(key, to);
                 self.failed(at, &e)
             }
         }
+    }
+
+    /// A store may say that it is full if it holds more than it promises to take.
+    fn judge_refusal(
+        &self,
+        at: usize,
+        key: KeyNo,
+        to: Content,
+        error: &Error,
+    ) -> Result<(), Finding> {
+        let Some(room) = self
+            .engine
+            .room()
+            .filter(|_| self.reference.doubtful() == 0)
+        else {
+            return Ok(());
+        };
+        let live = self.reference.live_bytes_with(self.program, key, to);
+        if to.is_none() || live > room {
+            return Ok(());
+        }
+        let expected = format!(
+            "room for it: {live} bytes of keys and values would be live, and there is always room \
+             for {room}"
+        );
+        Err(self.finding(Check::Room, at, expected, error.to_string()))
     }
 
     fn get(&mut self, at: usize, key: KeyNo) -> Result<(), Finding> {
@@ -529,19 +580,31 @@ impl<'e> Session<'e> {
         let check = self.reopening(cut.is_some());
         let mut keep = cut;
         let mut why = String::new();
-        // What was told to fail may strike while the store is opened or read, each kind once.
-        for _ in 0..5 {
+        // What was told to fail may strike while the store is opened or read, each kind once;
+        // and the medium may be full.
+        for _ in 0..6 {
             if let Some(keep) = keep.take() {
                 // Before the store is let go of: or an engine that writes on the way out would not crash but close.
                 self.lose_power(keep);
             }
             self.note_and_drop();
+            if !self.armed && self.openings.is_multiple_of(4) {
+                self.read_only(at, check)?;
+            }
             match self.open_and_read() {
                 Ok(found) => {
                     self.tally.reopens += 1;
                     return self.judge_reopened(at, check, found);
                 }
                 Err(e) => why = e,
+            }
+            if self.starved {
+                // What recovery writes may have no room; reading what is there needs none.
+                if !self.armed {
+                    self.read_only(at, check)?;
+                }
+                self.starve(false);
+                continue;
             }
             if !self.armed {
                 break;
@@ -552,6 +615,41 @@ impl<'e> Session<'e> {
         }
         let expected = "a store that opens and can be read".to_owned();
         Err(self.finding(check, at, expected, why))
+    }
+
+    /// Opens the store for reading only, if the engine can, and judges what is read; nothing may be
+    /// written by that.
+    fn read_only(&mut self, at: usize, check: Check) -> Result<(), Finding> {
+        self.note_and_drop();
+        let requests = || self.place.medium().map(Medium::requests);
+        let before = requests();
+        let opened = match self.engine.open_to_read(&self.place.disk) {
+            None => return Ok(()),
+            Some(opened) => opened.map_err(|e| e.to_string()),
+        };
+        self.store = opened
+            .map(Some)
+            .map_err(|why| self.read_only_finding(at, check, why))?;
+        let found = self
+            .contents()
+            .map_err(|why| self.read_only_finding(at, check, why))?;
+        self.store = None;
+        self.tally.read_only += 1;
+        if requests() != before {
+            let why = "requests that change the medium".to_owned();
+            return Err(self.read_only_finding(at, check, why));
+        }
+        if self.reference.permits(&found) {
+            return Ok(());
+        }
+        let (_, found) = self.reference.explain(self.program, &found, 4);
+        Err(self.read_only_finding(at, check, found))
+    }
+
+    fn read_only_finding(&self, at: usize, check: Check, found: String) -> Finding {
+        let expected =
+            "a store that opens for reading only, writes nothing, and holds what it must";
+        self.finding(check, at, expected.to_owned(), found)
     }
 
     fn open_and_read(&mut self) -> Result<Vec<Content>, String> {
@@ -590,6 +688,7 @@ impl<'e> Session<'e> {
             }
             self.armed = ahead.is_some_and(|ahead| !ahead.is_empty());
             self.place = Place::on(medium);
+            self.starve(self.starved);
             self.tally.crashes += 1;
         }
     }

@@ -61,7 +61,10 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
         reference: session.reference().clone(),
     }];
     for (at, op) in program.ops.iter().enumerate() {
-        if matches!(op, Op::Crash(_) | Op::CutPower(_) | Op::Fail(..)) {
+        if matches!(
+            op,
+            Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_)
+        ) {
             continue;
         }
         let before = done(&session);

@@ -494,6 +494,21 @@ impl Engine for BTree {
         self.cramped && !matches!(write, Write::Delete(_))
     }
 
+    fn room(&self) -> Option<u64> {
+        // The smallest store has some thirty leaves. One that is full has no three neighbours that fit
+        // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and
+        // leaves that wait for a checkpoint take from that.
+        self.cramped.then_some(10 * self.options.page_size as u64)
+    }
+
+    fn open_to_read(&self, disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {
+        let options = Options {
+            read_only: true,
+            ..self.options.clone()
+        };
+        Some(self.open_with(disk, &options))
+    }
+
     fn guarded(&self, disk: &Disk) -> Vec<Lba> {
         guarded(&**blocks(disk), self.options.page_size)
     }

@@ -24,6 +24,9 @@ pub struct PmTree {
     cramped: bool,
 }
 
+/// Chunks of a memory that programs fill.
+const CRAMPED_CHUNKS: u64 = 40;
+
 impl PmTree {
     /// The baselines: without a buffer, and with one for all leaves.
     pub const PMTREE_NAMES: [&str; 2] = ["pmtree", "pmtree:global"];
@@ -98,7 +101,6 @@ impl PmTree {
     fn varied(mut self, variation: &str) -> Option<PmTree> {
         if variation == "cramped" {
             self.cramped = true;
-            self.bytes = self.options.chunk_bytes * 40;
         } else if let Some(logs) = variation.strip_prefix("logs=") {
             let to = logs.parse().ok()?;
             match &mut self.options.tree {
@@ -113,6 +115,9 @@ impl PmTree {
                 .parse()
                 .ok()?;
             self.options.chunk_bytes = kibibytes.checked_mul(1 << 10)?;
+        }
+        if self.cramped {
+            self.bytes = self.options.chunk_bytes * CRAMPED_CHUNKS;
         }
         self.name = format!("{}/{variation}", self.name);
         Some(self)
@@ -245,6 +250,17 @@ impl Engine for PmTree {
         // A LodgeTree buffers deletes as it does puts, and its flush may have to split a leaf.
         let buffers_all = matches!(self.options.tree, PmTreeKind::Lodge(_));
         self.cramped && (buffers_all || !takes_no_room)
+    }
+
+    fn room(&self) -> Option<u64> {
+        // Leaves are two thirds full at least. The log and records take from that, and in a LodgeTree
+        // leaves that are split early, and neighbours in different nodes.
+        let share = match &self.options.tree {
+            PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 10,
+            PmTreeKind::Lodge(_) => 6,
+            _ => 4,
+        };
+        self.cramped.then_some(self.bytes / share)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
