@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::crash::{self, Coverage, Effort};
 use super::differential::{self, Failure};
 use super::generate::Trouble;
-use super::{Engine, Finding, Tally, damage, generate, shrink};
+use super::{DiskKind, Engine, Finding, Tally, damage, generate, shrink};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +247,10 @@ pub fn damage(
     plan: &Plan,
     watch: &dyn Watch,
 ) -> Outcome<damage::Tally, Finding> {
-    let run = |seed| damage::run(engine, seed, plan.operations);
+    let run = |seed| match engine.disk() {
+        DiskKind::Blocks(_) => damage::run(&*plan.engine(engine, seed), seed, plan.operations),
+        DiskKind::Pm(_) | DiskKind::Folder => damage::run(engine, seed, plan.operations),
+    };
     campaign(plan, watch, run, damage::Tally::add)
 }
 

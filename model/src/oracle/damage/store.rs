@@ -15,7 +15,7 @@ use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
 use super::State;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::random::Random;
-use crate::oracle::{Disk, DiskKind, Engine};
+use crate::oracle::{Disk, DiskKind, Engine, Write};
 
 /// Keys that a program uses.
 const KEYS: u64 = 300;
@@ -213,14 +213,19 @@ pub(super) fn build(
     let medium = Medium::holding(Image::zeroed(blocks), inert);
     let open = || engine.open(&medium.disk()).map_err(failed);
     let mut program = Program::new(engine);
+    // What is written is flushed at last, in one long piece if the engine has a buffer for that.
+    let at_last = random.one_in(4);
+    if at_last {
+        program.all_at_once(engine);
+    }
     let mut past = Vec::new();
     let mut store = open()?;
     for n in 0..operations {
         program.step(&*store, random).map_err(failed)?;
-        if random.one_in(64) {
+        if random.one_in(64) && !at_last {
             store.checkpoint().map_err(failed)?;
         }
-        if random.one_in(400) {
+        if random.one_in(400) && !at_last {
             store.checkpoint().map_err(failed)?;
             drop(store);
             store = open()?;
@@ -242,7 +247,7 @@ pub(super) fn build(
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             let before = medium.image().map_err(in_memory)?;
             // A delete might change nothing, and flush nothing.
-            program.put(&*store, random).map_err(failed)?;
+            program.put_something(&*store, random).map_err(failed)?;
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             last_flush = flushed(&before, &medium.image().map_err(in_memory)?).map_err(failed)?;
         }
@@ -292,8 +297,11 @@ fn flushed(before: &Image, after: &Image) -> Result<BTreeMap<u64, Lsn>, Error> {
 /// What the store is used for.
 pub(super) struct Program {
     pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
-    /// Longest value.
+    /// Longest value, twice.
     most: u64,
+    syncs: bool,
+    /// Whether the store may be full.
+    may_be_full: bool,
 }
 
 impl Program {
@@ -301,7 +309,15 @@ impl Program {
         Program {
             keys: BTreeMap::new(),
             most: engine.limits().max_record.min(600) as u64,
+            syncs: true,
+            may_be_full: engine.may_refuse(&Write::Put),
         }
+    }
+
+    /// From now on records are large, and nobody waits for them.
+    fn all_at_once(&mut self, engine: &dyn Engine) {
+        self.most = engine.limits().max_record.min(16 << 10) as u64;
+        self.syncs = false;
     }
 
     pub(super) fn step(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
@@ -317,7 +333,7 @@ impl Program {
         } else {
             self.put(store, random)?;
         }
-        if random.one_in(16) {
+        if random.one_in(16) && self.syncs {
             store.sync(Lsn(u64::MAX))?;
         }
         while random.one_in(2) && store.pump_due()? {}
@@ -326,9 +342,36 @@ impl Program {
 
     fn put(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
         let name = key(random.below(KEYS));
+        let value = self.value(random);
+        self.put_as(store, name, value)
+    }
+
+    /// Overwrites a key, for which there is room also in a full store, by fewer bytes.
+    fn put_something(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+        let mut value = self.value(random);
+        let there = self.keys.iter().find_map(|(name, versions)| {
+            let (_, last) = versions.last()?;
+            let len = last.as_ref()?.len();
+            Some((name.clone(), len))
+        });
+        let Some((name, len)) = there.filter(|_| self.may_be_full) else {
+            return self.put_as(store, key(random.below(KEYS)), value);
+        };
+        value.truncate(len);
+        self.put_as(store, name, value)
+    }
+
+    fn value(&self, random: &mut Random) -> Vec<u8> {
         let mut value = random.word().to_le_bytes().to_vec();
         value.resize(8 + random.below(self.most / 2) as usize, 0xa5);
-        let lsn = store.put(&name, &value)?;
+        value
+    }
+
+    fn put_as(&mut self, store: &dyn Kv, name: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
+        let lsn = match store.put(&name, &value) {
+            Err(Error::Full { .. }) if self.may_be_full => return Ok(()),
+            done => done?,
+        };
         let versions = self.keys.entry(name).or_default();
         versions.push((lsn, Some(value)));
         Ok(())

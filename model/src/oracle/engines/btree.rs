@@ -39,21 +39,27 @@ pub struct BTree {
     closes: bool,
     /// Places for so few pages that programs fill them.
     cramped: bool,
+    /// A log, and a buffer before it, of mebibytes.
+    long_flush: bool,
 }
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
-/// said), whether a store that is let go of is closed, whether there is hardly room, and the size
-/// of pages.
-pub const VARIATIONS: [&str; 8] = [
+/// said), whether a store that is let go of is closed, whether there is hardly room, whether one
+/// flush of the log may write mebibytes, and the size of pages.
+pub const VARIATIONS: [&str; 9] = [
     "per-commit",
     "grouped",
     "closes",
     "cramped",
+    "long-flush",
     "8k",
     "16k",
     "32k",
     "64k",
 ];
+
+/// Of a store whose log is flushed in long pieces.
+const LONG_LOG_BYTES: u64 = 16 << 20;
 
 /// A clock that goes on by one each time that somebody looks: so that programs repeat exactly.
 #[derive(Debug, Default)]
@@ -285,6 +291,7 @@ impl BTree {
             geometry,
             closes: false,
             cramped: false,
+            long_flush: false,
         };
         engine.sized()
     }
@@ -292,6 +299,8 @@ impl BTree {
     /// Everything that follows from the size of pages.
     fn sized(mut self) -> BTree {
         let (frames, pages, log_pages) = match self.geometry {
+            // A page that is evicted takes the log before it along, so none is.
+            _ if self.long_flush => (128, 200, 24),
             Geometry::Tiny | Geometry::Medium => (16, 200, 24),
             Geometry::Small => (64, 16_384, 64),
         };
@@ -303,11 +312,17 @@ impl BTree {
         } else {
             frames / 4
         };
-        let log_bytes = log_pages * page;
+        let log_bytes = match self.long_flush {
+            false => log_pages * page,
+            true => LONG_LOG_BYTES,
+        };
         options.cache_bytes = (frames + ring) * page;
         options.log_bytes = log_bytes;
         options.checkpoint_log_bytes = log_bytes / 4;
-        options.log_buffer_bytes = log_bytes / 16;
+        options.log_buffer_bytes = match self.long_flush {
+            false => log_bytes / 16,
+            true => log_bytes / 4,
+        };
         let blocks_of = |pages| required_blocks(options, pages);
         let place = blocks_of(pages + 1) - blocks_of(pages);
         self.blocks = match self.cramped {
@@ -325,6 +340,7 @@ impl BTree {
             "grouped" => self.options.durability = GROUPED,
             "closes" => self.closes = true,
             "cramped" => self.cramped = true,
+            "long-flush" => self.long_flush = true,
             size => {
                 let kibibytes: usize = size.strip_suffix('k')?.parse().ok()?;
                 self.options.page_size = kibibytes << 10;
@@ -475,6 +491,9 @@ impl Engine for BTree {
         }
         if random.one_in(8) && self.options.page_size < 16_384 {
             variations.push(["16k", "32k", "64k"][random.below(3) as usize]);
+        }
+        if random.one_in(24) {
+            variations.push("long-flush");
         }
         if variations.is_empty() || self.geometry != Geometry::Tiny {
             return None;

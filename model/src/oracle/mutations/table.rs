@@ -41,7 +41,7 @@ const fn mutation(
         mode,
         engine,
         trouble: match check {
-            Check::Scan => OPEN,
+            Check::Scan | Check::Room => OPEN,
             Check::Reference | Check::Structure => REOPENED,
             Check::Crash | Check::CrashInRecovery | Check::Damage => CUT,
             _ => Trouble::ANY,
@@ -50,6 +50,8 @@ const fn mutation(
 }
 
 pub(super) const IN_PLACE: &str = "btree:in-place";
+const IN_PLACE_CRAMPED: &str = "btree:in-place/cramped";
+const LONG_FLUSH: &str = "btree:in-place/64k/long-flush";
 const LARGE_PAGES: &str = "btree:in-place-16k";
 pub(super) const COW: &str = "btree:cow";
 const BF: &str = "bf:in-place";
@@ -662,5 +664,54 @@ pub const TABLE: &[Mutation] = &[
         Check::Reference,
         Mode::Differential,
         CCL_6,
+    ),
+    mutation(
+        "full-without-merge",
+        "leaves that deletes emptied leak",
+        Check::Room,
+        Mode::Differential,
+        IN_PLACE_CRAMPED,
+    ),
+    mutation(
+        "leaves-take-every-slot",
+        "a full store does not open",
+        Check::Reference,
+        Mode::Differential,
+        IN_PLACE_CRAMPED,
+    ),
+    mutation(
+        "enospc-acknowledges",
+        "D5, no space left",
+        Check::InjectedFailure,
+        Mode::Differential,
+        IN_PLACE,
+    ),
+    mutation(
+        "enospc-poisons",
+        "no space left, and for ever",
+        Check::Error,
+        Mode::Differential,
+        COW,
+    ),
+    mutation(
+        "read-only-writes",
+        "a reader writes",
+        Check::Reference,
+        Mode::Differential,
+        COW,
+    ),
+    mutation(
+        "frame-awaited-under-latch",
+        "L1, more threads than frames",
+        Check::Progress,
+        Mode::Concurrent,
+        COW,
+    ),
+    mutation(
+        "looks-ahead-a-mebibyte",
+        "D11, the end of the log",
+        Check::Damage,
+        Mode::Damage,
+        LONG_FLUSH,
     ),
 ];
