@@ -77,6 +77,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("one-superblock-will-do", "store_silent"),
     // A flush may be longer than the reader looks ahead.
     ("looks-ahead-a-mebibyte", "store_silent"),
+    // A store that is dropped says nowhere that its last flush was durable.
+    ("drop-leaves-no-witness", "store_silent"),
     // What a store left behind is believed in the next one in its place.
     ("stores-have-no-id", "oracle"),
     // What would have told the next store on the device from this one is discarded.

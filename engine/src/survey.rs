@@ -29,7 +29,8 @@ impl LogBlock {
     /// What a block says of itself, if it is a block of the log of `store`.
     #[must_use]
     pub fn read(block: &[u8], store: StoreId) -> Option<LogBlock> {
-        BlockHeader::read_any(block, store).map(|header| LogBlock {
+        let header = BlockHeader::read_any(block, store).filter(|header| !header.witness);
+        header.map(|header| LogBlock {
             epoch: header.epoch,
             index: header.index,
             used: header.used,

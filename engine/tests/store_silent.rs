@@ -346,6 +346,58 @@ fn a_rotten_block_in_the_middle_of_a_long_flush_is_not_taken_for_the_log_s_end()
     }
 }
 
+/// Behind a crash the last flush may have been cut short; behind a drop it was not.
+#[test]
+fn a_rotten_block_of_the_last_flush_is_told_of_a_store_that_was_dropped() {
+    for (packing, last) in [
+        (LogPacking::Packed, 1),
+        (LogPacking::Packed, 700),
+        (LogPacking::Sparse, 700),
+    ] {
+        let kind = Pages {
+            packing,
+            ..support::IN_PLACE
+        };
+        let options = Options {
+            log_bytes: 16 << 20,
+            checkpoint_log_bytes: 12 << 20,
+            log_buffer_bytes: 4 << 20,
+            cache_bytes: 8 << 20,
+            ..options(TreeKind::BTree, kind, 64)
+        };
+        let device = device(&options, 4000);
+        let store = open(&device, &options).unwrap();
+        let mut rows = Rows::new();
+        let mut put = |key: u32| {
+            store.put(&key.to_be_bytes(), &[7; 1000]).unwrap();
+            rows.insert(key.to_be_bytes().to_vec(), vec![7; 1000]);
+        };
+        (0..300).for_each(&mut put);
+        store.sync(ALL).unwrap();
+        (300..300 + last).for_each(&mut put);
+        drop(store);
+        let pristine = image(&device);
+        assert!(!is_told(&of(&pristine), &options, &rows, "as it was left"));
+        let log = survey(of(&pristine)).unwrap();
+        let in_use = log.log.iter().flatten().count() as u64;
+        for at in (0..in_use).step_by(7).chain([in_use - 2, in_use - 1]) {
+            let mut rotten = pristine.clone();
+            rotten[(log.log_start.0 + at) as usize * BLOCK_SIZE + 30] ^= 0x20;
+            let story = format!("{packing:?}, last flush {last}: block {at} of {in_use}");
+            let told = is_told(&of(&rotten), &options, &rows, &story);
+            assert!(told, "{story}: nobody is told");
+            assert!(!verify(of(&rotten)).unwrap().damage.is_empty(), "{story}");
+        }
+        // It goes on in the place of what said so.
+        let store = open(&device, &options).unwrap();
+        store.put(b"later", b"on").unwrap();
+        rows.insert(b"later".to_vec(), b"on".to_vec());
+        store.sync(ALL).unwrap();
+        store.abandon();
+        assert!(!is_told(&device, &options, &rows, "gone on with"));
+    }
+}
+
 #[test]
 fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
     for (tree, kind) in support::all() {

@@ -35,6 +35,7 @@
 //! | a superblock: flipped, zeroed, older by two or more | all | all | all | checksum, numbers that do not follow |
 //! | the newest superblock lost, its predecessor's predecessor in its place | all | all | all | log blocks of a later lap, or images from the future, when read |
 //! | a log block before the last flush | all | all | all | a later block that tells what was durable |
+//! | a log block of the last flush, after the store was dropped | all | all | all | the block behind it that says what was durable |
 //! | **a log block of the last flush, behind a crash** | no | no | no | looks like a flush that the crash cut short, unless a page was written since |
 //! | a journal block, behind a crash that has torn its home | all | - | - | checksum of the home; version |
 //!

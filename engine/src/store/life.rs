@@ -6,7 +6,8 @@
 //! it is durable      -          with the first write, pump, sync or  with the next sync,
 //!                               checkpoint behind the interval       checkpoint, full buffer
 //! `close`            checkpointed, and an error is returned
-//! `drop`             durable, best effort: an error has nobody to go to
+//! `drop`             durable, best effort: an error has nobody to go to; and the log says so
+//!                    (`Log::witness`), lest damage to its last flush pass for a crash
 //! `abandon`          as a killed process leaves it: what was not durable is lost
 //! ```
 //!
@@ -101,6 +102,9 @@ impl Store {
             // Refused if the store is poisoned. What fails here has nobody to be told to: that is
             // what `close` is for.
             drop(pager.flush_log(pager.log.end()));
+        }
+        if !self.options.read_only && !mutation::on("drop-leaves-no-witness") {
+            drop(pager.log.witness());
         }
     }
 }

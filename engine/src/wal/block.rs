@@ -13,6 +13,8 @@ const VERSION: u8 = 1;
 const STARTS_EPOCH: u8 = 1;
 /// Bit of the flags: whatever is free stays so, and the log goes on in the next block.
 const CLOSED: u8 = 2;
+/// Bit of the flags: see [`Header::witness`].
+const WITNESS: u8 = 4;
 
 /// The block that holds the byte at `pos`.
 pub(crate) fn block_of(pos: u64) -> u64 {
@@ -52,6 +54,9 @@ pub(crate) struct Header {
     pub(crate) starts_epoch: bool,
     /// Nothing is added to it any more, full or not: the last block of a flush of the sparse log.
     pub(crate) closed: bool,
+    /// It has no records, and says only that all before it is durable: what a store leaves that is
+    /// let go of ([`super::Log::witness`]).
+    pub(crate) witness: bool,
 }
 
 /// Why a block does not continue the log.
@@ -73,7 +78,9 @@ impl Header {
         block[18..20].copy_from_slice(&(self.first as u16).to_le_bytes());
         block[20..22].copy_from_slice(&self.unforced.to_le_bytes());
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
-        block[22] = flag(self.starts_epoch, STARTS_EPOCH) | flag(self.closed, CLOSED);
+        block[22] = flag(self.starts_epoch, STARTS_EPOCH)
+            | flag(self.closed, CLOSED)
+            | flag(self.witness, WITNESS);
         block[23] = VERSION;
         let crc = store.crc(&block[4..]);
         block[0..4].copy_from_slice(&crc.to_le_bytes());
@@ -97,6 +104,7 @@ impl Header {
             unforced: u16_at(20),
             starts_epoch: block[22] & STARTS_EPOCH != 0,
             closed: block[22] & CLOSED != 0,
+            witness: block[22] & WITNESS != 0,
         };
         if header.index != index || header.epoch == 0 {
             return Err(NotMine::Unwritten);
@@ -136,6 +144,7 @@ mod tests {
             unforced: 2,
             starts_epoch: true,
             closed: true,
+            witness: true,
         };
         let mut block = vec![5u8; BLOCK_SIZE];
         let store = StoreId(7);

@@ -153,6 +153,7 @@ impl Buffer {
                 unforced: i as u16,
                 starts_epoch: index == epoch_start,
                 closed: index == last && packing == LogPacking::Sparse,
+                witness: false,
             };
             header.seal(&mut self.bytes[i * BLOCK_SIZE..(i + 1) * BLOCK_SIZE], store);
         }

@@ -20,7 +20,7 @@
 
 use std::sync::Arc;
 
-use super::block::{B, behind, block_of};
+use super::block::{B, BLOCK_HEADER, Header, behind, block_of};
 use super::buffer::{Buffer, Under};
 use super::record::{MAX_RECORD_BYTES, Record};
 use super::{LogEnd, LogRegion, LogStart};
@@ -312,6 +312,39 @@ impl Log {
         }
         state.spare = Some(full);
         Ok(())
+    }
+
+    /// Writes a block behind the end of the log that says that all before it is durable, as it must
+    /// be by now, and nothing may be appended any more: so what harms the last flush at rest does not
+    /// pass for a flush that the power cut short. Does nothing if this log has flushed nothing, if
+    /// nobody will read it, or if there is no place.
+    ///
+    /// # Errors
+    /// Device failures.
+    pub fn witness(&self) -> Result<()> {
+        let state = self.state.lock();
+        check_poison(&state)?;
+        let end = self.end().0;
+        let read = end > self.redo_start().0 && end == self.durable().0;
+        let index = block_of(end.next_multiple_of(B));
+        if state.flushes == 0 || !read || (index + 1) * B > self.limit() {
+            return Ok(());
+        }
+        let header = Header {
+            epoch: self.under.epoch,
+            index,
+            used: BLOCK_HEADER + 1,
+            first: 0,
+            unforced: 0,
+            starts_epoch: false,
+            closed: true,
+            witness: true,
+        };
+        let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+        header.seal(&mut block, self.region.store);
+        self.volume
+            .write(self.region.lba(index), &block, IoClass::Log)?;
+        self.volume.flush()
     }
 
     /// Bytes of memory that its buffers take.

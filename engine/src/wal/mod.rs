@@ -21,7 +21,8 @@
 //! absolute (position / 4096), so a block of an earlier lap shows. `unforced` counts the blocks
 //! just before this one in the same flush: all before those were durable when this one was written.
 //! Bit 0 of `flags`: first block of its epoch; bit 1: closed, the log goes on in the next block
-//! although this one is not full.
+//! although this one is not full; bit 2: a witness, behind the log's end and without records, which
+//! says that all before it is durable.
 //!
 //! # Positions
 //!

@@ -5,6 +5,7 @@
 //! same epoch            if the block before is full or closed (else its last version was lost: end)
 //! greater epoch         if it is the first of its epoch; a record cut before it is dead
 //! smaller epoch         end: left over from before a crash
+//! same epoch, witness   end, and all before it was durable
 //! a later lap           damage: whoever wrote there had given up the log that is to begin here
 //! anything else         end: never written, of an earlier lap, or torn
 //! ```
@@ -15,7 +16,9 @@
 //! pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for as far
 //! behind the end as two flushes reach, however long ([`LogStart::flush_blocks`]): the next flush
 //! may begin with the block that is missing. Only damage in the very last flush looks like a torn
-//! tail.
+//! tail, and only where the power went or the process was killed behind it: whoever lets go of a
+//! store leaves a *witness*, a block behind the log's end that has no records and says that all
+//! before it is durable. The log ends before it; the next epoch begins in its place.
 
 use super::block::{B, BLOCK_HEADER, Header, NotMine, block_of};
 use super::record::{Frame, Record, RecordDamage, next_frame};
@@ -225,6 +228,9 @@ impl Walk<'_> {
             self.carry = Carry::None;
             return None;
         }
+        if header.witness {
+            return Some(EndReason::Unwritten);
+        }
         (!self.ended).then_some(EndReason::Torn)
     }
 
@@ -365,7 +371,7 @@ impl Walk<'_> {
             }
             // Within an epoch, a block that is not full was to be rewritten before a later one could be written.
             let ended = self.ended && !mutation::on("sparse-closed-block-suspected");
-            let lost = if header.epoch == self.epoch && !ended {
+            let lost = if header.epoch == self.epoch && !ended && !header.witness {
                 end - 1
             } else {
                 end

@@ -264,6 +264,9 @@ impl Strategy for Steps {
     }
 }
 
+/// So many keys fit every store, however large what they hold.
+const FEW_KEYS: u16 = 160;
+
 /// The state machine of programs with any faults.
 pub struct Programs;
 
@@ -283,21 +286,27 @@ impl ReferenceStateMachine for Programs {
         let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
         // Half of the programs have values as long as they may be: few to a page, so that pages are many.
         let longest = prop_oneof![any::<u8>(), Just(255u8)];
-        let keys = prop_oneof![3 => 2u16..160, 1 => 160u16..600];
+        let keys = prop_oneof![3 => 2u16..FEW_KEYS, 1 => FEW_KEYS..600];
         let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
         let rhythm = (25u8..150, 1u8..16, pumps, any::<u64>());
         (vocabulary, keys, longest, faults, rhythm)
             .prop_map(
-                |(vocabulary, keys, longest, faults, (phase, syncs, pumps, salt))| Shape {
-                    vocabulary,
-                    keys,
-                    longest,
-                    faults,
-                    phase,
-                    syncs,
-                    pumps,
-                    salt,
-                    step: 0,
+                |(vocabulary, keys, longest, faults, (phase, syncs, pumps, salt))| {
+                    // Many keys are not long, nor are their values, or no store would hold them.
+                    let long = matches!(vocabulary, Vocabulary::Edges | Vocabulary::Deep);
+                    let keys = if long { keys.min(FEW_KEYS) } else { keys };
+                    let share = f64::from(FEW_KEYS) / f64::from(keys.max(FEW_KEYS));
+                    Shape {
+                        vocabulary,
+                        keys,
+                        longest: (f64::from(longest) * share * share) as u8,
+                        faults,
+                        phase,
+                        syncs,
+                        pumps,
+                        salt,
+                        step: 0,
+                    }
                 },
             )
             .boxed()
