@@ -87,6 +87,8 @@ fn say_skipped(engine: &dyn Engine, mode: runs::Mode, why: &str) -> Result<(), F
 fn tell(engine: &dyn Engine, row: &Row, save: Option<&Output>) -> Result<(), Failure> {
     say(row.line().as_bytes())?;
     if let Some((seed, found)) = &row.failure {
+        let roomy = runs::roomy(engine, row.mode);
+        let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
         let varied = Plan::default().engine(engine, *seed);
         let file = keep(&*varied, *seed, found, save)?;
         say(report::story(&found.program, &found.finding, &file).as_bytes())?;
@@ -209,6 +211,12 @@ fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(),
     let saved = Program::parse(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let engine = engines::named(other.unwrap_or(&saved.engine))?;
     let program = &saved.program;
+    let mode = match program.crashes.is_empty() {
+        true => runs::Mode::Differential,
+        false => runs::Mode::Crash,
+    };
+    let roomy = runs::roomy(engine.as_ref(), mode);
+    let engine = roomy.map_or(engine, |roomy| Box::new(roomy));
     session::fits(engine.as_ref(), program).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let result = if program.crashes.is_empty() {
         execute(engine.as_ref(), program).map(drop)

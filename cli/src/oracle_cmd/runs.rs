@@ -197,6 +197,17 @@ impl Watch for Watcher<'_> {
     }
 }
 
+/// The engine with as much persistent memory as the programs of a mode need: logs outgrow a tiny one
+/// in long programs, and full is not wrong. `None`: it is in no persistent memory.
+pub(super) fn roomy(engine: &dyn Engine, mode: Mode) -> Option<PmTree> {
+    let geometry = match mode {
+        Mode::Crash => Geometry::Tiny,
+        Mode::Differential | Mode::Damage => Geometry::Medium,
+        Mode::Concurrent | Mode::Events => Geometry::Small,
+    };
+    PmTree::named(&engine.name(), geometry)
+}
+
 /// Runs it; so many of its programs were run before.
 pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> Row {
     let watcher = Watcher {
@@ -206,13 +217,7 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> 
         began: std::time::Instant::now(),
         progress: Mutex::new(Progress::new()),
     };
-    // Logs outgrow a tiny persistent memory in long programs, and full is not wrong.
-    let geometry = match mode {
-        Mode::Crash => Geometry::Tiny,
-        Mode::Differential | Mode::Damage => Geometry::Medium,
-        Mode::Concurrent | Mode::Events => Geometry::Small,
-    };
-    let roomy = PmTree::named(&engine.name(), geometry);
+    let roomy = roomy(engine, mode);
     let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
     let mut row = Row::new(engine.name(), mode);
     match mode {

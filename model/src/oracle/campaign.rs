@@ -27,7 +27,7 @@ pub struct Plan {
     pub trouble: Trouble,
     /// Threads.
     pub threads: usize,
-    /// How long a program may take, until it is small, before it is called stuck.
+    /// How long a program may take before it is called stuck.
     pub patience: Duration,
     /// Whether each program has options of its own, see [`Engine::vary`].
     pub vary: bool,
@@ -75,7 +75,7 @@ impl Default for Plan {
             operations: 200,
             trouble: Trouble::ANY,
             threads: 1,
-            patience: Duration::from_secs(300),
+            patience: Duration::from_secs(60),
             shrinks_for: Duration::from_secs(60),
             vary: true,
         }
@@ -173,7 +173,7 @@ struct Shared<T, E> {
 fn campaign<T: Default + Send, E: Send>(
     plan: &Plan,
     watch: &dyn Watch,
-    run: impl Fn(u64) -> Result<T, Box<E>> + Sync,
+    run: impl Fn(u64, &dyn Fn()) -> Result<T, Box<E>> + Sync,
     add: impl Fn(&mut T, &T) + Sync,
 ) -> Outcome<T, E> {
     let began = Instant::now();
@@ -197,7 +197,8 @@ fn campaign<T: Default + Send, E: Send>(
             }
             let seed = plan.seed.wrapping_add(n);
             under_way.set(worker, Some(seed));
-            let result = run(seed);
+            // What is made small takes its time.
+            let result = run(seed, &|| under_way.set(worker, None));
             let mut shared = shared.lock().expect("a run does not panic");
             shared.runs += 1;
             watch.through(shared.runs);
@@ -234,9 +235,9 @@ fn campaign<T: Default + Send, E: Send>(
 
 /// Differential runs; `watch` is told how many are through.
 pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outcome<Tally> {
-    let run = |seed| {
+    let run = |seed, found: &dyn Fn()| {
         let engine = plan.engine(engine, seed);
-        differential::run(&*engine, seed, plan.operations, plan.trouble)
+        differential::run(&*engine, seed, plan.operations, plan.trouble, found)
     };
     campaign(plan, watch, run, Tally::add)
 }
@@ -247,7 +248,7 @@ pub fn damage(
     plan: &Plan,
     watch: &dyn Watch,
 ) -> Outcome<damage::Tally, Finding> {
-    let run = |seed| match engine.disk() {
+    let run = |seed, _: &dyn Fn()| match engine.disk() {
         DiskKind::Blocks(_) => damage::run(&*plan.engine(engine, seed), seed, plan.operations),
         DiskKind::Pm(_) | DiskKind::Folder => damage::run(engine, seed, plan.operations),
     };
@@ -261,7 +262,7 @@ pub fn crashes(
     effort: Effort,
     watch: &dyn Watch,
 ) -> Outcome<Coverage> {
-    let run = |seed| {
+    let run = |seed, _: &dyn Fn()| {
         let engine = plan.engine(engine, seed);
         let program = generate::program(&*engine, seed, plan.operations, plan.trouble);
         crash::explore(&*engine, &program, effort, seed)
@@ -336,7 +337,7 @@ mod tests {
             ..Plan::default()
         };
         // The one of seed 8 goes on until somebody has been told.
-        let run = |seed| {
+        let run = |seed, _: &dyn Fn()| {
             while seed == 8 && told.0.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }

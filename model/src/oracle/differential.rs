@@ -22,7 +22,8 @@ pub struct Failure {
     pub finding: Finding,
 }
 
-/// Runs the program of about `operations` operations that `seed` makes, with such trouble in it; the same seed makes the same program.
+/// Runs the program of about `operations` operations that `seed` makes, with such trouble in it; the same seed makes the same program. `found` is told
+/// of the first failure, before it is made small.
 ///
 /// # Errors
 /// What was found, with the smallest program that shows it.
@@ -31,6 +32,7 @@ pub fn run(
     seed: u64,
     operations: usize,
     trouble: Trouble,
+    found: &dyn Fn(),
 ) -> Result<Tally, Box<Failure>> {
     let strategy = Programs::sequential_strategy(operations..=operations);
     // The last failure is that of the smallest program.
@@ -55,6 +57,9 @@ pub fn run(
         }
         if let (Some(counter), Some(n)) = (counter, finding.operation) {
             counter.store(n, Ordering::SeqCst);
+        }
+        if seen.is_none() {
+            found();
         }
         let said = finding.to_string();
         *seen = Some(Failure { program, finding });

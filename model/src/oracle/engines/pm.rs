@@ -256,9 +256,9 @@ impl Engine for PmTree {
         // Leaves are two thirds full at least. The log and records take from that, and in a LodgeTree
         // leaves that are split early, and neighbours in different nodes.
         let share = match &self.options.tree {
-            PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 10,
-            PmTreeKind::Lodge(_) => 6,
-            _ => 4,
+            PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 20,
+            PmTreeKind::Lodge(_) => 10,
+            _ => 5,
         };
         self.cramped.then_some(self.bytes / share)
     }
