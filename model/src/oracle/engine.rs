@@ -143,6 +143,12 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Whether a store that is let go of, with the power on, has made durable all that it had
+    /// returned from.
+    fn keeps_all_when_dropped(&self) -> bool {
+        false
+    }
+
     /// Bytes of keys and values that a store on its disk always has room for: no put is refused that
     /// leaves no more than this live. `None`: nothing is promised.
     fn room(&self) -> Option<u64> {

@@ -578,6 +578,10 @@ impl<'e> Session<'e> {
     /// Lets go of the store, cuts the power if that is asked for, opens what is there, and judges it.
     fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
         let check = self.reopening(cut.is_some());
+        let untroubled = !self.armed && !self.starved && !self.has_failed;
+        if cut.is_none() && untroubled && self.engine.keeps_all_when_dropped() {
+            self.reference.acknowledge();
+        }
         let mut keep = cut;
         let mut why = String::new();
         // What was told to fail may strike while the store is opened or read, each kind once;

@@ -513,6 +513,10 @@ impl Engine for BTree {
         self.cramped && !matches!(write, Write::Delete(_))
     }
 
+    fn keeps_all_when_dropped(&self) -> bool {
+        self.closes
+    }
+
     fn room(&self) -> Option<u64> {
         // The smallest store has some thirty leaves. One that is full has no three neighbours that fit
         // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and

@@ -714,4 +714,18 @@ pub const TABLE: &[Mutation] = &[
         Mode::Damage,
         LONG_FLUSH,
     ),
+    mutation(
+        "drop-forgets-log",
+        "a store that is let go of",
+        Check::Reference,
+        Mode::Differential,
+        "btree:in-place/closes",
+    ),
+    mutation(
+        "high-water-too-low",
+        "pages without names",
+        Check::Reference,
+        Mode::Differential,
+        "btree:cow-logged",
+    ),
 ];
