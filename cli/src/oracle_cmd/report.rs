@@ -187,6 +187,14 @@ impl Row {
             let what = format!("limits met, of {limits}");
             let _ = writeln!(line, "  {what:<34} {met:>10}");
         }
+        let scarce = [
+            ("puts refused by a full store", tally.full),
+            ("operations on a full medium", tally.starved),
+            ("openings for reading only", tally.read_only),
+        ];
+        for (what, n) in scarce.iter().filter(|(_, n)| *n > 0) {
+            let _ = writeln!(line, "  {what:<34} {n:>10}");
+        }
         for (what, n) in &self.counts {
             let _ = writeln!(line, "  {what:<34} {n:>10}");
         }
@@ -215,6 +223,9 @@ impl Row {
             "counts": self.counts.iter().map(|(what, n)| json!({"what": what, "n": n})).collect::<Vec<_>>(),
             "failed_operations": tally.failed,
             "power_cuts": tally.crashes,
+            "puts_refused_as_full": tally.full,
+            "operations_without_space": tally.starved,
+            "openings_to_read": tally.read_only,
             "splits": tally.splits,
             "merges": tally.merges,
             "evictions": tally.evictions,

@@ -284,9 +284,9 @@ impl ReferenceStateMachine for Programs {
             Just(Vocabulary::Words),
         ];
         let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
-        // Half of the programs have values as long as they may be: few to a page, so that pages are many.
-        let longest = prop_oneof![any::<u8>(), Just(255u8)];
-        let keys = prop_oneof![3 => 2u16..FEW_KEYS, 1 => FEW_KEYS..600];
+        // Two thirds of the programs have values as long as they may be: few to a page, so that pages are many.
+        let longest = prop_oneof![1 => any::<u8>(), 2 => Just(255u8)];
+        let keys = prop_oneof![1 => 2u16..50, 2 => 50..FEW_KEYS, 1 => FEW_KEYS..600];
         let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
         let rhythm = (25u8..150, 1u8..16, pumps, any::<u64>());
         (vocabulary, keys, longest, faults, rhythm)
