@@ -44,6 +44,15 @@ struct Search {
     in_vain: Option<Lsn>,
 }
 
+/// How room was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// What was merged away is free; somebody else may take it, and then this helps again.
+    Freed,
+    /// Neighbours were merged that happened to fit: the last resort.
+    Squeezed,
+}
+
 impl Default for Full {
     fn default() -> Self {
         Full {
@@ -60,22 +69,26 @@ impl Store {
         counters.freed.load(Ordering::Relaxed)
     }
 
-    /// Makes room for a page, unless pages have become free since there were `freed` of them. No
-    /// latch is held.
+    /// Makes room for a page, unless pages have become free since there were `freed` of them; says
+    /// how. No latch is held.
     ///
     /// # Errors
     /// [`Error::Full`] if there is none to be made; device failures.
-    pub(crate) fn make_page_room(&self, freed: u64) -> Result<()> {
+    pub(crate) fn make_page_room(&self, freed: u64) -> Result<Made> {
         let _turn = self.full.turns.wait();
         if self.pages_freed() != freed || self.free_merged()? {
-            return Ok(());
+            return Ok(Made::Freed);
         }
-        if !mutation::on("full-without-merge")
-            && (self.free_sparse()? || self.search_neighbours()?)
-        {
-            return Ok(());
+        if mutation::on("full-without-merge") {
+            return Err(self.is_full());
         }
-        Err(self.is_full())
+        if self.free_sparse()? {
+            return Ok(Made::Freed);
+        }
+        match self.search_neighbours()? {
+            true => Ok(Made::Squeezed),
+            false => Err(self.is_full()),
+        }
     }
 
     /// The error that says so.

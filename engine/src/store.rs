@@ -23,7 +23,7 @@ use crate::options::{Options, PageStoreKind, TreeKind};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, SlotMap, Versioned};
 use crate::recovery::{RecoveryReport, Redo};
-use crate::room::Full;
+use crate::room::{Full, Made};
 use crate::snapshot::{self, Chain};
 use crate::stats::{MemoryStats, Stats};
 use crate::sync::Arc;
@@ -42,11 +42,11 @@ pub const MIN_CACHE_PAGES: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 /// of them at once, and the checkpoint's own lag.
 const MIN_LOG_PAGES: u64 = 24;
 
-/// How often a change that finds no place for a page has one made before the store is full.
+/// How often a change merges neighbours that happen to fit, for a place, before the store is full.
 ///
 /// A large record may take two splits. If the only neighbours that fit one page are the halves of
 /// the first, making a place for the second merges them again, and so on for ever.
-const FULL_MOST: u32 = 8;
+const MOST_SQUEEZES: u32 = 8;
 /// How long a pumping thread waits for room below the store before it tries again.
 const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -437,20 +437,18 @@ impl Store {
         }
         self.tree.leaves().pager.check_poison()?;
         self.tree.leaves().pager.retry_refused()?;
-        let mut full = 0;
+        let mut squeezed = 0;
         loop {
             let freed = self.pages_freed();
             match attempt()? {
                 Attempt::Done(done) => return Ok(done),
                 Attempt::Again => {}
                 Attempt::LogFull => self.make_log_room()?,
-                Attempt::StoreFull if full == FULL_MOST && !mutation::on("full-for-ever") => {
-                    return Err(self.is_full());
-                }
-                Attempt::StoreFull => {
-                    full = FULL_MOST.min(full + 1);
-                    self.make_page_room(freed)?;
-                }
+                Attempt::StoreFull if squeezed == MOST_SQUEEZES => return Err(self.is_full()),
+                Attempt::StoreFull => match self.make_page_room(freed)? {
+                    Made::Squeezed if !mutation::on("full-for-ever") => squeezed += 1,
+                    Made::Squeezed | Made::Freed => {}
+                },
             }
         }
     }

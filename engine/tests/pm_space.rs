@@ -391,8 +391,8 @@ fn churn_for() -> Option<Duration> {
     Some(Duration::from_secs(asked.ok()?.parse().ok()?))
 }
 
-/// Rows in a window of keys that drifts come, change and go, with reopenings, at nearly what the
-/// store holds when it is full first. It is never full.
+/// Rows in a window of keys that drifts come, change and go, with reopenings, at three
+/// quarters of what the store holds when it is full first. It is never full.
 #[test]
 fn churn_in_a_drifting_range_never_fills_a_store() {
     const BYTES: u64 = 256 << 10;
@@ -455,4 +455,4 @@ fn churn_in_a_drifting_range_never_fills_a_store() {
 }
 
 /// Live rows' share of the device in churn: in it a store is never full.
-const CHURN_PERCENT: u64 = 56;
+const CHURN_PERCENT: u64 = 50;
