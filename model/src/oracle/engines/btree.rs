@@ -299,8 +299,12 @@ impl BTree {
     /// Everything that follows from the size of pages.
     fn sized(mut self) -> BTree {
         let (frames, pages, log_pages) = match self.geometry {
-            // A page that is evicted takes the log before it along, so none is.
-            _ if self.long_flush => (128, 200, 24),
+            // A page that is evicted takes the log before it along, so none is. And whoever sees the
+            // device takes its log for room, so there is some.
+            _ if self.long_flush => {
+                let pages = (LONG_LOG_BYTES / 3) / self.options.page_size as u64;
+                (128, pages.max(200), 24)
+            }
             Geometry::Tiny | Geometry::Medium => (16, 200, 24),
             Geometry::Small => (64, 16_384, 64),
         };
