@@ -329,10 +329,19 @@ impl Kv for PmStore {
         self.check()
     }
 
-    /// Flushes what is buffered to the leaves and gives up the log.
+    /// Flushes what is buffered to the leaves and gives up the log; if there is no room, once more
+    /// when room was made.
     fn checkpoint(&self) -> Result<Lsn> {
         self.check()?;
-        self.note(self.tree.flush_all())?;
+        let mut done = self.tree.flush_all();
+        if matches!(done, Err(Error::PmFull { .. })) {
+            let swept = self.swept.load(Ordering::Relaxed);
+            if let Some(swept) = self.note(self.tree.make_room(swept, false))? {
+                self.swept.store(swept, Ordering::Relaxed);
+                done = self.tree.flush_all();
+            }
+        }
+        self.note(done)?;
         Ok(self.now())
     }
 
