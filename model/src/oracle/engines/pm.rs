@@ -247,8 +247,12 @@ impl Engine for PmTree {
     fn may_refuse(&self, write: &Write<'_>) -> bool {
         // A longer key needs a record of its own, also for the log to say that it is gone.
         let takes_no_room = matches!(write, Write::Delete(key) if key.len() <= 8);
-        // A LodgeTree buffers deletes as it does puts, and its flush may have to split a leaf.
-        let buffers_all = matches!(self.options.tree, PmTreeKind::Lodge(_));
+        // A LodgeTree buffers deletes as it does puts, and its flush may have to split a leaf. A
+        // global buffer logs them as it does puts, and leaves may have taken every chunk.
+        let buffers_all = matches!(
+            self.options.tree,
+            PmTreeKind::Lodge(_) | PmTreeKind::Global(_)
+        );
         self.cramped && (buffers_all || !takes_no_room)
     }
 
