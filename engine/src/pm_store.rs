@@ -198,9 +198,7 @@ impl PmStore {
         if !matches!(done, Err(Error::PmFull { .. })) {
             return done;
         }
-        let swept = self.swept.load(Ordering::Relaxed);
-        if let Some(swept) = self.note(self.tree.make_room(swept, value.is_none()))? {
-            self.swept.store(swept, Ordering::Relaxed);
+        if self.make_room(value.is_none())? {
             done = self.try_change(key, value);
         }
         if matches!(done, Err(Error::PmFull { .. })) && value.is_none() {
@@ -215,6 +213,16 @@ impl PmStore {
             }
         }
         done
+    }
+
+    /// Does what can be done for a store that would say it is full; says whether there was anything.
+    fn make_room(&self, delete: bool) -> Result<bool> {
+        let swept = self.swept.load(Ordering::Relaxed);
+        let made = self.note(self.tree.make_room(swept, delete))?;
+        if let Some(swept) = made {
+            self.swept.store(swept, Ordering::Relaxed);
+        }
+        Ok(made.is_some())
     }
 
     fn has(&self, key: &[u8]) -> Result<bool> {
@@ -334,12 +342,8 @@ impl Kv for PmStore {
     fn checkpoint(&self) -> Result<Lsn> {
         self.check()?;
         let mut done = self.tree.flush_all();
-        if matches!(done, Err(Error::PmFull { .. })) {
-            let swept = self.swept.load(Ordering::Relaxed);
-            if let Some(swept) = self.note(self.tree.make_room(swept, false))? {
-                self.swept.store(swept, Ordering::Relaxed);
-                done = self.tree.flush_all();
-            }
+        if matches!(done, Err(Error::PmFull { .. })) && self.make_room(false)? {
+            done = self.tree.flush_all();
         }
         self.note(done)?;
         Ok(self.now())

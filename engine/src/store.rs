@@ -47,6 +47,7 @@ const MIN_LOG_PAGES: u64 = 24;
 /// A large record may take two splits. If the only neighbours that fit one page are the halves of
 /// the first, making a place for the second merges them again, and so on for ever.
 const MOST_SQUEEZES: u32 = 8;
+
 /// How long a pumping thread waits for room below the store before it tries again.
 const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 

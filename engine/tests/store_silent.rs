@@ -301,27 +301,34 @@ fn a_superblock_that_was_never_written_does_not_bring_the_past_back() {
     }
 }
 
+/// Of a store whose log is flushed in pieces of up to four mebibytes.
+fn with_long_flushes(packing: LogPacking) -> Options {
+    let kind = Pages {
+        packing,
+        ..support::IN_PLACE
+    };
+    Options {
+        log_bytes: 16 << 20,
+        checkpoint_log_bytes: 12 << 20,
+        log_buffer_bytes: 4 << 20,
+        cache_bytes: 8 << 20,
+        ..options(TreeKind::BTree, kind, 64)
+    }
+}
+
+fn put_kilobyte(store: &Store, rows: &mut Rows, key: u32) {
+    store.put(&key.to_be_bytes(), &[7; 1000]).unwrap();
+    rows.insert(key.to_be_bytes().to_vec(), vec![7; 1000]);
+}
+
 #[test]
 fn a_rotten_block_in_the_middle_of_a_long_flush_is_not_taken_for_the_log_s_end() {
     for packing in [LogPacking::Packed, LogPacking::Sparse] {
-        let kind = Pages {
-            packing,
-            ..support::IN_PLACE
-        };
-        let options = Options {
-            log_bytes: 16 << 20,
-            checkpoint_log_bytes: 12 << 20,
-            log_buffer_bytes: 4 << 20,
-            cache_bytes: 8 << 20,
-            ..options(TreeKind::BTree, kind, 64)
-        };
+        let options = with_long_flushes(packing);
         let device = device(&options, 4000);
         let store = open(&device, &options).unwrap();
         let mut rows = Rows::new();
-        let mut put = |key: u32| {
-            store.put(&key.to_be_bytes(), &[7; 1000]).unwrap();
-            rows.insert(key.to_be_bytes().to_vec(), vec![7; 1000]);
-        };
+        let mut put = |key: u32| put_kilobyte(&store, &mut rows, key);
         (0..3000).for_each(&mut put);
         store.sync(ALL).unwrap();
         let long = store.stats().log_flushes;
@@ -354,24 +361,11 @@ fn a_rotten_block_of_the_last_flush_is_told_of_a_store_that_was_dropped() {
         (LogPacking::Packed, 700),
         (LogPacking::Sparse, 700),
     ] {
-        let kind = Pages {
-            packing,
-            ..support::IN_PLACE
-        };
-        let options = Options {
-            log_bytes: 16 << 20,
-            checkpoint_log_bytes: 12 << 20,
-            log_buffer_bytes: 4 << 20,
-            cache_bytes: 8 << 20,
-            ..options(TreeKind::BTree, kind, 64)
-        };
+        let options = with_long_flushes(packing);
         let device = device(&options, 4000);
         let store = open(&device, &options).unwrap();
         let mut rows = Rows::new();
-        let mut put = |key: u32| {
-            store.put(&key.to_be_bytes(), &[7; 1000]).unwrap();
-            rows.insert(key.to_be_bytes().to_vec(), vec![7; 1000]);
-        };
+        let mut put = |key: u32| put_kilobyte(&store, &mut rows, key);
         (0..300).for_each(&mut put);
         store.sync(ALL).unwrap();
         (300..300 + last).for_each(&mut put);

@@ -211,10 +211,7 @@ fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(),
     let saved = Program::parse(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let engine = engines::named(other.unwrap_or(&saved.engine))?;
     let program = &saved.program;
-    let mode = match program.crashes.is_empty() {
-        true => runs::Mode::Differential,
-        false => runs::Mode::Crash,
-    };
+    let mode = runs::Mode::of(program);
     let roomy = runs::roomy(engine.as_ref(), mode);
     let engine = roomy.map_or(engine, |roomy| Box::new(roomy));
     session::fits(engine.as_ref(), program).map_err(|e| Failure::usage(format!("{name}: {e}")))?;

@@ -77,12 +77,7 @@ impl Row {
 
     /// A program that was run again.
     pub(super) fn replayed(engine: String, program: &Program, finding: Option<Finding>) -> Row {
-        let mode = if program.crashes.is_empty() {
-            Mode::Differential
-        } else {
-            Mode::Crash
-        };
-        let mut row = Row::new(engine, mode);
+        let mut row = Row::new(engine, Mode::of(program));
         row.runs = 1;
         row.tally.operations = program.ops.len() as u64;
         row.finding = finding;

@@ -10,7 +10,7 @@ use treering_model::oracle::damage::HarmKind;
 use treering_model::oracle::edges::Edges;
 use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
-use treering_model::oracle::{Check, DiskKind, Engine, Finding, Tally, generate};
+use treering_model::oracle::{Check, DiskKind, Engine, Finding, Program, Tally, generate};
 
 use super::report::{ACTIONS_TAKEN, Row};
 use crate::progress::Progress;
@@ -33,6 +33,14 @@ impl Mode {
         Mode::Events,
         Mode::Damage,
     ];
+
+    /// The one that makes such programs.
+    pub(super) fn of(program: &Program) -> Mode {
+        match program.crashes.is_empty() {
+            true => Mode::Differential,
+            false => Mode::Crash,
+        }
+    }
 
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A trim is a version of zeros. Which version survives is the caller's choice block by block, so a seed, a model
-//! checker or an exhaustive loop can drive it. Failures are injected at the n-th request of a kind from now; and the medium can be
-//! full, as a thin volume or a file system is: then it takes what goes to blocks that hold something, and no more.
+//! checker or an exhaustive loop can drive it. Failures are injected at the n-th request of a kind
+//! from now; and the medium can be full, as a thin volume or a file system is: then it takes what
+//! goes to blocks that hold something, and no more.
 //!
 //! It can record its requests. Applied to another device one by one they lead through every state that the first one was
 //! in, so a program need be run once only, however many crashes are to be tried.

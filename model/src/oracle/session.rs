@@ -496,15 +496,12 @@ impl<'e> Session<'e> {
         to: Content,
         error: &Error,
     ) -> Result<(), Finding> {
-        let Some(room) = self
-            .engine
-            .room()
-            .filter(|_| self.reference.doubtful() == 0)
-        else {
+        let Some(room) = self.engine.room() else {
             return Ok(());
         };
         let live = self.reference.live_bytes_with(self.program, key, to);
-        if to.is_none() || live > room {
+        // A delete may want room, too; and what is in doubt may be live.
+        if to.is_none() || self.reference.doubtful() > 0 || live > room {
             return Ok(());
         }
         let expected = format!(

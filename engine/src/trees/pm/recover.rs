@@ -378,8 +378,9 @@ fn by_leaf(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<V
 /// Puts into the leaves what they lack of the log; says of how many keys, and of which leaves this cannot be done, since it would split them and there is
 /// no leaf left. Those are as they were, or have some of their entries.
 ///
-/// What a buffer has room for, that of its leaf or one `above_leaves`, is replayed as a put is: it leaves what deletes need, as nothing else could make room in a
-/// full store. Whatever else there is gets all room.
+/// What a buffer has room for, that of its leaf or one `above_leaves`, is replayed as a put is: it
+/// leaves what deletes need, as nothing else could make room in a full store. Whatever else there is
+/// gets all room.
 fn replay(leaves: &Leaves, found: &mut Found, above_leaves: bool) -> Result<(u64, Vec<OfLeaf>)> {
     let mut replayed = 0;
     let mut without_room: Vec<OfLeaf> = Vec::new();

@@ -201,14 +201,10 @@ impl Leaves {
             changes.len() <= SLOTS / 2,
             "what is left of a split takes a half"
         );
-        let image = self.load(leaf)?;
-        let anchored = leaf != self.space.geometry().first_leaf();
         let mut plan = Plan {
-            before: (image.header(), image.timestamp()),
-            edit: Edit::new(&self.records, image, anchored),
-            split: None,
             changes: changes.len(),
             deletes: changes.iter().any(|change| change.delete),
+            ..self.plan_nothing(leaf)?
         };
         match self.find_room(&mut plan, changes, if_full) {
             Ok(()) => Ok(plan),
@@ -247,22 +243,32 @@ impl Leaves {
         lower: usize,
         room: Room,
     ) -> Result<Option<Plan<'_>>> {
-        let image = self.load(leaf)?;
-        if image.used().count() <= lower {
+        let plan = self.plan_nothing(leaf)?;
+        if plan.edit.image.used().count() <= lower {
             return Ok(None);
         }
-        let anchored = leaf != self.space.geometry().first_leaf();
+        let split = Split {
+            rest: Vec::new(),
+            right: self.space.allocate_leaf(room)?,
+            lower: Some(lower),
+        };
         Ok(Some(Plan {
+            split: Some(split),
+            ..plan
+        }))
+    }
+
+    /// The leaf as it is.
+    fn plan_nothing(&self, leaf: LeafId) -> Result<Plan<'_>> {
+        let image = self.load(leaf)?;
+        let anchored = leaf != self.space.geometry().first_leaf();
+        Ok(Plan {
             before: (image.header(), image.timestamp()),
             edit: Edit::new(&self.records, image, anchored),
-            split: Some(Split {
-                rest: Vec::new(),
-                right: self.space.allocate_leaf(room)?,
-                lower: Some(lower),
-            }),
+            split: None,
             changes: 0,
             deletes: false,
-        }))
+        })
     }
 
     /// Gives back the room that a plan has found.
