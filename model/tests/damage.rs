@@ -7,7 +7,7 @@ use treering_model::oracle::generate::Trouble;
 
 #[test]
 fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
-    let runs = std::env::var("TREERING_DAMAGE_RUNS").map_or(3, |n| n.parse().expect("a number"));
+    let runs = std::env::var("TREERING_DAMAGE_RUNS").map_or(6, |n| n.parse().expect("a number"));
     let effort = Effort {
         again: 0,
         go_on: 0,
@@ -32,6 +32,7 @@ fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
             panic!("{name}, seed {seed}: {}\n{program}", failure.finding);
         }
         let (damaged, told) = (outcome.done.damaged, outcome.done.told);
+        eprintln!("{name}: {damaged} blocks damaged, {told} told");
         assert!(
             told > 100 && told < damaged,
             "{name}: {damaged} blocks damaged, {told} told"
