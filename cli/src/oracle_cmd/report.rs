@@ -13,8 +13,14 @@ use treering_model::oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
 
-/// A run of so many programs has been at every limit, or has missed it.
-const LIMITS_WANT: u64 = 100;
+/// A run of so many programs has been at every limit, or has missed it. Of histories one in six
+/// goes there, thousands of times.
+fn limits_want(mode: Mode) -> u64 {
+    match mode {
+        Mode::Concurrent => 12,
+        _ => 100,
+    }
+}
 
 /// How many different actions of a spec were taken.
 pub(super) const ACTIONS_TAKEN: &str = "actions of the spec taken";
@@ -125,7 +131,7 @@ impl Row {
     /// What was to be exercised and never was.
     pub(super) fn never_reached(&self) -> Vec<String> {
         let mut never = self.never.clone();
-        if self.runs >= LIMITS_WANT {
+        if self.runs >= limits_want(self.mode) {
             never.extend(self.limits.without(self.tally.edges).names());
         }
         never

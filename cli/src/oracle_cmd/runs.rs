@@ -59,8 +59,8 @@ impl Mode {
             // There are crash points at each line of persistent memory, ten times as many.
             Mode::Crash if matches!(engine.disk(), DiskKind::Pm(_)) => (12, 200),
             Mode::Crash => (60, 200),
-            Mode::Concurrent if matches!(engine.disk(), DiskKind::Pm(_)) => (16, 10_000),
-            Mode::Concurrent => (8, 20_000),
+            Mode::Concurrent if matches!(engine.disk(), DiskKind::Pm(_)) => (24, 10_000),
+            Mode::Concurrent => (12, 20_000),
             // Episodes have their own length.
             Mode::Events => (200, 0),
             // A hundred harms to each store, 25 in persistent memory, where each costs more.
@@ -320,6 +320,7 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
     }
     row.runs = report.histories;
     row.histories = report.histories;
+    row.limits = report.limits;
     row.elapsed = report.elapsed;
     row.tally = Tally {
         operations: report.calls,
@@ -327,6 +328,7 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
         merges: report.merges,
         evictions: report.evictions,
         checkpoints: report.checkpoints,
+        edges: report.edges,
         ..Tally::default()
     };
     row.counts = vec![

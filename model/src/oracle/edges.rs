@@ -113,6 +113,16 @@ impl Edges {
         self.0 |= other.0;
     }
 
+    /// Those of these that values of at least so many bytes can be at.
+    #[must_use]
+    pub fn with_values_from(self, least: usize) -> Edges {
+        let short = |at: &usize| matches!(ALL[*at], (Value, Bytes(n)) if n < least);
+        let short = (0..ALL.len())
+            .filter(short)
+            .fold(0, |set, at| set | 1 << at);
+        self.without(Edges(short))
+    }
+
     /// Those of these that are not among the others.
     #[must_use]
     pub fn without(self, others: Edges) -> Edges {
@@ -170,6 +180,22 @@ pub fn value_length(limits: &Limits, key: usize, n: usize) -> usize {
         Some(n) => of(limits, Record, n).map(|record| record.saturating_sub(key)),
     };
     bytes.unwrap_or(room).min(room)
+}
+
+/// Key number `n` of those that are as long as edges are, of one byte over and over, the number at
+/// the end or at the head: long common prefixes, or none.
+#[must_use]
+pub fn key(limits: &Limits, n: u16) -> Vec<u8> {
+    let long = key_length(limits, usize::from(n));
+    let fill = [0, 0xff, b'm'][usize::from(n) % 3];
+    let mut key = vec![fill; long];
+    let number = n.to_be_bytes();
+    match (n.is_multiple_of(2), long) {
+        (_, 0 | 1) => {}
+        (true, _) => key[..2].copy_from_slice(&number),
+        (false, _) => key[long - 2..].copy_from_slice(&number),
+    }
+    key
 }
 
 fn lengths(limits: &Limits, of: Of) -> impl Iterator<Item = usize> {

@@ -343,19 +343,7 @@ impl Shape {
                 key.extend(std::iter::repeat_n(b'z', usize::from(n) % 11 * 13));
                 key
             }
-            Vocabulary::Edges => {
-                // Of one byte over and over, the number at the end or at the head: long common prefixes, or none.
-                let long = edges::key_length(limits, usize::from(n));
-                let fill = [0, 0xff, b'm'][usize::from(n) % 3];
-                let mut key = vec![fill; long];
-                let number = n.to_be_bytes();
-                match (n.is_multiple_of(2), long) {
-                    (_, 0 | 1) => {}
-                    (true, _) => key[..2].copy_from_slice(&number),
-                    (false, _) => key[long - 2..].copy_from_slice(&number),
-                }
-                key
-            }
+            Vocabulary::Edges => edges::key(limits, n),
             Vocabulary::Deep => {
                 let mut key = vec![b'd'; longest.min(4_096).saturating_sub(2 + usize::from(n) % 3)];
                 key.extend(n.to_be_bytes());

@@ -162,10 +162,11 @@ impl Client {
                 let found = Version::ABSENT;
                 self.invoke(Action::Get { key, found });
                 let session = Arc::clone(&self.session);
-                let answer = kv.get(&session.work.keys()[key.0 as usize], &mut self.buffer);
+                let name = &session.work.keys()[key.0 as usize];
+                let answer = kv.get(name, &mut self.buffer);
                 let now = session.ticks.next();
                 let found = match &answer {
-                    Ok(true) => version_of(&session.work, &self.buffer, &mut self.expected),
+                    Ok(true) => version_of(&session.work, name, &self.buffer, &mut self.expected),
                     Ok(false) | Err(_) => Version::ABSENT,
                 };
                 self.end(now, answer.map(drop), found)
@@ -173,11 +174,12 @@ impl Client {
             Step::Put(key) => {
                 let clients = self.session.recorders.len() as u64;
                 let version = self.calls * clients + u64::from(self.number);
-                let len = self.session.work.len_of(version);
+                let session = Arc::clone(&self.session);
+                let name = &session.work.keys()[key.0 as usize];
+                let len = session.work.len_of(name.len(), version);
                 value::fill(&mut self.buffer, version, len);
                 let version = Version(version);
                 self.invoke(Action::Put { key, version });
-                let name = &self.session.work.keys()[key.0 as usize];
                 let answer = kv.put(name, &self.buffer);
                 self.wrote(answer, self.session.refusals.puts)
             }
@@ -228,7 +230,10 @@ impl Client {
         let (rows, expected) = (&mut self.rows, &mut self.expected);
         rows.clear();
         let visit = &mut |key: &[u8], bytes: &[u8]| {
-            rows.push((key.to_vec(), version_of(&session.work, bytes, expected)));
+            rows.push((
+                key.to_vec(),
+                version_of(&session.work, key, bytes, expected),
+            ));
             // Says so again and again to an engine that does not listen.
             if rows.len() >= limit as usize || bound.is_some_and(|bound| beyond(key, bound)) {
                 ControlFlow::Break(())
@@ -317,12 +322,17 @@ impl Client {
 }
 
 /// The version of a value that is whole.
-pub(super) fn version_of(work: &Workload, bytes: &[u8], expected: &mut Vec<u8>) -> Version {
+pub(super) fn version_of(
+    work: &Workload,
+    key: &[u8],
+    bytes: &[u8],
+    expected: &mut Vec<u8>,
+) -> Version {
     let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
     else {
         return Version::FOREIGN;
     };
-    value::fill(expected, version, work.len_of(version));
+    value::fill(expected, version, work.len_of(key.len(), version));
     if *expected == bytes {
         Version(version)
     } else {

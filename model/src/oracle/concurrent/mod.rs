@@ -34,13 +34,15 @@ use std::time::{Duration, Instant};
 use treering_engine::device::MemPm;
 use treering_engine::{Kv, Lsn, Stats};
 
+use super::edges::Edges;
 use super::engine::{Disk, DiskKind, Engine};
 use super::finding::Check;
-use super::history::{History, Outcome};
+use super::history::{Action, History, Outcome};
 use super::linear::{self, Violation};
 use super::medium::Medium;
 use super::program::Keep;
 use super::random::Random;
+use super::value::VERSION_BYTES;
 use slow::SlowDevice;
 
 /// What to run.
@@ -235,6 +237,10 @@ pub struct Report {
     pub checkpoints: u64,
     /// Histories that a power cut ended.
     pub cuts: u64,
+    /// The limits that keys and values have been at.
+    pub edges: Edges,
+    /// The limits that they should be at once there were histories of every shape.
+    pub limits: Edges,
     /// The first history with which something is wrong; the run ends there.
     pub wrong: Option<Wrong>,
 }
@@ -248,7 +254,14 @@ impl Report {
         self.overlapping > 0 && (!counts || self.splits > 0 && merged)
     }
 
-    fn count(&mut self, stats: &Stats, history: &History) {
+    fn count(&mut self, engine: &dyn Engine, work: &Workload, stats: &Stats, history: &History) {
+        let limits = engine.limits();
+        for call in history.calls() {
+            if let Action::Put { key, version } = call.action {
+                let key = work.keys()[key.0 as usize].len();
+                self.edges.met(&limits, key, work.len_of(key, version.0));
+            }
+        }
         self.histories += 1;
         self.calls += history.calls().len() as u64;
         self.splits += stats.splits;
@@ -291,7 +304,10 @@ pub fn run(engine: &dyn Engine, plan: &Plan) -> Result<Report, RunError> {
         return Err(RunError::Plan("the number of clients"));
     }
     let began = Instant::now();
-    let mut report = Report::default();
+    let mut report = Report {
+        limits: Edges::within(&engine.limits()).with_values_from(VERSION_BYTES),
+        ..Report::default()
+    };
     for number in plan.first..plan.first.saturating_add(plan.histories) {
         if plan.budget.is_some_and(|budget| began.elapsed() >= budget) {
             break;
@@ -359,7 +375,7 @@ fn one_cut_off(
     let after = Medium::holding(medium.crash_keeping(keep));
     drop(kv);
     let history = History::merge(session.recorded());
-    report.count(&stats, &history);
+    report.count(engine, &session.work, &stats, &history);
     report.cuts += 1;
     if let Err(violation) = check(&history, report) {
         findings.insert(0, violation);
@@ -462,7 +478,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
         );
     }
     let history = History::merge(session.recorded());
-    report.count(&stats, &history);
+    report.count(engine, &session.work, &stats, &history);
     if let Err(violation) = check(&history, report) {
         findings.insert(0, violation);
     }

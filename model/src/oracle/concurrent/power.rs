@@ -84,7 +84,7 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
     let (mut strange, mut expected, mut value) = (None, Vec::new(), Vec::new());
     let visit = &mut |key: &[u8], bytes: &[u8]| {
         match keys.binary_search_by(|known| (**known).cmp(key)) {
-            Ok(number) => found[number] = version_of(work, bytes, &mut expected),
+            Ok(number) => found[number] = version_of(work, key, bytes, &mut expected),
             Err(_) => strange = Some(key.to_vec()),
         }
         ControlFlow::Continue(())
@@ -98,7 +98,7 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
     for (key, scanned) in keys.iter().zip(&found) {
         let there = kv.get(key, &mut value).map_err(failed)?;
         let got = match there {
-            true => version_of(work, &value, &mut expected),
+            true => version_of(work, key, &value, &mut expected),
             false => Version::ABSENT,
         };
         if got != *scanned {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::oracle::edges;
 use crate::oracle::engine::{DiskKind, Limits};
 use crate::oracle::history::{Key, KeyId, Start};
 use crate::oracle::random::Random;
@@ -16,6 +17,8 @@ pub enum Shape {
     Hot,
     /// Strings of two letters: every key is a prefix of others (BUGS S1).
     Prefixes,
+    /// Keys and values as long as lengths at which formats change ([`edges`]).
+    Edges,
     /// Thousands of keys: more pages than a small cache has.
     Wide,
     /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so that whole ranges come and go.
@@ -26,9 +29,10 @@ pub enum Shape {
 
 impl Shape {
     /// All shapes; history n has the n-th, round and round.
-    pub const ALL: [Shape; 5] = [
+    pub const ALL: [Shape; 6] = [
         Shape::Hot,
         Shape::Prefixes,
+        Shape::Edges,
         Shape::Wide,
         Shape::Runs,
         Shape::Queue,
@@ -47,6 +51,7 @@ impl Shape {
         match self {
             Shape::Hot => "hot",
             Shape::Prefixes => "prefixes",
+            Shape::Edges => "edges",
             Shape::Wide => "wide",
             Shape::Runs => "runs",
             Shape::Queue => "queue",
@@ -82,6 +87,8 @@ pub struct Workload {
     shape: Shape,
     keys: Arc<[Key]>,
     longest: usize,
+    /// Within which values are as long as edges, in the shape that is about lengths.
+    limits: Option<Limits>,
     /// Calls of a client until it turns from growing to shrinking and back.
     phase: u64,
 }
@@ -99,6 +106,13 @@ impl Workload {
         let (names, longest): (Vec<Vec<u8>>, usize) = match shape {
             Shape::Hot => ((0..12).map(|n| format!("h{n:02}").into()).collect(), 1_500),
             Shape::Prefixes => (prefixes(limits), 300),
+            Shape::Edges => {
+                // Each length of a key twice, if records of every length find a place.
+                let record = limits.max_record.min(32 << 10);
+                let records = (room / record).clamp(8, 64) as u16;
+                let key = |n| edges::key(&limits, n);
+                ((0..records).map(key).collect(), record)
+            }
             Shape::Wide => {
                 let records = (room / 250).min(5_000);
                 let name = |n| format!("wide/shared/prefix/{n:06}").into();
@@ -121,7 +135,7 @@ impl Workload {
         let longest_key = keys.iter().map(|key| key.len()).max().unwrap_or(0);
         let fits = limits.max_record.saturating_sub(longest_key);
         let phase = match shape {
-            Shape::Hot => 60,
+            Shape::Hot | Shape::Edges => 60,
             Shape::Prefixes | Shape::Wide => 2 * keys.len() as u64 / clients.max(1) + 1,
             // Half of the calls are writes, and in turn.
             Shape::Runs => 2 * keys.len() as u64,
@@ -129,6 +143,7 @@ impl Workload {
         };
         Workload {
             shape,
+            limits: (shape == Shape::Edges).then_some(limits),
             ..Workload::on(keys, longest.min(fits), phase)
         }
     }
@@ -140,6 +155,7 @@ impl Workload {
             shape: Shape::Hot,
             keys: keys.into(),
             longest: longest.max(VERSION_BYTES),
+            limits: None,
             phase: phase.max(1),
         }
     }
@@ -150,10 +166,15 @@ impl Workload {
         &self.keys
     }
 
-    /// Length of the value of write `version`.
+    /// Length of the value of write `version` of a key of `key` bytes.
     #[must_use]
-    pub fn len_of(&self, version: u64) -> usize {
+    pub fn len_of(&self, key: usize, version: u64) -> usize {
         let mut random = Random::new(version);
+        if let Some(limits) = &self.limits {
+            // A shorter one would not say which it is.
+            let edge = edges::value_length(limits, key, random.below(1 << 16) as usize);
+            return edge.max(VERSION_BYTES);
+        }
         VERSION_BYTES + random.below((self.longest - VERSION_BYTES) as u64 + 1) as usize
     }
 
@@ -232,7 +253,7 @@ mod tests {
                 assert!(work.keys().is_sorted_by(|a, b| a < b), "{shape:?}");
                 for key in work.keys().iter() {
                     assert!(key.len() <= max_key && (empty_key || !key.is_empty()));
-                    assert!((1..500).all(|v| key.len() + work.len_of(v) <= max_record));
+                    assert!((1..500).all(|v| key.len() + work.len_of(key.len(), v) <= max_record));
                 }
             }
         }
