@@ -14,6 +14,7 @@ use crate::units;
     treering oracle --mode crash --budget 10m             ten minutes of power cuts\n  \
     treering oracle --engine btree:cow --mode differential --ops 5000 --runs 1000\n  \
     treering oracle --tree bf --budget 75s --fail-fast    is there a bug? ends with the first\n  \
+    treering oracle --budget 5m --coverage met.html       and a page of what was met, and what never\n  \
     treering oracle --engine btree:cow/per-commit/64k     large pages, each write durable when it returns\n  \
     treering oracle --replay found.program                what was found, again\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
@@ -67,6 +68,9 @@ pub(crate) struct OracleArgs {
     /// Where the program goes that shows what was found [default: oracle-ENGINE-SEED.program, here]
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    /// Write a page of what the runs have met, and what never; - is stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "mutations"])]
+    pub(crate) coverage: Option<PathBuf>,
     /// Write it as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -7,7 +7,9 @@
 //! | [`runs`] | one mode on one engine |
 //! | [`kills`] | seeded bugs, and what catches them |
 //! | [`report`] | what is printed, and the JSON |
+//! | [`coverage`] | the page of what was met |
 
+mod coverage;
 mod engines;
 mod kills;
 mod report;
@@ -30,6 +32,9 @@ use report::{Report, Row};
 /// Runs the command.
 pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
+    let coverage = (args.coverage.as_deref())
+        .map(|path| Output::new("--coverage", path))
+        .transpose()?;
     let save = (args.save.as_deref().map(|path| Output::new("--save", path))).transpose()?;
     if let Some(file) = &args.replay {
         return replay(file, args.engine.as_deref(), json.as_ref());
@@ -75,6 +80,9 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     }
     if let Some(json) = &json {
         json.write(&report.json())?;
+    }
+    if let Some(coverage) = &coverage {
+        coverage.write(coverage::page(&report).as_bytes())?;
     }
     verdict(&report)
 }

@@ -9,6 +9,7 @@ use treering_model::oracle::crash::{Phase, Point};
 use treering_model::oracle::differential::Failure as Found;
 use treering_model::oracle::edges::Edges;
 use treering_model::oracle::history::History;
+use treering_model::oracle::reach::{Area, Reach};
 use treering_model::oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
@@ -45,6 +46,10 @@ pub(super) struct Row {
     pub(super) counts: Vec<(String, u64)>,
     /// The history that no order explains, and its seed.
     pub(super) history: Option<(u64, History)>,
+    /// Actions of a spec that were to be taken, and how often each was.
+    pub(super) actions: Reach,
+    /// Steps that the engine does not have.
+    pub(super) never_does: Vec<&'static str>,
     /// What was to be exercised and never was, limits aside.
     pub(super) never: Vec<String>,
     /// The limits of the engine that programs should be at.
@@ -74,6 +79,8 @@ impl Row {
             histories: 0,
             counts: Vec::new(),
             history: None,
+            actions: Reach::default(),
+            never_does: Vec::new(),
             never: Vec::new(),
             limits: Edges::default(),
             finding: None,
@@ -121,11 +128,30 @@ impl Row {
                 None => self.counts.push((what, n)),
             }
         }
+        self.actions.add(&turn.actions);
         self.never.retain(|what| turn.never.contains(what));
         self.limits = turn.limits;
         self.history = turn.history;
         self.finding = turn.finding;
         self.failure = turn.failure;
+    }
+
+    /// How often everything was met that this run could meet.
+    pub(super) fn reach(&self) -> Reach {
+        let mut reach = self.actions.clone();
+        reach.add(&self.tally.reach);
+        reach.expect_no(Area::Step, &self.never_does);
+        self.limits
+            .names()
+            .for_each(|limit| reach.want(Area::Limit, limit));
+        for (limit, n) in self.tally.edges.each() {
+            reach.met(Area::Limit, limit, n);
+        }
+        for ((phase, point), n) in &self.points {
+            let what = format!("power cut in {} at a {}", phase.name(), point.name());
+            reach.met(Area::Fault, what, *n);
+        }
+        reach
     }
 
     /// What was to be exercised and never was.
@@ -235,6 +261,7 @@ impl Row {
             "limits": self.limits.count(),
             "limits_met": self.limits.count() - self.limits.without(tally.edges).count(),
             "never_reached": self.never_reached(),
+            "reach": self.reach().iter().map(|(area, what, n)| json!({"area": area.name(), "what": what, "n": n})).collect::<Vec<_>>(),
             "seconds": self.elapsed.as_secs_f64(),
             "finding": self.finding.as_ref().map(|finding| json!({
                 "check": finding.check,

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use treering_engine::device::RequestKind;
 use treering_engine::{PageStoreKind, TablePersist};
 use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
@@ -10,6 +11,8 @@ use treering_model::oracle::damage::HarmKind;
 use treering_model::oracle::edges::Edges;
 use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
+use treering_model::oracle::medium::When;
+use treering_model::oracle::reach::{Area, Reach};
 use treering_model::oracle::{Check, DiskKind, Engine, Finding, Program, Tally, generate};
 
 use super::report::{ACTIONS_TAKEN, Row};
@@ -228,12 +231,14 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> 
     let roomy = roomy(engine, mode);
     let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
     let mut row = Row::new(engine.name(), mode);
+    row.never_does = engine.never_does();
     match mode {
         Mode::Differential => {
             let outcome = campaign::differential(engine, plan, &watcher);
             row.note(outcome.runs, outcome.elapsed, outcome.failure);
             row.never = never_done(engine, &outcome.done);
             row.tally = outcome.done;
+            faults_wanted(engine, &mut row.actions);
             row.limits = Edges::within(&engine.limits());
         }
         Mode::Crash => {
@@ -275,6 +280,20 @@ fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row)
     let done = outcome.done;
     row.never = done.never();
     row.tally.operations = done.operations;
+    for (kind, (cases, told)) in HarmKind::ALL.iter().zip(done.harms) {
+        // In persistent memory there is no other store to take a block from.
+        if cases > 0 || *kind != HarmKind::Foreign || done.unguarded == 0 {
+            row.actions.want(Area::Fault, format!("harm: {kind}"));
+            row.actions
+                .want(Area::Fault, format!("harm that an error tells of: {kind}"));
+        }
+        row.actions.met(Area::Fault, format!("harm: {kind}"), cases);
+        row.actions.met(
+            Area::Fault,
+            format!("harm that an error tells of: {kind}"),
+            told,
+        );
+    }
     let kinds = HarmKind::ALL.iter().zip(done.harms);
     row.counts = kinds
         .flat_map(|(kind, (cases, told))| {
@@ -288,6 +307,27 @@ fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row)
             ("wrong answers after those".into(), done.unguarded_wrong),
         ])
         .collect();
+}
+
+/// The faults that programs put in on purpose, which a store on blocks should meet: a write of each
+/// kind that fails where such writes are.
+fn faults_wanted(engine: &dyn Engine, reach: &mut Reach) {
+    if !matches!(engine.disk(), DiskKind::Blocks(_)) {
+        return;
+    }
+    let ours = BTree::named(&engine.name(), Geometry::Tiny).is_some();
+    for kind in RequestKind::ALL {
+        let classes = matches!(kind, RequestKind::WriteOf(_));
+        if kind == RequestKind::Write || classes && !ours {
+            continue;
+        }
+        for when in [When::Opening, When::InUse] {
+            reach.want(
+                Area::Fault,
+                format!("{} fails {}", kind.name(), when.name()),
+            );
+        }
+    }
 }
 
 /// Threads on one store; more clients than processors, so that they meet.
@@ -328,7 +368,9 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
         merges: report.merges,
         evictions: report.evictions,
         checkpoints: report.checkpoints,
+        log_wraps: report.log_wraps,
         edges: report.edges,
+        reach: report.reach,
         ..Tally::default()
     };
     row.counts = vec![
@@ -395,6 +437,12 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
         ),
         (ACTIONS_TAKEN.into(), report.tally.taken.len() as u64),
     ];
+    for (action, n) in &report.tally.taken {
+        row.actions.met(Area::Step, format!("action {action}"), *n);
+    }
+    for action in report.never_taken() {
+        row.actions.want(Area::Step, format!("action {action}"));
+    }
     row.finding = report.refusal.map(|(seed, refusal)| {
         let what = format!("the episode of seed {seed}");
         refusal.in_words(&what)
@@ -447,5 +495,11 @@ fn note_tally(row: &mut Row, part: &str, tally: &refused::Tally, actions: &[&str
     row.counts.push((said("events accepted"), tally.heard));
     let taken = tally.taken.iter();
     row.counts.extend(taken.map(|(label, n)| (said(label), *n)));
+    for action in actions {
+        row.actions.want(Area::Step, said(action));
+    }
+    for (action, n) in &tally.taken {
+        row.actions.met(Area::Step, said(action), *n);
+    }
     row.never.extend(tally.never(actions).into_iter().map(said));
 }

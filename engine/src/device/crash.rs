@@ -98,6 +98,19 @@ impl RequestKind {
     }
 }
 
+/// What became of the requests of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Those that were done.
+    pub done: u64,
+    /// Those that failed because they were told to.
+    pub failed: u64,
+    /// Those that the medium had no room for.
+    pub without_room: u64,
+    /// Those that came when the power had gone.
+    pub in_the_dark: u64,
+}
+
 /// What may be on the medium in place of the durable bytes; `None` is a trimmed block.
 struct Version {
     block: Option<Block>,
@@ -115,6 +128,8 @@ struct State {
     flushes: u64,
     /// How many requests of a kind are let through before one fails; one entry a kind.
     failures: Vec<(RequestKind, u64)>,
+    /// What became of requests, by kind.
+    served: Vec<(RequestKind, Served)>,
     /// Requests of any kind until the power goes.
     power: Option<u64>,
     /// Whether there is no room for blocks that hold nothing.
@@ -144,6 +159,7 @@ impl CrashDevice {
             writes: 0,
             flushes: 0,
             failures: Vec::new(),
+            served: Vec::new(),
             power: None,
             full: false,
             durable,
@@ -246,6 +262,11 @@ impl CrashDevice {
         self.state.lock().full = full;
     }
 
+    /// What became of requests since this was asked last, by kind: those of which there were any.
+    pub fn take_served(&self) -> Vec<(RequestKind, Served)> {
+        std::mem::take(&mut self.state.lock().served)
+    }
+
     /// Write requests so far.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
@@ -278,10 +299,27 @@ fn injected(what: &'static str, lba: Lba) -> DeviceError {
 }
 
 impl State {
+    fn served(&mut self, kind: RequestKind) -> &mut Served {
+        let known = self.served.iter().position(|(other, _)| *other == kind);
+        let at = known.unwrap_or_else(|| {
+            self.served.push((kind, Served::default()));
+            self.served.len() - 1
+        });
+        &mut self.served[at].1
+    }
+
     /// Counts a request against the power that is left.
-    fn draw_power(&mut self, what: &'static str, lba: Lba) -> Result<(), DeviceError> {
+    fn draw_power(
+        &mut self,
+        kind: RequestKind,
+        what: &'static str,
+        lba: Lba,
+    ) -> Result<(), DeviceError> {
         match &mut self.power {
-            Some(0) => Err(injected(what, lba)),
+            Some(0) => {
+                self.served(kind).in_the_dark += 1;
+                Err(injected(what, lba))
+            }
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -299,6 +337,9 @@ impl State {
             fails |= now;
             !now
         });
+        let served = self.served(asked);
+        served.failed += u64::from(fails);
+        served.done += u64::from(!fails);
         fails
     }
 
@@ -403,7 +444,7 @@ impl BlockDevice for CrashDevice {
     fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {
         check_request("read", lba, buf.len(), self.blocks)?;
         let state = &mut *self.state.lock();
-        state.draw_power("read", lba)?;
+        state.draw_power(RequestKind::Read, "read", lba)?;
         if state.fails(RequestKind::Read) {
             return Err(injected("read", lba));
         }
@@ -414,10 +455,13 @@ impl BlockDevice for CrashDevice {
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
         check_request("write", lba, bytes.len(), self.blocks)?;
         let state = &mut *self.state.lock();
-        state.draw_power("write", lba)?;
+        state.draw_power(RequestKind::WriteOf(class), "write", lba)?;
         let failed = state.fails(RequestKind::WriteOf(class));
         let blocks: Vec<Block> = bytes.chunks_exact(BLOCK_SIZE).map(Block::new).collect();
         if let Some(room) = state.room_for(lba, blocks.len() as u64) {
+            let served = state.served(RequestKind::WriteOf(class));
+            served.without_room += 1;
+            served.done -= u64::from(!failed);
             return state.write_what_fits(lba, &blocks[..room as usize], class);
         }
         state.take(Request::Write {
@@ -436,7 +480,7 @@ impl BlockDevice for CrashDevice {
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
         check_range("trim", lba, blocks, self.blocks)?;
         let state = &mut *self.state.lock();
-        state.draw_power("trim", lba)?;
+        state.draw_power(RequestKind::Trim, "trim", lba)?;
         if state.fails(RequestKind::Trim) {
             return Err(injected("trim", lba));
         }
@@ -446,7 +490,7 @@ impl BlockDevice for CrashDevice {
 
     fn flush(&self) -> Result<(), DeviceError> {
         let state = &mut *self.state.lock();
-        state.draw_power("flush", Lba(0))?;
+        state.draw_power(RequestKind::Flush, "flush", Lba(0))?;
         let failed = state.fails(RequestKind::Flush);
         state.take(Request::Flush { failed });
         if failed {

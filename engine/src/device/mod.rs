@@ -26,7 +26,7 @@ mod volume;
 
 pub use aligned::AlignedBuf;
 pub(crate) use claim::{Claim, Claims};
-pub use crash::{CrashDevice, Request, RequestKind};
+pub use crash::{CrashDevice, Request, RequestKind, Served};
 pub use file::{FileAccess, FileDevice, FileDiscards, FileIo, FileOptions, FileSpace};
 pub use image::{Block, Image};
 pub use mem::MemDevice;

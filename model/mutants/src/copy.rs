@@ -61,10 +61,16 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Copies what git knows of, so that no build output comes along.
+/// Copies what git knows of and what is new, so that no build output comes along.
 fn copy_project(project: &Path, to: &Path) -> Result<()> {
     let listed = Command::new("git")
-        .args(["ls-files", "-z"])
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
         .current_dir(project)
         .output()
         .context("git ls-files")?;

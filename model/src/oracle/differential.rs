@@ -69,7 +69,7 @@ pub fn run(
     // The program that `generate::program` makes of the seed.
     let tree = strategy.new_tree(&mut runner);
     match runner.run_one(tree.expect("nothing is ever rejected"), judge) {
-        Ok(_) => Ok(*tally.borrow()),
+        Ok(_) => Ok(tally.take()),
         Err(TestError::Fail(..)) => {
             let found = seen.take();
             let mut failure = found.expect("a run that failed has found something");

@@ -63,9 +63,9 @@ const ALL: [(Of, Long); 31] = [
 /// Longer keys are no edge that one waits for: an engine may take any.
 const LONGEST: usize = 1 << 17;
 
-/// A set of edges.
+/// How often each edge was met; those that were at all are a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Edges(u64);
+pub struct Edges([u64; ALL.len()]);
 
 /// How long an edge is for an engine; `None` if it does not get there.
 fn bytes(limits: &Limits, (of, long): (Of, Long)) -> Option<usize> {
@@ -83,74 +83,76 @@ fn bytes(limits: &Limits, (of, long): (Of, Long)) -> Option<usize> {
 }
 
 impl Edges {
-    /// Those that keys and values within these limits can be at.
+    /// Those that keys and values within these limits can be at, each once.
     #[must_use]
     pub fn within(limits: &Limits) -> Edges {
-        let there = |at: &usize| bytes(limits, ALL[*at]).is_some();
-        Edges(
-            (0..ALL.len())
-                .filter(there)
-                .fold(0, |set, at| set | 1 << at),
-        )
+        Edges(std::array::from_fn(|at| {
+            u64::from(bytes(limits, ALL[at]).is_some())
+        }))
     }
 
     /// A key and a value of these lengths have been written.
     pub fn met(&mut self, limits: &Limits, key: usize, value: usize) {
-        for (at, edge) in ALL.iter().enumerate() {
+        for (edge, n) in ALL.iter().zip(&mut self.0) {
             let found = match edge.0 {
                 Key => key,
                 Value => value,
                 Record => key + value,
             };
-            if bytes(limits, *edge) == Some(found) {
-                self.0 |= 1 << at;
-            }
+            *n += u64::from(bytes(limits, *edge) == Some(found));
         }
     }
 
     /// Both together.
     pub fn add(&mut self, other: Edges) {
-        self.0 |= other.0;
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(n, more)| *n += more);
     }
 
     /// Those of these that values of at least so many bytes can be at.
     #[must_use]
     pub fn with_values_from(self, least: usize) -> Edges {
-        let short = |at: &usize| matches!(ALL[*at], (Value, Bytes(n)) if n < least);
-        let short = (0..ALL.len())
-            .filter(short)
-            .fold(0, |set, at| set | 1 << at);
-        self.without(Edges(short))
+        let long = |at: usize| !matches!(ALL[at], (Value, Bytes(n)) if n < least);
+        Edges(std::array::from_fn(|at| self.0[at] * u64::from(long(at))))
     }
 
     /// Those of these that are not among the others.
     #[must_use]
     pub fn without(self, others: Edges) -> Edges {
-        Edges(self.0 & !others.0)
+        Edges(std::array::from_fn(|at| {
+            self.0[at] * u64::from(others.0[at] == 0)
+        }))
     }
 
-    /// How many.
+    /// How many different ones.
     #[must_use]
     pub fn count(self) -> u64 {
-        u64::from(self.0.count_ones())
+        self.0.iter().filter(|n| **n > 0).count() as u64
     }
 
     /// Each by its name.
     pub fn names(self) -> impl Iterator<Item = String> {
-        let each = ALL.iter().enumerate();
-        let here = each.filter(move |(at, _)| self.0 >> at & 1 == 1);
-        here.map(|(_, (of, long))| {
+        self.each().map(|(name, _)| name)
+    }
+
+    /// Each by its name, and how often it was met.
+    pub fn each(self) -> impl Iterator<Item = (String, u64)> {
+        let each = ALL.iter().zip(self.0);
+        each.filter(|(_, n)| *n > 0).map(|((of, long), n)| {
             let of = match of {
                 Key => "a key",
                 Value => "a value",
                 Record => "a record",
             };
-            match long {
+            let name = match long {
                 Bytes(1) => format!("{of} of 1 byte"),
-                Bytes(n) => format!("{of} of {n} bytes"),
+                Bytes(bytes) => format!("{of} of {bytes} bytes"),
                 Below(0) => format!("{of} as long as may be"),
-                Below(n) => format!("{of} {n} short of the longest"),
-            }
+                Below(less) => format!("{of} {less} short of the longest"),
+            };
+            (name, n)
         })
     }
 }

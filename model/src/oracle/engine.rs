@@ -114,6 +114,11 @@ pub trait Engine: Send + Sync {
         true
     }
 
+    /// Steps of [`super::reach::steps`] that it does not have, so that nobody waits for them.
+    fn never_does(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Opens the store that is on `disk`, recovering it if need be, or makes one. The store that was open before has been dropped.
     ///
     /// # Errors

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use treering_engine::device::{self, BlockDevice, CrashDevice, LINE_SIZE, MemPm, PmDevice};
 
+use super::crash::Point;
 use super::program::Keep;
+use super::reach::{Area, Reach};
 use super::{Disk, DiskKind};
 
 /// A device that crashes.
@@ -47,6 +49,32 @@ pub struct InDoubt {
     pub versions: usize,
     /// What is often lost or kept as one: the line of a word, a block by itself.
     pub unit: u64,
+}
+
+/// What a store is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// It is opened, and recovers.
+    Opening,
+    /// It is used.
+    InUse,
+    /// It is let go of.
+    Closing,
+}
+
+impl When {
+    /// All of them.
+    pub const ALL: [When; 3] = [When::Opening, When::InUse, When::Closing];
+
+    /// As reports say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            When::Opening => "in opening",
+            When::InUse => "in use",
+            When::Closing => "in closing",
+        }
+    }
 }
 
 impl Image {
@@ -106,6 +134,28 @@ impl Medium {
                 requests.map(Request::Block).collect()
             }
             Medium::Pm(pm) => pm.take_recording().into_iter().map(Request::Pm).collect(),
+        }
+    }
+
+    /// Adds what became of requests since this was done last: `when` says what the store was at.
+    pub fn note(&self, when: When, reach: &mut Reach) {
+        let when = when.name();
+        match self {
+            Medium::Blocks(device) => {
+                for (kind, served) in device.take_served() {
+                    let kind = kind.name();
+                    reach.met(Area::Request, format!("{kind} {when}"), served.done);
+                    reach.met(Area::Fault, format!("{kind} fails {when}"), served.failed);
+                    let full = format!("{kind} without room {when}");
+                    reach.met(Area::Fault, full, served.without_room);
+                }
+            }
+            Medium::Pm(pm) => {
+                let kinds = [Point::Store, Point::NtStore, Point::WriteBack, Point::Fence];
+                for (kind, n) in kinds.into_iter().zip(pm.take_served()) {
+                    reach.met(Area::Request, format!("{} {when}", kind.name()), n);
+                }
+            }
         }
     }
 

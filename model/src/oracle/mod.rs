@@ -36,6 +36,7 @@ pub mod mutations;
 pub mod panics;
 pub mod program;
 pub mod random;
+pub mod reach;
 pub mod reference;
 pub mod session;
 pub mod shrink;

@@ -12,14 +12,15 @@ use treering_engine::{Error, Kv, Lsn, Stats};
 
 use super::edges::Edges;
 use super::finding::{Check, Finding};
-use super::medium::Medium;
+use super::medium::{Medium, When};
 use super::program::{Keep, KeyNo, Op, Program};
+use super::reach::Reach;
 use super::reference::{Content, MOST_DOUBTFUL, Reference, Written};
 use super::value;
 use super::{Disk, DiskKind, Engine, Promise, Write};
 
 /// How often each thing happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations done.
     pub operations: u64,
@@ -49,6 +50,8 @@ pub struct Tally {
     pub read_only: u64,
     /// The limits that keys and values have been at.
     pub edges: Edges,
+    /// What else was met, limits aside.
+    pub reach: Reach,
 }
 
 impl Tally {
@@ -68,6 +71,7 @@ impl Tally {
         self.starved += other.starved;
         self.read_only += other.read_only;
         self.edges.add(other.edges);
+        self.reach.add(&other.reach);
     }
 
     pub(super) fn note(&mut self, stats: &Stats) {
@@ -77,6 +81,7 @@ impl Tally {
         self.checkpoints += stats.checkpoints;
         self.log_bytes += stats.log_appended_bytes;
         self.log_wraps += stats.log_wraps;
+        self.reach.steps(stats, false);
     }
 }
 
@@ -307,9 +312,16 @@ impl<'e> Session<'e> {
     fn open(&mut self) -> Result<Arc<dyn Kv>, String> {
         let opening = self.openings;
         self.openings += 1;
-        self.engine
-            .open_again(&self.place.disk, opening)
-            .map_err(|e| e.to_string())
+        let opened = self.engine.open_again(&self.place.disk, opening);
+        self.requested(When::Opening);
+        opened.map_err(|e| e.to_string())
+    }
+
+    /// What reached the medium since this was said last came when the store was at this.
+    fn requested(&mut self, when: When) {
+        if let Some(medium) = self.place.medium() {
+            medium.note(when, &mut self.tally.reach);
+        }
     }
 
     fn store(&self) -> &Arc<dyn Kv> {
@@ -674,11 +686,15 @@ impl<'e> Session<'e> {
 
     fn note_and_drop(&mut self) {
         if let Some(store) = self.store.take() {
+            self.requested(When::InUse);
             self.tally.note(&store.stats());
+            drop(store);
+            self.requested(When::Closing);
         }
     }
 
     fn lose_power(&mut self, keep: Keep) {
+        self.requested(When::InUse);
         if let Some(medium) = self.place.medium() {
             let image = medium.crash_keeping(keep);
             // What was to fail and has not yet may fail in recovery, or behind it.

@@ -43,6 +43,8 @@ struct State {
     doubt: Doubt,
     recording: Option<Vec<PmRequest>>,
     requests: u64,
+    /// Of them, since somebody asked last: stores, stores past the cache, write-backs, fences.
+    served: [u64; 4],
     /// Requests until the power goes.
     power: Option<u64>,
     /// A request came when it had gone.
@@ -72,6 +74,7 @@ impl MemPm {
             doubt: Doubt::default(),
             recording: None,
             requests: 0,
+            served: [0; 4],
             power: None,
             dark: false,
         };
@@ -128,6 +131,12 @@ impl MemPm {
     /// Stores, write-backs and fences so far: the place of the next one in a recording that began at once.
     pub fn requests(&self) -> u64 {
         self.state.lock().requests
+    }
+
+    /// Requests since this was asked last, by kind: stores, stores past the cache, write-backs and
+    /// fences.
+    pub fn take_served(&self) -> [u64; 4] {
+        std::mem::take(&mut self.state.lock().served)
     }
 
     /// Does what another device did. The request must fit this one.
@@ -200,6 +209,13 @@ impl State {
 
     fn apply(&mut self, request: &PmRequest) {
         self.requests += 1;
+        let kind = match request {
+            PmRequest::Store { .. } => 0,
+            PmRequest::NtStore { .. } => 1,
+            PmRequest::WriteBack { .. } => 2,
+            PmRequest::Fence => 3,
+        };
+        self.served[kind] += 1;
         match request {
             PmRequest::Store { offset, bytes } => self.store(*offset, bytes, Doubt::store),
             PmRequest::NtStore { offset, bytes } => {

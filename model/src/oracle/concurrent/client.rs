@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use treering_engine::{Error, Kv, Lsn, Result};
 
 use super::Power;
+use super::races::{Deed, Deeds};
 use super::workload::{Step, Workload};
 use crate::oracle::engine::{Engine, Write};
 use crate::oracle::history::{Action, KeyId, Recorder, Start, Ticks, Version};
@@ -25,6 +26,8 @@ pub struct Session {
     pub last: AtomicU64,
     /// What it depends on that the history goes on, if it can be cut off.
     power: Option<Arc<Power>>,
+    /// What was done beside the calls.
+    pub(super) deeds: Deeds,
     refusals: Refusals,
     recorders: Vec<Mutex<Recorder>>,
 }
@@ -69,6 +72,7 @@ impl Session {
             ticks: Ticks::default(),
             last: AtomicU64::new(0),
             power: None,
+            deeds: Deeds::default(),
             refusals: Refusals::default(),
             work,
         }
@@ -95,6 +99,20 @@ impl Session {
     /// Whether background work may say so: it may want room, too.
     pub(super) fn may_stall(&self, error: &Error) -> bool {
         self.refusals.background && is_full(error)
+    }
+
+    /// Something was done beside the calls, from then until now; or has not ended, as the power went.
+    pub(super) fn noted(&self, deed: Deed, from: u64) {
+        let until = match self.is_dark() {
+            true => u64::MAX,
+            false => self.ticks.last() + 1,
+        };
+        self.deeds.note(deed, from, until);
+    }
+
+    /// Whether the power can go.
+    pub(super) fn can_be_cut(&self) -> bool {
+        self.power.is_some()
     }
 
     /// Whether the power has gone: what is answered now, nobody hears.
@@ -256,7 +274,10 @@ impl Client {
     }
 
     fn sync(&self, kv: &dyn Kv, lsn: Lsn) -> Result<()> {
-        kv.sync(lsn)?;
+        let began = self.session.ticks.next();
+        let done = kv.sync(lsn);
+        self.session.noted(Deed::Sync, began);
+        done?;
         if let Some(power) = self.session.power.as_ref().filter(|power| !power.is_cut()) {
             power.synced(lsn);
         }

@@ -17,6 +17,7 @@
 
 mod client;
 mod power;
+mod races;
 mod slow;
 mod threads;
 mod workload;
@@ -35,13 +36,14 @@ use treering_engine::device::MemPm;
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::edges::Edges;
-use super::engine::{Disk, DiskKind, Engine};
+use super::engine::{Disk, DiskKind, Engine, Promise};
 use super::finding::Check;
 use super::history::{Action, History, Outcome};
 use super::linear::{self, Violation};
 use super::medium::Medium;
 use super::program::Keep;
 use super::random::Random;
+use super::reach::Reach;
 use super::value::VERSION_BYTES;
 use slow::SlowDevice;
 
@@ -235,10 +237,14 @@ pub struct Report {
     pub evictions: u64,
     /// Checkpoints.
     pub checkpoints: u64,
+    /// Times the log began again at the beginning of its region.
+    pub log_wraps: u64,
     /// Histories that a power cut ended.
     pub cuts: u64,
     /// The limits that keys and values have been at.
     pub edges: Edges,
+    /// What else was met.
+    pub reach: Reach,
     /// The limits that they should be at once there were histories of every shape.
     pub limits: Edges,
     /// The first history with which something is wrong; the run ends there.
@@ -254,8 +260,13 @@ impl Report {
         self.overlapping > 0 && (!counts || self.splits > 0 && merged)
     }
 
-    fn count(&mut self, engine: &dyn Engine, work: &Workload, stats: &Stats, history: &History) {
-        let limits = engine.limits();
+    fn count(&mut self, engine: &dyn Engine, session: &Session, stats: &Stats, history: &History) {
+        self.reach.steps(stats, true);
+        // What is durable when it returns needs no sync, nor waits for one.
+        let syncs = engine.promise() == Promise::OnSync;
+        let can_be = (session.can_be_cut(), syncs);
+        races::count(history, &session.deeds, can_be, &mut self.reach);
+        let (limits, work) = (engine.limits(), &session.work);
         for call in history.calls() {
             if let Action::Put { key, version } = call.action {
                 let key = work.keys()[key.0 as usize].len();
@@ -268,6 +279,7 @@ impl Report {
         self.merges += stats.merges;
         self.evictions += stats.evictions;
         self.checkpoints += stats.checkpoints;
+        self.log_wraps += stats.log_wraps;
         let mut latest = 0;
         for call in history.calls() {
             self.overlapping += u64::from(call.invoke < latest);
@@ -363,6 +375,10 @@ fn one_cut_off(
         .with_power(Arc::clone(&power));
     let session = Arc::new(session);
     let mut findings = threads::run(plan, seed, &session, &kv)?;
+    if power.is_cut() {
+        let now = session.ticks.next();
+        session.deeds.note(races::Deed::PowerCut, now, now + 1);
+    }
     // Whoever asks for something in the dark gets an error.
     findings.retain(|finding| !(power.is_cut() && matches!(finding, Finding::Failed { .. })));
     let stats = kv.stats();
@@ -375,7 +391,7 @@ fn one_cut_off(
     let after = Medium::holding(medium.crash_keeping(keep));
     drop(kv);
     let history = History::merge(session.recorded());
-    report.count(engine, &session.work, &stats, &history);
+    report.count(engine, &session, &stats, &history);
     report.cuts += 1;
     if let Err(violation) = check(&history, report) {
         findings.insert(0, violation);
@@ -478,7 +494,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
         );
     }
     let history = History::merge(session.recorded());
-    report.count(engine, &session.work, &stats, &history);
+    report.count(engine, &session, &stats, &history);
     if let Err(violation) = check(&history, report) {
         findings.insert(0, violation);
     }

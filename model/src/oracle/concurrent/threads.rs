@@ -10,13 +10,17 @@ use std::time::{Duration, Instant};
 use treering_engine::sync::pause_here;
 use treering_engine::{Kv, Lsn, Result};
 
+use super::races::Deed;
 use super::{Client, Finding, Plan, RunError, Session};
 
 /// How often the watchdog looks.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Background steps between two checkpoints that a pump asks for although none is due.
-const CHECKPOINT_EVERY: u64 = 2_000;
+/// Background steps between two checkpoints that a pump asks for although none is due: in one
+/// history there are hardly any, in another there is always one.
+fn checkpoint_every(seed: u64) -> u64 {
+    [2_000, 300, 40, 5][(seed >> 1) as usize % 4]
+}
 
 /// Where threads leave what they found.
 #[derive(Default)]
@@ -104,7 +108,7 @@ pub(super) fn run(
                 spawn(&board, format!("pump {number}"), move || {
                     let thread = u64::from(started + number);
                     let _held_up = places(seed).map(|seed| pause_here(seed, thread));
-                    pump(&*kv, &session, &board_of)
+                    pump(&*kv, &session, &board_of, checkpoint_every(seed))
                 })
             })
             .collect();
@@ -120,20 +124,34 @@ pub(super) fn run(
 }
 
 /// Background work until the clients are done.
-fn pump(kv: &dyn Kv, session: &Session, board: &Board) -> Result<()> {
+fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) -> Result<()> {
     let nothing_if_full = |error| match session.may_stall(&error) {
         true => Ok(()),
         false => Err(error),
     };
+    let mut idle = 0u64;
     while !board.stop.load(Ordering::Relaxed) {
         let mut more = false;
+        // Its beginning is that of the call before it, so that it is no tick of its own.
+        let began = session.ticks.last();
         let pumped = kv.pump_due().map(|there_is| more = there_is);
+        if more || pumped.is_err() {
+            session.noted(Deed::Background, began);
+        }
         pumped.or_else(nothing_if_full)?;
         let step = board.pumped.fetch_add(u64::from(more), Ordering::Relaxed);
         if !more {
             std::thread::sleep(Duration::from_micros(50));
-        } else if step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 {
-            kv.checkpoint().map(drop).or_else(nothing_if_full)?;
+        }
+        // Also where nothing is due, which is where nobody expects one.
+        idle = if more { 0 } else { idle + 1 };
+        if more && step % checkpoint_every == checkpoint_every - 1
+            || idle > 0 && idle.is_multiple_of(checkpoint_every)
+        {
+            let began = session.ticks.last();
+            let done = kv.checkpoint().map(drop);
+            session.noted(Deed::Checkpoint, began);
+            done.or_else(nothing_if_full)?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use treering_engine::{
 use super::Geometry;
 use crate::oracle::crash::Point;
 use crate::oracle::random::Random;
+use crate::oracle::reach::steps;
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
 
 /// [`PmStore`] under judgement. Behind its name may stand variations, each behind a slash:
@@ -203,6 +204,28 @@ impl Engine for PmTree {
     fn merges_leaves(&self) -> bool {
         // LodgeTree has no merges.
         !matches!(self.options.tree, PmTreeKind::Lodge(_))
+    }
+
+    fn never_does(&self) -> Vec<&'static str> {
+        match &self.options.tree {
+            PmTreeKind::PmTree => vec![
+                steps::BUFFER_HIT,
+                steps::BUFFER_OVERWRITE,
+                steps::BUFFER_FULL,
+                steps::LOG_APPEND,
+                steps::LOG_CLEANED,
+                steps::CLEANING_COPY,
+            ],
+            // One buffer for all is flushed as a whole, before it is full.
+            PmTreeKind::Global(_) => vec![steps::BUFFER_FULL, steps::CLEANING_COPY],
+            PmTreeKind::Ccl(ccl) if ccl.cleaning == Cleaning::Naive => vec![steps::CLEANING_COPY],
+            PmTreeKind::Ccl(_) => Vec::new(),
+            // Leaves that are split long before they are full have slots for updates.
+            PmTreeKind::Lodge(lodge) if lodge.t_split <= 6 => {
+                vec![steps::LEAF_MERGE, steps::SLOTS_CLEARED]
+            }
+            PmTreeKind::Lodge(_) => vec![steps::LEAF_MERGE],
+        }
     }
 
     fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
