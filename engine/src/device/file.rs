@@ -8,39 +8,36 @@
 //! appears under its name when it has its length ([`create`]).
 
 mod create;
+mod kernel;
 mod options;
 mod punch;
 
+pub use kernel::Kernel;
 pub use options::{FileAccess, FileDiscards, FileIo, FileOptions, FileSpace};
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::ops::Range;
-#[cfg(all(target_os = "linux", not(miri)))]
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-#[cfg(all(target_os = "linux", not(miri)))]
-use super::uring::{Broken, Gap, Piece, Ring};
 use super::{
     Access, AlignedBuf, BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
 };
 use crate::mutation;
-#[cfg(all(target_os = "linux", not(miri)))]
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
+use kernel::Os;
 use punch::Discards;
 
 const B: u64 = BLOCK_SIZE as u64;
 
 /// A regular file as a block device.
 pub struct FileDevice {
-    file: File,
+    kernel: Box<dyn Kernel>,
     path: PathBuf,
     blocks: u64,
     asked: FileIo,
@@ -48,25 +45,6 @@ pub struct FileDevice {
     /// Whether trimmed blocks are to become holes, and the file system can make some.
     punches: AtomicBool,
     discards: Discards,
-    #[cfg(all(target_os = "linux", not(miri)))]
-    rings: Option<Rings>,
-}
-
-/// Two, so that reads need not wait for writes.
-#[cfg(all(target_os = "linux", not(miri)))]
-struct Rings {
-    reads: Mutex<Option<Ring>>,
-    writes: Mutex<Option<Ring>>,
-}
-
-#[cfg(all(target_os = "linux", not(miri)))]
-impl Rings {
-    fn new() -> Option<Rings> {
-        Some(Rings {
-            reads: Mutex::new(Some(Ring::new()?)),
-            writes: Mutex::new(Some(Ring::new()?)),
-        })
-    }
 }
 
 impl FileDevice {
@@ -111,8 +89,9 @@ impl FileDevice {
         options
             .read(true)
             .write(choices.access == FileAccess::ReadWrite);
-        let mut device = FileDevice::with_file(path, &options, choices)?;
-        device.blocks = meta.len() / B;
+        let (file, direct) = open_file(path, &options, choices)?;
+        let kernel = Box::new(Os::new(file, direct));
+        let device = FileDevice::with(kernel, direct, path, meta.len() / B, choices);
         if device.allocated_bytes()? >= meta.len() {
             // Reserved: what is given back could not be had again.
             device.punches.store(false, Ordering::Relaxed);
@@ -162,61 +141,52 @@ impl FileDevice {
             return Err(open_error(path, "exists already".into()));
         }
         let unfinished = create::unfinished(path);
-        let mut device = FileDevice::with_file(&unfinished, &create::options(), choices)?;
-        if !create::names(&unfinished, &device.file) {
+        let (file, direct) = open_file(&unfinished, &create::options(), choices)?;
+        if !create::names(&unfinished, &file) {
             // Whoever was making one has finished, or given up, between our opening and our lock.
             return Err(open_error(path, "is being made by somebody else".into()));
         }
-        let made = create::size(&device.file, len, choices.space)
+        let made = create::size(&file, len, choices.space)
             .and_then(|()| create::publish(&unfinished, path));
         if let Err(e) = made {
             // Ours and new: leave no half-made file behind.
             let _ = std::fs::remove_file(&unfinished);
             return Err(refused(path, "cannot be made", &e));
         }
-        device.path = path.to_owned();
-        device.blocks = blocks;
+        let kernel = Box::new(Os::new(file, direct));
+        let device = FileDevice::with(kernel, direct, path, blocks, choices);
         if choices.space == FileSpace::Reserved {
             device.punches.store(false, Ordering::Relaxed);
         }
         Ok(device)
     }
 
-    fn with_file(
+    /// A device of `blocks` blocks whose system calls go to `kernel`: for those who record what
+    /// reaches it, or judge what the device makes of what it answers.
+    #[must_use]
+    pub fn over(kernel: Box<dyn Kernel>, blocks: u64, choices: &FileOptions) -> FileDevice {
+        let direct = choices.io == FileIo::Direct;
+        FileDevice::with(kernel, direct, Path::new("a file"), blocks, choices)
+    }
+
+    fn with(
+        kernel: Box<dyn Kernel>,
+        direct: bool,
         path: &Path,
-        options: &OpenOptions,
+        blocks: u64,
         choices: &FileOptions,
-    ) -> Result<FileDevice, DeviceError> {
-        let wanted = choices.io == FileIo::Direct;
-        let flag = if wanted { OFlags::DIRECT.bits() } else { 0 };
-        let (file, direct) = match options.clone().custom_flags(flag as i32).open(path) {
-            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                let file = options.open(path);
-                (
-                    file.map_err(|e| refused(path, "cannot be opened", &e))?,
-                    false,
-                )
-            }
-            opened => (
-                opened.map_err(|e| refused(path, "cannot be opened", &e))?,
-                wanted,
-            ),
-        };
-        lock(&file, path, choices)?;
+    ) -> FileDevice {
         let writes = choices.access == FileAccess::ReadWrite;
         let punches = writes && choices.discards == FileDiscards::Punch;
-        Ok(FileDevice {
-            file,
+        FileDevice {
+            kernel,
             path: path.to_owned(),
-            blocks: 0,
+            blocks,
             asked: choices.io,
             direct,
             punches: AtomicBool::new(punches),
             discards: Discards::default(),
-            #[cfg(all(target_os = "linux", not(miri)))]
-            // Writes into the page cache do not wait, and the kernel would give each to a thread of its own.
-            rings: direct.then(Rings::new).flatten(),
-        })
+        }
     }
 
     /// What the user should know about this file before trusting its figures.
@@ -240,8 +210,8 @@ impl FileDevice {
     /// # Errors
     /// [`DeviceError::Open`] if it does not say.
     pub fn allocated_bytes(&self) -> Result<u64, DeviceError> {
-        let meta = (self.file.metadata()).map_err(|e| refused(&self.path, "cannot be seen", &e))?;
-        Ok(meta.blocks() * 512)
+        let bytes = self.kernel.allocated_bytes();
+        bytes.map_err(|e| refused(&self.path, "cannot be seen", &e))
     }
 
     /// Makes holes of what was trimmed and is worth it, but for `keep`.
@@ -249,12 +219,17 @@ impl FileDevice {
         if !self.punches.load(Ordering::Relaxed) || mutation::on("trims-not-punched") {
             return;
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let punched = self.discards.reclaim(keep, |range| {
             let (at, len) = (range.start * B, (range.end - range.start) * B);
-            rustix::fs::fallocate(&self.file, flags, at, len)
+            self.kernel.punch(at, len)
         });
-        if let Err(Errno::OPNOTSUPP | Errno::NOSYS) = punched {
+        let refuses = |e: &std::io::Error| {
+            [Errno::OPNOTSUPP, Errno::NOSYS]
+                .map(|errno| errno.raw_os_error())
+                .iter()
+                .any(|errno| e.raw_os_error() == Some(*errno))
+        };
+        if punched.is_err_and(|e| refuses(&e)) {
             // Others may pass: a full file system has no room to note a hole in.
             self.punches.store(false, Ordering::Relaxed);
         }
@@ -268,23 +243,20 @@ impl FileDevice {
 
     /// Whether batches go through io_uring.
     pub fn uses_io_uring(&self) -> bool {
-        #[cfg(all(target_os = "linux", not(miri)))]
-        return self.rings.is_some();
-        #[cfg(not(all(target_os = "linux", not(miri))))]
-        return false;
+        self.kernel.takes_batches()
     }
 
     fn pass_as_is(&self, bytes: &[u8]) -> bool {
         !self.direct || AlignedBuf::is_aligned(bytes)
     }
 
-    fn write_one(&self, lba: Lba, bytes: &[u8]) -> Result<(), DeviceError> {
+    fn write_one(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
         let written = if self.pass_as_is(bytes) {
-            self.file.write_all_at(bytes, lba.0 * B)
+            kernel::write_all(&*self.kernel, bytes, lba.0 * B, class)
         } else {
             let mut copy = AlignedBuf::zeroed(bytes.len());
             copy.copy_from_slice(bytes);
-            self.file.write_all_at(&copy, lba.0 * B)
+            kernel::write_all(&*self.kernel, &copy, lba.0 * B, class)
         };
         written.map_err(|source| DeviceError::Io {
             what: "write",
@@ -294,30 +266,16 @@ impl FileDevice {
     }
 
     /// One system call for the batch. `None` if it has to go the ordinary way.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn write_through_ring(&self, writes: &[BlockWrite<'_>]) -> Option<Result<(), DeviceError>> {
+    fn write_at_once(&self, writes: &[BlockWrite<'_>]) -> Option<Result<(), DeviceError>> {
         if writes.len() < 2 || !writes.iter().all(|w| self.pass_as_is(w.bytes)) {
             return None;
         }
-        let ring = &self.rings.as_ref()?.writes;
-        let pieces: Vec<Piece<'_>> = writes
-            .iter()
-            .map(|w| Piece {
-                offset: w.lba.0 * B,
-                bytes: w.bytes,
-            })
-            .collect();
-        // A piece that the ring did not take counts as short by all of it.
-        let mut results = vec![0i32; writes.len()];
-        with_ring(ring, |ring| {
-            ring.write_all(self.file.as_fd(), &pieces, &mut |i, result| {
-                results[i] = result
-            })
-        })?;
+        let results = self.kernel.write_batch(writes)?;
         let finish = |(w, result): (&BlockWrite<'_>, i32)| match usize::try_from(result) {
             Ok(n) if n == w.bytes.len() => Ok(()),
+            Ok(n) if n > 0 && mutation::on("short-write-is-whole") => Ok(()),
             // Short, interrupted or not supported: the ordinary way either finishes it or says why not.
-            _ if result >= 0 || retryable(-result) => self.write_one(w.lba, w.bytes),
+            _ if result >= 0 || retryable(-result) => self.write_one(w.lba, w.bytes, w.class),
             _ => {
                 let source = std::io::Error::from_raw_os_error(-result);
                 Err(DeviceError::Io {
@@ -332,10 +290,10 @@ impl FileDevice {
 
     fn read_one(&self, lba: Lba, buf: &mut [u8]) -> Result<(), DeviceError> {
         let read = if self.pass_as_is(buf) {
-            self.file.read_exact_at(buf, lba.0 * B)
+            kernel::read_all(&*self.kernel, buf, lba.0 * B)
         } else {
             let mut copy = AlignedBuf::zeroed(buf.len());
-            let read = self.file.read_exact_at(&mut copy, lba.0 * B);
+            let read = kernel::read_all(&*self.kernel, &mut copy, lba.0 * B);
             buf.copy_from_slice(&copy);
             read
         };
@@ -347,41 +305,34 @@ impl FileDevice {
     }
 
     /// One system call for the batch; says which pieces it has read. `None` if all have to go the ordinary way.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn read_through_ring(&self, reads: &mut [BlockRead<'_>]) -> Option<Vec<bool>> {
+    fn read_at_once(&self, reads: &mut [BlockRead<'_>]) -> Option<Vec<bool>> {
         if reads.len() < 2 || !reads.iter().all(|r| self.pass_as_is(r.buf)) {
             return None;
         }
-        let ring = &self.rings.as_ref()?.reads;
-        let lengths: Vec<usize> = reads.iter().map(|r| r.buf.len()).collect();
-        let mut gaps: Vec<Gap<'_>> = reads
-            .iter_mut()
-            .map(|r| Gap {
-                offset: r.lba.0 * B,
-                bytes: r.buf,
-            })
-            .collect();
-        let mut whole = vec![false; gaps.len()];
-        with_ring(ring, |ring| {
-            ring.read_all(self.file.as_fd(), &mut gaps, &mut |i, result| {
-                whole[i] = usize::try_from(result) == Ok(lengths[i]);
-            })
-        })?;
-        Some(whole)
+        let results = self.kernel.read_batch(reads)?;
+        let whole =
+            |(r, result): (&BlockRead<'_>, &i32)| usize::try_from(*result) == Ok(r.buf.len());
+        Some(reads.iter().zip(&results).map(whole).collect())
     }
 }
 
-/// Lends the ring, if there still is one; it is given up when the kernel refuses it.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn with_ring(
-    ring: &Mutex<Option<Ring>>,
-    work: impl FnOnce(&mut Ring) -> Result<(), Broken>,
-) -> Option<()> {
-    let mut ring = ring.lock();
-    if work(ring.as_mut()?).is_err() {
-        *ring = None;
-    }
-    Some(())
+/// Opens and locks a file; says whether it is past the page cache.
+fn open_file(
+    path: &Path,
+    options: &OpenOptions,
+    choices: &FileOptions,
+) -> Result<(File, bool), DeviceError> {
+    let wanted = choices.io == FileIo::Direct;
+    let flag = if wanted { OFlags::DIRECT.bits() } else { 0 };
+    let (opened, direct) = match options.clone().custom_flags(flag as i32).open(path) {
+        Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+            (options.open(path), false)
+        }
+        opened => (opened, wanted),
+    };
+    let file = opened.map_err(|e| refused(path, "cannot be opened", &e))?;
+    lock(&file, path, choices)?;
+    Ok((file, direct))
 }
 
 /// How often a lock is tried again.
@@ -411,7 +362,6 @@ fn lock(file: &File, path: &Path, choices: &FileOptions) -> Result<(), DeviceErr
 }
 
 /// Errors that say nothing about the medium.
-#[cfg(all(target_os = "linux", not(miri)))]
 fn retryable(errno: i32) -> bool {
     [Errno::INTR, Errno::AGAIN, Errno::INVAL, Errno::OPNOTSUPP]
         .iter()
@@ -431,9 +381,7 @@ fn refused(path: &Path, what: &str, e: &std::io::Error) -> DeviceError {
 
 impl Drop for FileDevice {
     fn drop(&mut self) {
-        // No request is under way. Closing alone would leave the lock to whatever of the ring the kernel still has to take down; an error
-        // only means that it does.
-        let _ = self.file.unlock();
+        self.kernel.unlock();
     }
 }
 
@@ -458,10 +406,7 @@ impl BlockDevice for FileDevice {
         for r in reads.iter() {
             check_request("read", r.lba, r.buf.len(), self.blocks)?;
         }
-        #[cfg(all(target_os = "linux", not(miri)))]
-        let read = self.read_through_ring(reads);
-        #[cfg(not(all(target_os = "linux", not(miri))))]
-        let read: Option<Vec<bool>> = None;
+        let read = self.read_at_once(reads);
         let read = read.unwrap_or_else(|| vec![false; reads.len()]);
         // What is short, interrupted, refused or failed goes the ordinary way, which finishes it or says why not.
         reads
@@ -471,10 +416,10 @@ impl BlockDevice for FileDevice {
             .try_for_each(|(r, _)| self.read_one(r.lba, r.buf))
     }
 
-    fn write(&self, lba: Lba, bytes: &[u8], _class: IoClass) -> Result<(), DeviceError> {
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
         check_request("write", lba, bytes.len(), self.blocks)?;
         self.about_to_write(std::iter::once((lba, bytes)));
-        self.write_one(lba, bytes)
+        self.write_one(lba, bytes, class)
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
@@ -482,13 +427,12 @@ impl BlockDevice for FileDevice {
             check_request("write", w.lba, w.bytes.len(), self.blocks)?;
         }
         self.about_to_write(writes.iter().map(|w| (w.lba, w.bytes)));
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if let Some(outcome) = self.write_through_ring(writes) {
+        if let Some(outcome) = self.write_at_once(writes) {
             return outcome;
         }
         writes
             .iter()
-            .try_for_each(|w| self.write_one(w.lba, w.bytes))
+            .try_for_each(|w| self.write_one(w.lba, w.bytes, w.class))
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
@@ -504,11 +448,13 @@ impl BlockDevice for FileDevice {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        self.file.sync_data().map_err(|source| DeviceError::Io {
-            what: "flush",
-            lba: Lba(0),
-            source,
-        })?;
+        if !mutation::on("flush-reaches-nobody") {
+            self.kernel.sync_data().map_err(|source| DeviceError::Io {
+                what: "flush",
+                lba: Lba(0),
+                source,
+            })?;
+        }
         if self.discards.are_many() {
             self.punch_holes(&(0..0));
         }

@@ -27,7 +27,7 @@ mod volume;
 pub use aligned::AlignedBuf;
 pub(crate) use claim::{Claim, Claims};
 pub use crash::{CrashDevice, Request, RequestKind, Served};
-pub use file::{FileAccess, FileDevice, FileDiscards, FileIo, FileOptions, FileSpace};
+pub use file::{FileAccess, FileDevice, FileDiscards, FileIo, FileOptions, FileSpace, Kernel};
 pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;

@@ -16,7 +16,7 @@ use crate::find::{Mutant, mutants};
 use crate::splice::{splice, switches};
 
 /// Where mutants are made, below `engine/src`.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 17] = [
     "trees",
     "pages",
     "wal",
@@ -27,6 +27,8 @@ const ROOMS: [&str; 15] = [
     "cache",
     "index",
     "node",
+    "device/file.rs",
+    "device/file/punch.rs",
     "recovery.rs",
     "snapshot.rs",
     "checkpoint.rs",

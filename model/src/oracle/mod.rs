@@ -40,6 +40,7 @@ pub mod reach;
 pub mod reference;
 pub mod session;
 pub mod shrink;
+pub mod system;
 pub mod value;
 
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise, Write};

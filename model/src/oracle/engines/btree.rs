@@ -12,6 +12,7 @@ use treering_engine::{
 };
 
 use crate::oracle::random::Random;
+use crate::oracle::system::in_a_file;
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
 
 /// How large everything is.
@@ -41,17 +42,20 @@ pub struct BTree {
     cramped: bool,
     /// A log, and a buffer before it, of mebibytes.
     long_flush: bool,
+    /// The device is one in a file, on a system that the oracle plays.
+    in_file: bool,
 }
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
 /// said), whether a store that is let go of is closed, whether there is hardly room, whether one
-/// flush of the log may write mebibytes, and the size of pages.
-pub const VARIATIONS: [&str; 9] = [
+/// flush of the log may write mebibytes, whether the device is a file, and the size of pages.
+pub const VARIATIONS: [&str; 10] = [
     "per-commit",
     "grouped",
     "closes",
     "cramped",
     "long-flush",
+    "file",
     "8k",
     "16k",
     "32k",
@@ -292,6 +296,7 @@ impl BTree {
             closes: false,
             cramped: false,
             long_flush: false,
+            in_file: false,
         };
         engine.sized()
     }
@@ -345,6 +350,7 @@ impl BTree {
             "closes" => self.closes = true,
             "cramped" => self.cramped = true,
             "long-flush" => self.long_flush = true,
+            "file" => self.in_file = true,
             size => {
                 let kibibytes: usize = size.strip_suffix('k')?.parse().ok()?;
                 self.options.page_size = kibibytes << 10;
@@ -440,7 +446,12 @@ impl BTree {
             Durability::Grouped(_) => Arc::new(Looks::default()),
             Durability::Deferred | Durability::PerCommit => Arc::new(SystemClock::new()),
         };
-        let store = Store::open(Arc::clone(blocks(disk)), clock, options)?;
+        let device = Arc::clone(blocks(disk));
+        let device = match self.in_file {
+            true => in_a_file(device),
+            false => device,
+        };
+        let store = Store::open(device, clock, options)?;
         // The oracle lets go of a store as a killed process does: what was not synced must not come
         // back whole by courtesy.
         if !self.closes {
@@ -498,6 +509,9 @@ impl Engine for BTree {
         }
         if random.one_in(24) {
             variations.push("long-flush");
+        }
+        if random.one_in(5) {
+            variations.push("file");
         }
         if variations.is_empty() || self.geometry != Geometry::Tiny {
             return None;

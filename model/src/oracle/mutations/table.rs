@@ -52,6 +52,8 @@ const fn mutation(
 pub(super) const IN_PLACE: &str = "btree:in-place";
 const IN_PLACE_CRAMPED: &str = "btree:in-place/cramped";
 const LONG_FLUSH: &str = "btree:in-place/64k/long-flush";
+const COW_IN_FILE: &str = "btree:cow/file";
+const LARGE_PAGES_IN_FILE: &str = "btree:cow/16k/file";
 const LARGE_PAGES: &str = "btree:in-place-16k";
 pub(super) const COW: &str = "btree:cow";
 const BF: &str = "bf:in-place";
@@ -727,5 +729,26 @@ pub const TABLE: &[Mutation] = &[
         Check::Reference,
         Mode::Differential,
         "btree:cow-logged",
+    ),
+    mutation(
+        "flush-reaches-nobody",
+        "D5, a flush without fdatasync",
+        Check::Crash,
+        Mode::Crash,
+        COW_IN_FILE,
+    ),
+    mutation(
+        "short-write-is-whole",
+        "a system that writes less",
+        Check::Error,
+        Mode::Differential,
+        LARGE_PAGES_IN_FILE,
+    ),
+    mutation(
+        "punch-after-rewrite",
+        "a hole where something is",
+        Check::Error,
+        Mode::Differential,
+        COW_IN_FILE,
     ),
 ];
