@@ -206,6 +206,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("places-in-turn", "lib"),
     // A hole is made of a block that was written since it was trimmed.
     ("punch-after-rewrite", "lib"),
+    // An interval is taken for a thousand.
+    ("interval-is-long", "oracle"),
+    // What a split of a LodgeTree's leaf replaces is in use for ever.
+    ("lodge-split-leaks", "oracle"),
     // BUGS D5: a flush that no system call is made for.
     ("flush-reaches-nobody", "oracle"),
     // A write of which the system did a part counts as done.

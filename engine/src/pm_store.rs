@@ -268,6 +268,7 @@ impl PmStore {
             buffered: load(&counters.buffered),
             leaf_bytes: leaves.space.leaves() * BLOCK,
             record_bytes: leaves.space.record_bytes(),
+            retired_record_bytes: leaves.space.retired_bytes().0,
             node_bytes,
             flush_time_bytes,
             ..PmStats::default()

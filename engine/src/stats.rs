@@ -364,8 +364,10 @@ pub struct PmStats {
     pub log_peak_bytes: u64,
     /// Bytes of live log chunks, now.
     pub log_chunk_bytes: u64,
-    /// Bytes of records outside leaves, now.
+    /// Bytes of records outside leaves, now, those included that wait to be free.
     pub record_bytes: u64,
+    /// Of them, bytes of those that nobody needs and that wait to be free.
+    pub retired_record_bytes: u64,
     /// DRAM for buffer nodes.
     pub node_bytes: u64,
     /// DRAM for the times of leaf flushes.

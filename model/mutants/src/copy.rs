@@ -44,6 +44,16 @@ pub(crate) struct Made {
     pub(crate) mutants: Vec<Mutant>,
     /// How many there would be.
     pub(crate) found: usize,
+    /// The engine's own tests, all of them with all mutants.
+    pub(crate) tests: Vec<TestProgram>,
+}
+
+/// A program of the engine's tests.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TestProgram {
+    /// `lib`, or the file's in `tests`.
+    pub(crate) name: String,
+    pub(crate) executable: PathBuf,
 }
 
 /// The file beside the copy that names its mutants.
@@ -152,9 +162,10 @@ pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
         to.display()
     );
     let made = Made {
-        schema: "treering.mutants/1".into(),
+        schema: "treering.mutants/2".into(),
         mutants: all,
         found,
+        tests: tests(to)?,
     };
     std::fs::write(to.join(LIST), serde_json::to_vec_pretty(&made)?)?;
     Ok(made)
@@ -172,6 +183,39 @@ fn cargo(folder: &Path, what: &str) -> Command {
         .env("RUSTFLAGS", "--cap-lints allow")
         .env("CARGO_TARGET_DIR", folder.join("target"));
     cargo
+}
+
+/// Builds the engine's tests.
+fn tests(copy: &Path) -> Result<Vec<TestProgram>> {
+    let built = cargo(copy, "test")
+        .args(["-p", "treering-engine", "--lib", "--tests", "--no-run"])
+        .arg("--message-format=json")
+        .output()?;
+    ensure!(
+        built.status.success(),
+        "the tests in {} do not build:\n{}",
+        copy.display(),
+        said(&built.stdout)
+    );
+    let mut tests = Vec::new();
+    for line in String::from_utf8_lossy(&built.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        if let (Some(executable), true) = (
+            message["executable"].as_str(),
+            message["profile"]["test"] == true,
+        ) {
+            let lib = message["target"]["kind"][0] == "lib";
+            let name = message["target"]["name"].as_str().unwrap_or_default();
+            tests.push(TestProgram {
+                name: if lib { "lib" } else { name }.to_owned(),
+                executable: executable.into(),
+            });
+        }
+    }
+    ensure!(!tests.is_empty(), "the engine has no tests");
+    Ok(tests)
 }
 
 /// The numbers of those that cover what the compiler does not take.

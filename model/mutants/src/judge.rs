@@ -1,8 +1,9 @@
-//! The oracle's verdict on mutants: each in a process of its own, on a tree that comes by it.
+//! The verdict on mutants: the oracle's first, on each tree that comes by, and of those that it lets
+//! live that of the engine's own tests. Each in a process of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use serde::Serialize;
 
-use crate::copy::Made;
+use crate::copy::{Made, TestProgram};
 use crate::find::Mutant;
 
 /// The trees that mutants are looked for in.
@@ -36,6 +37,9 @@ pub(crate) struct JudgeArgs {
     /// Seconds in which each tree shows, without a mutant, what it comes by
     #[arg(long, default_value_t = 12)]
     survey: u64,
+    /// The oracle alone
+    #[arg(long)]
+    oracle_only: bool,
     /// How many at a time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -52,9 +56,11 @@ struct Verdict<'m> {
     schema: &'static str,
     #[serde(flatten)]
     mutant: &'m Mutant,
-    /// `killed`, `hangs`, `alive` or `unreached`.
+    /// `killed`, `hangs`, `tests` (the oracle let it live and the engine's tests did not), `alive`,
+    /// or `unreached`.
     verdict: &'static str,
-    tree: Option<&'static str>,
+    /// The tree, or the test.
+    by: Option<String>,
     seconds: f64,
     /// The last line that the oracle said.
     said: String,
@@ -101,6 +107,104 @@ fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<u
     Ok(reached)
 }
 
+/// A test, what it comes by, and how long it takes.
+struct Test<'m> {
+    program: &'m TestProgram,
+    reached: BTreeSet<usize>,
+    takes: Duration,
+}
+
+/// What takes longer in a test than this is left to the oracle.
+const LONGEST_TEST: Duration = Duration::from_secs(8);
+
+/// Which mutants each test comes by, the shortest first.
+fn survey_tests<'m>(copy: &Path, made: &'m Made) -> Result<Vec<Test<'m>>> {
+    let mut tests = Vec::new();
+    for program in &made.tests {
+        let hits = copy.join(format!("hits-test-{}", program.name));
+        let times = copy.join(format!("hits-test-{}.ms", program.name));
+        if !times.exists() {
+            drop(std::fs::remove_file(&hits));
+            let began = Instant::now();
+            let mut command = test(copy, program);
+            command.env("TREERING_MUTANT_HITS", &hits);
+            let ended = wait(command.spawn()?, LONGEST_TEST)?;
+            // What fails without a mutant, or takes too long, judges none.
+            let took = match ended {
+                Some(status) if status.success() => began.elapsed().as_millis(),
+                _ => u128::from(u64::MAX),
+            };
+            std::fs::write(&times, took.to_string())?;
+        }
+        let took: u64 = std::fs::read_to_string(&times)?.parse()?;
+        let takes = Duration::from_millis(took);
+        if takes > LONGEST_TEST {
+            continue;
+        }
+        let reached = match std::fs::read_to_string(&hits) {
+            Ok(text) => text.lines().filter_map(|line| line.parse().ok()).collect(),
+            Err(_) => BTreeSet::new(),
+        };
+        tests.push(Test {
+            program,
+            reached,
+            takes,
+        });
+    }
+    tests.sort_by_key(|test| test.takes);
+    let all: Duration = tests.iter().map(|test| test.takes).sum();
+    let mutants: BTreeSet<usize> = tests.iter().flat_map(|test| test.reached.clone()).collect();
+    eprintln!(
+        "{} of {} test programs judge, too: {:.0} s, {} mutants",
+        tests.len(),
+        made.tests.len(),
+        all.as_secs_f64(),
+        mutants.len()
+    );
+    Ok(tests)
+}
+
+fn test(copy: &Path, program: &TestProgram) -> Command {
+    let mut command = Command::new(&program.executable);
+    command
+        .args(["--quiet", "--test-threads", "1"])
+        .current_dir(copy.join("engine"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// Waits so long; then nobody waits any more: `None`.
+fn wait(mut child: Child, patience: Duration) -> Result<Option<ExitStatus>> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if began.elapsed() > patience {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The name of the first test that a mutant fails, or with which it does not end.
+fn failed_test(copy: &Path, mutant: &Mutant, tests: &[Test<'_>]) -> Result<Option<String>> {
+    for of in tests.iter().filter(|t| t.reached.contains(&mutant.number)) {
+        let mut command = test(copy, of.program);
+        command.env("TREERING_MUTANT", mutant.number.to_string());
+        let patience = 5 * of.takes + Duration::from_secs(20);
+        match wait(command.spawn()?, patience)? {
+            Some(status) if status.success() => {}
+            _ => return Ok(Some(of.program.name.clone())),
+        }
+    }
+    Ok(None)
+}
+
 /// Where those are that are to be judged.
 fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
     if !args.only.is_empty() {
@@ -120,6 +224,10 @@ fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
 
 pub(crate) fn run(args: &JudgeArgs, copy: &Path, made: &Made) -> Result<()> {
     let reached = survey(copy, args.survey)?;
+    let tests = match args.oracle_only {
+        true => Vec::new(),
+        false => survey_tests(copy, made)?,
+    };
     let places = pick(made, args)?;
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
@@ -127,13 +235,13 @@ pub(crate) fn run(args: &JudgeArgs, copy: &Path, made: &Made) -> Result<()> {
     let work = || {
         while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mutant = &made.mutants[*place];
-            match judge(mutant, &reached, copy, args.budget) {
+            match judge(mutant, &reached, &tests, copy, args.budget) {
                 Ok(verdict) => {
                     println!(
                         "{:<9} {:>6} {:<8} {:>5.1} s  {}:{}  {} {:?}",
                         verdict.verdict,
                         mutant.number,
-                        verdict.tree.unwrap_or("-"),
+                        verdict.by.as_deref().unwrap_or("-"),
                         verdict.seconds,
                         mutant.file,
                         mutant.line,
@@ -164,10 +272,12 @@ pub(crate) fn run(args: &JudgeArgs, copy: &Path, made: &Made) -> Result<()> {
             .filter(|v| what.contains(&v.verdict))
             .count()
     };
-    let killed = count(&["killed", "hangs"]);
+    let (oracle, tests) = (count(&["killed", "hangs"]), count(&["tests"]));
+    let killed = oracle + tests;
     let judged = killed + count(&["alive"]);
     println!(
-        "{} mutants: {killed} killed ({:.0} % of those reached), {} alive, {} never reached",
+        "{} mutants: {killed} killed ({:.0} % of those reached), {oracle} of them by the oracle, {} alive, {} never \
+         reached",
         verdicts.len(),
         100.0 * killed as f64 / judged.max(1) as f64,
         count(&["alive"]),
@@ -189,28 +299,28 @@ fn shortened(text: &str) -> String {
 fn judge<'m>(
     mutant: &'m Mutant,
     reached: &BTreeMap<&'static str, BTreeSet<usize>>,
+    tests: &[Test<'_>],
     copy: &Path,
     budget: u64,
 ) -> Result<Verdict<'m>> {
     let mut verdict = Verdict {
-        schema: "treering.mutant-verdict/1",
+        schema: "treering.mutant-verdict/2",
         mutant,
         verdict: "unreached",
-        tree: None,
+        by: None,
         seconds: 0.0,
         said: String::new(),
     };
-    let by = TREES
+    let trees = TREES
         .iter()
         .filter(|tree| reached[*tree].contains(&mutant.number));
-    let by: Vec<&&'static str> = by.collect();
+    let trees: Vec<&&'static str> = trees.collect();
     let began = Instant::now();
-    for tree in &by {
-        verdict.tree = Some(tree);
-        let share = budget / by.len() as u64;
+    for tree in &trees {
+        let share = budget / trees.len() as u64;
         let folder = copy.join(format!("runs/{}", mutant.number));
         std::fs::create_dir_all(&folder)?;
-        let mut child = oracle(copy)
+        let child = oracle(copy)
             .args(["--tree", tree, "--fail-fast", "--threads", "1"])
             .args(["--budget", &format!("{share}s"), "--seed", "1"])
             .current_dir(&folder)
@@ -219,23 +329,10 @@ fn judge<'m>(
             .spawn()
             .context("the copy's treering")?;
         // What does not end in twice the time and some more will not.
-        let patience = Duration::from_secs(2 * share + 30);
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break Some(status);
-            }
-            if started.elapsed() > patience {
-                child.kill()?;
-                child.wait()?;
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
+        let status = wait(child, Duration::from_secs(2 * share + 30))?;
         let said = std::fs::read_to_string(folder.join("stderr")).unwrap_or_default();
         verdict.said = said.lines().next_back().unwrap_or_default().to_owned();
         drop(std::fs::remove_dir_all(&folder));
-        verdict.seconds = began.elapsed().as_secs_f64();
         verdict.verdict = match status.map(|status| status.code()) {
             None => "hangs",
             Some(Some(0 | 4)) => "alive",
@@ -244,8 +341,15 @@ fn judge<'m>(
             Some(_) => "killed",
         };
         if verdict.verdict != "alive" {
+            verdict.by = Some(tree.to_string());
             break;
         }
     }
+    if matches!(verdict.verdict, "alive" | "unreached")
+        && let Some(test) = failed_test(copy, mutant, tests)?
+    {
+        (verdict.verdict, verdict.by) = ("tests", Some(test));
+    }
+    verdict.seconds = began.elapsed().as_secs_f64();
     Ok(verdict)
 }

@@ -148,6 +148,19 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Of writes that have returned, and that nobody has synced, so many are not durable at the most:
+    /// the store flushes by itself. `None`: any number.
+    fn undurable_at_most(&self) -> Option<usize> {
+        None
+    }
+
+    /// What a store that nobody is writing to holds, by name: room that is in use, which a store
+    /// that is closed and opened again must not have more or less of. If the first of them differs,
+    /// as openings may tidy up, nothing is said of the others.
+    fn holds(&self, _store: &dyn Kv) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Whether a store that is let go of, with the power on, has made durable all that it had
     /// returned from.
     fn keeps_all_when_dropped(&self) -> bool {

@@ -147,6 +147,17 @@ impl Reference {
         }
     }
 
+    /// All writes but the last `most` are durable by now, unless something is in doubt.
+    pub fn acknowledge_all_but(&mut self, most: usize) {
+        if self.doubtful > 0 {
+            return;
+        }
+        let through = self.tail.len().saturating_sub(most);
+        for change in self.tail.drain(..through) {
+            self.durable[change.key.0 as usize] = change.to;
+        }
+    }
+
     /// All writes so far are promised to outlive a crash. Those in doubt stay so, unless the key was written again.
     pub fn acknowledge(&mut self) {
         for change in self.tail.iter().filter(|change| !change.doubtful) {

@@ -482,6 +482,9 @@ impl<'e> Session<'e> {
                     let (key, value) = (self.program.key(key).len(), len as usize);
                     self.tally.edges.met(&self.engine.limits(), key, value);
                 }
+                if let Some(most) = self.engine.undurable_at_most().filter(|_| !self.armed) {
+                    self.reference.acknowledge_all_but(most);
+                }
                 // A promise made in the dark was never heard.
                 if self.engine.promise() == Promise::OnReturn && !self.place.is_dark() {
                     self.reference.acknowledge();
@@ -737,6 +740,21 @@ impl<'e> Session<'e> {
         Ok(())
     }
 
+    /// What the store holds when all that is due was done; `None` if that failed, or may have.
+    fn holds_at_rest(&mut self) -> Option<Vec<(&'static str, u64)>> {
+        let store = self.store.as_ref()?;
+        if self.armed || self.starved || self.has_failed {
+            return None;
+        }
+        store.checkpoint().ok()?;
+        for _ in 0..10_000 {
+            if !store.pump_due().ok()? {
+                break;
+            }
+        }
+        Some(self.engine.holds(&**store))
+    }
+
     /// The end of the program: everything is compared, made durable, opened again, compared again, and the structure is checked.
     ///
     /// # Errors
@@ -751,7 +769,15 @@ impl<'e> Session<'e> {
             self.scan(last, KeyNo(0), None, None)?;
             self.sync(last)?;
         }
+        let before = self.holds_at_rest();
         self.reopen(last, None)?;
+        if let (Some(before), Some(after)) = (before, self.holds_at_rest())
+            && before.first() == after.first()
+            && before != after
+        {
+            let expected = format!("as much room in use as before: {}", in_words(&before));
+            return Err(self.finding(Check::Room, last, expected, in_words(&after)));
+        }
         self.note_and_drop();
         let damage = match self.engine.damage(&self.place.disk) {
             Ok(damage) => damage,
@@ -764,6 +790,11 @@ impl<'e> Session<'e> {
         }
         Ok(self.tally)
     }
+}
+
+fn in_words(holds: &[(&'static str, u64)]) -> String {
+    let words = holds.iter().map(|(what, n)| format!("{what} {n}"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Runs a program to its end, and says what it showed.

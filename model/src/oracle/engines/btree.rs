@@ -535,6 +535,16 @@ impl Engine for BTree {
         self.closes
     }
 
+    fn undurable_at_most(&self) -> Option<usize> {
+        // Each write looks at the clock at least once, which goes on by one with each look: those
+        // of one interval, the one that finds it over, and one more.
+        (self.options.durability == GROUPED).then_some(8)
+    }
+
+    fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
+        vec![("leaf pages", store.stats().leaf_pages)]
+    }
+
     fn room(&self) -> Option<u64> {
         // The smallest store has some thirty leaves. One that is full has no three neighbours that fit
         // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and

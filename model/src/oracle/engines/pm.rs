@@ -279,6 +279,17 @@ impl Engine for PmTree {
         self.cramped && (buffers_all || !takes_no_room)
     }
 
+    fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
+        let pm = store.stats().pm.unwrap_or_default();
+        vec![
+            ("bytes of leaves", pm.leaf_bytes),
+            (
+                "bytes of records in use",
+                pm.record_bytes - pm.retired_record_bytes,
+            ),
+        ]
+    }
+
     fn room(&self) -> Option<u64> {
         // Leaves are two thirds full at least. The log and records take from that, and in a LodgeTree
         // leaves that are split early, and neighbours in different nodes.

@@ -751,4 +751,18 @@ pub const TABLE: &[Mutation] = &[
         Mode::Differential,
         COW_IN_FILE,
     ),
+    mutation(
+        "interval-is-long",
+        "durable some time",
+        Check::Crash,
+        Mode::Crash,
+        "btree:in-place/grouped",
+    ),
+    mutation(
+        "lodge-split-leaks",
+        "room that nobody has",
+        Check::Room,
+        Mode::Differential,
+        "lodge:small",
+    ),
 ];

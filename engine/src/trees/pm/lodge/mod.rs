@@ -352,6 +352,7 @@ impl Lodge {
             log_peak_bytes: most * ENTRY_BYTES,
             log_chunk_bytes: self.space.live_log_bytes(),
             record_bytes: self.space.record_bytes(),
+            retired_record_bytes: self.space.retired_bytes().0,
             node_bytes: census.bytes(),
             flush_time_bytes: 0,
             lodge: Some(LodgeStats {

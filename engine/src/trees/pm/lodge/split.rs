@@ -122,7 +122,9 @@ impl Lodge {
         body.set_count(visit.at, switched.count());
         body.insert_leaf(visit.at, &separator, fresh, parted.upper.len());
         self.counters.splits.fetch_add(1, Relaxed);
-        self.retire_all(&parted.replaced)?;
+        if !mutation::on("lodge-split-leaks") {
+            self.retire_all(&parted.replaced)?;
+        }
         let flushed = moved.iter().filter(|(_, moved)| *moved).count();
         if flushed > 0 {
             self.count_visit(flushed);
