@@ -23,7 +23,8 @@ use crate::units;
     mirror of WalRecovery; those of shadowed pages by that of PageShadowing, those of bf by the mirrors of MiniPage and CircularBuffer).\n\n\
     Behind an engine's name may stand options, each behind a slash: per-commit, grouped, closes, \
     cramped (hardly any room), long-flush, file (on a system that \
-    writes less than it is given), 8k to 64k (pages); in persistent memory logs=N, chunk=Nk, cramped. \
+    writes less than it is given), 8k to 64k (pages); in persistent memory logs=N, chunk=Nk, cramped, \
+    tight (a few writes fill it). \
     Without them each program draws its own, and each opening draws those that may differ.\n\n\
     The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]

@@ -14,7 +14,7 @@ use crate::oracle::reach::steps;
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
 
 /// [`PmStore`] under judgement. Behind its name may stand variations, each behind a slash:
-/// `lodge:small/logs=3/chunk=2k/cramped`.
+/// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`.
 #[derive(Clone, Debug)]
 pub struct PmTree {
     name: String,
@@ -23,10 +23,15 @@ pub struct PmTree {
     geometry: Geometry,
     /// So little room that programs fill it.
     cramped: bool,
+    /// So little that a hundred short writes do; then nothing is promised of how much fits.
+    tight: bool,
 }
 
 /// Chunks of a memory that programs fill.
 const CRAMPED_CHUNKS: u64 = 40;
+
+/// Chunks of a memory that a few writes fill.
+const TIGHT_CHUNKS: u64 = 20;
 
 impl PmTree {
     /// The baselines: without a buffer, and with one for all leaves.
@@ -102,6 +107,8 @@ impl PmTree {
     fn varied(mut self, variation: &str) -> Option<PmTree> {
         if variation == "cramped" {
             self.cramped = true;
+        } else if variation == "tight" {
+            (self.cramped, self.tight) = (true, true);
         } else if let Some(logs) = variation.strip_prefix("logs=") {
             let to = logs.parse().ok()?;
             match &mut self.options.tree {
@@ -118,7 +125,8 @@ impl PmTree {
             self.options.chunk_bytes = kibibytes.checked_mul(1 << 10)?;
         }
         if self.cramped {
-            self.bytes = self.options.chunk_bytes * CRAMPED_CHUNKS;
+            let chunks = if self.tight { TIGHT_CHUNKS } else { CRAMPED_CHUNKS };
+            self.bytes = self.options.chunk_bytes * chunks;
         }
         self.name = format!("{}/{variation}", self.name);
         Some(self)
@@ -171,6 +179,7 @@ impl PmTree {
             bytes,
             geometry,
             cramped: false,
+            tight: false,
         })
     }
 }
@@ -241,8 +250,10 @@ impl Engine for PmTree {
             }
             _ => {}
         }
-        if random.one_in(8) {
-            variations.push("cramped");
+        match random.below(8) {
+            0 => variations.push("cramped"),
+            1 => variations.push("tight"),
+            _ => {}
         }
         if variations.is_empty() {
             return None;
@@ -276,7 +287,8 @@ impl Engine for PmTree {
             self.options.tree,
             PmTreeKind::Lodge(_) | PmTreeKind::Global(_)
         );
-        self.cramped && (buffers_all || !takes_no_room)
+        // What a tight store keeps for deletes is one leaf, and a batch of them may split several.
+        self.cramped && (buffers_all || self.tight || !takes_no_room)
     }
 
     fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
@@ -298,7 +310,7 @@ impl Engine for PmTree {
             PmTreeKind::Lodge(_) => 10,
             _ => 5,
         };
-        self.cramped.then_some(self.bytes / share)
+        (self.cramped && !self.tight).then_some(self.bytes / share)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
