@@ -316,6 +316,9 @@ fn faults_wanted(engine: &dyn Engine, reach: &mut Reach) {
         return;
     }
     let ours = BTree::named(&engine.name(), Geometry::Tiny).is_some();
+    if ours {
+        reach.want(Area::Fault, "write refused by a full store");
+    }
     for kind in RequestKind::ALL {
         let classes = matches!(kind, RequestKind::WriteOf(_));
         if kind == RequestKind::Write || classes && !ours {

@@ -267,6 +267,9 @@ impl Strategy for Steps {
 /// So many keys fit every store, however large what they hold.
 const FEW_KEYS: u16 = 160;
 
+/// So many, with values as long as may be, fit no store that has hardly room.
+const FILLING_KEYS: u16 = 240;
+
 /// The state machine of programs with any faults.
 pub struct Programs;
 
@@ -375,6 +378,24 @@ impl Shape {
     /// The program for an engine.
     #[must_use]
     pub fn program(&self, steps: &[Step], engine: &dyn Engine, trouble: Trouble) -> Program {
+        // An engine with hardly room is there to be filled, mostly.
+        let fills = engine.room().is_some() && !self.salt.is_multiple_of(4);
+        if fills && (self.keys < FILLING_KEYS || self.longest < u8::MAX) {
+            let keys = self.keys.max(FILLING_KEYS);
+            // A key of the steps is several, side by side.
+            let several = keys / self.keys;
+            let spread = |step: &Step| Step {
+                a: (step.a % self.keys) * several + step.b / 7 % several,
+                ..*step
+            };
+            let steps: Vec<Step> = steps.iter().map(spread).collect();
+            let filling = Shape {
+                keys,
+                longest: u8::MAX,
+                ..self.clone()
+            };
+            return filling.program(&steps, engine, trouble);
+        }
         let limits = engine.limits();
         let faults = match engine.disk() {
             DiskKind::Blocks(_) => self.faults,

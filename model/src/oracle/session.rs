@@ -14,7 +14,7 @@ use super::edges::Edges;
 use super::finding::{Check, Finding};
 use super::medium::{Medium, When};
 use super::program::{Keep, KeyNo, Op, Program};
-use super::reach::Reach;
+use super::reach::{Area, Reach};
 use super::reference::{Content, MOST_DOUBTFUL, Reference, Written};
 use super::value;
 use super::{Disk, DiskKind, Engine, Promise, Write};
@@ -494,6 +494,8 @@ impl<'e> Session<'e> {
             // A store without room has changed nothing, and goes on.
             Err(e) if self.is_full(&e, &written.map_or(Write::Delete(bytes), |_| Write::Put)) => {
                 self.tally.full += 1;
+                let refused = "write refused by a full store";
+                self.tally.reach.met(Area::Fault, refused, 1);
                 self.judge_refusal(at, key, to, &e)
             }
             Err(e) => {
