@@ -106,8 +106,8 @@ fn copy_project(project: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the copy in `to`, and builds the command there.
-pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
+/// Makes the copy in `to`, and builds the command there, and the engine's tests if they are wanted.
+pub(crate) fn make(project: &Path, to: &Path, with_tests: bool) -> Result<Made> {
     copy_project(project, to)?;
     let engine = project.join("engine/src");
     let mut files = Vec::new();
@@ -165,7 +165,10 @@ pub(crate) fn make(project: &Path, to: &Path) -> Result<Made> {
         schema: "treering.mutants/2".into(),
         mutants: all,
         found,
-        tests: tests(to)?,
+        tests: match with_tests {
+            true => tests(to)?,
+            false => Vec::new(),
+        },
     };
     std::fs::write(to.join(LIST), serde_json::to_vec_pretty(&made)?)?;
     Ok(made)

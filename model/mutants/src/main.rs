@@ -37,7 +37,11 @@ struct Args {
 #[derive(Subcommand)]
 enum What {
     /// Copies the project, puts every mutant behind a switch, and builds that
-    Make,
+    Make {
+        /// Without the engine's tests, which then judge none
+        #[arg(long)]
+        oracle_only: bool,
+    },
     /// Has the oracle judge some of them
     Judge(judge::JudgeArgs),
 }
@@ -47,8 +51,8 @@ fn main() -> Result<()> {
     let project = std::env::current_dir()?;
     let copy = project.join(&args.copy);
     match args.what {
-        What::Make => {
-            let made = copy::make(&project, &copy)?;
+        What::Make { oracle_only } => {
+            let made = copy::make(&project, &copy, !oracle_only)?;
             println!(
                 "{} mutants in {}, of {} found; the others do not compile",
                 made.mutants.len(),
