@@ -32,6 +32,9 @@ pub enum Vocabulary {
     Deep,
     /// Eight bytes: addresses, flags, all bits set; a byte less or more.
     Words,
+    /// A table's: ascending numbers of four bytes behind a prefix, in a few ranges, with values of
+    /// one length; and hardly anything else.
+    Rows,
 }
 
 /// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each, so
@@ -285,6 +288,7 @@ impl ReferenceStateMachine for Programs {
             Just(Vocabulary::Edges),
             Just(Vocabulary::Deep),
             Just(Vocabulary::Words),
+            Just(Vocabulary::Rows),
         ];
         let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
         // Two thirds of the programs have values as long as they may be: few to a page, so that pages are many.
@@ -298,6 +302,9 @@ impl ReferenceStateMachine for Programs {
                     // Many keys are not long, nor are their values, or no store would hold them.
                     let long = matches!(vocabulary, Vocabulary::Edges | Vocabulary::Deep);
                     let keys = if long { keys.min(FEW_KEYS) } else { keys };
+                    // Short ones, and enough of them for several pages.
+                    let rows = vocabulary == Vocabulary::Rows;
+                    let keys = if rows { keys.max(300) } else { keys };
                     let share = f64::from(FEW_KEYS) / f64::from(keys.max(FEW_KEYS));
                     Shape {
                         vocabulary,
@@ -367,6 +374,17 @@ impl Shape {
                     14 => key.truncate(7),
                     15 => key.push(0),
                     _ => {}
+                }
+                key
+            }
+            Vocabulary::Rows => {
+                let mut key = b"row:"[..longest.saturating_sub(4).min(4)].to_vec();
+                let step = 1 + self.salt % 3;
+                let range = u64::from(n) / 150 * 10_000;
+                let number = (self.salt % 1_000 * 256 + range + u64::from(n) * step) as u32;
+                key.extend(number.to_be_bytes());
+                if n % 80 == 79 {
+                    key.extend(b"and more");
                 }
                 key
             }
@@ -485,6 +503,9 @@ impl Shape {
         if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
             return edges::value_length(limits, key, usize::from(n / 16)) as u32;
         }
+        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(64) {
+            return room.min([8, 16, 33, 64, 100][(self.salt / 7 % 5) as usize]) as u32;
+        }
         // What fits a slot of a tree in persistent memory, mostly.
         if self.vocabulary == Vocabulary::Words && !n.is_multiple_of(8) {
             return room.min(8) as u32;
@@ -547,7 +568,7 @@ mod tests {
             })
             .collect();
         let different = |of: fn(&Shape) -> u64| shapes.iter().map(of).collect::<HashSet<_>>().len();
-        assert_eq!(different(|shape| shape.vocabulary as u64), 6);
+        assert_eq!(different(|shape| shape.vocabulary as u64), 7);
         assert_eq!(different(|shape| shape.faults as u64), 3);
         assert!(different(|shape| u64::from(shape.keys)) > 50);
         assert!(different(|shape| u64::from(shape.syncs)) > 10);

@@ -23,7 +23,8 @@ pub enum Shape {
     Wide,
     /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so that whole ranges come and go.
     Runs,
-    /// What is written goes up, what is deleted follows it.
+    /// What is written goes up, what is deleted follows it. Keys are numbers, values of one length:
+    /// what dense leaves take.
     Queue,
 }
 
@@ -81,6 +82,9 @@ pub enum Step {
     Sync,
 }
 
+/// Bytes of a value of a table's row.
+const ROW: usize = 150;
+
 /// Keys, sizes and proportions of one history.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -89,6 +93,8 @@ pub struct Workload {
     longest: usize,
     /// Within which values are as long as edges, in the shape that is about lengths.
     limits: Option<Limits>,
+    /// Whether all values are as long as the longest.
+    one_length: bool,
     /// Calls of a client until it turns from growing to shrinking and back.
     phase: u64,
 }
@@ -118,7 +124,12 @@ impl Workload {
                 let name = |n| format!("wide/shared/prefix/{n:06}").into();
                 ((0..records).map(name).collect(), 400)
             }
-            Shape::Runs | Shape::Queue => {
+            Shape::Queue => {
+                let records = (room / 600).clamp(2, 1_500) as u32;
+                let name = |n: u32| [&b"row:"[..], &n.to_be_bytes()].concat();
+                ((0..records).map(name).collect(), ROW)
+            }
+            Shape::Runs => {
                 let records = (room / 1_000).clamp(2, 500);
                 let name = |n| format!("run {n:06}").into();
                 ((0..records).map(name).collect(), 1_000)
@@ -144,6 +155,7 @@ impl Workload {
         Workload {
             shape,
             limits: (shape == Shape::Edges).then_some(limits),
+            one_length: shape == Shape::Queue,
             ..Workload::on(keys, longest.min(fits), phase)
         }
     }
@@ -156,6 +168,7 @@ impl Workload {
             keys: keys.into(),
             longest: longest.max(VERSION_BYTES),
             limits: None,
+            one_length: false,
             phase: phase.max(1),
         }
     }
@@ -174,6 +187,9 @@ impl Workload {
             // A shorter one would not say which it is.
             let edge = edges::value_length(limits, key, random.below(1 << 16) as usize);
             return edge.max(VERSION_BYTES);
+        }
+        if self.one_length {
+            return self.longest;
         }
         VERSION_BYTES + random.below((self.longest - VERSION_BYTES) as u64 + 1) as usize
     }

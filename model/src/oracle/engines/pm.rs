@@ -125,7 +125,11 @@ impl PmTree {
             self.options.chunk_bytes = kibibytes.checked_mul(1 << 10)?;
         }
         if self.cramped {
-            let chunks = if self.tight { TIGHT_CHUNKS } else { CRAMPED_CHUNKS };
+            let chunks = if self.tight {
+                TIGHT_CHUNKS
+            } else {
+                CRAMPED_CHUNKS
+            };
             self.bytes = self.options.chunk_bytes * chunks;
         }
         self.name = format!("{}/{variation}", self.name);
