@@ -18,11 +18,15 @@ use std::time::Duration;
 const PLACES: u64 = 12;
 /// Anywhere else a thread yields once in so many steps.
 const YIELDS: u64 = 512;
-/// A thread sleeps no more often than this for one [`pause_here`]: a place that is passed all the
-/// time would use up all of it.
-const SLEEPS: u32 = 400;
-/// The longest sleep.
-const LONGEST: u64 = 300;
+/// How often a thread sleeps at the most for one [`pause_here`], as a place that is passed all the
+/// time would use up all of it; and the longest sleep, in microseconds. With one seed in four the
+/// sleeps are few and long, so that a whole checkpoint has its time within one.
+fn sleeps(seed: u64) -> (u32, u64) {
+    match (seed >> 9).is_multiple_of(4) {
+        true => (40, 8_000),
+        false => (400, 300),
+    }
+}
 
 /// Threads that asked for it. Zero costs a load and a branch at every step.
 static ASKED: AtomicU32 = AtomicU32::new(0);
@@ -105,10 +109,11 @@ fn perhaps(place: &Location<'_>) {
         let chosen = of_place.is_multiple_of(PLACES);
         // From every second time to every 128th.
         let one_in = 2 << (of_place >> 32 & 7).min(6);
-        if chosen && turn.sleeps < SLEEPS && random.is_multiple_of(one_in) {
+        let (most, longest) = sleeps(turn.seed);
+        if chosen && turn.sleeps < most && random.is_multiple_of(one_in) {
             turn.sleeps += 1;
             cell.set(turn);
-            std::thread::sleep(Duration::from_micros((random >> 32) % LONGEST));
+            std::thread::sleep(Duration::from_micros((random >> 32) % longest));
         } else {
             cell.set(turn);
             if random.is_multiple_of(YIELDS) {
