@@ -2,7 +2,8 @@
 
 use treering_model::oracle::campaign::{self, Plan};
 use treering_model::oracle::crash::Effort;
-use treering_model::oracle::engines::{BTree, Geometry};
+use treering_model::oracle::damage;
+use treering_model::oracle::engines::{BTree, Geometry, PmTree};
 use treering_model::oracle::generate::Trouble;
 
 #[test]
@@ -38,4 +39,12 @@ fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
             "{name}: {damaged} blocks damaged, {told} told"
         );
     }
+}
+
+#[test]
+fn a_persistent_memory_that_is_cut_to_nothing_is_told() {
+    let engine = PmTree::named("ccl/cramped", Geometry::Medium).expect("one of ours");
+    // Its case 21 leaves no line.
+    let done = damage::run(&engine, 424, 1_500);
+    done.unwrap_or_else(|finding| panic!("{finding}"));
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use treering_engine::device::{MemPm, PmDevice};
-use treering_engine::{Kv, PmPlace, Result as EngineResult, pm_places};
+use treering_engine::{Error, Kv, PmPlace, Result as EngineResult, pm_places};
 
 use super::harm::HarmKind;
 use super::judge::{self, Judged, Reader};
@@ -185,6 +185,11 @@ fn judge(engine: &dyn Engine, built: &Built, harm: &Harm) -> Result<Judged, Find
     };
     let store = match engine.open(&disk(&device)) {
         Ok(store) => store,
+        // That the medium is too small for any store is told, too.
+        Err(Error::BadOption { name: "device", .. }) if harm.kind == HarmKind::Cut => {
+            reader.judged.told = true;
+            return Ok(reader.judged);
+        }
         Err(e) => {
             judge::tells("open", &e)?;
             reader.judged.told = true;
