@@ -420,15 +420,19 @@ impl Store {
             crate::sync::yield_now();
             return Ok(());
         }
-        let before = log.redo_start();
-        self.checkpointer.run(&self.tree)?;
-        if log.redo_start() == before && log.space_left() < log.capacity() / 4 {
-            return Err(Error::LogFull {
-                capacity: log.capacity(),
-                redo_start: log.redo_start(),
-            });
+        // Twice: the first may have begun where another one had just ended, and while it ran others
+        // have filled the log.
+        for _ in 0..2 {
+            let before = log.redo_start();
+            self.checkpointer.run(&self.tree)?;
+            if log.redo_start() != before || log.space_left() >= log.capacity() / 4 {
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(Error::LogFull {
+            capacity: log.capacity(),
+            redo_start: log.redo_start(),
+        })
     }
 
     /// Tries until the change is made; `again` is called with no latch held.

@@ -50,8 +50,11 @@ pub(super) fn selected(
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
         (None, None) => BTree::names().chain(PmTree::names()).map(named).collect(),
-        (Some("btree"), None) => BTree::NAMES.into_iter().map(named).collect(),
-        (Some("bf"), None) => BTree::BF_NAMES.into_iter().map(named).collect(),
+        // With their leaves in every layout.
+        (Some(tree @ ("btree" | "bf")), None) => (BTree::names())
+            .filter(|name| name.split([':', '+']).next() == Some(tree))
+            .map(named)
+            .collect(),
         (Some("bminus"), None) => BTree::BMINUS_NAMES.into_iter().map(named).collect(),
         (Some("ccl"), None) => PmTree::CCL_NAMES.into_iter().map(named).collect(),
         (Some("lodge"), None) => PmTree::LODGE_NAMES.into_iter().map(named).collect(),

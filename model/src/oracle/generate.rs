@@ -441,7 +441,7 @@ impl Shape {
                 RequestKind::Read => 40,
                 RequestKind::Flush | RequestKind::Trim => 12,
             };
-            let mut second = None;
+            let mut more = Vec::new();
             let op = match step.kind {
                 Kind::Put => {
                     let long = keys[key(step.a).0 as usize].len();
@@ -475,8 +475,18 @@ impl Shape {
                 }),
                 Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
                 Kind::FailAndCut if failures && power => {
-                    second = Some(Op::CutPower(u64::from(step.a) % 40));
+                    more.push(Op::CutPower(u64::from(step.a) % 40));
                     Op::Fail(failing, u64::from(step.a) % 20)
+                }
+                // A checkpoint under way meets a medium without room, goes on when there is some,
+                // and then the power goes.
+                Kind::Starve if failures && power && step.b.is_multiple_of(2) => {
+                    let long = keys[key(step.a).0 as usize].len();
+                    let put = Op::Put(key(step.a), self.length(step.b, long, &limits));
+                    more.extend([Op::Starve(true), put.clone(), Op::Step, Op::Pump]);
+                    more.extend([Op::Starve(false), put, Op::Checkpoint]);
+                    more.push(Op::Crash(Keep::Seeded(seed)));
+                    Op::Step
                 }
                 // Without room for a third of the time.
                 Kind::Starve if failures => Op::Starve(step.a % 3 == 0),
@@ -487,7 +497,7 @@ impl Shape {
                 Kind::Reopen | Kind::Crash | Kind::CutPower if trouble.reopen => Op::Reopen,
                 _ => Op::Sync,
             };
-            std::iter::once(op).chain(second)
+            std::iter::once(op).chain(more)
         });
         Program {
             ops: ops.collect(),

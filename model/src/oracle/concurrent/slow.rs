@@ -15,7 +15,7 @@ use crate::oracle::random::Random;
 /// One request in so many waits.
 const ONE_IN: u64 = 16;
 
-/// A device in memory with pauses before writes and flushes.
+/// A device in memory with pauses before and behind writes, and before flushes and trims.
 pub(super) struct SlowDevice {
     memory: Arc<dyn BlockDevice>,
     requests: AtomicU64,
@@ -55,15 +55,20 @@ impl BlockDevice for SlowDevice {
 
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
         self.pause();
-        self.memory.write(lba, bytes, class)
+        let done = self.memory.write(lba, bytes, class);
+        self.pause();
+        done
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
         self.pause();
-        self.memory.write_batch(writes)
+        let done = self.memory.write_batch(writes);
+        self.pause();
+        done
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        self.pause();
         self.memory.trim(lba, blocks)
     }
 

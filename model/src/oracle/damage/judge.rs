@@ -1,6 +1,6 @@
 //! Reads a harmed store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use treering_engine::device::Image;
@@ -72,7 +72,12 @@ pub(super) struct Reader<'a> {
     /// From which position of the log on records may be missing.
     pub(super) cut_at: Option<Lsn>,
     pub(super) judged: Judged,
+    /// Keys that were written since.
+    pub(super) except: Later,
 }
+
+/// Keys that a store has had a new value of since it was harmed.
+pub(super) type Later = BTreeSet<Vec<u8>>;
 
 impl Reader<'_> {
     fn key(&mut self, what: &str, key: &[u8], found: Option<&[u8]>) -> Result<(), Finding> {
@@ -104,6 +109,9 @@ impl Reader<'_> {
     pub(super) fn gets(&mut self, store: &dyn Kv) -> Result<(), Finding> {
         let mut value = Vec::new();
         for key in self.keys.keys() {
+            if self.except.contains(key) {
+                continue;
+            }
             match store.get(key, &mut value) {
                 Ok(there) => self.key("get", key, there.then_some(&value))?,
                 Err(e) => {
@@ -177,6 +185,7 @@ pub(super) fn judge(
         keys: &built.keys,
         cut_at,
         judged: Judged::default(),
+        except: Later::new(),
     };
     let store = match engine.open(&medium.disk()) {
         Ok(store) => store,
@@ -227,23 +236,24 @@ fn on(
     cut_at: Option<Lsn>,
     judged: Judged,
 ) -> Result<(), Finding> {
-    match write_on(store) {
-        Ok(()) => {}
+    let later = match write_on(store, &built.keys) {
+        Ok(later) => later,
         Err(Error::Full { .. }) if engine.may_refuse(&Write::Put) => return Ok(()),
         // A write may need what a reader did not.
         Err(e) => return tells("write on", &e),
-    }
+    };
     let left = medium.image().map_err(|e| no_file(&e))?;
     let cut = Medium::holding(left, built.inert);
     let store = match engine.open(&cut.disk()) {
         Ok(store) => store,
         Err(e) => return tells("open again", &e),
     };
-    read_on(&*store)?;
+    read_on(&*store, &later)?;
     let mut again = Reader {
         keys: &built.keys,
         cut_at,
         judged,
+        except: later,
     };
     again.gets(&*store)
 }
@@ -252,19 +262,26 @@ fn later(n: u64) -> Vec<u8> {
     [b"~".as_slice(), &key(n)].concat()
 }
 
-/// Writes what comes later.
-pub(super) fn write_on(store: &dyn Kv) -> treering_engine::Result<()> {
-    for n in 0..LATER {
-        store.put(&later(n), &LATER_VALUE)?;
+/// Writes what comes later: new keys, and every third of those that are there, so that what
+/// recovery believed of a harmed page meets records that are to go there. Says which.
+pub(super) fn write_on(
+    store: &dyn Kv,
+    keys: &BTreeMap<Vec<u8>, Vec<Version>>,
+) -> treering_engine::Result<Later> {
+    let old = keys.keys().step_by(3).cloned();
+    let all: Later = (0..LATER).map(later).chain(old).collect();
+    for key in &all {
+        store.put(key, &LATER_VALUE)?;
     }
-    store.sync(Lsn(u64::MAX))
+    store.sync(Lsn(u64::MAX))?;
+    Ok(all)
 }
 
 /// Reads it, when the power has been cut.
-pub(super) fn read_on(store: &dyn Kv) -> Result<(), Finding> {
+pub(super) fn read_on(store: &dyn Kv, later: &Later) -> Result<(), Finding> {
     let mut found = Vec::new();
-    for n in 0..LATER {
-        match store.get(&later(n), &mut found) {
+    for key in later {
+        match store.get(key, &mut found) {
             Ok(true) if found == LATER_VALUE => {}
             Ok(_) => {
                 let expected = "what was written and synced afterwards";

@@ -17,7 +17,7 @@ use super::store::{PAST, Program, failed};
 use super::{State, Tally, caught};
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::random::Random;
-use crate::oracle::{Disk, Engine};
+use crate::oracle::{Disk, Engine, Write};
 
 /// What is lost, or comes back, at once: an XPLine.
 const LINE: usize = 256;
@@ -182,6 +182,7 @@ fn judge(engine: &dyn Engine, built: &Built, harm: &Harm) -> Result<Judged, Find
         keys: &built.program.keys,
         cut_at: None,
         judged: Judged::default(),
+        except: judge::Later::new(),
     };
     let store = match engine.open(&disk(&device)) {
         Ok(store) => store,
@@ -211,19 +212,22 @@ fn on(
     device: &Arc<MemPm>,
     store: &dyn Kv,
 ) -> Result<(), Finding> {
-    if let Err(e) = judge::write_on(store) {
-        return judge::tells("write on", &e);
-    }
+    let later = match judge::write_on(store, &built.program.keys) {
+        Ok(later) => later,
+        Err(Error::PmFull { .. }) if engine.may_refuse(&Write::Put) => return Ok(()),
+        Err(e) => return judge::tells("write on", &e),
+    };
     let cut = Arc::new(MemPm::from_image(device.crash(&mut |_| 0)));
     let store = match engine.open(&disk(&cut)) {
         Ok(store) => store,
         Err(e) => return judge::tells("open again", &e),
     };
-    judge::read_on(&*store)?;
+    judge::read_on(&*store, &later)?;
     let mut again = Reader {
         keys: &built.program.keys,
         cut_at: None,
         judged: Judged::default(),
+        except: later,
     };
     again.gets(&*store)
 }
