@@ -326,8 +326,8 @@ fn ours(geometry: Geometry, clients: u32, calls: u64) {
         let plan = Plan {
             clients,
             calls,
-            // Two of each of the first three shapes, of which one is cut off.
-            histories: 6,
+            // Two of each of the first four shapes, of which one is cut off.
+            histories: 8,
             vary: false,
             ..Plan::default()
         };
@@ -341,7 +341,7 @@ fn ours(geometry: Geometry, clients: u32, calls: u64) {
             );
         }
         assert!(report.exercised(&engine) && report.unjudged_keys == 0);
-        assert_eq!(report.cuts, 3);
+        assert_eq!(report.cuts, 4);
         assert!(report.evictions > 0 && report.checkpoints > 3, "{report:?}");
     }
 }

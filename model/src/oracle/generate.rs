@@ -593,7 +593,7 @@ mod tests {
         let limits = engine.limits();
         let mut met = Edges::default();
         let (mut upwards, mut downwards, mut deleted) = (0, 0, 0);
-        for seed in 0..40 {
+        for seed in 0..100 {
             let program = program(&engine, seed, 1_000, Trouble::ANY);
             let mut last = [None; 2];
             let mut run = [0; 3];
