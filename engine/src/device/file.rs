@@ -391,6 +391,9 @@ impl BlockDevice for FileDevice {
     }
 
     fn access(&self) -> Access {
+        if self.kernel.is_simulated() {
+            return Access::Memory;
+        }
         Access::File {
             direct: self.direct,
             io_uring: self.uses_io_uring(),

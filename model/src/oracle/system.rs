@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_engine::device::{
-    AlignedBuf, BlockDevice, BlockRead, BlockWrite, DeviceError, FileDevice, FileOptions, Kernel,
+    BlockDevice, BlockRead, BlockWrite, DeviceError, FileDevice, FileIo, FileOptions, Kernel,
 };
 use treering_engine::{BLOCK_SIZE, IoClass, Lba};
 
@@ -43,11 +43,10 @@ pub fn in_a_file(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
         device,
         calls: AtomicU64::new(0),
     };
-    Arc::new(FileDevice::over(
-        Box::new(system),
-        blocks,
-        &FileOptions::default(),
-    ))
+    // Through the page cache: where buffers lie in memory decides what direct I/O copies first, and
+    // would decide what a program shows.
+    let choices = FileOptions::from(FileIo::Buffered);
+    Arc::new(FileDevice::over(Box::new(system), blocks, &choices))
 }
 
 /// The error that the system has for it.
@@ -70,7 +69,7 @@ impl System {
 
     /// How many bytes of so many a call is about, or that it is interrupted.
     fn some(&self, bytes: &[u8]) -> io::Result<usize> {
-        if !bytes.len().is_multiple_of(BLOCK_SIZE) || !AlignedBuf::is_aligned(bytes) {
+        if !bytes.len().is_multiple_of(BLOCK_SIZE) {
             return Err(io::Error::from_raw_os_error(EINVAL));
         }
         let blocks = (bytes.len() / BLOCK_SIZE) as u64;
@@ -162,6 +161,10 @@ impl Kernel for System {
     fn takes_batches(&self) -> bool {
         true
     }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
@@ -187,15 +190,8 @@ mod tests {
             for (lba, bytes) in &pieces {
                 expected[*lba as usize * BLOCK_SIZE..][..bytes.len()].copy_from_slice(bytes);
             }
-            let aligned: Vec<AlignedBuf> = (pieces.iter())
-                .map(|(_, bytes)| {
-                    let mut copy = AlignedBuf::zeroed(bytes.len());
-                    copy.copy_from_slice(bytes);
-                    copy
-                })
-                .collect();
-            let writes: Vec<BlockWrite<'_>> = (pieces.iter().zip(&aligned))
-                .map(|((lba, _), bytes)| BlockWrite {
+            let writes: Vec<BlockWrite<'_>> = (pieces.iter())
+                .map(|(lba, bytes)| BlockWrite {
                     lba: Lba(*lba),
                     bytes,
                     class: IoClass::Page,

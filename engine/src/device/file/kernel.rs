@@ -25,8 +25,8 @@ use crate::device::{BlockRead, BlockWrite};
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass};
 
-/// System calls on one file. All offsets and lengths are whole blocks of 4,096 bytes; all memory is
-/// aligned to them.
+/// System calls on one file. All offsets and lengths are whole blocks of 4,096 bytes; with
+/// [`super::FileIo::Direct`] all memory is aligned to them.
 pub trait Kernel: Send + Sync {
     /// `pwrite`: writes from byte `offset` on, and says how many bytes, which may be fewer than were
     /// given. The class is for those who record; a system has no use for it.
@@ -74,6 +74,12 @@ pub trait Kernel: Send + Sync {
 
     /// Whether batches are one system call.
     fn takes_batches(&self) -> bool {
+        false
+    }
+
+    /// Whether there is no file, and all is to repeat exactly: a store made there takes no chance
+    /// from the system for its id.
+    fn is_simulated(&self) -> bool {
         false
     }
 
