@@ -124,9 +124,7 @@ impl Checkpointer {
                 cursor: 0,
             });
             // An operation may have appended before `begin` and not yet marked its page dirty.
-            if !mutation::on("checkpoint-does-not-wait") {
-                pager.quiesce();
-            }
+            pager.quiesce();
             return Ok(Progress::More);
         };
         if let Some(from) = run.buffered {

@@ -206,8 +206,6 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("places-in-turn", "lib"),
     // A hole is made of a block that was written since it was trimmed.
     ("punch-after-rewrite", "lib"),
-    // A checkpoint begins while a write is between its record and its page.
-    ("checkpoint-does-not-wait", "oracle"),
     // An interval is taken for a thousand.
     ("interval-is-long", "oracle"),
     // What a split of a LodgeTree's leaf replaces is in use for ever.
