@@ -56,6 +56,9 @@ pub(crate) struct TestProgram {
     pub(crate) executable: PathBuf,
 }
 
+/// How the names of the files begin that say which mutants somebody came by.
+pub(crate) const HITS: &str = "hits-";
+
 /// The file beside the copy that names its mutants.
 pub(crate) const LIST: &str = "mutants.json";
 
@@ -171,6 +174,7 @@ pub(crate) fn make(project: &Path, to: &Path, with_tests: bool) -> Result<Made> 
         },
     };
     std::fs::write(to.join(LIST), serde_json::to_vec_pretty(&made)?)?;
+    forget_surveys(to)?;
     Ok(made)
 }
 
@@ -186,6 +190,17 @@ fn cargo(folder: &Path, what: &str) -> Command {
         .env("RUSTFLAGS", "--cap-lints allow")
         .env("CARGO_TARGET_DIR", folder.join("target"));
     cargo
+}
+
+/// What trees and tests came by was by the numbers of other mutants.
+fn forget_surveys(copy: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(copy)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(HITS) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Builds the engine's tests.

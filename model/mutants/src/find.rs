@@ -91,7 +91,7 @@ fn holds_let(expr: &Expr) -> bool {
 /// something is or how often something was done.
 fn tells(function: &syn::Signature) -> bool {
     let name = function.ident.to_string();
-    let tells = ["stats", "memory", "_stats", "memory_bytes", "node_bytes"];
+    let tells = ["stats", "memory", "memory_bytes", "node_bytes"];
     function.constness.is_some() || tells.iter().any(|end| name.ends_with(end))
 }
 

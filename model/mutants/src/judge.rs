@@ -14,7 +14,7 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use serde::Serialize;
 
-use crate::copy::{Made, TestProgram};
+use crate::copy::{HITS, Made, TestProgram};
 use crate::find::Mutant;
 
 /// The trees that mutants are looked for in.
@@ -79,9 +79,9 @@ fn oracle(copy: &Path) -> Command {
 fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<usize>>> {
     let mut reached = BTreeMap::new();
     for tree in TREES {
-        let hits = copy.join(format!("hits-{tree}"));
+        let hits = copy.join(format!("{HITS}{tree}"));
         if !hits.exists() {
-            let fresh = copy.join(format!("hits-{tree}.new"));
+            let fresh = copy.join(format!("{HITS}{tree}.new"));
             drop(std::fs::remove_file(&fresh));
             let run = oracle(copy)
                 .args(["--tree", tree, "--budget", &format!("{seconds}s")])
@@ -121,8 +121,8 @@ const LONGEST_TEST: Duration = Duration::from_secs(8);
 fn survey_tests<'m>(copy: &Path, made: &'m Made) -> Result<Vec<Test<'m>>> {
     let mut tests = Vec::new();
     for program in &made.tests {
-        let hits = copy.join(format!("hits-test-{}", program.name));
-        let times = copy.join(format!("hits-test-{}.ms", program.name));
+        let hits = copy.join(format!("{HITS}test-{}", program.name));
+        let times = copy.join(format!("{HITS}test-{}.ms", program.name));
         if !times.exists() {
             drop(std::fs::remove_file(&hits));
             let began = Instant::now();
