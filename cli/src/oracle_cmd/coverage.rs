@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use treering_model::oracle::reach::Area;
+use treering_sim::report::html::escape;
 
 use super::report::Report;
 use super::runs::Mode;
@@ -19,13 +20,6 @@ td,th{padding:.15rem .45rem;text-align:right;border-bottom:1px solid var(--line)
 th{vertical-align:bottom;font-weight:600}thead th+th{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:.4rem .15rem}\
 td:first-child,th:first-child{text-align:left}td.never{background:#d55e00;color:#fff;font-weight:600}\
 ul{margin:.3rem 0;padding-left:1.2rem}li{margin:.1rem 0}";
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
 
 /// Three digits at most, and the power of a thousand.
 fn short(n: u64) -> String {

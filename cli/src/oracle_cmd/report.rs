@@ -237,6 +237,9 @@ impl Row {
         let points: Vec<Value> = (self.points.iter())
             .map(|((phase, point), n)| json!({"phase": phase, "point": point, "crashes": n}))
             .collect();
+        let reach: Vec<Value> = (self.reach().iter())
+            .map(|(area, what, n)| json!({"area": area.name(), "what": what, "n": n}))
+            .collect();
         json!({
             "engine": self.engine,
             "mode": self.mode.name(),
@@ -261,7 +264,7 @@ impl Row {
             "limits": self.limits.count(),
             "limits_met": self.limits.count() - self.limits.without(tally.edges).count(),
             "never_reached": self.never_reached(),
-            "reach": self.reach().iter().map(|(area, what, n)| json!({"area": area.name(), "what": what, "n": n})).collect::<Vec<_>>(),
+            "reach": reach,
             "seconds": self.elapsed.as_secs_f64(),
             "finding": self.finding.as_ref().map(|finding| json!({
                 "check": finding.check,

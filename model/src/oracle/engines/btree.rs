@@ -541,10 +541,6 @@ impl Engine for BTree {
         (self.options.durability == GROUPED).then_some(8)
     }
 
-    fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
-        vec![("leaf pages", store.stats().leaf_pages)]
-    }
-
     fn room(&self) -> Option<u64> {
         // The smallest store has some thirty leaves. One that is full has no three neighbours that fit
         // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and

@@ -116,7 +116,7 @@ fn section(out: &mut String, title: &str, svg: &str) {
 }
 
 /// `&`, `<`, `>` and quotes as entities.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
