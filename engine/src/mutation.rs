@@ -18,6 +18,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("clean-without-write", "store_differential"),
     // BUGS D4: after a failed page write the dirty mark is gone.
     ("failed-write-stays-clean", "store_crash"),
+    // A page that is changed while its write is refused is taken for one that is dirty since then.
+    ("refused-write-forgets-its-lsn", "refused_writes"),
+    // What a refused write would have covered is not written with the next one.
+    ("refused-write-forgets-its-changes", "refused_writes"),
     // BUGS S5: an index answer is trusted without asking the leaf.
     ("trust-index", "store_concurrent"),
     // BUGS S5, inside the index: the parent is not looked at again after the child.

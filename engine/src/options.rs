@@ -5,6 +5,7 @@ mod contention;
 pub use contention::ContentionSplit;
 
 use crate::error::{Error, Result};
+use crate::index;
 use crate::node::{LayoutChoice, PageLayout};
 use crate::pm::layout::{Format, MAX_CHUNK, MIN_CHUNK};
 use crate::pm::nodes::MAX_BATCH;
@@ -233,6 +234,9 @@ pub struct Options {
     pub log_buffer_bytes: u64,
     /// Most pages that one write-back step writes. Default: 32; less in a small cache.
     pub write_batch_pages: usize,
+    /// Entries of an inner node at most, which are in memory: 3 to 170. Default: 170, nodes of
+    /// 4 KiB; with few entries a small tree is as deep as a large one. Not kept with the store.
+    pub index_entries: usize,
     /// Format the device when it holds no store. Default: true.
     pub create: bool,
     /// Write nothing: recovery works in memory, `put` and `delete` return [`Error::ReadOnly`].
@@ -258,6 +262,7 @@ impl Default for Options {
             checkpoint_log_bytes: 32 << 20,
             log_buffer_bytes: 256 << 10,
             write_batch_pages: 32,
+            index_entries: index::FANOUT,
             create: true,
             read_only: false,
         }
@@ -530,6 +535,9 @@ pub struct PmOptions {
     pub recovery_threads: usize,
     /// Format the device when it holds no store. Default: true.
     pub create: bool,
+    /// Entries of an inner node at most: 3 to 170. Default: 170. A LodgeTree's upper nodes have 29
+    /// at most.
+    pub index_entries: usize,
 }
 
 impl Default for PmOptions {
@@ -539,6 +547,7 @@ impl Default for PmOptions {
             chunk_bytes: 4 << 20,
             recovery_threads: 1,
             create: true,
+            index_entries: index::FANOUT,
         }
     }
 }
@@ -558,6 +567,9 @@ impl PmOptions {
         if !(1..=64).contains(&self.recovery_threads) {
             let why = format!("{}; expected 1 to 64", self.recovery_threads);
             return bad("recovery-threads", why);
+        }
+        if let Some(why) = index::wrong_entries(self.index_entries) {
+            return bad("index-entries", why);
         }
         let logs = match self.tree {
             PmTreeKind::PmTree => 1,

@@ -59,16 +59,15 @@ fn open_tree(
     geometry: Geometry,
     options: &PmOptions,
 ) -> Result<(PmTree, PmRecoveryReport)> {
-    let threads = options.recovery_threads;
     if let PmTreeKind::Lodge(lodge) = options.tree {
-        let (tree, recovery) = lodge::recover::recover(&medium, geometry, lodge, threads)?;
+        let (tree, recovery) = lodge::recover::recover(&medium, geometry, lodge, options)?;
         return Ok((PmTree::Lodge(Box::new(tree)), recovery));
     }
     let Recovered {
         leaves,
         above,
         report: recovery,
-    } = recover(&medium, geometry, options.tree, threads)?;
+    } = recover(&medium, geometry, options)?;
     let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
     let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
     let tree = match options.tree {

@@ -14,7 +14,7 @@ use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
-use crate::index::Index;
+use crate::index::{self, Index};
 use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
@@ -169,7 +169,11 @@ impl Store {
             high_water: 0,
         };
         let store = Store::assemble(
-            tree(Arc::new(pager), Index::new(first), options)?,
+            tree(
+                Arc::new(pager),
+                Index::with_entries(first, options.index_entries),
+                options,
+            )?,
             Checkpointer::new(superblock, Vec::new(), Lsn(0)),
             clock,
             options,
@@ -210,8 +214,8 @@ impl Store {
             .map(|entry| (entry.version, entry.page))
             .max();
         let leaves = entries.into_iter().map(|entry| (entry.fence, entry.page));
-        let index =
-            Index::from_sorted(leaves).expect("the snapshot's fences ascend from the empty one");
+        let index = Index::from_sorted(leaves, options.index_entries)
+            .expect("the snapshot's fences ascend from the empty one");
 
         // What is read here need not be durable: a killed process may have left it in the drive's cache, and a flush that failed may
         // have forgotten it, so that no flush helps. What recovery builds on is written again; see `recovery`.
@@ -712,7 +716,10 @@ impl Options {
             let why = format!("{} pages; expected 1 to 1024", self.write_batch_pages);
             return bad("write-batch", why);
         }
-        Ok(())
+        match index::wrong_entries(self.index_entries) {
+            Some(why) => bad("index-entries", why),
+            None => Ok(()),
+        }
     }
 }
 

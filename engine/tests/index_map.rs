@@ -129,8 +129,9 @@ fn a_fifo_of_leaves_does_not_leak() {
 
 #[test]
 fn unsorted_entries_are_refused_by_position() {
-    let load =
-        |keys: &[&str]| Index::from_sorted(keys.iter().map(|k| (*k, PageId(0)))).map(|i| i.len());
+    let load = |keys: &[&str]| {
+        Index::from_sorted(keys.iter().map(|k| (*k, PageId(0))), 170).map(|i| i.len())
+    };
     assert_eq!(load(&["", "a", "ab"]), Ok(3));
     assert_eq!(load(&[]), Err(UnsortedEntries { at: 0 }));
     assert_eq!(load(&["a"]), Err(UnsortedEntries { at: 0 }));

@@ -35,10 +35,12 @@ pub(crate) struct Frame {
     referenced: AtomicBool,
     /// Loaded ahead of need: nobody has asked for it yet.
     ahead: AtomicBool,
-    dirty: AtomicBool,
-    /// LSN of the first change since the page was last written; meaningful while `dirty`.
+    /// LSN of the first change since the page was last written; [`CLEAN`] if there was none.
     rec_lsn: AtomicU64,
 }
+
+/// No change: later than all there are.
+const CLEAN: u64 = u64::MAX;
 
 impl Frame {
     /// An empty one of so many bytes.
@@ -53,8 +55,7 @@ impl Frame {
             latch: RwLock::new(data),
             referenced: AtomicBool::new(false),
             ahead: AtomicBool::new(false),
-            dirty: AtomicBool::new(false),
-            rec_lsn: AtomicU64::new(0),
+            rec_lsn: AtomicU64::new(CLEAN),
         }
     }
 
@@ -88,24 +89,26 @@ impl Frame {
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        self.dirty.load(Ordering::Acquire)
+        self.rec_lsn.load(Ordering::Acquire) != CLEAN
     }
 
+    /// LSN of the first change since the page was last written; later than all if there was none.
     pub(crate) fn rec_lsn(&self) -> Lsn {
-        Lsn(self.rec_lsn.load(Ordering::Relaxed))
+        Lsn(self.rec_lsn.load(Ordering::Acquire))
     }
 
-    /// Under the exclusive latch: the page differs from its image on the device since `lsn`.
+    /// The page differs from its image on the device since `lsn`, or for longer if it is dirty
+    /// already. Under the exclusive latch, or by write-back, whose write of an older state failed.
     pub(crate) fn set_dirty(&self, lsn: Lsn) {
-        if !self.dirty.load(Ordering::Relaxed) {
-            self.rec_lsn.store(lsn.0, Ordering::Relaxed);
-            self.dirty.store(true, Ordering::Release);
+        // A page that is changed often is dirty mostly: then its cache line is not written.
+        if lsn.0 < self.rec_lsn.load(Ordering::Relaxed) {
+            self.rec_lsn.fetch_min(lsn.0, Ordering::AcqRel);
         }
     }
 
     /// Under the exclusive latch, by write-back: its copy of the page will be the device's image.
     pub(crate) fn set_clean(&self) {
-        self.dirty.store(false, Ordering::Release);
+        self.rec_lsn.store(CLEAN, Ordering::Release);
     }
 
     /// Under the exclusive latch: the frame holds another page, or none.

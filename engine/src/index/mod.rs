@@ -39,8 +39,17 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use heap::{Heap, head};
 use node::{Arena, Entry, Node};
 
-/// Fan-out of the engine's index: nodes of 4 KiB.
-const FANOUT: usize = 170;
+/// Entries of a node of the engine's index: nodes of 4 KiB.
+pub(crate) const FANOUT: usize = 170;
+
+/// The fewest entries that a node may be held to.
+const LEAST: usize = 3;
+
+/// What is wrong with so many entries of a node at most, in the engine's index.
+pub(crate) fn wrong_entries(most: usize) -> Option<String> {
+    let fits = (LEAST..=FANOUT).contains(&most);
+    (!fits).then(|| format!("{most}; expected {LEAST} to {FANOUT}"))
+}
 
 /// The index as the engine uses it.
 pub type Index = IndexOf<FANOUT>;
@@ -63,6 +72,8 @@ pub struct IndexOf<const N: usize> {
     /// Held by whoever changes nodes above the bottom level.
     structure: Mutex<()>,
     len: AtomicUsize,
+    /// Entries that a node takes before it splits: 3 to `N`.
+    most: usize,
 }
 
 /// A bottom node reached by an optimistic descent.
@@ -98,9 +109,15 @@ enum Aim {
 impl<const N: usize> IndexOf<N> {
     /// An index of one leaf that covers all keys.
     pub fn new(first: PageId) -> Self {
+        Self::with_entries(first, N)
+    }
+
+    /// The same with nodes of at most so many entries, 3 to `N`; other numbers are taken for the
+    /// nearest of these.
+    pub fn with_entries(first: PageId, most: usize) -> Self {
         const {
             assert!(
-                N >= 3,
+                N >= LEAST,
                 "a split leaves an entry on either side and one to insert"
             )
         };
@@ -109,6 +126,7 @@ impl<const N: usize> IndexOf<N> {
             heap: Heap::new(),
             structure: Mutex::new(()),
             len: AtomicUsize::new(1),
+            most: most.clamp(LEAST, N),
         };
         let root = index.arena.allocate();
         let first = Entry {
@@ -121,17 +139,19 @@ impl<const N: usize> IndexOf<N> {
         index
     }
 
-    /// Loads ascending entries, the first of them with the fence "".
+    /// Loads ascending entries, the first of them with the fence "", into nodes as
+    /// [`IndexOf::with_entries`] has them.
     ///
     /// # Errors
     /// [`UnsortedEntries`] names the first entry out of place.
     pub fn from_sorted<K: AsRef<[u8]>>(
         entries: impl IntoIterator<Item = (K, PageId)>,
+        most: usize,
     ) -> Result<Self, UnsortedEntries> {
         let mut entries = entries.into_iter();
         let first = entries.next().filter(|(key, _)| key.as_ref().is_empty());
         let (mut last, page) = first.ok_or(UnsortedEntries { at: 0 })?;
-        let index = Self::new(page);
+        let index = Self::with_entries(page, most);
         for (at, (key, page)) in entries.enumerate() {
             if key.as_ref() <= last.as_ref() {
                 return Err(UnsortedEntries { at: at + 1 });
@@ -357,7 +377,7 @@ impl<const N: usize> IndexOf<N> {
     fn try_insert(&self, lower: &[u8], page: PageId) -> Option<bool> {
         let Reached { node, version, .. } = self.try_descend(lower, Aim::Cover)?;
         let (at, exact) = node.search(&self.heap, lower);
-        let full = node.count() == N;
+        let full = node.count() >= self.most;
         if at == 0 && !exact {
             return None;
         }
@@ -406,7 +426,7 @@ impl<const N: usize> IndexOf<N> {
             return node.valid(version).then_some(Some(false));
         }
         let alone = node.level() == 0 && std::ptr::eq(node, self.arena.node(0));
-        if at == 0 || (node.count() <= N / 4 + 1 && !alone) {
+        if at == 0 || (node.count() <= self.most / 4 + 1 && !alone) {
             return node.valid(version).then_some(None);
         }
         if !node.upgrade(version) {
@@ -422,7 +442,7 @@ impl<const N: usize> IndexOf<N> {
     pub(crate) fn room(&self, key: &[u8]) -> usize {
         self.retry(|| {
             let Reached { node, version, .. } = self.try_descend(key, Aim::Cover)?;
-            let room = N.checked_sub(node.count())?;
+            let room = self.most.checked_sub(node.count())?;
             node.valid(version).then_some(room)
         })
     }

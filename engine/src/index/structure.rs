@@ -41,19 +41,19 @@ impl<const N: usize> IndexOf<N> {
         let bottom = self.node(path[path.len() - 1].0);
         bottom.lock();
         let (at, exact) = bottom.search(&self.heap, lower);
-        if exact || bottom.count() < N {
+        if exact || bottom.count() < self.most {
             bottom.unlock();
             return false;
         }
         // Every full node on the way splits; the first that has room takes the last separator.
         let mut top = path.len() - 1;
-        while top > 0 && self.node(path[top].0).count() == N {
+        while top > 0 && self.node(path[top].0).count() >= self.most {
             top -= 1;
         }
         for (id, _) in &path[top..path.len() - 1] {
             self.node(*id).lock();
         }
-        if self.node(path[top].0).count() == N {
+        if self.node(path[top].0).count() >= self.most {
             path = self.grow_root(&path);
         }
         let mut entry = self.entry(lower, page.0);
@@ -198,7 +198,7 @@ impl<const N: usize> IndexOf<N> {
         let path = self.path(key);
         for level in (1..path.len()).rev() {
             let (parent, at) = (self.node(path[level - 1].0), path[level - 1].1);
-            if self.node(path[level].0).count() <= N / 4 && parent.count() > 1 {
+            if self.node(path[level].0).count() <= self.most / 4 && parent.count() > 1 {
                 let right = if at + 1 < parent.count() { at + 1 } else { at };
                 self.merge(parent, right);
             }
@@ -221,7 +221,7 @@ impl<const N: usize> IndexOf<N> {
         parent.lock();
         left.lock();
         right.lock();
-        if left.count() + right.count() <= N - N / 4 {
+        if left.count() + right.count() <= self.most - self.most / 4 {
             let separator = parent.remove(at);
             let mut entries = left.entries();
             let start = entries.len();

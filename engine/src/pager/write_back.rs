@@ -30,6 +30,8 @@ pub(crate) struct SweepState {
     hand: usize,
     images: AlignedBuf,
     picked: Vec<Picked>,
+    /// What writes that failed would have covered, until the page is picked again.
+    owed: Vec<(PageId, ChangeMap)>,
 }
 
 /// A dirty page copied out of its frame, on its way to the device.
@@ -48,6 +50,7 @@ impl SweepState {
             hand: 0,
             images: AlignedBuf::zeroed(batch * page_size),
             picked: Vec::with_capacity(batch),
+            owed: Vec::new(),
         }
     }
 }
@@ -256,6 +259,9 @@ impl Pager {
         let image = &mut sweep.images[i * size..(i + 1) * size];
         image.copy_from_slice(&data.bytes);
         let mut changes = std::mem::take(&mut data.changes);
+        for (_, owed) in sweep.owed.extract_if(.., |(of, _)| *of == page) {
+            changes.merge(&owed);
+        }
         PageMut::new(image, &mut changes).seal_for(self.layout.id);
         let lsn = PageRef::new(image).lsn();
         let rec_lsn = frame.rec_lsn();
@@ -332,13 +338,18 @@ impl Pager {
     }
 
     /// After a failed write the device's images are unknown: the frames hold the only good ones (BUGS D4). No latch is waited
-    /// for: the caller may hold the one that another thread waits for.
+    /// for, as the caller may hold the one that another thread waits for, nor needed: a page that
+    /// was changed meanwhile is dirty since its first change that is not written, and what the
+    /// write would have covered goes with the next one.
     fn mark_dirty_again(&self, sweep: &mut SweepState) {
         for p in sweep.picked.drain(..) {
             let frame = self.cache.frame(p.frame as usize);
-            frame.set_dirty(p.rec_lsn);
-            if let Some(mut data) = frame.latch.try_write() {
-                data.changes.merge(&p.changes);
+            let later = mutation::on("refused-write-forgets-its-lsn") && frame.is_dirty();
+            if !later {
+                frame.set_dirty(p.rec_lsn);
+            }
+            if !mutation::on("refused-write-forgets-its-changes") {
+                sweep.owed.push((p.page, p.changes));
             }
         }
     }

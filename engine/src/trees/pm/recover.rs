@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
-use crate::options::PmTreeKind;
+use crate::options::{PmOptions, PmTreeKind};
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
@@ -82,9 +82,9 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
-    tree: PmTreeKind,
-    threads: usize,
+    options: &PmOptions,
 ) -> Result<Recovered> {
+    let (tree, threads) = (options.tree, options.recovery_threads);
     let mut report = PmRecoveryReport::default();
     let old_floor = layout::load_floor(medium)?;
     let uses = geometry.load_uses(medium)?;
@@ -127,7 +127,8 @@ pub(crate) fn recover(
     }
     layout::rewrite(medium, &geometry)?;
     medium.fence();
-    let index = Index::from_sorted(entries).expect("the fences ascend from the empty one");
+    let index = Index::from_sorted(entries, options.index_entries)
+        .expect("the fences ascend from the empty one");
 
     let logs = space.log_chunks();
     let logs: Vec<_> = logs

@@ -321,7 +321,7 @@ mod tests {
     use super::super::recover::recover;
     use super::*;
     use crate::device::MemPm;
-    use crate::options::LodgeOptions;
+    use crate::options::{LodgeOptions, PmOptions};
     use crate::pm::layout::{Format, Geometry};
     use crate::pm::medium::Medium;
     use crate::pm::nodes::Change;
@@ -360,7 +360,9 @@ mod tests {
             t_split,
             ..LodgeOptions::default()
         };
-        recover(&medium, geometry, options, 1).unwrap().0
+        recover(&medium, geometry, options, &PmOptions::default())
+            .unwrap()
+            .0
     }
 
     fn put(lodge: &Lodge, key: u64) {

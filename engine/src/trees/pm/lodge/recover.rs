@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::Result;
 use crate::index::IndexOf;
 use crate::mutation;
-use crate::options::LodgeOptions;
+use crate::options::{LodgeOptions, PmOptions};
 use crate::pm::layout::{self, ChunkId, Geometry, LeafId, Time, damaged};
 use crate::pm::leaf::Slot;
 use crate::pm::logs::LogicalClock;
@@ -64,8 +64,9 @@ pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
     options: LodgeOptions,
-    threads: usize,
+    opening: &PmOptions,
 ) -> Result<(Lodge, PmRecoveryReport)> {
+    let threads = opening.recovery_threads;
     let mut report = PmRecoveryReport::default();
     let floor = layout::load_floor(medium)?;
     let uses = geometry.load_uses(medium)?;
@@ -147,7 +148,7 @@ pub(crate) fn recover(
     } else {
         sparse.count() as u64
     };
-    let (nodes, index) = make_nodes(&records, &options, &facts, &to_replay)?;
+    let (nodes, index) = make_nodes(&records, &options, opening, &facts, &to_replay)?;
     let lodge = Lodge {
         medium: Arc::clone(medium),
         space,
@@ -274,6 +275,7 @@ fn check_ranges(facts: &[LeafFacts]) -> Result<()> {
 fn make_nodes(
     records: &Records,
     options: &LodgeOptions,
+    opening: &PmOptions,
     facts: &[LeafFacts],
     to_replay: &[Vec<Entry>],
 ) -> Result<(Nodes, IndexOf<{ super::FANOUT }>)> {
@@ -300,7 +302,8 @@ fn make_nodes(
         let mut body = nodes.node(number).write();
         body.push_leaf(&fact.low, fact.leaf, fact.keys);
     }
-    let index = IndexOf::from_sorted(firsts).expect("lows ascend from the empty one");
+    let index = IndexOf::from_sorted(firsts, opening.index_entries)
+        .expect("lows ascend from the empty one");
     Ok((nodes, index))
 }
 
