@@ -34,7 +34,7 @@ pub enum Request {
         blocks: Vec<Block>,
         /// What for.
         class: IoClass,
-        /// Whether it failed, half-way.
+        /// Whether it failed: nothing of it was done by then, or half, or all.
         failed: bool,
     },
     /// A trim.
@@ -220,7 +220,7 @@ impl CrashDevice {
         self.state.lock().apply(request);
     }
 
-    /// The `n`-th write request from now fails (0: the next one), leaving its first half of blocks written.
+    /// The `n`-th write request from now fails (0: the next one), see [`CrashDevice::fail_in`].
     pub fn fail_write_in(&self, n: u64) {
         self.fail_in(RequestKind::Write, n);
     }
@@ -230,9 +230,10 @@ impl CrashDevice {
         self.fail_in(RequestKind::Flush, n);
     }
 
-    /// The `n`-th request of a kind from now fails (0: the next one). A write leaves its first half
-    /// of blocks written, a read and a trim leave everything as it was. Of each kind one failure
-    /// can be ahead: the one that was asked for last.
+    /// The `n`-th request of a kind from now fails (0: the next one). A write has
+    /// written nothing, its first half of blocks, or all of them, a third of the writes each; a read
+    /// and a trim leave everything as it was. Of each kind one failure can be ahead: the one that was
+    /// asked for last.
     pub fn fail_in(&self, kind: RequestKind, n: u64) {
         let failures = &mut self.state.lock().failures;
         failures.retain(|(other, _)| *other != kind);
@@ -400,10 +401,15 @@ impl State {
 
     fn write(&mut self, lba: Lba, blocks: &[Block], failed: bool) {
         self.writes += 1;
+        let done = match (failed, self.requests % 3) {
+            (false, _) | (true, 0) => blocks.len(),
+            (true, 1) => blocks.len() / 2,
+            (true, _) => 0,
+        };
         for (i, block) in blocks.iter().enumerate() {
             let at = lba.0 + i as u64;
             self.add(at, Some(block.clone()), failed);
-            if !failed || i < blocks.len() / 2 {
+            if i < done {
                 self.current.set(Lba(at), Some(block.clone()));
             }
         }

@@ -432,6 +432,7 @@ impl Shape {
         keys.sort();
         keys.dedup();
         let key = |n: u16| KeyNo(u32::from(n) % keys.len() as u32);
+        let mut last = None;
         let ops = steps.iter().flat_map(|step| {
             let seed = u64::from(step.a) << 16 | u64::from(step.b);
             let failing = RequestKind::ALL[usize::from(step.b) % RequestKind::ALL.len()];
@@ -448,11 +449,16 @@ impl Shape {
                     Op::Put(key(step.a), self.length(step.b, long, &limits))
                 }
                 Kind::Delete => Op::Delete(key(step.a)),
-                Kind::Get => Op::Get(key(step.a)),
+                // What was just written, or a neighbour of that, or any.
+                Kind::Get => Op::Get(match (last, step.b % 4) {
+                    (Some(last), 0) => last,
+                    (Some(KeyNo(last)), 1) => key(last as u16 + step.a % 3),
+                    _ => key(step.a),
+                }),
                 Kind::Scan => Op::Scan {
                     from: key(step.a),
                     to: None,
-                    limit: (step.b > 0).then_some(u32::from(step.b) % 12),
+                    limit: rows(step.b),
                 },
                 Kind::ScanBounded => Op::Scan {
                     from: key(step.a),
@@ -461,7 +467,7 @@ impl Shape {
                 },
                 Kind::ScanBack => Op::ScanBack {
                     before: (step.a % 4 > 0).then_some(key(step.a)),
-                    limit: (step.b > 0).then_some(u32::from(step.b) % 12),
+                    limit: rows(step.b),
                 },
                 Kind::Sync if step.a.is_multiple_of(2) => Op::SyncLast,
                 Kind::Sync => Op::Sync,
@@ -497,6 +503,9 @@ impl Shape {
                 Kind::Reopen | Kind::Crash | Kind::CutPower if trouble.reopen => Op::Reopen,
                 _ => Op::Sync,
             };
+            if let Op::Put(key, _) | Op::Delete(key) = op {
+                last = Some(key);
+            }
             std::iter::once(op).chain(more)
         });
         Program {
@@ -531,6 +540,16 @@ impl Shape {
             _ => 8 + usize::from(n / 32) * longest / 2048,
         };
         len.min(room) as u32
+    }
+}
+
+/// How many rows a scan wants: a few, those of several leaves, or all.
+fn rows(n: u16) -> Option<u32> {
+    let n = u32::from(n);
+    match n % 8 {
+        0 => None,
+        1 | 2 => Some(n / 8 % 200),
+        _ => Some(n / 8 % 12),
     }
 }
 

@@ -48,19 +48,29 @@ pub struct BTree {
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
 /// said), whether a store that is let go of is closed, whether there is hardly room, whether one
-/// flush of the log may write mebibytes, whether the device is a file, and the size of pages.
-pub const VARIATIONS: [&str; 10] = [
+/// flush of the log may write mebibytes, whether the device is a file, whether inner nodes are as
+/// wide as a user's, and the size of pages.
+pub const VARIATIONS: [&str; 11] = [
     "per-commit",
     "grouped",
     "closes",
     "cramped",
     "long-flush",
     "file",
+    "wide",
     "8k",
     "16k",
     "32k",
     "64k",
 ];
+
+/// Entries of an inner node, so that a tree of a few dozen leaves is several levels deep.
+pub(super) const FEW_ENTRIES: usize = 4;
+
+/// Entries of an inner node at most, at the `opening`-th opening.
+pub(super) fn entries_again(most: usize, random: &mut Random) -> usize {
+    [most, 3, 5, 9, 170][random.below(5) as usize]
+}
 
 /// Of a store whose log is flushed in long pieces.
 const LONG_LOG_BYTES: u64 = 16 << 20;
@@ -351,6 +361,7 @@ impl BTree {
             "cramped" => self.cramped = true,
             "long-flush" => self.long_flush = true,
             "file" => self.in_file = true,
+            "wide" => self.options.index_entries = Options::default().index_entries,
             size => {
                 let kibibytes: usize = size.strip_suffix('k')?.parse().ok()?;
                 self.options.page_size = kibibytes << 10;
@@ -370,6 +381,7 @@ impl BTree {
         if opening == 0 || random.one_in(4) {
             return options;
         }
+        options.index_entries = entries_again(options.index_entries, &mut random);
         let log = options.log_bytes;
         options.cache_bytes += random.below(9) * options.page_size as u64;
         options.checkpoint_log_bytes = log / (2 + random.below(6));
@@ -390,6 +402,10 @@ impl BTree {
         if let (Some(mod_log), true) = (&mut options.mod_log, random.one_in(2)) {
             mod_log.segment = 64 << random.below(4);
             mod_log.threshold = mod_log.segment.max(512 << random.below(4));
+            mod_log.reset = match random.below(3) {
+                0 => ResetRule::AboveThreshold,
+                _ => ResetRule::AtThreshold,
+            };
         }
         if random.one_in(6) {
             // The same pages below another tree, in the same cache and with more or less of it for a ring.
@@ -399,6 +415,10 @@ impl BTree {
                 TreeKind::Bf(_) => TreeKind::BTree,
             };
             options.cache_bytes = options.cache_bytes.max(options.least_cache_bytes());
+        }
+        if let (TreeKind::Bf(bf), true) = (&mut options.tree, random.one_in(2)) {
+            bf.copy_on_access_percent = [0, 1, 10, 50, 100][random.below(5) as usize];
+            bf.promotion_percent = [0, 1, 30, 100][random.below(4) as usize];
         }
         options
     }
@@ -513,6 +533,9 @@ impl Engine for BTree {
         if random.one_in(5) {
             variations.push("file");
         }
+        if random.one_in(4) {
+            variations.push("wide");
+        }
         if variations.is_empty() || self.geometry != Geometry::Tiny {
             return None;
         }
@@ -524,7 +547,21 @@ impl Engine for BTree {
         if opening > 0 {
             self.open_wrongly(blocks(disk), opening)?;
         }
-        self.open_with(disk, &self.options_again(opening))
+        let options = self.options_again(opening);
+        if opening > 0 && options.mod_log.is_some() && opening.is_multiple_of(8) {
+            // What is there is read, and goes with the next write of its page. A store that is made
+            // without is another one.
+            let without = Options {
+                mod_log: None,
+                create: false,
+                ..options.clone()
+            };
+            match self.open_with(disk, &without) {
+                Err(Error::NotAStore { .. }) => {}
+                opened => return opened,
+            }
+        }
+        self.open_with(disk, &options)
     }
 
     fn may_refuse(&self, write: &Write<'_>) -> bool {
@@ -545,7 +582,7 @@ impl Engine for BTree {
         // The smallest store has some thirty leaves. One that is full has no three neighbours that fit
         // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and
         // leaves that wait for a checkpoint take from that.
-        self.cramped.then_some(10 * self.options.page_size as u64)
+        self.cramped.then_some(15 * self.options.page_size as u64)
     }
 
     fn open_to_read(&self, disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {

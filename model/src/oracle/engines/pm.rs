@@ -8,6 +8,7 @@ use treering_engine::{
 };
 
 use super::Geometry;
+use super::btree::{FEW_ENTRIES, entries_again};
 use crate::oracle::crash::Point;
 use crate::oracle::random::Random;
 use crate::oracle::reach::steps;
@@ -105,7 +106,9 @@ impl PmTree {
 
     /// The same with one variation more.
     fn varied(mut self, variation: &str) -> Option<PmTree> {
-        if variation == "cramped" {
+        if variation == "wide" {
+            self.options.index_entries = PmOptions::default().index_entries;
+        } else if variation == "cramped" {
             self.cramped = true;
         } else if variation == "tight" {
             (self.cramped, self.tight) = (true, true);
@@ -175,6 +178,10 @@ impl PmTree {
         let options = PmOptions {
             tree,
             chunk_bytes,
+            index_entries: match geometry {
+                Geometry::Tiny | Geometry::Medium => FEW_ENTRIES,
+                Geometry::Small => PmOptions::default().index_entries,
+            },
             ..PmOptions::default()
         };
         Some(PmTree {
@@ -185,6 +192,28 @@ impl PmTree {
             cramped: false,
             tight: false,
         })
+    }
+}
+
+/// A tree of the same leaves: any but LodgeTree, or a LodgeTree told something else.
+fn other_tree(tree: PmTreeKind, random: &mut Random) -> PmTreeKind {
+    let ccl = CclOptions {
+        batch: 1 + random.below(6) as usize,
+        logging: [Logging::WriteConservative, Logging::EveryWrite][random.below(2) as usize],
+        cleaning: [Cleaning::LocalityAware, Cleaning::Naive][random.below(2) as usize],
+        ..CclOptions::default()
+    };
+    match (tree, random.below(4)) {
+        (PmTreeKind::Lodge(lodge), _) => PmTreeKind::Lodge(LodgeOptions {
+            slots: 4 + random.below(26) as usize,
+            t_node: 1 + random.below(4) as usize,
+            t_split: 2 + random.below(26) as usize,
+            log_entries: 2 << random.below(4),
+            ..lodge
+        }),
+        (_, 0) => PmTreeKind::PmTree,
+        (_, 1) => PmTreeKind::Global(GlobalOptions::default()),
+        _ => PmTreeKind::Ccl(ccl),
     }
 }
 
@@ -205,7 +234,7 @@ impl Engine for PmTree {
         let most = (self.options.chunk_bytes - 8) as usize;
         Limits {
             max_key: most.min(300),
-            max_record: most.min(1_000),
+            max_record: most.min(4_088),
             empty_key: true,
         }
     }
@@ -259,6 +288,9 @@ impl Engine for PmTree {
             1 => variations.push("tight"),
             _ => {}
         }
+        if random.one_in(4) {
+            variations.push("wide");
+        }
         if variations.is_empty() {
             return None;
         }
@@ -271,7 +303,12 @@ impl Engine for PmTree {
         let mut random = Random::part(opening, 3);
         if opening > 0 && random.one_in(2) {
             options.recovery_threads = 1 + random.below(4) as usize;
+            options.index_entries = entries_again(options.index_entries, &mut random);
             let logs = 1 + random.below(4) as usize;
+            // One with larger buffers might find no room for what the log has.
+            if random.one_in(2) && !self.cramped {
+                options.tree = other_tree(options.tree, &mut random);
+            }
             match &mut options.tree {
                 PmTreeKind::PmTree => {}
                 PmTreeKind::Ccl(ccl) => ccl.logs = logs,
