@@ -266,6 +266,7 @@ impl PmStore {
             flushes,
             buffered: load(&counters.buffered),
             leaf_bytes: leaves.space.leaves() * BLOCK,
+            named_leaves: leaves.index.len() as u64,
             record_bytes: leaves.space.record_bytes(),
             retired_record_bytes: leaves.space.retired_bytes().0,
             node_bytes,

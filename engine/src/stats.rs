@@ -119,6 +119,9 @@ pub struct Stats {
     pub log_wraps: u64,
     /// Leaf pages now.
     pub leaf_pages: u64,
+    /// Places for pages that are taken now: by leaves, by index snapshots, and by what is free once
+    /// something else is durable.
+    pub places_taken: u64,
     /// Page frames of the cache.
     pub cache_frames: u64,
     /// Bytes of the in-memory index.
@@ -358,6 +361,8 @@ pub struct PmStats {
     pub buffered: u64,
     /// Bytes of leaves in use, now.
     pub leaf_bytes: u64,
+    /// Leaves that the tree above them names, now.
+    pub named_leaves: u64,
     /// Bytes of entries in live log chunks, now.
     pub log_bytes: u64,
     /// The most of them that there were.

@@ -600,6 +600,7 @@ impl Kv for Store {
             cache_frames: pager.cache.ordinary() as u64,
             memory: self.memory(),
             mod_log: pager.pages.mod_log_stats(),
+            places_taken: pager.pages.places_taken(),
             ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }
     }

@@ -449,6 +449,10 @@ impl PageStore for CowStore {
         self.state.lock().names.high_water()
     }
 
+    fn places_taken(&self) -> u64 {
+        self.state.lock().slots.used()
+    }
+
     fn map_bytes(&self) -> u64 {
         let state = self.state.lock();
         let maps = [&state.names, &state.slots, &state.held, &state.persisted];

@@ -212,6 +212,10 @@ impl PageStore for InPlaceStore {
         self.places.high_water()
     }
 
+    fn places_taken(&self) -> u64 {
+        self.places.taken()
+    }
+
     fn map_bytes(&self) -> u64 {
         self.places.map_bytes() + self.logs.map_bytes()
     }

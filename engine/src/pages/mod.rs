@@ -90,6 +90,10 @@ pub(crate) trait PageStore: Send + Sync {
     /// table ends here.
     fn high_water(&self) -> u64;
 
+    /// Places that are taken: by pages, by index snapshots, and by what is free once something
+    /// else is durable.
+    fn places_taken(&self) -> u64;
+
     /// Bytes of memory that the maps of pages and places take now; they grow with what the store
     /// has held.
     fn map_bytes(&self) -> u64;

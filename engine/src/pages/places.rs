@@ -76,6 +76,11 @@ impl Places {
         self.taken.lock().high_water()
     }
 
+    /// How many are taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.lock().used()
+    }
+
     /// Bytes of the map of what is taken.
     pub(super) fn map_bytes(&self) -> u64 {
         self.taken.lock().bytes()

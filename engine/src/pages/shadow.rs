@@ -495,6 +495,10 @@ impl PageStore for ShadowStore {
         self.places.high_water()
     }
 
+    fn places_taken(&self) -> u64 {
+        self.places.taken()
+    }
+
     fn map_bytes(&self) -> u64 {
         let known = self.state.lock().known.bytes();
         known + self.places.map_bytes() + self.logs.map_bytes()

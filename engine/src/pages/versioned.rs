@@ -209,6 +209,10 @@ impl PageStore for Versioned {
         self.inner.high_water()
     }
 
+    fn places_taken(&self) -> u64 {
+        self.inner.places_taken()
+    }
+
     fn map_bytes(&self) -> u64 {
         self.versions.bytes() + self.inner.map_bytes()
     }

@@ -173,6 +173,12 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Keys that a program of this engine writes before all else, so that it has hundreds of leaves;
+    /// 0: a program begins with nothing.
+    fn loads(&self) -> u16 {
+        0
+    }
+
     /// Opens what is on `disk` for reading only, which writes nothing, and works where a medium has
     /// no room for what recovery would write. `None`: the engine cannot.
     fn open_to_read(&self, _disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {

@@ -342,6 +342,17 @@ impl Shape {
         let mut key = match self.vocabulary {
             Vocabulary::Numbers => n.to_be_bytes().to_vec(),
             Vocabulary::Prefixes => {
+                // Every beginning of a key is a key.
+                if self.salt.is_multiple_of(2) {
+                    let letters = 2 + (self.salt / 2 % 3) as u16;
+                    let mut key = Vec::new();
+                    let mut left = n;
+                    while left > 0 {
+                        key.insert(0, b'a' + ((left - 1) % letters) as u8);
+                        left = (left - 1) / letters;
+                    }
+                    return key;
+                }
                 let stem = [&b""[..], b"a", b"test", b"teste", b"user:0000"][usize::from(n) % 5];
                 let mut key = stem.to_vec();
                 key.extend(std::iter::repeat_n(b'e', usize::from(n) / 5 % 7));
@@ -413,6 +424,21 @@ impl Shape {
                 ..self.clone()
             };
             return filling.program(&steps, engine, trouble);
+        }
+        // A program of few operations has better to do.
+        let loads = (engine.loads() as usize * steps.len() / 1_000) as u16;
+        let longer = matches!(self.vocabulary, Vocabulary::Edges | Vocabulary::Deep);
+        if loads >= 1_000 && self.keys < loads {
+            let loading = Shape {
+                keys: engine.loads(),
+                longest: u8::MAX,
+                vocabulary: match longer {
+                    true => Vocabulary::Numbers,
+                    false => self.vocabulary,
+                },
+                ..self.clone()
+            };
+            return loading.program(steps, engine, trouble);
         }
         let limits = engine.limits();
         let faults = match engine.disk() {
@@ -508,8 +534,18 @@ impl Shape {
             }
             std::iter::once(op).chain(more)
         });
+        // All keys, in order or in none.
+        let loaded = keys.len().min(usize::from(loads)) as u32;
+        let mut random = Random::part(self.salt, u64::MAX);
+        let stride = if random.one_in(2) { 1 } else { 7_919 };
+        let load = (0..loaded).map(|n| {
+            let at = KeyNo((u64::from(n) * stride % keys.len() as u64) as u32);
+            let long = keys[at.0 as usize].len();
+            Op::Put(at, self.length(random.word() as u16, long, &limits))
+        });
+        let load: Vec<Op> = load.filter(|_| loads >= 1_000).collect();
         Program {
-            ops: ops.collect(),
+            ops: load.into_iter().chain(ops).collect(),
             keys,
             crashes: Vec::new(),
         }

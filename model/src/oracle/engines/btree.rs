@@ -40,6 +40,8 @@ pub struct BTree {
     closes: bool,
     /// Places for so few pages that programs fill them.
     cramped: bool,
+    /// Hundreds of leaves, and room for them.
+    large: bool,
     /// A log, and a buffer before it, of mebibytes.
     long_flush: bool,
     /// The device is one in a file, on a system that the oracle plays.
@@ -47,14 +49,15 @@ pub struct BTree {
 }
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
-/// said), whether a store that is let go of is closed, whether there is hardly room, whether one
-/// flush of the log may write mebibytes, whether the device is a file, whether inner nodes are as
+/// said), whether a store that is let go of is closed, whether there is hardly room, or room
+/// for a tree of hundreds of leaves, with which programs begin, whether one flush of the log may write mebibytes, whether the device is a file, whether inner nodes are as
 /// wide as a user's, and the size of pages.
-pub const VARIATIONS: [&str; 11] = [
+pub const VARIATIONS: [&str; 12] = [
     "per-commit",
     "grouped",
     "closes",
     "cramped",
+    "large",
     "long-flush",
     "file",
     "wide",
@@ -71,6 +74,9 @@ pub(super) const FEW_ENTRIES: usize = 4;
 pub(super) fn entries_again(most: usize, random: &mut Random) -> usize {
     [most, 3, 5, 9, 170][random.below(5) as usize]
 }
+
+/// Pages of a store that is not tiny: more than one block of a page table names.
+const LARGE_PAGES: u64 = 1_500;
 
 /// Of a store whose log is flushed in long pieces.
 const LONG_LOG_BYTES: u64 = 16 << 20;
@@ -305,6 +311,7 @@ impl BTree {
             geometry,
             closes: false,
             cramped: false,
+            large: false,
             long_flush: false,
             in_file: false,
         };
@@ -345,6 +352,7 @@ impl BTree {
         let blocks_of = |pages| required_blocks(options, pages);
         let place = blocks_of(pages + 1) - blocks_of(pages);
         self.blocks = match self.cramped {
+            false if self.large => blocks_of(LARGE_PAGES),
             false => log_bytes / BLOCK_SIZE as u64 + (pages - log_pages) * place,
             // The smallest store there is.
             true => blocks_of(0),
@@ -359,6 +367,7 @@ impl BTree {
             "grouped" => self.options.durability = GROUPED,
             "closes" => self.closes = true,
             "cramped" => self.cramped = true,
+            "large" => self.large = true,
             "long-flush" => self.long_flush = true,
             "file" => self.in_file = true,
             "wide" => self.options.index_entries = Options::default().index_entries,
@@ -521,13 +530,16 @@ impl Engine for BTree {
         if random.one_in(4) {
             variations.push("closes");
         }
-        if random.one_in(8) {
+        let large = random.one_in(24);
+        if large {
+            variations.push("large");
+        } else if random.one_in(8) {
             variations.push("cramped");
         }
-        if random.one_in(8) && self.options.page_size < 16_384 {
+        if random.one_in(8) && !large && self.options.page_size < 16_384 {
             variations.push(["16k", "32k", "64k"][random.below(3) as usize]);
         }
-        if random.one_in(24) {
+        if random.one_in(24) && !large {
             variations.push("long-flush");
         }
         if random.one_in(5) {
@@ -572,6 +584,14 @@ impl Engine for BTree {
         self.closes
     }
 
+    fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
+        let stats = store.stats();
+        vec![
+            ("leaves", stats.leaf_pages),
+            ("places taken", stats.places_taken),
+        ]
+    }
+
     fn undurable_at_most(&self) -> Option<usize> {
         // Each write looks at the clock at least once, which goes on by one with each look: those
         // of one interval, the one that finds it over, and one more.
@@ -583,6 +603,15 @@ impl Engine for BTree {
         // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and
         // leaves that wait for a checkpoint take from that.
         self.cramped.then_some(15 * self.options.page_size as u64)
+    }
+
+    fn loads(&self) -> u16 {
+        // Three or four to a leaf.
+        match (self.large, self.options.page_size) {
+            (false, _) => 0,
+            (true, 4_096) => 2_200,
+            (true, _) => 1_100,
+        }
     }
 
     fn open_to_read(&self, disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {

@@ -22,6 +22,8 @@ pub struct PmTree {
     options: PmOptions,
     bytes: u64,
     geometry: Geometry,
+    /// Hundreds of leaves.
+    large: bool,
     /// So little room that programs fill it.
     cramped: bool,
     /// So little that a hundred short writes do; then nothing is promised of how much fits.
@@ -108,6 +110,9 @@ impl PmTree {
     fn varied(mut self, variation: &str) -> Option<PmTree> {
         if variation == "wide" {
             self.options.index_entries = PmOptions::default().index_entries;
+        } else if variation == "large" {
+            self.large = true;
+            self.bytes *= 8;
         } else if variation == "cramped" {
             self.cramped = true;
         } else if variation == "tight" {
@@ -189,6 +194,7 @@ impl PmTree {
             options,
             bytes,
             geometry,
+            large: false,
             cramped: false,
             tight: false,
         })
@@ -286,6 +292,7 @@ impl Engine for PmTree {
         match random.below(8) {
             0 => variations.push("cramped"),
             1 => variations.push("tight"),
+            2 if random.one_in(3) => variations.push("large"),
             _ => {}
         }
         if random.one_in(4) {
@@ -335,6 +342,7 @@ impl Engine for PmTree {
     fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
         let pm = store.stats().pm.unwrap_or_default();
         vec![
+            ("leaves", pm.named_leaves),
             ("bytes of leaves", pm.leaf_bytes),
             (
                 "bytes of records in use",
@@ -352,6 +360,11 @@ impl Engine for PmTree {
             _ => 5,
         };
         (self.cramped && !self.tight).then_some(self.bytes / share)
+    }
+
+    fn loads(&self) -> u16 {
+        // Ten or so to a leaf.
+        if self.large { 2_000 } else { 0 }
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {

@@ -348,6 +348,7 @@ impl Lodge {
             cleaning_flushes: load(&counters.cleaning_flushes),
             buffered,
             leaf_bytes: self.space.leaves() * BYTES as u64,
+            named_leaves: census.leaves,
             log_bytes: buffered * ENTRY_BYTES,
             log_peak_bytes: most * ENTRY_BYTES,
             log_chunk_bytes: self.space.live_log_bytes(),
