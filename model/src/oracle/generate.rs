@@ -88,6 +88,8 @@ pub enum Faults {
     None,
     /// The power.
     Power,
+    /// The medium's room: what is lost by that is lost until the store is opened again.
+    Room,
     /// The power, writes and flushes, and the medium's room.
     All,
 }
@@ -290,7 +292,12 @@ impl ReferenceStateMachine for Programs {
             Just(Vocabulary::Words),
             Just(Vocabulary::Rows),
         ];
-        let faults = prop_oneof![Just(Faults::None), Just(Faults::Power), Just(Faults::All)];
+        let faults = prop_oneof![
+            Just(Faults::None),
+            Just(Faults::Power),
+            Just(Faults::Room),
+            Just(Faults::All)
+        ];
         // Two thirds of the programs have values as long as they may be: few to a page, so that pages are many.
         let longest = prop_oneof![1 => any::<u8>(), 2 => Just(255u8)];
         let keys = prop_oneof![1 => 2u16..50, 2 => 50..FEW_KEYS, 1 => FEW_KEYS..600];
@@ -444,11 +451,12 @@ impl Shape {
         let faults = match engine.disk() {
             DiskKind::Blocks(_) => self.faults,
             // A store to memory does not fail.
-            DiskKind::Pm(_) if self.faults == Faults::All => Faults::Power,
+            DiskKind::Pm(_) if self.faults != Faults::None => Faults::Power,
             DiskKind::Pm(_) => self.faults,
             DiskKind::Folder => Faults::None,
         };
-        let power = trouble.power && faults != Faults::None;
+        let power = trouble.power && matches!(faults, Faults::Power | Faults::All);
+        let starves = trouble.failures && matches!(faults, Faults::Room | Faults::All);
         let failures = trouble.failures && faults == Faults::All;
         let taken = |key: &Vec<u8>| limits.empty_key || !key.is_empty();
         let mut keys: Vec<Vec<u8>> = (0..self.keys)
@@ -512,7 +520,7 @@ impl Shape {
                 }
                 // A checkpoint under way meets a medium without room, goes on when there is some,
                 // and then the power goes.
-                Kind::Starve if failures && power && step.b.is_multiple_of(2) => {
+                Kind::Starve if starves && power && step.b.is_multiple_of(2) => {
                     let long = keys[key(step.a).0 as usize].len();
                     let put = Op::Put(key(step.a), self.length(step.b, long, &limits));
                     more.extend([Op::Starve(true), put.clone(), Op::Step, Op::Pump]);
@@ -521,7 +529,8 @@ impl Shape {
                     Op::Step
                 }
                 // Without room for a third of the time.
-                Kind::Starve if failures => Op::Starve(step.a % 3 == 0),
+                Kind::Starve | Kind::Fail if starves && !failures => Op::Starve(step.a % 2 == 0),
+                Kind::Starve if starves => Op::Starve(step.a % 3 == 0),
                 Kind::Fail | Kind::FailAndCut if failures => {
                     Op::Fail(failing, u64::from(step.a) % most)
                 }
@@ -554,12 +563,13 @@ impl Shape {
     /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
     fn length(&self, n: u16, key: usize, limits: &Limits) -> u32 {
         let room = limits.max_record - key;
+        // A row of another length ends a leaf that is for one, so there are few.
+        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(256) {
+            return room.min([8, 16, 33, 64, 100][(self.salt / 7 % 5) as usize]) as u32;
+        }
         // Every value of those keys that are about lengths, and a few of all others.
         if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
             return edges::value_length(limits, key, usize::from(n / 16)) as u32;
-        }
-        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(64) {
-            return room.min([8, 16, 33, 64, 100][(self.salt / 7 % 5) as usize]) as u32;
         }
         // What fits a slot of a tree in persistent memory, mostly.
         if self.vocabulary == Vocabulary::Words && !n.is_multiple_of(8) {
@@ -634,7 +644,7 @@ mod tests {
             .collect();
         let different = |of: fn(&Shape) -> u64| shapes.iter().map(of).collect::<HashSet<_>>().len();
         assert_eq!(different(|shape| shape.vocabulary as u64), 7);
-        assert_eq!(different(|shape| shape.faults as u64), 3);
+        assert_eq!(different(|shape| shape.faults as u64), 4);
         assert!(different(|shape| u64::from(shape.keys)) > 50);
         assert!(different(|shape| u64::from(shape.syncs)) > 10);
         assert!(different(|shape| u64::from(shape.phase)) > 50);
