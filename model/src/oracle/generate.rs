@@ -401,7 +401,8 @@ impl Shape {
                 let range = u64::from(n) / 150 * 10_000;
                 let number = (self.salt % 1_000 * 256 + range + u64::from(n) * step) as u32;
                 key.extend(number.to_be_bytes());
-                if n % 80 == 79 {
+                // One of another length ends a leaf of numbers.
+                if n % 80 == 79 && self.salt.is_multiple_of(4) {
                     key.extend(b"and more");
                 }
                 key
