@@ -96,9 +96,14 @@ impl Session {
         }
     }
 
-    /// Whether background work may say so: it may want room, too.
+    /// Whether background work may say so: it may want room, too, or what it asked for fails.
     pub(super) fn may_stall(&self, error: &Error) -> bool {
-        self.refusals.background && is_full(error)
+        self.refusals.background && is_full(error) || self.may_fail()
+    }
+
+    /// Whether a request of the medium's fails, so that calls may.
+    pub(super) fn may_fail(&self) -> bool {
+        self.power.as_ref().is_some_and(|power| power.fails)
     }
 
     /// Something was done beside the calls, from then until now; or has not ended, as the power went.

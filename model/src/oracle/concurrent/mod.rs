@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use treering_engine::device::MemPm;
+use treering_engine::device::{MemPm, RequestKind};
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::edges::Edges;
@@ -369,7 +369,14 @@ fn one_cut_off(
     })?;
     let in_memory = matches!(engine.disk(), DiskKind::Pm(_));
     medium.cut_power_in(power::cut_after(&mut random, in_memory));
-    let power = power::power_of(medium);
+    let fails = random.one_in(2) && medium.blocks().is_some();
+    if let Some(device) = medium.blocks().filter(|_| fails) {
+        let kind = RequestKind::ALL[random.below(RequestKind::ALL.len() as u64) as usize];
+        // There are more reads and writes than flushes and trims.
+        let most = 20 << random.below(6);
+        device.fail_in(kind, random.below(most));
+    }
+    let power = power::power_of(medium, fails);
     let session = Session::new(work, plan.clients)
         .on(engine)
         .with_power(Arc::clone(&power));
@@ -379,8 +386,9 @@ fn one_cut_off(
         let now = session.ticks.next();
         session.deeds.note(races::Deed::PowerCut, now, now + 1);
     }
-    // Whoever asks for something in the dark gets an error.
-    findings.retain(|finding| !(power.is_cut() && matches!(finding, Finding::Failed { .. })));
+    // Whoever asks for something in the dark, or of a medium that fails, gets an error.
+    let told = power.is_cut() || fails;
+    findings.retain(|finding| !(told && matches!(finding, Finding::Failed { .. })));
     let stats = kv.stats();
     let keep = match random.below(4) {
         0 => Keep::Oldest,

@@ -31,6 +31,8 @@ pub struct Power {
     told: Mutex<Vec<(u64, Lsn)>>,
     /// All writes up to here are durable, a `sync` has said.
     synced: AtomicU64,
+    /// Whether a request of the medium's fails before.
+    pub(super) fails: bool,
 }
 
 impl std::fmt::Debug for Power {
@@ -40,11 +42,12 @@ impl std::fmt::Debug for Power {
 }
 
 impl Power {
-    pub(super) fn of(medium: Medium) -> Power {
+    pub(super) fn of(medium: Medium, fails: bool) -> Power {
         Power {
             medium,
             told: Mutex::default(),
             synced: AtomicU64::new(0),
+            fails,
         }
     }
 
@@ -164,7 +167,9 @@ pub(super) fn judge(
         };
         let from_the_start = found == Version::ABSENT && key.vouched.is_none();
         let mut leaves = key.writes.iter().copied().filter(left);
-        if from_the_start || leaves.any(|call| call.end >= after) {
+        // What has failed may take effect later.
+        let late = |call: &Call| call.end >= after || call.outcome == Outcome::Failed;
+        if from_the_start || leaves.any(late) {
             return None;
         }
         let name = show_key(&work.keys()[at]);
@@ -189,8 +194,8 @@ pub(super) fn cut_after(random: &mut crate::oracle::random::Random, in_memory: b
 }
 
 /// The disk of a history that ends so, and what is behind it.
-pub(super) fn power_of(medium: &Medium) -> Arc<Power> {
-    Arc::new(Power::of(medium.clone()))
+pub(super) fn power_of(medium: &Medium, fails: bool) -> Arc<Power> {
+    Arc::new(Power::of(medium.clone(), fails))
 }
 
 #[cfg(test)]
@@ -208,7 +213,7 @@ mod tests {
     ) -> usize {
         let keys: Arc<[Key]> = [&b"a"[..], b"b"].map(Key::from).into();
         let work = Workload::on(keys.to_vec(), 100, 10);
-        let power = Power::of(Medium::new(DiskKind::Blocks(8)).unwrap());
+        let power = Power::of(Medium::new(DiskKind::Blocks(8)).unwrap(), false);
         let mut recorders = Vec::new();
         for (client, (key, version, invoke, end, lsn)) in (0..).zip(calls) {
             let mut recorder = Recorder::new(client, Arc::clone(&keys));
