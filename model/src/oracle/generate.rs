@@ -396,7 +396,11 @@ impl Shape {
                 key
             }
             Vocabulary::Rows => {
-                let mut key = b"row:"[..longest.saturating_sub(4).min(4)].to_vec();
+                let prefix = match self.salt & 8 {
+                    0 => &b""[..],
+                    _ => b"row:",
+                };
+                let mut key = prefix[..longest.saturating_sub(4).min(prefix.len())].to_vec();
                 let step = 1 + self.salt % 3;
                 let range = u64::from(n) / 150 * 10_000;
                 let number = (self.salt % 1_000 * 256 + range + u64::from(n) * step) as u32;

@@ -185,8 +185,8 @@ impl Place {
     }
 }
 
-/// The version that the put with index `at` writes: its own or, now and then, the one whose short
-/// values are all zeros, as what was never written is, and which may be what the key has.
+/// The version that the put with index `at` writes: its own or, now and then, the one whose values
+/// are all zeros, as what was never written is, and which may be what the key has.
 fn version_of(at: usize) -> u64 {
     match at as u64 + 1 {
         n if n % 16 == 9 => 0,
@@ -773,6 +773,8 @@ impl<'e> Session<'e> {
 
     /// Opens the store again when nothing is left to do: then it holds what it held before.
     fn reopen_at_rest(&mut self, at: usize) -> Result<(), Finding> {
+        // What was lost for want of room shows when there is some.
+        self.starve(false);
         let before = self.holds_at_rest();
         self.reopen(at, None)?;
         if let (Some(before), Some(after)) = (before, self.holds_at_rest())

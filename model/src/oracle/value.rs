@@ -64,9 +64,11 @@ pub fn fill(bytes: &mut Vec<u8>, version: u64, len: usize) {
     rest.copy_from_slice(&word(version, words.len())[..rest.len()]);
 }
 
-/// What follows the version in its value, word by word.
+/// What follows the version in its value, word by word. Of version 0 all is zeros, as what was
+/// never written is.
 fn word(version: u64, at: usize) -> [u8; 8] {
-    (version.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at as u64).to_le_bytes()
+    let offset = at as u64 * version.min(1);
+    (version.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset).to_le_bytes()
 }
 
 /// Whether these are all bytes of a value of write `version`, and in place.
