@@ -419,8 +419,12 @@ impl Shape {
     /// The program for an engine.
     #[must_use]
     pub fn program(&self, steps: &[Step], engine: &dyn Engine, trouble: Trouble) -> Program {
-        // An engine with hardly room is there to be filled, mostly.
-        let fills = engine.room().is_some() && !self.salt.is_multiple_of(4);
+        // An engine with hardly room is there to be filled, mostly; and of the others some have more
+        // pages than a cache holds, however few operations there are.
+        let fills = match engine.room() {
+            Some(_) => !self.salt.is_multiple_of(4),
+            None => self.salt.is_multiple_of(3),
+        };
         if fills && (self.keys < FILLING_KEYS || self.longest < u8::MAX) {
             let keys = self.keys.max(FILLING_KEYS);
             // A key of the steps is several, side by side.
