@@ -7,25 +7,25 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use support::{BMINUS, IN_PLACE, STORES, tiny};
+use support::{STORES, device_of, read_all, tiny};
 use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
 use treering_engine::{
-    BLOCK_SIZE, Durability, IoClass, Kv, Lba, Lsn, Options, Progress, Store, SystemClock, Task,
-    TreeKind, required_blocks,
+    Durability, IoClass, Kv, Lba, Lsn, Options, Progress, Store, SystemClock, Task, TreeKind,
+    required_blocks,
 };
 
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
 /// Refuses one write, to the log or to anything else, and does something before.
 struct Refusing {
-    memory: MemDevice,
+    memory: Arc<MemDevice>,
     of_log: AtomicBool,
     armed: AtomicBool,
     meanwhile: Mutex<Option<Meanwhile>>,
 }
 
 impl Refusing {
-    fn on(memory: MemDevice) -> Arc<Refusing> {
+    fn on(memory: Arc<MemDevice>) -> Arc<Refusing> {
         Arc::new(Refusing {
             memory,
             of_log: AtomicBool::new(false),
@@ -35,13 +35,7 @@ impl Refusing {
     }
 
     fn copy(&self) -> Arc<Refusing> {
-        let memory = MemDevice::new(self.memory.capacity_blocks());
-        let mut block = vec![0; BLOCK_SIZE];
-        for lba in (0..self.memory.capacity_blocks()).map(Lba) {
-            self.memory.read(lba, &mut block, IoClass::Extra).unwrap();
-            memory.write(lba, &block, IoClass::Extra).unwrap();
-        }
-        Refusing::on(memory)
+        Refusing::on(device_of(&read_all(&self.memory)))
     }
 }
 
@@ -85,7 +79,7 @@ fn open(device: &Arc<Refusing>, options: &Options) -> Arc<Store> {
 
 #[test]
 fn what_a_refused_write_would_have_covered_is_owed_from_its_first_change_on() {
-    for pages in STORES.into_iter().chain([IN_PLACE, BMINUS]) {
+    for pages in STORES {
         for durability in [Durability::PerCommit, Durability::Deferred] {
             let options = Options {
                 durability,
@@ -98,7 +92,7 @@ fn what_a_refused_write_would_have_covered_is_owed_from_its_first_change_on() {
 
 /// Refuses the write of a page or, if nobody has flushed it yet, of the log before it.
 fn refuse_one(options: &Options, story: &str) {
-    let device = Refusing::on(MemDevice::new(required_blocks(options, 600)));
+    let device = Refusing::on(Arc::new(MemDevice::new(required_blocks(options, 600))));
     let store = open(&device, options);
     store.put(b"before", &value(0)).unwrap();
     // The page is durable as it is, so that a modification log may build on it.

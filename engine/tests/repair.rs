@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{BF, EACH_FLUSH, IN_PLACE, Pages, SHADOW, all, tiny};
+use support::{BF, EACH_FLUSH, IN_PLACE, Pages, SHADOW, all, device_of, read_all, tiny};
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::node::{PageRef, check_for};
 use treering_engine::{
-    IoClass, KeyRange, Kv, Lba, Lsn, Options, PageStoreKind, SalvageHints, SalvageReport, Store,
-    StoreId, SystemClock, TreeKind, required_blocks, salvage,
+    KeyRange, Kv, Lsn, Options, PageStoreKind, SalvageHints, SalvageReport, Store, StoreId,
+    SystemClock, TreeKind, required_blocks, salvage,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -25,30 +25,6 @@ struct Left {
     blocks: Vec<Vec<u8>>,
     held: Map,
     history: HashMap<Vec<u8>, Vec<Vec<u8>>>,
-}
-
-fn read_all(device: &MemDevice) -> Vec<Vec<u8>> {
-    (0..device.capacity_blocks())
-        .map(|lba| {
-            let mut block = vec![0; BLOCK];
-            device
-                .read(Lba(lba), &mut block, IoClass::Page)
-                .expect("reads");
-            block
-        })
-        .collect()
-}
-
-fn device_of(blocks: &[Vec<u8>]) -> Arc<MemDevice> {
-    let device = Arc::new(MemDevice::new(blocks.len() as u64));
-    for (lba, block) in (0..).zip(blocks) {
-        if block.iter().any(|b| *b != 0) {
-            device
-                .write(Lba(lba), block, IoClass::Page)
-                .expect("writes");
-        }
-    }
-    device
 }
 
 /// Grows and shrinks, checkpoints now and then, and ends closed or with its last changes in the log

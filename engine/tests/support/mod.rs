@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
 use treering_engine::node::{PageRef, check_for};
 use treering_engine::{
-    BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
-    Store, StoreId, TablePersist, TreeKind,
+    BLOCK_SIZE, BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options,
+    PageStoreKind, ResetRule, Store, StoreId, TablePersist, TreeKind,
 };
 
 /// Every tree, as it is by default.
@@ -83,6 +84,32 @@ pub(crate) const STORES: [Pages; 7] = [
     IN_PLACE_LOGGED,
     LAZY_LOGGED,
 ];
+
+/// Every block of a device.
+pub(crate) fn read_all(device: &MemDevice) -> Vec<Vec<u8>> {
+    (0..device.capacity_blocks())
+        .map(|lba| {
+            let mut block = vec![0; BLOCK_SIZE];
+            device
+                .read(Lba(lba), &mut block, IoClass::Page)
+                .expect("reads");
+            block
+        })
+        .collect()
+}
+
+/// A device that holds these blocks.
+pub(crate) fn device_of(blocks: &[Vec<u8>]) -> Arc<MemDevice> {
+    let device = Arc::new(MemDevice::new(blocks.len() as u64));
+    for (lba, block) in (0..).zip(blocks) {
+        if block.iter().any(|b| *b != 0) {
+            device
+                .write(Lba(lba), block, IoClass::Page)
+                .expect("writes");
+        }
+    }
+    device
+}
 
 /// Every tree on every page store.
 pub(crate) fn all() -> impl Iterator<Item = (TreeKind, Pages)> {
