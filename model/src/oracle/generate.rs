@@ -275,6 +275,9 @@ const FEW_KEYS: u16 = 160;
 /// So many, with values as long as may be, fit no store that has hardly room.
 const FILLING_KEYS: u16 = 240;
 
+/// Fewer keys before all else make no tree of hundreds of leaves.
+const LEAST_LOADED: u16 = 1_000;
+
 /// The state machine of programs with any faults.
 pub struct Programs;
 
@@ -442,9 +445,12 @@ impl Shape {
             return filling.program(&steps, engine, trouble);
         }
         // A program of few operations has better to do.
-        let loads = (engine.loads() as usize * steps.len() / 1_000) as u16;
+        let loads = match (usize::from(engine.loads()) * steps.len() / 1_000) as u16 {
+            0..LEAST_LOADED => 0,
+            loads => loads,
+        };
         let longer = matches!(self.vocabulary, Vocabulary::Edges | Vocabulary::Deep);
-        if loads >= 1_000 && self.keys < loads {
+        if self.keys < loads {
             let loading = Shape {
                 keys: engine.loads(),
                 longest: u8::MAX,
@@ -537,7 +543,7 @@ impl Shape {
                     more.push(Op::Crash(Keep::Seeded(seed)));
                     Op::Step
                 }
-                // Without room for a third of the time.
+                // Where nothing else goes wrong, without room for half of the time; else a third.
                 Kind::Starve | Kind::Fail if starves && !failures => Op::Starve(step.a % 2 == 0),
                 Kind::Starve if starves => Op::Starve(step.a % 3 == 0),
                 Kind::Fail | Kind::FailAndCut if failures => {
@@ -556,12 +562,13 @@ impl Shape {
         let loaded = keys.len().min(usize::from(loads)) as u32;
         let mut random = Random::part(self.salt, u64::MAX);
         let stride = if random.one_in(2) { 1 } else { 7_919 };
-        let load = (0..loaded).map(|n| {
-            let at = KeyNo((u64::from(n) * stride % keys.len() as u64) as u32);
-            let long = keys[at.0 as usize].len();
-            Op::Put(at, self.length(random.word() as u16, long, &limits))
-        });
-        let load: Vec<Op> = load.filter(|_| loads >= 1_000).collect();
+        let load: Vec<Op> = (0..loaded)
+            .map(|n| {
+                let at = KeyNo((u64::from(n) * stride % keys.len() as u64) as u32);
+                let long = keys[at.0 as usize].len();
+                Op::Put(at, self.length(random.word() as u16, long, &limits))
+            })
+            .collect();
         Program {
             ops: load.into_iter().chain(ops).collect(),
             keys,

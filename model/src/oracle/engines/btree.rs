@@ -49,9 +49,10 @@ pub struct BTree {
 }
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
-/// said), whether a store that is let go of is closed, whether there is hardly room, or room
-/// for a tree of hundreds of leaves, with which programs begin, whether one flush of the log may write mebibytes, whether the device is a file, whether inner nodes are as
-/// wide as a user's, and the size of pages.
+/// said), whether a store that is let go of is closed, whether there is hardly room, or room for a
+/// tree of hundreds of leaves, with which programs begin, whether one flush of the log may write
+/// mebibytes, whether the device is a file, whether inner nodes are as wide as a user's, and the
+/// size of pages.
 pub const VARIATIONS: [&str; 12] = [
     "per-commit",
     "grouped",
