@@ -1,5 +1,6 @@
 //! The one interface of every tree, and of every engine that the oracle judges.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 
 use crate::error::Result;
@@ -18,7 +19,7 @@ pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 ///
 /// Every call is linearizable by itself, save `scan`, which returns for each key a value current at some instant
 /// within the scan (it is no snapshot).
-pub trait Kv: Send + Sync {
+pub trait Kv: Any + Send + Sync {
     /// Copies the value of `key` into `value` (cleared first); `false` if the key is absent.
     ///
     /// # Errors

@@ -161,6 +161,12 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
+    /// Closes a store as a user does who wants to hear of errors: if that returns `Ok`, all that was
+    /// written is durable, whatever happens then. `None`: stores can only be let go of.
+    fn close(&self, _store: Arc<dyn Kv>) -> Option<Result<()>> {
+        None
+    }
+
     /// Whether a store that is let go of, with the power on, has made durable all that it had
     /// returned from.
     fn keeps_all_when_dropped(&self) -> bool {

@@ -151,7 +151,7 @@ enum Kind {
     Crash,
     CutPower,
     Fail,
-    /// A failure, and the power cut that follows.
+    /// A failure, and the power cut that follows, if need be in the next opening.
     FailAndCut,
     /// The medium is full, or there is room again.
     Starve,
@@ -178,7 +178,7 @@ const OFTEN: [(Kind, u32); 13] = [
     (Kind::Crash, 3),
     (Kind::CutPower, 2),
     (Kind::Fail, 3),
-    (Kind::FailAndCut, 1),
+    (Kind::FailAndCut, 3),
     (Kind::Starve, 4),
 ];
 
@@ -529,6 +529,14 @@ impl Shape {
                     _ => Keep::Seeded(seed),
                 }),
                 Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
+                // A process that is killed when its log could not be written reads back what may not
+                // be durable, and goes on from that; and then the power goes.
+                Kind::FailAndCut if failures && power && step.b / 8 % 2 == 0 => {
+                    let sync =
+                        [Op::Sync, Op::Checkpoint, Op::Pump][usize::from(step.b / 16) % 3].clone();
+                    more.extend([sync, Op::CutPower(u64::from(step.a) % 60), Op::Reopen]);
+                    Op::Fail(failing, u64::from(step.a / 64) % 4)
+                }
                 Kind::FailAndCut if failures && power => {
                     more.push(Op::CutPower(u64::from(step.a) % 40));
                     Op::Fail(failing, u64::from(step.a) % 20)

@@ -210,6 +210,8 @@ pub struct Session<'e> {
     armed: bool,
     /// The medium has no room for blocks that hold nothing.
     starved: bool,
+    /// What reaches the medium is recorded, so it must stay the same.
+    recorded: bool,
     /// An operation has failed with the power on: whatever is wrong from then on, however often the store was opened since, may come of that.
     has_failed: bool,
     tally: Tally,
@@ -229,6 +231,14 @@ impl<'e> Session<'e> {
             expected: "a folder".into(),
             found: e.to_string(),
         })?;
+        Session::on_new(engine, program, place)
+    }
+
+    fn on_new(
+        engine: &'e dyn Engine,
+        program: &'e Program,
+        place: Place,
+    ) -> Result<Session<'e>, Finding> {
         Session::on(engine, program, place, 0).map_err(|why| Finding {
             check: Check::Error,
             operation: None,
@@ -250,13 +260,9 @@ impl<'e> Session<'e> {
             return Session::start(engine, program);
         };
         medium.record();
-        Session::on(engine, program, Place::on(medium), 0).map_err(|why| Finding {
-            check: Check::Error,
-            operation: None,
-            what: "open a new store".into(),
-            expected: "a store".into(),
-            found: why,
-        })
+        let mut session = Session::on_new(engine, program, Place::on(medium))?;
+        session.recorded = true;
+        Ok(session)
     }
 
     /// Opens what is at a place, for the `opening`-th time. The reference is empty until [`Session::settle`].
@@ -280,6 +286,7 @@ impl<'e> Session<'e> {
             openings: opening,
             armed: false,
             starved: false,
+            recorded: false,
             has_failed: false,
             tally: Tally::default(),
             buffer: Vec::new(),
@@ -602,6 +609,10 @@ impl<'e> Session<'e> {
 
     /// Lets go of the store, cuts the power if that is asked for, opens what is there, and judges it.
     fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
+        let cut = match cut {
+            None if self.openings % 3 == 2 => self.close(at)?,
+            cut => cut,
+        };
         let check = self.reopening(cut.is_some());
         let untroubled = !self.armed && !self.starved && !self.has_failed;
         if cut.is_none() && untroubled && self.engine.keeps_all_when_dropped() {
@@ -644,6 +655,31 @@ impl<'e> Session<'e> {
         }
         let expected = "a store that opens and can be read".to_owned();
         Err(self.finding(check, at, expected, why))
+    }
+
+    /// Closes the store, if the engine can, and believes what that says. What the power cut leaves
+    /// that came meanwhile, or comes now.
+    fn close(&mut self, at: usize) -> Result<Option<Keep>, Finding> {
+        let Some(store) = self.store.take() else {
+            return Ok(None);
+        };
+        self.requested(When::InUse);
+        self.tally.note(&store.stats());
+        let closed = self.engine.close(store);
+        self.requested(When::Closing);
+        if self.place.medium().is_some_and(Medium::power_is_cut) {
+            return Ok(Some(Keep::Seeded(at as u64)));
+        }
+        match closed {
+            None => Ok(None),
+            Some(Err(e)) => self.stalled(at, &e).map(|()| None),
+            Some(Ok(())) => {
+                self.reference.acknowledge();
+                let goes = self.openings.is_multiple_of(2) && !self.recorded;
+                self.tally.reach.met(Area::Step, "store closed", 1);
+                Ok(goes.then_some(Keep::Oldest))
+            }
+        }
     }
 
     /// Opens the store for reading only, if the engine can, and judges what is read; nothing may be

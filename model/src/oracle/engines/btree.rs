@@ -11,6 +11,7 @@ use treering_engine::{
     TreeKind, node, required_blocks, verify,
 };
 
+use super::owned;
 use crate::oracle::random::Random;
 use crate::oracle::system::in_a_file;
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
@@ -579,6 +580,10 @@ impl Engine for BTree {
 
     fn may_refuse(&self, write: &Write<'_>) -> bool {
         self.cramped && !matches!(write, Write::Delete(_))
+    }
+
+    fn close(&self, store: Arc<dyn Kv>) -> Option<Result<()>> {
+        owned::<Store>(store).map(Store::close)
     }
 
     fn keeps_all_when_dropped(&self) -> bool {

@@ -7,8 +7,8 @@ use treering_engine::{
     PmTreeKind, Result,
 };
 
-use super::Geometry;
 use super::btree::{FEW_ENTRIES, entries_again};
+use super::{Geometry, owned};
 use crate::oracle::crash::Point;
 use crate::oracle::random::Random;
 use crate::oracle::reach::steps;
@@ -249,11 +249,6 @@ impl Engine for PmTree {
         vec![Point::NtStore]
     }
 
-    fn merges_leaves(&self) -> bool {
-        // LodgeTree has no merges.
-        !matches!(self.options.tree, PmTreeKind::Lodge(_))
-    }
-
     fn never_does(&self) -> Vec<&'static str> {
         match &self.options.tree {
             PmTreeKind::PmTree => vec![
@@ -269,10 +264,8 @@ impl Engine for PmTree {
             PmTreeKind::Ccl(ccl) if ccl.cleaning == Cleaning::Naive => vec![steps::CLEANING_COPY],
             PmTreeKind::Ccl(_) => Vec::new(),
             // Leaves that are split long before they are full have slots for updates.
-            PmTreeKind::Lodge(lodge) if lodge.t_split <= 6 => {
-                vec![steps::LEAF_MERGE, steps::SLOTS_CLEARED]
-            }
-            PmTreeKind::Lodge(_) => vec![steps::LEAF_MERGE],
+            PmTreeKind::Lodge(lodge) if lodge.t_split <= 6 => vec![steps::SLOTS_CLEARED],
+            PmTreeKind::Lodge(_) => Vec::new(),
         }
     }
 
@@ -339,6 +332,10 @@ impl Engine for PmTree {
         self.cramped && (buffers_all || self.tight || !takes_no_room)
     }
 
+    fn close(&self, store: Arc<dyn Kv>) -> Option<Result<()>> {
+        owned::<PmStore>(store).map(PmStore::close)
+    }
+
     fn holds(&self, store: &dyn Kv) -> Vec<(&'static str, u64)> {
         let pm = store.stats().pm.unwrap_or_default();
         vec![
@@ -348,6 +345,7 @@ impl Engine for PmTree {
                 "bytes of records in use",
                 pm.record_bytes - pm.retired_record_bytes,
             ),
+            ("bytes of log chunks", pm.log_chunk_bytes),
         ]
     }
 
