@@ -276,6 +276,12 @@ impl CowStore {
         let mut state = self.state.lock();
         if let Err(e) = written {
             blocks.iter().for_each(|b| state.table.mark_dirty(*b));
+            // Some blocks may be there, and others as they were.
+            if !mutation::on("refused-table-forgets-names") {
+                persisted.iter_taken().for_each(|slot| {
+                    state.persisted.take(slot);
+                });
+            }
             return Err(e);
         }
         state.persisted = persisted;
@@ -502,7 +508,7 @@ mod tests {
     use std::sync::OnceLock;
 
     use super::*;
-    use crate::device::{BlockDevice, DeviceError, MemDevice};
+    use crate::device::{BlockDevice, CrashDevice, DeviceError, MemDevice};
     use crate::node::ChangeMap;
     use crate::options::{Options, PageStoreKind};
     use crate::types::StoreId;
@@ -591,5 +597,55 @@ mod tests {
         for answer in &*answers {
             assert!(answer.is_ok(), "{answer:?}");
         }
+    }
+
+    #[test]
+    fn a_table_that_was_written_in_part_names_no_slot_of_another() {
+        let options = Options {
+            store: PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            },
+            log_bytes: 96 << 12,
+            ..Options::default()
+        };
+        let device = Arc::new(CrashDevice::new(900));
+        let layout = Layout::plan(&options, 900, StoreId(7)).expect("a layout");
+        let volume = Arc::new(Volume::new(Arc::clone(&device) as Arc<dyn BlockDevice>));
+        let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
+        let store = CowStore::new(volume, layout, table, persist, None, 8, &[]).expect("a store");
+        // One more than the table's first block names.
+        let pages: Vec<PageId> = (0..=510)
+            .map(|_| store.allocate(0).expect("room for it"))
+            .collect();
+        let write = |page: PageId| {
+            let bytes = vec![page.0 as u8; layout.page_size];
+            let mut changes = ChangeMap::default();
+            changes.mark(0..1);
+            store.write_batch(&[PageImage {
+                page,
+                bytes: &bytes,
+                changes: &changes,
+            }])
+        };
+        write(pages[0]).expect("room");
+        store.persist_table().expect("room");
+        // The first block is written anew, and names another slot; the second is refused.
+        write(pages[0]).expect("room");
+        write(pages[510]).expect("room");
+        device.set_full(true);
+        store.persist_table().expect_err("no room for a new block");
+        device.set_full(false);
+        let named = store.home(pages[0]).expect("a place");
+        // What it names then must stay as it is while the power may go.
+        write(pages[0]).expect("room");
+        for page in &pages[1..100] {
+            write(*page).expect("room");
+            assert_ne!(store.home(*page), Some(named), "page {}", page.0);
+        }
+        // It is free, as that of the table before, when the whole table was written.
+        let used = |store: &CowStore| store.state.lock().slots.used();
+        let before = used(&store);
+        store.persist_table().expect("room");
+        assert_eq!(used(&store), before - 2);
     }
 }
