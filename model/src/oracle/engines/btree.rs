@@ -47,13 +47,15 @@ pub struct BTree {
     long_flush: bool,
     /// The device is one in a file, on a system that the oracle plays.
     in_file: bool,
+    /// Draws the options of all openings; 0: the first has those that the name says.
+    draw: u64,
 }
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
 /// said), whether a store that is let go of is closed, whether there is hardly room, or room for a
 /// tree of hundreds of leaves, with which programs begin, whether one flush of the log may write
 /// mebibytes, whether the device is a file, whether inner nodes are as wide as a user's, and the
-/// size of pages.
+/// size of pages. And `options=N`, by which all other options are drawn.
 pub const VARIATIONS: [&str; 12] = [
     "per-commit",
     "grouped",
@@ -76,6 +78,12 @@ pub(super) const FEW_ENTRIES: usize = 4;
 pub(super) fn entries_again(most: usize, random: &mut Random) -> usize {
     [most, 3, 5, 9, 170][random.below(5) as usize]
 }
+
+/// So many openings of a store have options of their own.
+pub(super) const DRAWN_OPENINGS: u64 = 1_000_000;
+
+/// Draws of options there are.
+pub(super) const DRAWS: u64 = 1_000;
 
 /// Pages of a store that is not tiny: more than one block of a page table names.
 const LARGE_PAGES: u64 = 1_500;
@@ -316,6 +324,7 @@ impl BTree {
             large: false,
             long_flush: false,
             in_file: false,
+            draw: 0,
         };
         engine.sized()
     }
@@ -373,12 +382,15 @@ impl BTree {
             "long-flush" => self.long_flush = true,
             "file" => self.in_file = true,
             "wide" => self.options.index_entries = Options::default().index_entries,
-            size => {
-                let kibibytes: usize = size.strip_suffix('k')?.parse().ok()?;
-                self.options.page_size = kibibytes << 10;
-            }
+            other => match other.strip_prefix("options=") {
+                Some(draw) => self.draw = draw.parse().ok()?,
+                None => {
+                    let kibibytes: usize = other.strip_suffix('k')?.parse().ok()?;
+                    self.options.page_size = kibibytes << 10;
+                }
+            },
         }
-        if !VARIATIONS.contains(&variation) {
+        if !VARIATIONS.contains(&variation) && !variation.starts_with("options=") {
             return None;
         }
         self.name = format!("{}/{variation}", self.name);
@@ -388,8 +400,8 @@ impl BTree {
     /// Options for the `opening`-th time that a store is opened.
     fn options_again(&self, opening: u64) -> Options {
         let mut options = self.options.clone();
-        let mut random = Random::part(opening, 0);
-        if opening == 0 || random.one_in(4) {
+        let mut random = Random::part(self.draw * DRAWN_OPENINGS + opening, 0);
+        if opening + self.draw == 0 || random.one_in(4) {
             return options;
         }
         options.index_entries = entries_again(options.index_entries, &mut random);
@@ -518,7 +530,7 @@ impl Engine for BTree {
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        self.open_with(disk, &self.options)
+        self.open_again(disk, 0)
     }
 
     fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
@@ -549,6 +561,10 @@ impl Engine for BTree {
         }
         if random.one_in(4) {
             variations.push("wide");
+        }
+        let draw = format!("options={}", 1 + random.below(DRAWS));
+        if random.one_in(2) {
+            variations.push(&draw);
         }
         if variations.is_empty() || self.geometry != Geometry::Tiny {
             return None;

@@ -7,7 +7,7 @@ use treering_engine::{
     PmTreeKind, Result,
 };
 
-use super::btree::{FEW_ENTRIES, entries_again};
+use super::btree::{DRAWN_OPENINGS, DRAWS, FEW_ENTRIES, entries_again};
 use super::{Geometry, owned};
 use crate::oracle::crash::Point;
 use crate::oracle::random::Random;
@@ -15,7 +15,7 @@ use crate::oracle::reach::steps;
 use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
 
 /// [`PmStore`] under judgement. Behind its name may stand variations, each behind a slash:
-/// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`.
+/// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`; `options=N` draws all others.
 #[derive(Clone, Debug)]
 pub struct PmTree {
     name: String,
@@ -28,6 +28,8 @@ pub struct PmTree {
     cramped: bool,
     /// So little that a hundred short writes do; then nothing is promised of how much fits.
     tight: bool,
+    /// Draws the options of all openings; 0: the first has those that the name says.
+    draw: u64,
 }
 
 /// Chunks of a memory that programs fill.
@@ -125,12 +127,15 @@ impl PmTree {
                 PmTreeKind::Global(global) => global.logs = to,
                 PmTreeKind::Lodge(lodge) => lodge.logs = to,
             }
+        } else if let Some(draw) = variation.strip_prefix("options=") {
+            self.draw = draw.parse().ok()?;
         } else {
-            let kibibytes: u64 = (variation.strip_prefix("chunk=")?)
-                .strip_suffix('k')?
-                .parse()
-                .ok()?;
-            self.options.chunk_bytes = kibibytes.checked_mul(1 << 10)?;
+            let size = variation.strip_prefix("chunk=")?;
+            let (number, unit) = match size.strip_suffix('k') {
+                Some(kibibytes) => (kibibytes, 1 << 10),
+                None => (size, 1),
+            };
+            self.options.chunk_bytes = number.parse::<u64>().ok()?.checked_mul(unit)?;
         }
         if self.cramped {
             let chunks = if self.tight {
@@ -197,6 +202,7 @@ impl PmTree {
             large: false,
             cramped: false,
             tight: false,
+            draw: 0,
         })
     }
 }
@@ -205,6 +211,8 @@ impl PmTree {
 fn other_tree(tree: PmTreeKind, random: &mut Random) -> PmTreeKind {
     let ccl = CclOptions {
         batch: 1 + random.below(6) as usize,
+        log_percent: [1, 4, 20, 100][random.below(4) as usize],
+        garbage_percent: [0, 10, 50, 90][random.below(4) as usize],
         logging: [Logging::WriteConservative, Logging::EveryWrite][random.below(2) as usize],
         cleaning: [Cleaning::LocalityAware, Cleaning::Naive][random.below(2) as usize],
         ..CclOptions::default()
@@ -214,11 +222,17 @@ fn other_tree(tree: PmTreeKind, random: &mut Random) -> PmTreeKind {
             slots: 4 + random.below(26) as usize,
             t_node: 1 + random.below(4) as usize,
             t_split: 2 + random.below(26) as usize,
-            log_entries: 2 << random.below(4),
+            log_entries: [2, 4, 8, 16, 256, 300][random.below(6) as usize],
+            log_percent: [1, 4, 20, 100][random.below(4) as usize],
+            burst_factor: [0, 1, 2, 8][random.below(4) as usize],
+            node_split: [NodeSplit::HotnessAware, NodeSplit::Double][random.below(2) as usize],
             ..lodge
         }),
         (_, 0) => PmTreeKind::PmTree,
-        (_, 1) => PmTreeKind::Global(GlobalOptions::default()),
+        (_, 1) => PmTreeKind::Global(GlobalOptions {
+            buffer_percent: [1, 10, 60][random.below(3) as usize],
+            ..GlobalOptions::default()
+        }),
         _ => PmTreeKind::Ccl(ccl),
     }
 }
@@ -276,7 +290,13 @@ impl Engine for PmTree {
             variations.push(["logs=1", "logs=3", "logs=5"][random.below(3) as usize]);
         }
         match self.geometry {
-            Geometry::Tiny if random.one_in(4) => variations.push("chunk=2k"),
+            // Chunks that are no power of two, too; a LodgeTree's leaves are larger.
+            Geometry::Tiny if random.one_in(4) => variations.push(match self.options.tree {
+                PmTreeKind::Lodge(_) => {
+                    ["chunk=1536", "chunk=2k", "chunk=2560", "chunk=5k"][random.below(4) as usize]
+                }
+                _ => ["chunk=1280", "chunk=2k", "chunk=1792", "chunk=3k"][random.below(4) as usize],
+            }),
             Geometry::Medium | Geometry::Small if random.one_in(2) => {
                 variations.push(["chunk=1k", "chunk=4k", "chunk=64k"][random.below(3) as usize]);
             }
@@ -291,6 +311,10 @@ impl Engine for PmTree {
         if random.one_in(4) {
             variations.push("wide");
         }
+        let draw = format!("options={}", 1 + random.below(DRAWS));
+        if random.one_in(2) {
+            variations.push(&draw);
+        }
         if variations.is_empty() {
             return None;
         }
@@ -300,8 +324,8 @@ impl Engine for PmTree {
 
     fn open_again(&self, disk: &Disk, opening: u64) -> Result<Arc<dyn Kv>> {
         let mut options = self.options;
-        let mut random = Random::part(opening, 3);
-        if opening > 0 && random.one_in(2) {
+        let mut random = Random::part(self.draw * DRAWN_OPENINGS + opening, 3);
+        if opening + self.draw > 0 && random.one_in(2) {
             options.recovery_threads = 1 + random.below(4) as usize;
             options.index_entries = entries_again(options.index_entries, &mut random);
             let logs = 1 + random.below(4) as usize;
@@ -366,7 +390,7 @@ impl Engine for PmTree {
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        self.open_with(disk, &self.options)
+        self.open_again(disk, 0)
     }
 }
 
