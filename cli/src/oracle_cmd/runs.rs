@@ -191,7 +191,10 @@ impl Watch for Watcher<'_> {
             ..
         } = *self.plan;
         let engine = self.plan.engine(self.engine, seed);
-        let program = generate::program(&*engine, seed, operations, trouble);
+        let program = match self.mode {
+            Mode::Crash => generate::on_a_built_store(&*engine, seed, operations, trouble),
+            _ => generate::program(&*engine, seed, operations, trouble),
+        };
         let what = format!(
             "{}: after {:?} a call of this program has not returned",
             Check::Progress,

@@ -264,7 +264,7 @@ pub fn crashes(
 ) -> Outcome<Coverage> {
     let run = |seed, _: &dyn Fn()| {
         let engine = plan.engine(engine, seed);
-        let program = generate::program(&*engine, seed, plan.operations, plan.trouble);
+        let program = generate::on_a_built_store(&*engine, seed, plan.operations, plan.trouble);
         crash::explore(&*engine, &program, effort, seed)
     };
     let mut outcome = campaign(plan, watch, run, Coverage::add);

@@ -11,31 +11,16 @@ use proptest::strategy::{NewTree, ValueTree};
 use proptest::test_runner::TestRunner;
 use proptest_state_machine::ReferenceStateMachine;
 
+use treering_engine::BLOCK_SIZE;
 use treering_engine::device::RequestKind;
 
 use super::program::{Keep, KeyNo, Op, Program};
 use super::random::Random;
 use super::{DiskKind, Engine, Limits, edges};
 
-/// What the keys of a program look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vocabulary {
-    /// Numbers, two bytes big-endian.
-    Numbers,
-    /// Keys that are prefixes of one another, the empty one among them.
-    Prefixes,
-    /// A long common prefix, then two digits; and some very long ones.
-    Long,
-    /// As long as lengths at which formats change ([`edges`]), with values that are, too.
-    Edges,
-    /// A common prefix that is nearly all that the engine takes.
-    Deep,
-    /// Eight bytes: addresses, flags, all bits set; a byte less or more.
-    Words,
-    /// A table's: ascending numbers of four bytes behind a prefix, in a few ranges, with values of
-    /// one length; and hardly anything else.
-    Rows,
-}
+mod vocabulary;
+
+pub use vocabulary::Vocabulary;
 
 /// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each, so
 /// that ranges are deleted in order that were written in another.
@@ -346,79 +331,6 @@ impl ReferenceStateMachine for Programs {
 pub type Generated = (Shape, Vec<Step>, Option<Arc<AtomicUsize>>);
 
 impl Shape {
-    fn key(&self, n: u16, limits: &Limits) -> Vec<u8> {
-        let n = n % self.keys;
-        let longest = limits.max_key;
-        let mut key = match self.vocabulary {
-            Vocabulary::Numbers => n.to_be_bytes().to_vec(),
-            Vocabulary::Prefixes => {
-                // Every beginning of a key is a key.
-                if self.salt.is_multiple_of(2) {
-                    let letters = 2 + (self.salt / 2 % 3) as u16;
-                    let mut key = Vec::new();
-                    let mut left = n;
-                    while left > 0 {
-                        key.insert(0, b'a' + ((left - 1) % letters) as u8);
-                        left = (left - 1) / letters;
-                    }
-                    return key;
-                }
-                let stem = [&b""[..], b"a", b"test", b"teste", b"user:0000"][usize::from(n) % 5];
-                let mut key = stem.to_vec();
-                key.extend(std::iter::repeat_n(b'e', usize::from(n) / 5 % 7));
-                key.extend((n / 35 > 0).then_some((n / 35) as u8));
-                key
-            }
-            Vocabulary::Long => {
-                let mut key = format!("a/long/common/prefix/{n:03}").into_bytes();
-                key.extend(std::iter::repeat_n(b'z', usize::from(n) % 11 * 13));
-                key
-            }
-            Vocabulary::Edges => edges::key(limits, n),
-            Vocabulary::Deep => {
-                let mut key = vec![b'd'; longest.min(4_096).saturating_sub(2 + usize::from(n) % 3)];
-                key.extend(n.to_be_bytes());
-                key
-            }
-            Vocabulary::Words => {
-                let number = u64::from(n / 6);
-                let word = match n % 6 {
-                    0 => number,
-                    1 => !number,
-                    2 => number << 63 | number,
-                    3 => number.swap_bytes(),
-                    4 => number << 8,
-                    _ => number << 12 | 1 << 48,
-                };
-                let mut key = word.to_be_bytes().to_vec();
-                match n % 16 {
-                    14 => key.truncate(7),
-                    15 => key.push(0),
-                    _ => {}
-                }
-                key
-            }
-            Vocabulary::Rows => {
-                let prefix = match self.salt & 8 {
-                    0 => &b""[..],
-                    _ => b"row:",
-                };
-                let mut key = prefix[..longest.saturating_sub(4).min(prefix.len())].to_vec();
-                let step = 1 + self.salt % 3;
-                let range = u64::from(n) / 150 * 10_000;
-                let number = (self.salt % 1_000 * 256 + range + u64::from(n) * step) as u32;
-                key.extend(number.to_be_bytes());
-                // One of another length ends a leaf of numbers.
-                if n % 80 == 79 && self.salt.is_multiple_of(4) {
-                    key.extend(b"and more");
-                }
-                key
-            }
-        };
-        key.truncate(longest);
-        key
-    }
-
     /// The program for an engine.
     #[must_use]
     pub fn program(&self, steps: &[Step], engine: &dyn Engine, trouble: Trouble) -> Program {
@@ -475,7 +387,7 @@ impl Shape {
         let failures = trouble.failures && faults == Faults::All;
         let taken = |key: &Vec<u8>| limits.empty_key || !key.is_empty();
         let mut keys: Vec<Vec<u8>> = (0..self.keys)
-            .map(|n| self.key(n, &limits))
+            .map(|n| self.vocabulary.key(n, self.salt, &limits))
             .filter(taken)
             .collect();
         keys.sort();
@@ -566,22 +478,23 @@ impl Shape {
             }
             std::iter::once(op).chain(more)
         });
-        // All keys, in order or in none.
-        let loaded = keys.len().min(usize::from(loads)) as u32;
-        let mut random = Random::part(self.salt, u64::MAX);
-        let stride = if random.one_in(2) { 1 } else { 7_919 };
-        let load: Vec<Op> = (0..loaded)
-            .map(|n| {
-                let at = KeyNo((u64::from(n) * stride % keys.len() as u64) as u32);
-                let long = keys[at.0 as usize].len();
-                Op::Put(at, self.length(random.word() as u16, long, &limits))
-            })
-            .collect();
+        let load = self.load(&keys, &limits).take(usize::from(loads));
         Program {
-            ops: load.into_iter().chain(ops).collect(),
+            ops: load.chain(ops).collect(),
             keys,
             crashes: Vec::new(),
         }
+    }
+
+    /// Puts of all keys, in order or in none.
+    fn load(&self, keys: &[Vec<u8>], limits: &Limits) -> impl Iterator<Item = Op> {
+        let mut random = Random::part(self.salt, u64::MAX);
+        let stride = if random.one_in(2) { 1 } else { 7_919 };
+        (0..keys.len()).map(move |n| {
+            let at = n * stride % keys.len();
+            let length = self.length(random.word() as u16, keys[at].len(), limits);
+            Op::Put(KeyNo(at as u32), length)
+        })
     }
 
     /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
@@ -589,7 +502,7 @@ impl Shape {
         let room = limits.max_record - key;
         // A row of another length ends a leaf that is for one, so there are few.
         if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(256) {
-            return room.min([8, 16, 33, 64, 100][(self.salt / 7 % 5) as usize]) as u32;
+            return room.min([0, 3, 8, 16, 33, 64, 100][(self.salt / 7 % 7) as usize]) as u32;
         }
         // Every value of those keys that are about lengths, and a few of all others.
         if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
@@ -643,13 +556,63 @@ pub fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, rng)
 }
 
-/// The program of `operations` operations that `seed` makes for an engine.
-#[must_use]
-pub fn program(engine: &dyn Engine, seed: u64, operations: usize, trouble: Trouble) -> Program {
+fn generated(seed: u64, operations: usize) -> (Shape, Vec<Step>) {
     let strategy = Programs::sequential_strategy(operations..=operations);
     let tree = strategy.new_tree(&mut runner(seed));
     let (shape, steps, _) = tree.expect("nothing is ever rejected").current();
+    (shape, steps)
+}
+
+/// The program of `operations` operations that `seed` makes for an engine.
+#[must_use]
+pub fn program(engine: &dyn Engine, seed: u64, operations: usize, trouble: Trouble) -> Program {
+    let (shape, steps) = generated(seed, operations);
     shape.program(&steps, engine, trouble)
+}
+
+/// A program that begins with so many puts, or more, first builds a store.
+pub const LEAST_BUILT: usize = 50;
+
+/// As [`program`]; one in three first builds a store of dozens of leaves, mostly checkpointed, on
+/// which its operations work then.
+#[must_use]
+pub fn on_a_built_store(
+    engine: &dyn Engine,
+    seed: u64,
+    operations: usize,
+    trouble: Trouble,
+) -> Program {
+    let (shape, steps) = generated(seed, operations);
+    let program = shape.program(&steps, engine, trouble);
+    let mut random = Random::part(seed, 4);
+    if !random.one_in(3) {
+        return program;
+    }
+    let limits = engine.limits();
+    // A quarter of the medium.
+    let mut room = match engine.disk() {
+        DiskKind::Blocks(blocks) => blocks * BLOCK_SIZE as u64 / 4,
+        DiskKind::Pm(bytes) => bytes / 4,
+        DiskKind::Folder => return program,
+    };
+    let within = |op: &Op| {
+        let Op::Put(key, length) = op else {
+            return false;
+        };
+        let bytes = program.key(*key).len() as u64 + u64::from(*length) + 16;
+        room = room.saturating_sub(bytes);
+        room > 0
+    };
+    let mut ops: Vec<Op> = shape
+        .load(&program.keys, &limits)
+        .take_while(within)
+        .collect();
+    if ops.len() < LEAST_BUILT {
+        return program;
+    }
+    ops.extend((!random.one_in(4)).then_some(Op::Checkpoint));
+    ops.extend(program.ops);
+    Program { ops, ..program }
 }
 
 #[cfg(test)]

@@ -267,6 +267,9 @@ impl<'e> Explorer<'e> {
             while (run.promises.get(promise + 1)).is_some_and(|next| next.from <= after) {
                 promise += 1;
             }
+            if after < run.built {
+                continue;
+            }
             let settled = run.settles(after) || run.promises[promise].from == after;
             let one_in = self.effort.one_in.max(1);
             let short = self.program.ops.len() <= self.effort.short;

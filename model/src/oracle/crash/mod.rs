@@ -12,6 +12,8 @@
 //! reference as it was at that request: what was acknowledged must be there, what was not yet asked for cannot be. The same bytes under a
 //! stricter promise are judged again; otherwise no state is looked at twice.
 //!
+//! A program that first builds a store ([`super::generate::LEAST_BUILT`]) is crashed behind that.
+//!
 //! **All or a sample.** A point is one request of the recorded run, and its states are all combinations of versions that a crash there may leave.
 //! If they are at most [`Effort::exhaustive`] all are tried; in a program of at most [`Effort::short`] operations, if they are at most
 //! [`Effort::exhaustive_short`]. Otherwise [`Effort::sample`] of them are: none kept, all kept, all but one, only one, all up to one, any; of persistent memory by the

@@ -2,6 +2,7 @@
 
 use super::Point;
 use crate::oracle::finding::{Check, Finding};
+use crate::oracle::generate::LEAST_BUILT;
 use crate::oracle::medium::{Medium, Request};
 use crate::oracle::program::{Op, Program};
 use crate::oracle::reference::Reference;
@@ -13,6 +14,8 @@ pub(super) struct Recorded {
     /// By `from`, rising: from so many requests on this is what a crash may leave.
     pub(super) promises: Vec<Promised>,
     pub(super) disk: DiskKind,
+    /// So many requests built the store that the program is about: it is crashed behind them.
+    pub(super) built: usize,
 }
 
 pub(super) struct Promised {
@@ -60,7 +63,16 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
         from: 0,
         reference: session.reference().clone(),
     }];
+    let puts = program
+        .ops
+        .iter()
+        .take_while(|op| matches!(op, Op::Put(..)));
+    let puts = Some(puts.count()).filter(|puts| *puts >= LEAST_BUILT);
+    let mut built = 0;
     for (at, op) in program.ops.iter().enumerate() {
+        if Some(at) == puts {
+            built = done(&session);
+        }
         if matches!(
             op,
             Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_)
@@ -92,6 +104,7 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
         requests: recording.unwrap_or_default(),
         promises,
         disk,
+        built,
     };
     Ok((recorded, session.end()))
 }
