@@ -237,6 +237,9 @@ pub struct Options {
     /// Entries of an inner node at most, which are in memory: 3 to 170. Default: 170, nodes of
     /// 4 KiB; with few entries a small tree is as deep as a large one. Not kept with the store.
     pub index_entries: usize,
+    /// The LSN that a new store's log begins with, in bytes, rounded up to a block; at most 2^62. It
+    /// changes nothing but numbers: for tests of stores that have written much. Default: 0.
+    pub first_lsn: u64,
     /// Format the device when it holds no store. Default: true.
     pub create: bool,
     /// Write nothing: recovery works in memory, `put` and `delete` return [`Error::ReadOnly`].
@@ -263,6 +266,7 @@ impl Default for Options {
             log_buffer_bytes: 256 << 10,
             write_batch_pages: 32,
             index_entries: index::FANOUT,
+            first_lsn: 0,
             create: true,
             read_only: false,
         }

@@ -31,7 +31,7 @@ use crate::sync::atomic::Ordering;
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
-use crate::types::{Clock, Lba, Lsn, PageId, StoreId};
+use crate::types::{BLOCK_SIZE, Clock, Lba, Lsn, PageId, StoreId};
 use crate::wal::{Log, LogStart};
 
 /// Fewest frames a page cache may have. An explorer of schedules may have so few that two threads
@@ -41,6 +41,9 @@ pub const MIN_CACHE_PAGES: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 /// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some
 /// of them at once, and the checkpoint's own lag.
 const MIN_LOG_PAGES: u64 = 24;
+
+/// So that no log reaches the end of its numbers.
+const MAX_FIRST_LSN: u64 = 1 << 62;
 
 /// How often a change merges neighbours that happen to fit, for a place, before the store is full.
 ///
@@ -145,7 +148,8 @@ impl Store {
         let layout = Layout::plan(options, volume.capacity_blocks(), id)?;
         let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
         let region = layout.log_region();
-        let log = Log::create(Arc::clone(&volume), region, 1, Lsn(0), options)?;
+        let start = Lsn(options.first_lsn.next_multiple_of(BLOCK_SIZE as u64));
+        let log = Log::create(Arc::clone(&volume), region, 1, start, options)?;
         let first = pages.allocate(0)?;
         let pager = new_pager(volume, layout, pages, log, options);
         let mut leaf = pager.create(first, pager.spare()?)?;
@@ -161,7 +165,7 @@ impl Store {
             sequence: 0,
             layout,
             epoch: 1,
-            redo_start: Lsn(0),
+            redo_start: start,
             snapshot_head: Slot(0),
             snapshot_entries: 0,
             snapshot_number: 0,
@@ -174,7 +178,7 @@ impl Store {
                 Index::with_entries(first, options.index_entries),
                 options,
             )?,
-            Checkpointer::new(superblock, Vec::new(), Lsn(0)),
+            Checkpointer::new(superblock, Vec::new(), start),
             clock,
             options,
             RecoveryReport::default(),
@@ -716,6 +720,10 @@ impl Options {
         if !(1..=1024).contains(&self.write_batch_pages) {
             let why = format!("{} pages; expected 1 to 1024", self.write_batch_pages);
             return bad("write-batch", why);
+        }
+        if self.first_lsn > MAX_FIRST_LSN {
+            let why = format!("{}; expected 0 to {MAX_FIRST_LSN}", self.first_lsn);
+            return bad("first-lsn", why);
         }
         match index::wrong_entries(self.index_entries) {
             Some(why) => bad("index-entries", why),

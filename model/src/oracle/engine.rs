@@ -109,6 +109,11 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
+    /// Whether a key that is longer than any it takes can be asked for, and is absent.
+    fn reads_any_key(&self) -> bool {
+        false
+    }
+
     /// Whether it ever merges leaves, so that a run in which it does not has missed something.
     fn merges_leaves(&self) -> bool {
         true

@@ -279,6 +279,7 @@ impl ReferenceStateMachine for Programs {
             Just(Vocabulary::Deep),
             Just(Vocabulary::Words),
             Just(Vocabulary::Rows),
+            Just(Vocabulary::Mixed),
         ];
         let faults = prop_oneof![
             Just(Faults::None),
@@ -334,6 +335,17 @@ impl Shape {
     /// The program for an engine.
     #[must_use]
     pub fn program(&self, steps: &[Step], engine: &dyn Engine, trouble: Trouble) -> Program {
+        self.make(steps, engine, trouble, None)
+    }
+
+    /// The same; `build` decides how a store is built before.
+    fn make(
+        &self,
+        steps: &[Step],
+        engine: &dyn Engine,
+        trouble: Trouble,
+        build: Option<u64>,
+    ) -> Program {
         // An engine with hardly room is there to be filled, mostly; and of the others some have more
         // pages than a cache holds, however few operations there are.
         let fills = match engine.room() {
@@ -354,7 +366,7 @@ impl Shape {
                 longest: u8::MAX,
                 ..self.clone()
             };
-            return filling.program(&steps, engine, trouble);
+            return filling.make(&steps, engine, trouble, build);
         }
         // A program of few operations has better to do.
         let loads = match (usize::from(engine.loads()) * steps.len() / 1_000) as u16 {
@@ -372,7 +384,7 @@ impl Shape {
                 },
                 ..self.clone()
             };
-            return loading.program(steps, engine, trouble);
+            return loading.make(steps, engine, trouble, build);
         }
         let limits = engine.limits();
         let faults = match engine.disk() {
@@ -386,13 +398,24 @@ impl Shape {
         let starves = trouble.failures && matches!(faults, Faults::Room | Faults::All);
         let failures = trouble.failures && faults == Faults::All;
         let taken = |key: &Vec<u8>| limits.empty_key || !key.is_empty();
-        let mut keys: Vec<Vec<u8>> = (0..self.keys)
+        let mut written: Vec<Vec<u8>> = (0..self.keys)
             .map(|n| self.vocabulary.key(n, self.salt, &limits))
             .filter(taken)
             .collect();
+        written.sort();
+        written.dedup();
+        let mut random = Random::part(self.salt, u64::MAX - 1);
+        let beside = Vocabulary::beside(&written, &limits, engine.reads_any_key(), &mut random);
+        let mut keys = [written.as_slice(), &beside].concat();
         keys.sort();
-        keys.dedup();
-        let key = |n: u16| KeyNo(u32::from(n) % keys.len() as u32);
+        let number = |key: &Vec<u8>| KeyNo(keys.binary_search(key).expect("it is there") as u32);
+        let written: Vec<KeyNo> = written.iter().map(number).collect();
+        // One that is written, or any.
+        let key = |n: u16| written[usize::from(n) % written.len()];
+        let any = |n: u16, chance: u16| match chance % 4 {
+            3 => KeyNo(u32::from(n) % keys.len() as u32),
+            _ => key(n),
+        };
         let mut last = None;
         let ops = steps.iter().flat_map(|step| {
             let seed = u64::from(step.a) << 16 | u64::from(step.b);
@@ -409,25 +432,30 @@ impl Shape {
                     let long = keys[key(step.a).0 as usize].len();
                     Op::Put(key(step.a), self.length(step.b, long, &limits))
                 }
-                Kind::Delete => Op::Delete(key(step.a)),
+                Kind::Delete => Op::Delete(match step.b % 16 {
+                    15 => any(step.a, 3),
+                    _ => key(step.a),
+                }),
                 // What was just written, or a neighbour of that, or any.
                 Kind::Get => Op::Get(match (last, step.b % 4) {
                     (Some(last), 0) => last,
-                    (Some(KeyNo(last)), 1) => key(last as u16 + step.a % 3),
-                    _ => key(step.a),
+                    (Some(KeyNo(last)), 1) => {
+                        KeyNo((last + u32::from(step.a % 3)) % keys.len() as u32)
+                    }
+                    _ => any(step.a, step.b / 4),
                 }),
                 Kind::Scan => Op::Scan {
-                    from: key(step.a),
+                    from: any(step.a, step.b / 8),
                     to: None,
                     limit: rows(step.b),
                 },
                 Kind::ScanBounded => Op::Scan {
-                    from: key(step.a),
-                    to: Some(key(step.b)),
+                    from: any(step.a, step.b / 8),
+                    to: Some(any(step.b, step.a)),
                     limit: None,
                 },
                 Kind::ScanBack => Op::ScanBack {
-                    before: (step.a % 4 > 0).then_some(key(step.a)),
+                    before: (step.a % 4 > 0).then_some(any(step.a, step.b / 8)),
                     limit: rows(step.b),
                 },
                 Kind::Sync if step.a.is_multiple_of(2) => Op::SyncLast,
@@ -478,22 +506,31 @@ impl Shape {
             }
             std::iter::once(op).chain(more)
         });
-        let load = self.load(&keys, &limits).take(usize::from(loads));
+        let load = self.load(&written, &keys, &limits);
+        let load = match build {
+            None => load.take(usize::from(loads)).collect(),
+            Some(seed) => built(load, &keys, engine, seed),
+        };
         Program {
-            ops: load.chain(ops).collect(),
+            ops: load.into_iter().chain(ops).collect(),
             keys,
             crashes: Vec::new(),
         }
     }
 
-    /// Puts of all keys, in order or in none.
-    fn load(&self, keys: &[Vec<u8>], limits: &Limits) -> impl Iterator<Item = Op> {
+    /// Puts of all keys that are written, in order or in none.
+    fn load(
+        &self,
+        written: &[KeyNo],
+        keys: &[Vec<u8>],
+        limits: &Limits,
+    ) -> impl Iterator<Item = Op> {
         let mut random = Random::part(self.salt, u64::MAX);
         let stride = if random.one_in(2) { 1 } else { 7_919 };
-        (0..keys.len()).map(move |n| {
-            let at = n * stride % keys.len();
-            let length = self.length(random.word() as u16, keys[at].len(), limits);
-            Op::Put(KeyNo(at as u32), length)
+        (0..written.len()).map(move |n| {
+            let at = written[n * stride % written.len()];
+            let long = keys[at.0 as usize].len();
+            Op::Put(at, self.length(random.word() as u16, long, limits))
         })
     }
 
@@ -501,7 +538,8 @@ impl Shape {
     fn length(&self, n: u16, key: usize, limits: &Limits) -> u32 {
         let room = limits.max_record - key;
         // A row of another length ends a leaf that is for one, so there are few.
-        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(256) {
+        let few = [256, 256, 64, 16][(self.salt / 64 % 4) as usize];
+        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(few) {
             return room.min([0, 3, 8, 16, 33, 64, 100][(self.salt / 7 % 7) as usize]) as u32;
         }
         // Every value of those keys that are about lengths, and a few of all others.
@@ -517,6 +555,7 @@ impl Shape {
         let large = self.longest == u8::MAX && n % 32 >= 4;
         let len = match n % 32 {
             _ if large => room - usize::from(n / 32) % 64 * room / 256,
+            0 if self.vocabulary == Vocabulary::Rows && n / 32 % 2 == 0 => 0,
             0 => usize::from(n / 32) % 9,
             1 => room,
             2..=15 => 8 + usize::from(n / 32) % 60,
@@ -583,36 +622,38 @@ pub fn on_a_built_store(
     trouble: Trouble,
 ) -> Program {
     let (shape, steps) = generated(seed, operations);
-    let program = shape.program(&steps, engine, trouble);
-    let mut random = Random::part(seed, 4);
-    if !random.one_in(3) {
-        return program;
-    }
-    let limits = engine.limits();
-    // A quarter of the medium.
+    let builds = Random::part(seed, 4).one_in(3);
+    shape.make(&steps, engine, trouble, builds.then_some(seed))
+}
+
+/// What of `load` builds a store that a quarter of the medium has room for, and mostly a checkpoint;
+/// nothing if that is little.
+fn built(
+    load: impl Iterator<Item = Op>,
+    keys: &[Vec<u8>],
+    engine: &dyn Engine,
+    seed: u64,
+) -> Vec<Op> {
     let mut room = match engine.disk() {
         DiskKind::Blocks(blocks) => blocks * BLOCK_SIZE as u64 / 4,
         DiskKind::Pm(bytes) => bytes / 4,
-        DiskKind::Folder => return program,
+        DiskKind::Folder => 0,
     };
     let within = |op: &Op| {
         let Op::Put(key, length) = op else {
             return false;
         };
-        let bytes = program.key(*key).len() as u64 + u64::from(*length) + 16;
+        // And what it takes beside that.
+        let bytes = keys[key.0 as usize].len() as u64 + u64::from(*length) + 16;
         room = room.saturating_sub(bytes);
         room > 0
     };
-    let mut ops: Vec<Op> = shape
-        .load(&program.keys, &limits)
-        .take_while(within)
-        .collect();
+    let mut ops: Vec<Op> = load.take_while(within).collect();
     if ops.len() < LEAST_BUILT {
-        return program;
+        return Vec::new();
     }
-    ops.extend((!random.one_in(4)).then_some(Op::Checkpoint));
-    ops.extend(program.ops);
-    Program { ops, ..program }
+    ops.extend((!Random::part(seed, 5).one_in(4)).then_some(Op::Checkpoint));
+    ops
 }
 
 #[cfg(test)]
@@ -630,7 +671,7 @@ mod tests {
             })
             .collect();
         let different = |of: fn(&Shape) -> u64| shapes.iter().map(of).collect::<HashSet<_>>().len();
-        assert_eq!(different(|shape| shape.vocabulary as u64), 7);
+        assert_eq!(different(|shape| shape.vocabulary as u64), 8);
         assert_eq!(different(|shape| shape.faults as u64), 4);
         assert!(different(|shape| u64::from(shape.keys)) > 50);
         assert!(different(|shape| u64::from(shape.syncs)) > 10);

@@ -475,6 +475,16 @@ impl<'e> Session<'e> {
         Ok(())
     }
 
+    /// A read returned an error. A store that refuses writes goes on reading, so it may not be that.
+    fn unread(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
+        let cut = self.place.medium().is_some_and(Medium::power_is_cut);
+        if !cut && matches!(error, Error::Poisoned { .. }) {
+            let expected = "an answer, as a store that takes no writes goes on reading".to_owned();
+            return Err(self.finding(Check::Error, at, expected, error.to_string()));
+        }
+        self.failed(at, error)
+    }
+
     fn write(&mut self, at: usize, key: KeyNo, to: Option<(u64, u32)>) -> Result<(), Finding> {
         if self.reference.doubtful() >= MOST_DOUBTFUL {
             // What refuses writes is opened again; what the program has left to say is said then.
@@ -550,7 +560,7 @@ impl<'e> Session<'e> {
         let store = self.store.as_ref().expect("a session has a store");
         let found = match store.get(self.program.key(key), &mut self.buffer) {
             Ok(found) => found.then_some(self.buffer.as_slice()),
-            Err(e) => return self.failed(at, &e),
+            Err(e) => return self.unread(at, &e),
         };
         let content = found.map(Written::decode);
         let right = match content {

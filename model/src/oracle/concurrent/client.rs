@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use treering_engine::{Error, Kv, Lsn, Result};
 
-use super::Power;
+use super::power::{Power, Trouble};
 use super::races::{Deed, Deeds};
 use super::workload::{Step, Workload};
 use crate::oracle::engine::{Engine, Write};
@@ -101,9 +101,23 @@ impl Session {
         self.refusals.background && is_full(error) || self.may_fail()
     }
 
-    /// Whether a request of the medium's fails, so that calls may.
+    /// Whether requests of the medium's fail, so that calls may.
     pub(super) fn may_fail(&self) -> bool {
-        self.power.as_ref().is_some_and(|power| power.fails)
+        let troubled = |power: &Arc<Power>| power.trouble != Trouble::None;
+        self.power.as_ref().is_some_and(troubled)
+    }
+
+    /// Whether a call that fails may be followed by others that do not.
+    pub(super) fn recovers(&self) -> bool {
+        let no_room = |power: &Arc<Power>| power.trouble == Trouble::NoRoom;
+        self.power.as_ref().is_some_and(no_room)
+    }
+
+    /// Step `step` of background work is next.
+    pub(super) fn background(&self, step: u64) {
+        if let Some(power) = &self.power {
+            power.background(step);
+        }
     }
 
     /// Something was done beside the calls, from then until now; or has not ended, as the power went.

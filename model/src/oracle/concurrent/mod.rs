@@ -25,6 +25,7 @@ mod workload;
 use client::version_of;
 pub use client::{Client, Session};
 pub use power::Power;
+use power::Trouble;
 pub use workload::{Shape, Step, Workload};
 
 use std::fmt;
@@ -36,7 +37,7 @@ use treering_engine::device::{MemPm, RequestKind};
 use treering_engine::{Kv, Lsn, Stats};
 
 use super::edges::Edges;
-use super::engine::{Disk, DiskKind, Engine, Promise};
+use super::engine::{Disk, DiskKind, Engine, Promise, Write};
 use super::finding::Check;
 use super::history::{Action, History, Outcome};
 use super::linear::{self, Violation};
@@ -356,6 +357,7 @@ fn one_cut_off(
         engine.limits(),
         engine.disk(),
         u64::from(plan.clients),
+        engine.may_refuse(&Write::Put),
     );
     let disk = match medium.disk() {
         Disk::Blocks(device) => Disk::Blocks(Arc::new(SlowDevice::over(device))),
@@ -369,14 +371,18 @@ fn one_cut_off(
     })?;
     let in_memory = matches!(engine.disk(), DiskKind::Pm(_));
     medium.cut_power_in(power::cut_after(&mut random, in_memory));
-    let fails = random.one_in(2) && medium.blocks().is_some();
-    if let Some(device) = medium.blocks().filter(|_| fails) {
+    let trouble = match (medium.blocks(), random.below(8)) {
+        (None, _) | (_, 0..3) => Trouble::None,
+        (_, 3..5) => Trouble::NoRoom,
+        _ => Trouble::Failure,
+    };
+    if let Some(device) = medium.blocks().filter(|_| trouble == Trouble::Failure) {
         let kind = RequestKind::ALL[random.below(RequestKind::ALL.len() as u64) as usize];
         // There are more reads and writes than flushes and trims.
         let most = 20 << random.below(6);
         device.fail_in(kind, random.below(most));
     }
-    let power = power::power_of(medium, fails);
+    let power = power::power_of(medium, trouble);
     let session = Session::new(work, plan.clients)
         .on(engine)
         .with_power(Arc::clone(&power));
@@ -387,7 +393,7 @@ fn one_cut_off(
         session.deeds.note(races::Deed::PowerCut, now, now + 1);
     }
     // Whoever asks for something in the dark, or of a medium that fails, gets an error.
-    let told = power.is_cut() || fails;
+    let told = power.is_cut() || trouble != Trouble::None;
     findings.retain(|finding| !(told && matches!(finding, Finding::Failed { .. })));
     let stats = kv.stats();
     let keep = match random.below(4) {
@@ -471,6 +477,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
         engine.limits(),
         engine.disk(),
         u64::from(plan.clients),
+        engine.may_refuse(&Write::Put),
     );
     let folder;
     let disk = match engine.disk() {

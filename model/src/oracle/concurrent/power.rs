@@ -24,6 +24,17 @@ use crate::oracle::Promise;
 use crate::oracle::history::{Action, Call, History, Outcome, Version, show_key};
 use crate::oracle::medium::Medium;
 
+/// What else troubles the medium before the power goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Nothing.
+    None,
+    /// A request fails.
+    Failure,
+    /// Now and then there is no room for blocks that hold nothing.
+    NoRoom,
+}
+
 /// The power of a history that is cut off.
 pub struct Power {
     pub(super) medium: Medium,
@@ -31,8 +42,7 @@ pub struct Power {
     told: Mutex<Vec<(u64, Lsn)>>,
     /// All writes up to here are durable, a `sync` has said.
     synced: AtomicU64,
-    /// Whether a request of the medium's fails before.
-    pub(super) fails: bool,
+    pub(super) trouble: Trouble,
 }
 
 impl std::fmt::Debug for Power {
@@ -42,18 +52,25 @@ impl std::fmt::Debug for Power {
 }
 
 impl Power {
-    pub(super) fn of(medium: Medium, fails: bool) -> Power {
+    pub(super) fn of(medium: Medium, trouble: Trouble) -> Power {
         Power {
             medium,
             told: Mutex::default(),
             synced: AtomicU64::new(0),
-            fails,
+            trouble,
         }
     }
 
     /// Whether it has gone.
     pub(super) fn is_cut(&self) -> bool {
         self.medium.power_is_cut()
+    }
+
+    /// Step `step` of background work: the medium's room goes and comes.
+    pub(super) fn background(&self, step: u64) {
+        if let (Trouble::NoRoom, Some(device)) = (self.trouble, self.medium.blocks()) {
+            device.set_full(step / 64 % 3 == 1);
+        }
     }
 
     pub(super) fn wrote(&self, invoke: u64, lsn: Lsn) {
@@ -194,8 +211,8 @@ pub(super) fn cut_after(random: &mut crate::oracle::random::Random, in_memory: b
 }
 
 /// The disk of a history that ends so, and what is behind it.
-pub(super) fn power_of(medium: &Medium, fails: bool) -> Arc<Power> {
-    Arc::new(Power::of(medium.clone(), fails))
+pub(super) fn power_of(medium: &Medium, trouble: Trouble) -> Arc<Power> {
+    Arc::new(Power::of(medium.clone(), trouble))
 }
 
 #[cfg(test)]
@@ -213,7 +230,7 @@ mod tests {
     ) -> usize {
         let keys: Arc<[Key]> = [&b"a"[..], b"b"].map(Key::from).into();
         let work = Workload::on(keys.to_vec(), 100, 10);
-        let power = Power::of(Medium::new(DiskKind::Blocks(8)).unwrap(), false);
+        let power = Power::of(Medium::new(DiskKind::Blocks(8)).unwrap(), Trouble::None);
         let mut recorders = Vec::new();
         for (client, (key, version, invoke, end, lsn)) in (0..).zip(calls) {
             let mut recorder = Recorder::new(client, Arc::clone(&keys));

@@ -101,7 +101,7 @@ pub(super) fn run(
                 let mut failed = 0;
                 let mut unless_expected = |error| {
                     failed += 1;
-                    match lit.may_fail() && failed < MOST_FAILED {
+                    match lit.may_fail() && (failed < MOST_FAILED || lit.recovers()) {
                         true => Ok(()),
                         false => Err(error),
                     }
@@ -141,8 +141,10 @@ fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) ->
         true => Ok(()),
         false => Err(error),
     };
-    let mut idle = 0u64;
+    let (mut idle, mut turn) = (0u64, 0);
     while !board.stop.load(Ordering::Relaxed) {
+        turn += 1;
+        session.background(turn);
         let mut more = false;
         // Its beginning is that of the call before it, so that it is no tick of its own.
         let began = session.ticks.last();

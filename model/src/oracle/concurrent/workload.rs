@@ -100,13 +100,21 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A workload of `shape` within what an engine and its disk take, for `clients` clients.
+    /// A workload of `shape` within what an engine and its disk take, for `clients` clients. One that
+    /// `fills` writes more than the disk has room for, if its values are long.
     #[must_use]
-    pub fn new(shape: Shape, limits: Limits, disk: DiskKind, clients: u64) -> Workload {
+    pub fn new(
+        shape: Shape,
+        limits: Limits,
+        disk: DiskKind,
+        clients: u64,
+        fills: bool,
+    ) -> Workload {
         // A tenth of the device: pages are half full at worst, and logs and journals need room.
+        let share = if fills { 1 } else { 10 };
         let room = match disk {
-            DiskKind::Blocks(blocks) => (blocks * 4096 / 10).min(2 << 20) as usize,
-            DiskKind::Pm(bytes) => (bytes / 10).min(2 << 20) as usize,
+            DiskKind::Blocks(blocks) => (blocks * 4096 / share).min(2 << 20) as usize,
+            DiskKind::Pm(bytes) => (bytes / share).min(2 << 20) as usize,
             DiskKind::Folder => 2 << 20,
         };
         let (names, longest): (Vec<Vec<u8>>, usize) = match shape {
@@ -265,7 +273,7 @@ mod tests {
                 empty_key,
             };
             for shape in Shape::ALL {
-                let work = Workload::new(shape, limits, DiskKind::Blocks(16_384), 4);
+                let work = Workload::new(shape, limits, DiskKind::Blocks(16_384), 4, false);
                 assert!(work.keys().is_sorted_by(|a, b| a < b), "{shape:?}");
                 for key in work.keys().iter() {
                     assert!(key.len() <= max_key && (empty_key || !key.is_empty()));
@@ -290,7 +298,7 @@ mod tests {
                 empty_key: false,
             };
             for shape in Shape::ALL {
-                let work = Workload::new(shape, limits, DiskKind::Folder, 4);
+                let work = Workload::new(shape, limits, DiskKind::Folder, 4, false);
                 let fit = |key: &Key| (1..=max_key).contains(&key.len());
                 assert!(work.keys().len() > 1, "{shape:?}, {max_key} bytes");
                 assert!(work.keys().iter().all(fit), "{shape:?}, {max_key} bytes");
@@ -305,7 +313,7 @@ mod tests {
             max_record: 999,
             empty_key: true,
         };
-        let work = Workload::new(Shape::Wide, limits, DiskKind::Folder, 4);
+        let work = Workload::new(Shape::Wide, limits, DiskKind::Folder, 4, false);
         let program = |seed| {
             let mut random = Random::new(seed);
             (0..500)

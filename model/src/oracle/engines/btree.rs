@@ -43,6 +43,8 @@ pub struct BTree {
     cramped: bool,
     /// Hundreds of leaves, and room for them.
     large: bool,
+    /// More than 4,096 of them.
+    huge: bool,
     /// A log, and a buffer before it, of mebibytes.
     long_flush: bool,
     /// The device is one in a file, on a system that the oracle plays.
@@ -53,15 +55,16 @@ pub struct BTree {
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
 /// said), whether a store that is let go of is closed, whether there is hardly room, or room for a
-/// tree of hundreds of leaves, with which programs begin, whether one flush of the log may write
+/// tree of hundreds or thousands of leaves, with which programs begin, whether one flush of the log may write
 /// mebibytes, whether the device is a file, whether inner nodes are as wide as a user's, and the
 /// size of pages. And `options=N`, by which all other options are drawn.
-pub const VARIATIONS: [&str; 12] = [
+pub const VARIATIONS: [&str; 13] = [
     "per-commit",
     "grouped",
     "closes",
     "cramped",
     "large",
+    "huge",
     "long-flush",
     "file",
     "wide",
@@ -87,6 +90,9 @@ pub(super) const DRAWS: u64 = 1_000;
 
 /// Pages of a store that is not tiny: more than one block of a page table names.
 const LARGE_PAGES: u64 = 1_500;
+
+/// More than 64 words of 64 bits name.
+const HUGE_PAGES: u64 = 9_000;
 
 /// Of a store whose log is flushed in long pieces.
 const LONG_LOG_BYTES: u64 = 16 << 20;
@@ -322,6 +328,7 @@ impl BTree {
             closes: false,
             cramped: false,
             large: false,
+            huge: false,
             long_flush: false,
             in_file: false,
             draw: 0,
@@ -363,6 +370,7 @@ impl BTree {
         let blocks_of = |pages| required_blocks(options, pages);
         let place = blocks_of(pages + 1) - blocks_of(pages);
         self.blocks = match self.cramped {
+            false if self.huge => blocks_of(HUGE_PAGES),
             false if self.large => blocks_of(LARGE_PAGES),
             false => log_bytes / BLOCK_SIZE as u64 + (pages - log_pages) * place,
             // The smallest store there is.
@@ -379,6 +387,7 @@ impl BTree {
             "closes" => self.closes = true,
             "cramped" => self.cramped = true,
             "large" => self.large = true,
+            "huge" => (self.large, self.huge) = (true, true),
             "long-flush" => self.long_flush = true,
             "file" => self.in_file = true,
             "wide" => self.options.index_entries = Options::default().index_entries,
@@ -405,6 +414,11 @@ impl BTree {
             return options;
         }
         options.index_entries = entries_again(options.index_entries, &mut random);
+        options.first_lsn = match self.draw % 4 {
+            0 => 0,
+            // Some of these are met in their lower half soon.
+            _ => (1 << (24 + random.below(38))) - (random.below(8) << 14),
+        };
         let log = options.log_bytes;
         options.cache_bytes += random.below(9) * options.page_size as u64;
         options.checkpoint_log_bytes = log / (2 + random.below(6));
@@ -546,7 +560,11 @@ impl Engine for BTree {
         }
         let large = random.one_in(24);
         if large {
-            variations.push("large");
+            variations.push(if random.one_in(6) && self.options.page_size == 4_096 {
+                "huge"
+            } else {
+                "large"
+            });
         } else if random.one_in(8) {
             variations.push("cramped");
         }
@@ -578,15 +596,32 @@ impl Engine for BTree {
             self.open_wrongly(blocks(disk), opening)?;
         }
         let options = self.options_again(opening);
-        if opening > 0 && options.mod_log.is_some() && opening.is_multiple_of(8) {
-            // What is there is read, and goes with the next write of its page. A store that is made
-            // without is another one.
-            let without = Options {
+        let other = match opening % 8 {
+            _ if opening == 0 => None,
+            // What is there is read, and goes with the next write of its page.
+            0 if options.mod_log.is_some() => Some(Options {
                 mod_log: None,
-                create: false,
                 ..options.clone()
+            }),
+            // Who knows no better opens a store by default, however small it was made.
+            3 => Some(Options {
+                tree: options.tree,
+                layout: options.layout,
+                store: options.store,
+                mod_log: options.mod_log,
+                page_size: options.page_size,
+                durability: options.durability,
+                ..Options::default()
+            }),
+            _ => None,
+        };
+        if let Some(other) = other {
+            // A store that is made so is another one.
+            let there = Options {
+                create: false,
+                ..other
             };
-            match self.open_with(disk, &without) {
+            match self.open_with(disk, &there) {
                 Err(Error::NotAStore { .. }) => {}
                 opened => return opened,
             }
@@ -596,6 +631,10 @@ impl Engine for BTree {
 
     fn may_refuse(&self, write: &Write<'_>) -> bool {
         self.cramped && !matches!(write, Write::Delete(_))
+    }
+
+    fn reads_any_key(&self) -> bool {
+        true
     }
 
     fn close(&self, store: Arc<dyn Kv>) -> Option<Result<()>> {
@@ -631,6 +670,7 @@ impl Engine for BTree {
         // Three or four to a leaf.
         match (self.large, self.options.page_size) {
             (false, _) => 0,
+            (true, _) if self.huge => 17_000,
             (true, 4_096) => 2_200,
             (true, _) => 1_100,
         }

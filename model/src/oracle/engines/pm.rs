@@ -224,7 +224,7 @@ fn other_tree(tree: PmTreeKind, random: &mut Random) -> PmTreeKind {
             t_split: 2 + random.below(26) as usize,
             log_entries: [2, 4, 8, 16, 256, 300][random.below(6) as usize],
             log_percent: [1, 4, 20, 100][random.below(4) as usize],
-            burst_factor: [0, 1, 2, 8][random.below(4) as usize],
+            burst_factor: [1, 2, 3, 16][random.below(4) as usize],
             node_split: [NodeSplit::HotnessAware, NodeSplit::Double][random.below(2) as usize],
             ..lodge
         }),
@@ -354,6 +354,10 @@ impl Engine for PmTree {
         );
         // What a tight store keeps for deletes is one leaf, and a batch of them may split several.
         self.cramped && (buffers_all || self.tight || !takes_no_room)
+    }
+
+    fn reads_any_key(&self) -> bool {
+        true
     }
 
     fn close(&self, store: Arc<dyn Kv>) -> Option<Result<()>> {

@@ -84,7 +84,7 @@ impl Session<'_> {
                 let expected = "rows in order, of written values".to_owned();
                 return Err(self.finding(Check::Scan, at, expected, wrong));
             }
-            Err(e) => return self.failed(at, &e),
+            Err(e) => return self.unread(at, &e),
         };
         // Up to where the scan speaks for: its bound, or its last row if the limit stopped it.
         let bound = to.map_or(self.program.keys.len() as u32, |to| to.0);
@@ -138,7 +138,7 @@ impl Session<'_> {
         if limit > 0 {
             let before = before.map(|before| program.key(before));
             if let Err(e) = self.store().scan_back(before, &mut visit) {
-                return self.failed(at, &e);
+                return self.unread(at, &e);
             }
         }
         if let Some(wrong) = wrong {
