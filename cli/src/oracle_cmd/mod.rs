@@ -97,7 +97,11 @@ fn tell(engine: &dyn Engine, row: &Row, save: Option<&Output>) -> Result<(), Fai
     if let Some((seed, found)) = &row.failure {
         let roomy = runs::roomy(engine, row.mode);
         let engine = roomy.as_ref().map_or(engine, |roomy| roomy as &dyn Engine);
-        let varied = Plan::default().engine(engine, *seed);
+        let plan = Plan {
+            grown: row.mode.grows(),
+            ..Plan::default()
+        };
+        let varied = plan.engine(engine, *seed);
         let file = keep(&*varied, *seed, found, save)?;
         say(report::story(&found.program, &found.finding, &file).as_bytes())?;
     } else if let Some(finding) = &row.finding {

@@ -218,6 +218,7 @@ fn plan(args: &OracleArgs, engine: &dyn Engine, mode: Mode, threads: usize) -> P
         seed: args.seed,
         runs: args.runs.unwrap_or(runs),
         operations: args.ops.map_or(operations, |n| n as usize),
+        grown: mode.grows(),
         threads,
         ..Plan::default()
     }

@@ -71,6 +71,11 @@ impl Mode {
         }
     }
 
+    /// Whether some of its stores have hundreds or thousands of leaves.
+    pub(super) fn grows(self) -> bool {
+        self == Mode::Differential
+    }
+
     /// Whether it can judge an engine; if not, why.
     pub(super) fn judges(self, engine: &dyn Engine) -> Result<(), &'static str> {
         match (self, engine.disk()) {

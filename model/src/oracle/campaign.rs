@@ -10,7 +10,11 @@ use std::time::{Duration, Instant};
 use super::crash::{self, Coverage, Effort};
 use super::differential::{self, Failure};
 use super::generate::Trouble;
+use super::random::Random;
 use super::{DiskKind, Engine, Finding, Tally, damage, generate, shrink};
+
+/// One program in so many.
+const GROWN: u64 = 24;
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,8 @@ pub struct Plan {
     pub patience: Duration,
     /// Whether each program has options of its own, see [`Engine::vary`].
     pub vary: bool,
+    /// Whether one program in [`GROWN`] has a store of many leaves, see [`Engine::grown`].
+    pub grown: bool,
     /// How long a program with a crash that shows a violation is made smaller.
     pub shrinks_for: Duration,
 }
@@ -39,7 +45,12 @@ impl Plan {
     /// The engine that the program of `seed` runs on.
     #[must_use]
     pub fn engine<'e>(&self, engine: &'e dyn Engine, seed: u64) -> Varied<'e> {
-        match self.vary.then(|| engine.vary(seed)).flatten() {
+        let grows = self.grown && Random::part(seed, 6).one_in(GROWN);
+        let varied = match grows {
+            true => engine.grown(seed),
+            false => engine.vary(seed),
+        };
+        match varied.filter(|_| self.vary) {
             Some(varied) => Varied::As(varied),
             None => Varied::Not(engine),
         }
@@ -78,6 +89,7 @@ impl Default for Plan {
             patience: Duration::from_secs(60),
             shrinks_for: Duration::from_secs(60),
             vary: true,
+            grown: false,
         }
     }
 }

@@ -136,6 +136,12 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// The same with a disk for hundreds or thousands of leaves, with which programs begin
+    /// ([`Engine::loads`]). `None`: it has no such.
+    fn grown(&self, _seed: u64) -> Option<Box<dyn Engine>> {
+        None
+    }
+
     /// As [`Engine::open`], for the `opening`-th time (0: the store is new, as far as the oracle
     /// knows) with options as `opening` draws them, of those that may differ from one opening to
     /// the next.

@@ -498,6 +498,48 @@ impl BTree {
         }
     }
 
+    fn drawn(&self, seed: u64, grown: bool) -> Option<Box<dyn Engine>> {
+        let mut random = Random::part(seed, 1);
+        let mut variations = Vec::new();
+        match random.below(8) {
+            0..2 => variations.push("per-commit"),
+            2..4 => variations.push("grouped"),
+            _ => {}
+        }
+        if random.one_in(4) {
+            variations.push("closes");
+        }
+        if grown {
+            let huge = random.one_in(6) && self.options.page_size == 4_096;
+            variations.push(if huge { "huge" } else { "large" });
+        } else {
+            if random.one_in(8) {
+                variations.push("cramped");
+            }
+            if random.one_in(8) && self.options.page_size < 16_384 {
+                variations.push(["16k", "32k", "64k"][random.below(3) as usize]);
+            }
+            if random.one_in(24) {
+                variations.push("long-flush");
+            }
+        }
+        if random.one_in(5) {
+            variations.push("file");
+        }
+        if random.one_in(4) {
+            variations.push("wide");
+        }
+        let draw = format!("options={}", 1 + random.below(DRAWS));
+        if random.one_in(2) {
+            variations.push(&draw);
+        }
+        if variations.is_empty() || self.geometry != Geometry::Tiny {
+            return None;
+        }
+        let varied = (variations.into_iter()).try_fold(self.clone(), BTree::varied)?;
+        Some(Box::new(varied))
+    }
+
     fn open_with(&self, disk: &Disk, options: &Options) -> Result<Arc<dyn Kv>> {
         let clock: Arc<dyn Clock> = match options.durability {
             Durability::Grouped(_) => Arc::new(Looks::default()),
@@ -548,47 +590,11 @@ impl Engine for BTree {
     }
 
     fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
-        let mut random = Random::part(seed, 1);
-        let mut variations = Vec::new();
-        match random.below(8) {
-            0..2 => variations.push("per-commit"),
-            2..4 => variations.push("grouped"),
-            _ => {}
-        }
-        if random.one_in(4) {
-            variations.push("closes");
-        }
-        let large = random.one_in(24);
-        if large {
-            variations.push(if random.one_in(6) && self.options.page_size == 4_096 {
-                "huge"
-            } else {
-                "large"
-            });
-        } else if random.one_in(8) {
-            variations.push("cramped");
-        }
-        if random.one_in(8) && !large && self.options.page_size < 16_384 {
-            variations.push(["16k", "32k", "64k"][random.below(3) as usize]);
-        }
-        if random.one_in(24) && !large {
-            variations.push("long-flush");
-        }
-        if random.one_in(5) {
-            variations.push("file");
-        }
-        if random.one_in(4) {
-            variations.push("wide");
-        }
-        let draw = format!("options={}", 1 + random.below(DRAWS));
-        if random.one_in(2) {
-            variations.push(&draw);
-        }
-        if variations.is_empty() || self.geometry != Geometry::Tiny {
-            return None;
-        }
-        let varied = (variations.into_iter()).try_fold(self.clone(), BTree::varied)?;
-        Some(Box::new(varied))
+        self.drawn(seed, false)
+    }
+
+    fn grown(&self, seed: u64) -> Option<Box<dyn Engine>> {
+        self.drawn(seed, true)
     }
 
     fn open_again(&self, disk: &Disk, opening: u64) -> Result<Arc<dyn Kv>> {

@@ -284,42 +284,11 @@ impl Engine for PmTree {
     }
 
     fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
-        let mut random = Random::part(seed, 2);
-        let mut variations = Vec::new();
-        if random.one_in(3) {
-            variations.push(["logs=1", "logs=3", "logs=5"][random.below(3) as usize]);
-        }
-        match self.geometry {
-            // Chunks that are no power of two, too; a LodgeTree's leaves are larger.
-            Geometry::Tiny if random.one_in(4) => variations.push(match self.options.tree {
-                PmTreeKind::Lodge(_) => {
-                    ["chunk=1536", "chunk=2k", "chunk=2560", "chunk=5k"][random.below(4) as usize]
-                }
-                _ => ["chunk=1280", "chunk=2k", "chunk=1792", "chunk=3k"][random.below(4) as usize],
-            }),
-            Geometry::Medium | Geometry::Small if random.one_in(2) => {
-                variations.push(["chunk=1k", "chunk=4k", "chunk=64k"][random.below(3) as usize]);
-            }
-            _ => {}
-        }
-        match random.below(8) {
-            0 => variations.push("cramped"),
-            1 => variations.push("tight"),
-            2 if random.one_in(3) => variations.push("large"),
-            _ => {}
-        }
-        if random.one_in(4) {
-            variations.push("wide");
-        }
-        let draw = format!("options={}", 1 + random.below(DRAWS));
-        if random.one_in(2) {
-            variations.push(&draw);
-        }
-        if variations.is_empty() {
-            return None;
-        }
-        let varied = (variations.into_iter()).try_fold(self.clone(), PmTree::varied)?;
-        Some(Box::new(varied))
+        self.drawn(seed, false)
+    }
+
+    fn grown(&self, seed: u64) -> Option<Box<dyn Engine>> {
+        self.drawn(seed, true)
     }
 
     fn open_again(&self, disk: &Disk, opening: u64) -> Result<Arc<dyn Kv>> {
@@ -399,6 +368,45 @@ impl Engine for PmTree {
 }
 
 impl PmTree {
+    fn drawn(&self, seed: u64, grown: bool) -> Option<Box<dyn Engine>> {
+        let mut random = Random::part(seed, 2);
+        let mut variations = Vec::new();
+        if random.one_in(3) {
+            variations.push(["logs=1", "logs=3", "logs=5"][random.below(3) as usize]);
+        }
+        match self.geometry {
+            // Chunks that are no power of two, too; a LodgeTree's leaves are larger.
+            Geometry::Tiny if random.one_in(4) => variations.push(match self.options.tree {
+                PmTreeKind::Lodge(_) => {
+                    ["chunk=1536", "chunk=2k", "chunk=2560", "chunk=5k"][random.below(4) as usize]
+                }
+                _ => ["chunk=1280", "chunk=2k", "chunk=1792", "chunk=3k"][random.below(4) as usize],
+            }),
+            Geometry::Medium | Geometry::Small if random.one_in(2) => {
+                variations.push(["chunk=1k", "chunk=4k", "chunk=64k"][random.below(3) as usize]);
+            }
+            _ => {}
+        }
+        match random.below(8) {
+            _ if grown => variations.push("large"),
+            0 => variations.push("cramped"),
+            1 => variations.push("tight"),
+            _ => {}
+        }
+        if random.one_in(4) {
+            variations.push("wide");
+        }
+        let draw = format!("options={}", 1 + random.below(DRAWS));
+        if random.one_in(2) {
+            variations.push(&draw);
+        }
+        if variations.is_empty() {
+            return None;
+        }
+        let varied = (variations.into_iter()).try_fold(self.clone(), PmTree::varied)?;
+        Some(Box::new(varied))
+    }
+
     fn open_with(&self, disk: &Disk, options: &PmOptions) -> Result<Arc<dyn Kv>> {
         let Disk::Pm(device) = disk else {
             unreachable!("the oracle gives the kind of disk that was asked for");

@@ -14,12 +14,12 @@ pub enum Vocabulary {
     Long,
     /// As long as lengths at which formats change ([`edges`]), with values that are, too.
     Edges,
-    /// A common prefix that is nearly all that the engine takes.
+    /// A common prefix that is nearly all that the engine takes, or some hundred bytes.
     Deep,
     /// Eight bytes: addresses, flags, all bits set; a byte less or more.
     Words,
-    /// A table's: ascending numbers of four bytes behind a prefix, in a few ranges, with values of
-    /// one length; and hardly anything else.
+    /// A table's: numbers of some bytes, mostly four, behind a prefix, in a few ranges, with values
+    /// of one length; and hardly anything else.
     Rows,
     /// Some tell in their first bytes what they are, and others between them have those in common.
     Mixed,
@@ -56,7 +56,8 @@ impl Vocabulary {
             }
             Vocabulary::Edges => edges::key(limits, n),
             Vocabulary::Deep => {
-                let mut key = vec![b'd'; longest.min(4_096).saturating_sub(2 + usize::from(n) % 3)];
+                let most = [4_096, 4_096, 400, 270][(salt % 4) as usize];
+                let mut key = vec![b'd'; longest.min(most).saturating_sub(2 + usize::from(n) % 3)];
                 key.extend(n.to_be_bytes());
                 key
             }
@@ -83,11 +84,18 @@ impl Vocabulary {
                     0 => &b""[..],
                     _ => b"row:",
                 };
-                let mut key = prefix[..longest.saturating_sub(4).min(prefix.len())].to_vec();
-                let step = 1 + salt % 3;
+                let width = [4, 4, 8, 2, 3, 1][(salt / 16 % 6) as usize];
+                let mut key = prefix[..longest.saturating_sub(width).min(prefix.len())].to_vec();
                 let range = u64::from(n) / 150 * 10_000;
-                let number = (salt % 1_000 * 256 + range + u64::from(n) * step) as u32;
-                key.extend(number.to_be_bytes());
+                let number = range + u64::from(n) * (1 + salt % 3);
+                let last = u64::MAX >> (64 - 8 * width);
+                // Up to the last number there is, down to the first, or from somewhere between.
+                let number = match salt / 5 % 4 {
+                    0 => last.wrapping_sub(number),
+                    1 => number,
+                    _ => number + salt % 1_000 * 256,
+                };
+                key.extend(&number.to_be_bytes()[8 - width..]);
                 // One of another length ends a leaf of numbers.
                 if n % 80 == 79 && salt.is_multiple_of(4) {
                     key.extend(b"and more");

@@ -151,6 +151,7 @@ impl Stage {
                 seed: plan.seed.wrapping_add(programs),
                 runs: plan.runs - programs,
                 budget: left,
+                grown: mode == Mode::Differential,
                 ..*plan
             };
             let mut caught = self.look(mode, &attempt);
