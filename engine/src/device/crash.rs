@@ -126,6 +126,8 @@ struct State {
     requests: u64,
     writes: u64,
     flushes: u64,
+    /// Requests that have failed, because they were told to.
+    failed: u64,
     /// How many requests of a kind are let through before one fails; one entry a kind.
     failures: Vec<(RequestKind, u64)>,
     /// What became of requests, by kind.
@@ -158,6 +160,7 @@ impl CrashDevice {
             requests: 0,
             writes: 0,
             flushes: 0,
+            failed: 0,
             failures: Vec::new(),
             served: Vec::new(),
             power: None,
@@ -244,6 +247,17 @@ impl CrashDevice {
     /// before.
     pub fn failures_ahead(&self) -> Vec<(RequestKind, u64)> {
         self.state.lock().failures.clone()
+    }
+
+    /// Requests so far that have failed because they were told to.
+    pub fn failed(&self) -> u64 {
+        self.state.lock().failed
+    }
+
+    /// Whether a request that is still to come fails, or the power is to go.
+    pub fn has_failures_ahead(&self) -> bool {
+        let state = self.state.lock();
+        !state.failures.is_empty() || state.power.is_some()
     }
 
     /// After `n` more requests the power goes: that request and all later ones fail and leave nothing behind.
@@ -338,6 +352,7 @@ impl State {
             fails |= now;
             !now
         });
+        self.failed += u64::from(fails);
         let served = self.served(asked);
         served.failed += u64::from(fails);
         served.done += u64::from(!fails);

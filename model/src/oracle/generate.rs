@@ -34,7 +34,9 @@ pub enum Faults {
     Power,
     /// The medium's room: what is lost by that is lost until the store is opened again.
     Room,
-    /// The power, writes and flushes, and the medium's room.
+    /// Reads: nothing is lost by that, and the store goes on.
+    Reads,
+    /// The power, requests of all kinds, and the medium's room.
     All,
 }
 
@@ -110,6 +112,7 @@ impl ReferenceStateMachine for Programs {
             Just(Faults::None),
             Just(Faults::Power),
             Just(Faults::Room),
+            Just(Faults::Reads),
             Just(Faults::All)
         ];
         // Two thirds of the programs have values as long as they may be: few to a page, so that pages are many.
@@ -222,6 +225,7 @@ impl Shape {
         let power = trouble.power && matches!(faults, Faults::Power | Faults::All);
         let starves = trouble.failures && matches!(faults, Faults::Room | Faults::All);
         let failures = trouble.failures && faults == Faults::All;
+        let reads = trouble.failures && faults == Faults::Reads;
         let taken = |key: &Vec<u8>| limits.empty_key || !key.is_empty();
         let mut written: Vec<Vec<u8>> = (0..self.keys)
             .map(|n| self.vocabulary.key(n, self.salt, &limits))
@@ -315,6 +319,11 @@ impl Shape {
                     more.extend([Op::Starve(false), put, Op::Checkpoint]);
                     more.push(Op::Crash(Keep::Seeded(seed)));
                     Op::Step
+                }
+                Kind::Starve | Kind::Fail | Kind::FailAndCut | Kind::Crash | Kind::CutPower
+                    if reads =>
+                {
+                    Op::Fail(RequestKind::Read, u64::from(step.a) % 40)
                 }
                 // Where nothing else goes wrong, without room for half of the time; else a third.
                 Kind::Starve | Kind::Fail if starves && !failures => Op::Starve(step.a % 2 == 0),
@@ -501,7 +510,7 @@ mod tests {
             .collect();
         let different = |of: fn(&Shape) -> u64| shapes.iter().map(of).collect::<HashSet<_>>().len();
         assert_eq!(different(|shape| shape.vocabulary as u64), 8);
-        assert_eq!(different(|shape| shape.faults as u64), 4);
+        assert_eq!(different(|shape| shape.faults as u64), 5);
         assert!(different(|shape| u64::from(shape.keys)) > 50);
         assert!(different(|shape| u64::from(shape.syncs)) > 10);
         assert!(different(|shape| u64::from(shape.phase)) > 50);

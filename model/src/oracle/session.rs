@@ -47,8 +47,11 @@ pub struct Session<'e> {
     last: Lsn,
     /// How often a store was opened here.
     openings: u64,
-    /// Something was told to fail since the store was opened.
+    /// Something may be told to fail, and has not yet; or the power to go.
     armed: bool,
+    /// Requests of the medium that had failed when the store began to be opened, and when the present
+    /// operation began: only a request that fails excuses an error.
+    failed_before: (u64, u64),
     /// The medium has no room for blocks that hold nothing.
     starved: bool,
     /// What reaches the medium is recorded, so it must stay the same.
@@ -126,6 +129,7 @@ impl<'e> Session<'e> {
             last: Lsn(0),
             openings: opening,
             armed: false,
+            failed_before: (0, 0),
             starved: false,
             recorded: false,
             has_failed: false,
@@ -170,6 +174,7 @@ impl<'e> Session<'e> {
     fn open(&mut self) -> Result<Arc<dyn Kv>, String> {
         let opening = self.openings;
         self.openings += 1;
+        self.failed_before = (self.failures(), self.failures());
         let opened = self.engine.open_again(&self.place.disk, opening);
         self.requested(When::Opening);
         opened.map_err(|e| e.to_string())
@@ -212,6 +217,7 @@ impl<'e> Session<'e> {
     /// What it showed.
     pub fn step(&mut self, at: usize) -> Result<(), Finding> {
         self.tally.operations += 1;
+        self.failed_before.1 = self.failures();
         self.operate(at)?;
         if self.place.is_dark() {
             return self.reopen(at, Some(Keep::Seeded(at as u64)));
@@ -302,18 +308,32 @@ impl<'e> Session<'e> {
             self.tally.starved += 1;
             return Ok(());
         }
-        let on_blocks = (self.place.medium()).is_some_and(|m| m.blocks().is_some());
+        if self
+            .place
+            .medium()
+            .is_some_and(|m| m.blocks().is_some() && m.power_is_cut())
+        {
+            return self.reopen(at, Some(Keep::Seeded(at as u64)));
+        }
+        let refuses = matches!(error, Error::Poisoned { .. });
         // Memory fails nobody, with or without power.
-        if !self.armed || !on_blocks {
+        if self.failures() == self.failed_before.1 && !(refuses && self.is_troubled()) {
             let expected = "no error, as nothing has failed".to_owned();
             return Err(self.finding(Check::Error, at, expected, error.to_string()));
         }
-        let cut = self.place.medium().is_some_and(Medium::power_is_cut);
-        if cut {
-            return self.reopen(at, Some(Keep::Seeded(at as u64)));
-        }
         self.has_failed = true;
         Ok(())
+    }
+
+    /// Requests of the medium that have failed.
+    fn failures(&self) -> u64 {
+        let blocks = self.place.medium().and_then(Medium::blocks);
+        blocks.map_or(0, |device| device.failed())
+    }
+
+    /// Whether one has since the store began to be opened.
+    fn is_troubled(&self) -> bool {
+        self.failures() > self.failed_before.0
     }
 
     /// A read returned an error. A store that refuses writes goes on reading, so it may not be that.

@@ -41,7 +41,7 @@ use super::engine::{Disk, DiskKind, Engine, Promise, Write};
 use super::finding::Check;
 use super::history::{Action, History, Outcome};
 use super::linear::{self, Violation};
-use super::medium::Medium;
+use super::medium::{Medium, When};
 use super::program::Keep;
 use super::random::Random;
 use super::reach::Reach;
@@ -388,6 +388,7 @@ fn one_cut_off(
         .with_power(Arc::clone(&power));
     let session = Arc::new(session);
     let mut findings = threads::run(plan, seed, &session, &kv)?;
+    medium.note(When::InUse, &mut report.reach);
     if power.is_cut() {
         let now = session.ticks.next();
         session.deeds.note(races::Deed::PowerCut, now, now + 1);

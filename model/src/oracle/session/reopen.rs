@@ -17,9 +17,13 @@ impl Session<'_> {
             cut => cut,
         };
         let check = self.reopening(cut.is_some());
-        let untroubled = !self.armed && !self.starved && !self.has_failed;
-        if cut.is_none() && untroubled && self.engine.keeps_all_when_dropped() {
-            self.reference.acknowledge();
+        if cut.is_none() {
+            self.note_and_drop();
+            let dark = self.place.medium().is_some_and(Medium::power_is_cut);
+            let heard = !dark && !self.starved && !self.is_troubled();
+            if heard && self.engine.keeps_all_when_dropped() {
+                self.reference.acknowledge();
+            }
         }
         let mut keep = cut;
         let mut why = String::new();
@@ -34,6 +38,7 @@ impl Session<'_> {
             if !self.armed && self.openings.is_multiple_of(4) {
                 self.read_only(at, check)?;
             }
+            let failed = self.failures();
             match self.open_and_read() {
                 Ok(found) => {
                     self.tally.reopens += 1;
@@ -49,11 +54,10 @@ impl Session<'_> {
                 self.starve(false);
                 continue;
             }
-            if !self.armed {
-                break;
-            }
             if self.place.medium().is_some_and(Medium::power_is_cut) {
                 keep = Some(Keep::Seeded(at as u64));
+            } else if self.failures() == failed {
+                break;
             }
         }
         let expected = "a store that opens and can be read".to_owned();
@@ -186,6 +190,9 @@ impl Session<'_> {
             return Err(self.finding(check, at, expected, described));
         }
         self.reference.settle(found);
+        if let Some(device) = self.place.medium().and_then(Medium::blocks) {
+            self.armed = device.has_failures_ahead();
+        }
         // A number of the store that was open before means nothing to this one.
         self.newest = Lsn(0);
         self.last = Lsn(0);
@@ -195,7 +202,7 @@ impl Session<'_> {
     /// What the store holds when all that is due was done; `None` if that failed, or may have.
     fn holds_at_rest(&mut self) -> Option<Vec<(&'static str, u64)>> {
         let store = self.store.as_ref()?;
-        if self.armed || self.starved || self.has_failed {
+        if self.armed || self.starved || self.is_troubled() {
             return None;
         }
         // What one checkpoint lets go of is free with the next.
