@@ -81,6 +81,9 @@ pub(super) type Later = BTreeSet<Vec<u8>>;
 
 impl Reader<'_> {
     fn key(&mut self, what: &str, key: &[u8], found: Option<&[u8]>) -> Result<(), Finding> {
+        if self.except.contains(key) {
+            return Ok(());
+        }
         let Some(versions) = self.keys.get(key) else {
             return match found {
                 None => Ok(()),
@@ -103,6 +106,31 @@ impl Reader<'_> {
             format!("{} for key {key:02x?}", short(last.as_deref())),
             found,
         ))
+    }
+
+    /// Writes what comes later, and makes pages of it.
+    fn work(&mut self, engine: &dyn Engine, store: &dyn Kv) -> Result<(), Finding> {
+        self.except = all_later(self.keys);
+        let mut outcomes: Vec<_> = (self.except.iter())
+            .map(|key| store.put(key, &LATER_VALUE).map(drop))
+            .collect();
+        outcomes.push(store.sync(Lsn(u64::MAX)));
+        outcomes.push(store.checkpoint().map(drop));
+        let mut told = self.judged.told;
+        for outcome in outcomes {
+            match outcome {
+                Ok(()) => {}
+                Err(Error::Full { .. }) if engine.may_refuse(&Write::Put) => {}
+                // By what it was told of before.
+                Err(Error::Poisoned { .. }) if told => {}
+                Err(e) => {
+                    tells("write", &e)?;
+                    told = true;
+                }
+            }
+        }
+        self.judged.told = told;
+        Ok(())
     }
 
     /// Every key by itself.
@@ -163,20 +191,30 @@ impl Reader<'_> {
     }
 }
 
-/// Opens what is left, reads all of it, and, if nobody was told of anything, writes and reads on.
+/// How a harmed store is used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    /// It lies in a real file.
+    pub(super) in_file: bool,
+    /// Whoever opens it writes before all else, and checkpoints; else reads.
+    pub(super) writes_first: bool,
+}
+
+/// Opens what is left, reads all of it, and, if nobody was told of anything, writes and reads on; or
+/// the other way round.
 pub(super) fn judge(
     engine: &dyn Engine,
     built: &Built,
     harmed: Image,
     cut_at: Option<Lsn>,
-    in_file: bool,
+    usage: Use,
 ) -> Result<Judged, Finding> {
     let listed = engine.damage(&Medium::holding(harmed.clone(), built.inert).disk());
     let listed = match listed {
         Ok(damage) => !damage.is_empty(),
         Err(e) => tells("verify", &e).map(|()| true)?,
     };
-    let medium = if in_file {
+    let medium = if usage.in_file {
         Medium::in_file(&harmed, built.inert).map_err(|e| no_file(&e))?
     } else {
         Medium::holding(harmed, built.inert)
@@ -195,6 +233,9 @@ pub(super) fn judge(
             return listed_too(built.state, listed, reader.judged);
         }
     };
+    if usage.writes_first {
+        reader.work(engine, &*store)?;
+    }
     reader.gets(&*store)?;
     reader.scans(&*store)?;
     if !reader.judged.told {
@@ -262,14 +303,18 @@ fn later(n: u64) -> Vec<u8> {
     [b"~".as_slice(), &key(n)].concat()
 }
 
+fn all_later(keys: &BTreeMap<Vec<u8>, Vec<Version>>) -> Later {
+    let old = keys.keys().step_by(3).cloned();
+    (0..LATER).map(later).chain(old).collect()
+}
+
 /// Writes what comes later: new keys, and every third of those that are there, so that what
 /// recovery believed of a harmed page meets records that are to go there. Says which.
 pub(super) fn write_on(
     store: &dyn Kv,
     keys: &BTreeMap<Vec<u8>, Vec<Version>>,
 ) -> treering_engine::Result<Later> {
-    let old = keys.keys().step_by(3).cloned();
-    let all: Later = (0..LATER).map(later).chain(old).collect();
+    let all = all_later(keys);
     for key in &all {
         store.put(key, &LATER_VALUE)?;
     }

@@ -20,7 +20,8 @@
 //! power cut, it looks like one that the cut made short. Then a record of that flush may be
 //! missing, and all behind it. In persistent memory (`pm`) the papers' leaves have no checksums;
 //! harm to them may end in a wrong answer, and is counted. What was not told of goes on to be
-//! written, and is cut and read once more: damage must not come out late.
+//! written, and is cut and read once more: damage must not come out late. One store in three is
+//! written to, and checkpointed, before anybody reads it.
 
 mod harm;
 mod judge;
@@ -36,7 +37,7 @@ use super::panics;
 use super::random::Random;
 use super::{DiskKind, Engine};
 pub use harm::{Harm, HarmKind};
-use judge::Judged;
+use judge::{Judged, Use};
 use store::Built;
 
 /// How often one store is harmed, each time from the same beginning.
@@ -150,7 +151,11 @@ pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, B
         let Some(harm) = harm::pick(&built, &mut random) else {
             continue;
         };
-        one(engine, &built, &harm, case % IN_FILE == 0, &mut tally).map_err(|finding| {
+        let usage = Use {
+            in_file: case % IN_FILE == 0,
+            writes_first: case % 3 == 1,
+        };
+        one(engine, &built, &harm, usage, &mut tally).map_err(|finding| {
             let discards = if inert { "do nothing" } else { "act" };
             let what = format!(
                 "{}, {state}, where discards {discards} (seed {seed}, case {case}): {}",
@@ -168,17 +173,20 @@ fn one(
     engine: &dyn Engine,
     built: &Built,
     harm: &Harm,
-    in_file: bool,
+    usage: Use,
     tally: &mut Tally,
 ) -> Result<(), Finding> {
     let harmed: Image = harm.applied(built);
-    // A file of nothing is no device.
-    let in_file = in_file && harmed.blocks() > 0;
+    let usage = Use {
+        // A file of nothing is no device.
+        in_file: usage.in_file && harmed.blocks() > 0,
+        ..usage
+    };
     let cut_at = built.cut_short_at(harm);
-    let judged = caught(|| judge::judge(engine, built, harmed, cut_at, in_file))?;
+    let judged = caught(|| judge::judge(engine, built, harmed, cut_at, usage))?;
     let kind = &mut tally.harms[harm.kind() as usize];
     *kind = (kind.0 + 1, kind.1 + u64::from(judged.told));
-    tally.in_files += u64::from(in_file);
+    tally.in_files += u64::from(usage.in_file);
     tally.last_flush += u64::from(cut_at.is_some());
     tally.cut_short += u64::from(judged.cut_short);
     Ok(())

@@ -512,6 +512,10 @@ impl BTree {
         if grown {
             let huge = random.one_in(6) && self.options.page_size == 4_096;
             variations.push(if huge { "huge" } else { "large" });
+            // A log in which hundreds of pages are made between two checkpoints.
+            if random.one_in(3) {
+                variations.push("long-flush");
+            }
         } else {
             if random.one_in(8) {
                 variations.push("cramped");
