@@ -381,7 +381,10 @@ impl Shape {
             return edges::value_length(limits, key, usize::from(n / 16)) as u32;
         }
         // Many to a leaf that leaves their prefix out, and few to one that does not.
-        if self.vocabulary == Vocabulary::Deep && self.salt / 4 % 2 == 0 && !n.is_multiple_of(8) {
+        if self.vocabulary == Vocabulary::Deep
+            && (self.salt / 4).is_multiple_of(2)
+            && !n.is_multiple_of(8)
+        {
             return room.min(usize::from(n / 8) % 12) as u32;
         }
         // What fits a slot of a tree in persistent memory, mostly.
@@ -393,7 +396,7 @@ impl Shape {
         let large = self.longest == u8::MAX && n % 32 >= 4;
         let len = match n % 32 {
             _ if large => room - usize::from(n / 32) % 64 * room / 256,
-            0 if self.vocabulary == Vocabulary::Rows && n / 32 % 2 == 0 => 0,
+            0 if self.vocabulary == Vocabulary::Rows && (n / 32).is_multiple_of(2) => 0,
             0 => usize::from(n / 32) % 9,
             1 => room,
             2..=15 => 8 + usize::from(n / 32) % 60,
