@@ -25,7 +25,7 @@ use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
 const LINE: u64 = LINE_SIZE as u64;
 const WORD: u64 = WORD_SIZE as u64;
 /// Room for the most live entries of the longest kind that a program has, and more.
-const HALF: u64 = 12 << 10;
+const HALF: u64 = 32 << 10;
 const MAGIC: u64 = 0x7472_6565_7069_6e00;
 const PRESENT: u64 = 1 << 63;
 const REMOVED: u64 = 1 << 62;
