@@ -35,7 +35,7 @@ pub struct Plan {
     pub patience: Duration,
     /// Whether each program has options of its own, see [`Engine::vary`].
     pub vary: bool,
-    /// Whether one program in [`GROWN`] has a store of many leaves, see [`Engine::grown`].
+    /// Whether one program in 24 has a store of many leaves, see [`Engine::grown`].
     pub grown: bool,
     /// How long a program with a crash that shows a violation is made smaller.
     pub shrinks_for: Duration,
