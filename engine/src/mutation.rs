@@ -22,6 +22,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("refused-write-forgets-its-lsn", "refused_writes"),
     // What a refused write would have covered is not written with the next one.
     ("refused-write-forgets-its-changes", "refused_writes"),
+    // A table that was written in part is taken for one that was not written.
     ("refused-table-forgets-names", "lib"),
     // BUGS S5: an index answer is trusted without asking the leaf.
     ("trust-index", "store_concurrent"),

@@ -551,8 +551,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn while_the_table_is_written_the_slots_that_it_frees_count_as_room() {
+    /// A new store whose table is written at checkpoints.
+    fn new_store(device: Arc<dyn BlockDevice>) -> CowStore {
         let options = Options {
             store: PageStoreKind::CopyOnWrite {
                 table: TablePersist::Checkpoint,
@@ -560,16 +560,22 @@ mod tests {
             log_bytes: 96 << 12,
             ..Options::default()
         };
+        let blocks = device.capacity_blocks();
+        let layout = Layout::plan(&options, blocks, StoreId(7)).expect("a layout");
+        let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
+        let volume = Arc::new(Volume::new(device));
+        CowStore::new(volume, layout, table, persist, None, 8, &[]).expect("a store")
+    }
+
+    #[test]
+    fn while_the_table_is_written_the_slots_that_it_frees_count_as_room() {
         let device = Arc::new(Meddling {
             inner: MemDevice::new(700),
             store: OnceLock::new(),
             answers: Mutex::new(Vec::new()),
         });
-        let layout = Layout::plan(&options, 700, StoreId(7)).expect("a layout");
-        let volume = Arc::new(Volume::new(Arc::clone(&device) as Arc<dyn BlockDevice>));
-        let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
-        let store = CowStore::new(volume, layout, table, persist, None, 8, &[]).expect("a store");
-        let store = Arc::new(store);
+        let store = Arc::new(new_store(Arc::clone(&device) as Arc<dyn BlockDevice>));
+        let layout = store.layout;
         let pages: Vec<_> = (0..layout.slots * 2 / 3)
             .map(|_| store.allocate(0).expect("room for two thirds"))
             .collect();
@@ -601,18 +607,9 @@ mod tests {
 
     #[test]
     fn a_table_that_was_written_in_part_names_no_slot_of_another() {
-        let options = Options {
-            store: PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            },
-            log_bytes: 96 << 12,
-            ..Options::default()
-        };
         let device = Arc::new(CrashDevice::new(900));
-        let layout = Layout::plan(&options, 900, StoreId(7)).expect("a layout");
-        let volume = Arc::new(Volume::new(Arc::clone(&device) as Arc<dyn BlockDevice>));
-        let (table, persist) = (PageTable::new(&layout), TablePersist::Checkpoint);
-        let store = CowStore::new(volume, layout, table, persist, None, 8, &[]).expect("a store");
+        let store = new_store(Arc::clone(&device) as Arc<dyn BlockDevice>);
+        let layout = store.layout;
         // One more than the table's first block names.
         let pages: Vec<PageId> = (0..=510)
             .map(|_| store.allocate(0).expect("room for it"))

@@ -3,7 +3,8 @@
 use crate::oracle::program::{Op, Program};
 use crate::oracle::{DiskKind, Engine};
 
-/// The operation of a program that asks for what cannot be: a key or record over the engine's limits, a crash where there is none.
+/// The operation of a program that asks for what cannot be: a key or record over the engine's
+/// limits, a crash where there is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("operation {operation} ({line}): {why}")]
 pub struct Unfit {
