@@ -70,7 +70,9 @@ pub struct Shape {
     longest: u8,
     faults: Faults,
     /// Phases of growth alternate with phases of shrinking: operations of one.
-    phase: u8,
+    phase: u16,
+    /// Of 100 writes, how many are puts while it grows, and while it shrinks.
+    puts: (u32, u32),
     /// How many of 64 operations are syncs.
     syncs: u8,
     /// Whether anybody does background work; or all of it is left to those who write.
@@ -86,6 +88,9 @@ const FEW_KEYS: u16 = 160;
 
 /// So many, with values as long as may be, fit no store that has hardly room.
 const FILLING_KEYS: u16 = 240;
+
+/// Tides of more keys than these do not come back within a program.
+const MOST_TIDAL: u16 = 300;
 
 /// Fewer keys before all else make no tree of hundreds of leaves.
 const LEAST_LOADED: u16 = 1_000;
@@ -119,7 +124,7 @@ impl ReferenceStateMachine for Programs {
         let longest = prop_oneof![1 => any::<u8>(), 2 => Just(255u8)];
         let keys = prop_oneof![1 => 2u16..50, 2 => 50..FEW_KEYS, 1 => FEW_KEYS..600];
         let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
-        let rhythm = (25u8..150, 1u8..16, pumps, any::<u64>());
+        let rhythm = (25u16..150, 1u8..16, pumps, any::<u64>());
         (vocabulary, keys, longest, faults, rhythm)
             .prop_map(
                 |(vocabulary, keys, longest, faults, (phase, syncs, pumps, salt))| {
@@ -130,12 +135,18 @@ impl ReferenceStateMachine for Programs {
                     let rows = vocabulary == Vocabulary::Rows;
                     let keys = if rows { keys.max(300) } else { keys };
                     let share = f64::from(FEW_KEYS) / f64::from(keys.max(FEW_KEYS));
+                    // Tides: all keys are written, and then all deleted, or nearly.
+                    let (phase, puts) = match salt >> 32 & 7 {
+                        0 => (keys.clamp(FILLING_KEYS, MOST_TIDAL) / 2 * 3, (98, 2)),
+                        _ => (phase, (80, 25)),
+                    };
                     Shape {
                         vocabulary,
                         keys,
                         longest: (f64::from(longest) * share * share) as u8,
                         faults,
                         phase,
+                        puts,
                         syncs,
                         pumps,
                         salt,
@@ -222,6 +233,7 @@ impl Shape {
             DiskKind::Pm(_) => self.faults,
             DiskKind::Folder => Faults::None,
         };
+        let memory = matches!(engine.disk(), DiskKind::Pm(_));
         let power = trouble.power && matches!(faults, Faults::Power | Faults::All);
         let starves = trouble.failures && matches!(faults, Faults::Room | Faults::All);
         let failures = trouble.failures && faults == Faults::All;
@@ -255,8 +267,18 @@ impl Shape {
                 RequestKind::Read => 40,
                 RequestKind::Flush | RequestKind::Trim => 12,
             };
+            let keep = |n: u16| match n % 4 {
+                0 => Keep::Oldest,
+                1 => Keep::Newest,
+                _ => Keep::Seeded(seed),
+            };
             let mut more = Vec::new();
-            let op = match step.kind {
+            let kind = match step.kind {
+                // Of memory nothing fails but the power.
+                Kind::Fail | Kind::FailAndCut | Kind::Starve if memory && power => Kind::Crash,
+                kind => kind,
+            };
+            let op = match kind {
                 Kind::Put => {
                     let long = keys[key(step.a).0 as usize].len();
                     Op::Put(key(step.a), self.length(step.b, long, &limits))
@@ -292,11 +314,24 @@ impl Shape {
                 Kind::Pump => Op::Pump,
                 Kind::Step => Op::Step,
                 Kind::Checkpoint => Op::Checkpoint,
-                Kind::Crash if power => Op::Crash(match step.a % 4 {
-                    0 => Keep::Oldest,
-                    1 => Keep::Newest,
-                    _ => Keep::Seeded(seed),
-                }),
+                // What recovery has made of a few neighbours' last writes meets the next, and the next
+                // power cut.
+                Kind::Crash if power && step.b % 4 < 2 => {
+                    let write = |i: u16| match (step.b >> (3 + i)) & 1 {
+                        0 => Op::Delete(key(step.a.wrapping_add(i % 5))),
+                        _ => {
+                            let key = key(step.a.wrapping_add(i % 5));
+                            let long = keys[key.0 as usize].len();
+                            Op::Put(key, self.length(step.b.wrapping_add(i * 31), long, &limits))
+                        }
+                    };
+                    more.extend((1..4).map(write));
+                    more.extend([Op::SyncLast, Op::Crash(keep(step.a))]);
+                    more.extend((4..5 + step.a / 8 % 4).map(write));
+                    more.extend([Op::SyncLast, Op::Crash(keep(step.a / 4))]);
+                    write(0)
+                }
+                Kind::Crash if power => Op::Crash(keep(step.a)),
                 Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
                 // A process that is killed when its log could not be written reads back what may not
                 // be durable, and goes on from that; and then the power goes.
@@ -309,6 +344,29 @@ impl Shape {
                 Kind::FailAndCut if failures && power => {
                     more.push(Op::CutPower(u64::from(step.a) % 40));
                     Op::Fail(failing, u64::from(step.a) % 20)
+                }
+                // So much is written without room that frames and the log's buffer are full of it; and
+                // then there is some.
+                Kind::Starve if starves && step.b % 4 == 1 => {
+                    let write = |i: u16| {
+                        let key = key(step.a.wrapping_add(i));
+                        let long = keys[key.0 as usize].len();
+                        Op::Put(key, self.length(step.b.wrapping_add(i * 31), long, &limits))
+                    };
+                    let writes = 3 + step.b / 4 % 24;
+                    more.extend((0..writes).map(write));
+                    more.extend((0..step.b / 128 % 8).map(|i| Op::Get(any(step.a + 40 * i, i))));
+                    more.extend([
+                        Op::Starve(false),
+                        write(40 * (step.b / 512 % 4)),
+                        Op::SyncLast,
+                    ]);
+                    more.extend((step.b / 2_048).is_multiple_of(2).then_some(Op::Checkpoint));
+                    more.push(match power {
+                        true => Op::Crash(Keep::Oldest),
+                        false => Op::Reopen,
+                    });
+                    Op::Starve(true)
                 }
                 // A checkpoint under way meets a medium without room, goes on when there is some,
                 // and then the power goes.

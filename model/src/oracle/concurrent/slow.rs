@@ -15,7 +15,7 @@ use crate::oracle::random::Random;
 /// One request in so many waits.
 const ONE_IN: u64 = 16;
 
-/// A device in memory with pauses before and behind writes, and before flushes and trims.
+/// A device in memory with pauses before and behind writes, behind reads, and before flushes and trims.
 pub(super) struct SlowDevice {
     memory: Arc<dyn BlockDevice>,
     requests: AtomicU64,
@@ -50,7 +50,12 @@ impl BlockDevice for SlowDevice {
     }
 
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
-        self.memory.read(lba, buf, class)
+        // What others do before the page is where its reader puts it.
+        let done = self.memory.read(lba, buf, class);
+        if self.requests.load(Ordering::Relaxed).is_multiple_of(4) {
+            self.pause();
+        }
+        done
     }
 
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {

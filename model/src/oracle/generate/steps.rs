@@ -123,7 +123,11 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
         shape.step / u32::from(shape.phase),
         shape.step % u32::from(shape.phase),
     );
-    let puts = if phase.is_multiple_of(2) { 80 } else { 25 };
+    let (growing, shrinking) = shape.puts;
+    let puts = match phase % 2 {
+        0 => growing,
+        _ => shrinking,
+    };
     let kind = if (word >> 44) as u32 % 100 < puts {
         Kind::Put
     } else {

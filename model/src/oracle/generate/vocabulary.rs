@@ -86,7 +86,9 @@ impl Vocabulary {
                 };
                 let width = [4, 4, 8, 2, 3, 1][(salt / 16 % 6) as usize];
                 let mut key = prefix[..longest.saturating_sub(width).min(prefix.len())].to_vec();
-                let range = u64::from(n) / 150 * 10_000;
+                // Leaves that are full of the rows of one range, and those of several.
+                let together = [150, 600, 600, 40][(salt / 97 % 4) as usize];
+                let range = u64::from(n) / together * 10_000;
                 let number = range + u64::from(n) * (1 + salt % 3);
                 let last = u64::MAX >> (64 - 8 * width);
                 // Up to the last number there is, down to the first, or from somewhere between.
