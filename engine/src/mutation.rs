@@ -269,6 +269,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-full-without-sharing", "pm_space"),
     // Puts take what a delete needs; a chunk that held records is for ever theirs.
     ("pm-puts-take-all", "pm_space"),
+    // A full store of long keys takes no delete, as none can be written down.
+    ("pm-delete-wants-a-record", "pm_space"),
     ("pm-record-chunks-kept", "pm_space"),
     // Leaves are refused while the log is in their way, most of it garbage.
     ("ccl-full-of-log", "pm_store"),

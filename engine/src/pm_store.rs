@@ -205,9 +205,8 @@ impl PmStore {
                 // There was no room to say that nothing goes.
                 return Ok(self.now());
             }
-            if let PmTree::Lodge(tree) = &self.tree {
-                // Nor to log the key.
-                self.note(tree.delete_in_place(key))?;
+            // Nor to log the key, or to write it down.
+            if self.note(self.tree.delete_in_place(key))? {
                 return Ok(self.now());
             }
         }

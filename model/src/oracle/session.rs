@@ -4,6 +4,7 @@
 //! believed, and the crashes that follow show whether it lied. When the power goes, the store is opened on what that left. Persistent memory says nothing
 //! when it goes: the operation in which it went returns as ever, is taken as one that never did, and the store is opened on what was left before it ended.
 
+mod empty;
 mod fits;
 mod place;
 mod reopen;
@@ -54,6 +55,10 @@ pub struct Session<'e> {
     failed_before: (u64, u64),
     /// The medium has no room for blocks that hold nothing.
     starved: bool,
+    /// The store has refused a write for want of room since it was opened.
+    refused: bool,
+    /// A write is being tried again after background work.
+    trying: bool,
     /// What reaches the medium is recorded, so it must stay the same.
     recorded: bool,
     /// An operation has failed with the power on: whatever is wrong from then on, however often the store was opened since, may come of that.
@@ -131,6 +136,8 @@ impl<'e> Session<'e> {
             armed: false,
             failed_before: (0, 0),
             starved: false,
+            refused: false,
+            trying: false,
             recorded: false,
             has_failed: false,
             tally: Tally::default(),
@@ -174,6 +181,7 @@ impl<'e> Session<'e> {
     fn open(&mut self) -> Result<Arc<dyn Kv>, String> {
         let opening = self.openings;
         self.openings += 1;
+        self.refused = false;
         self.failed_before = (self.failures(), self.failures());
         let opened = self.engine.open_again(&self.place.disk, opening);
         self.requested(When::Opening);
@@ -253,7 +261,10 @@ impl<'e> Session<'e> {
                 Ok(_) => Ok(()),
                 Err(e) => self.stalled(at, &e),
             },
-            Op::Reopen if self.openings % 4 == 1 => self.reopen_at_rest(at),
+            Op::Reopen if self.openings % 4 == 1 => {
+                self.empty_and_refill(at)?;
+                self.reopen_at_rest(at)
+            }
             Op::Reopen => self.reopen(at, None),
             Op::Crash(keep) => self.reopen(at, Some(*keep)),
             Op::CutPower(n) => {
@@ -361,7 +372,7 @@ impl<'e> Session<'e> {
             None => store.delete(bytes),
         };
         let written = to;
-        let to = to.map(|(version, len)| Written::new(version, len));
+        let to = written.map(|(version, len)| Written::new(version, len));
         match done {
             Ok(lsn) => {
                 self.newest = self.newest.max(lsn);
@@ -383,9 +394,10 @@ impl<'e> Session<'e> {
             // A store without room has changed nothing, and goes on.
             Err(e) if self.is_full(&e, &written.map_or(Write::Delete(bytes), |_| Write::Put)) => {
                 self.tally.full += 1;
+                self.refused = true;
                 let refused = "write refused by a full store";
                 self.tally.reach.met(Area::Fault, refused, 1);
-                self.judge_refusal(at, key, to, &e)
+                self.judge_refusal(at, key, written, &e)
             }
             Err(e) => {
                 self.reference.may_have_written(key, to);
@@ -394,20 +406,25 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// A store may say that it is full if it holds more than it promises to take.
+    /// A store may say that it is full if it holds more than it promises to take, when all background
+    /// work is done.
     fn judge_refusal(
-        &self,
+        &mut self,
         at: usize,
         key: KeyNo,
-        to: Content,
+        written: Option<(u64, u32)>,
         error: &Error,
     ) -> Result<(), Finding> {
         let Some(room) = self.engine.room() else {
             return Ok(());
         };
+        let to = written.map(|(version, len)| Written::new(version, len));
         let live = self.reference.live_bytes_with(self.program, key, to);
         // A delete may want room, too; and what is in doubt may be live.
-        if to.is_none() || self.reference.doubtful() > 0 || live > room {
+        if to.is_none() || self.reference.doubtful() > 0 || live > room || self.trying {
+            return Ok(());
+        }
+        if self.try_write(at, key, written)? {
             return Ok(());
         }
         let expected = format!(
@@ -492,6 +509,7 @@ impl<'e> Session<'e> {
             self.scan(last, KeyNo(0), None, None)?;
             self.sync(last)?;
         }
+        self.empty_and_refill(last)?;
         self.reopen_at_rest(last)?;
         self.note_and_drop();
         let damage = match self.engine.damage(&self.place.disk) {

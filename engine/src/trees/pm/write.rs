@@ -134,11 +134,15 @@ impl<'a> Edit<'a> {
         if !change.delete {
             return Ok(self.put(change, &key, found));
         }
-        self.gone.push(change.slot);
         let Some(at) = found else {
+            self.gone.push(change.slot);
             return Ok(None);
         };
         let old = self.image.slot(at);
+        // A delete that names the key where the leaf has it brings nothing of its own.
+        if change.slot != old {
+            self.gone.push(change.slot);
+        }
         let stays = self.anchored && self.is_smallest(&key)? && !mutation::on("pm-anchor-dropped");
         if !stays {
             self.clear(at);
@@ -188,6 +192,49 @@ impl Leaves {
     ) -> Result<Written> {
         let plan = self.plan(leaf, changes, if_full)?;
         self.carry_out(leaf, plan, stamps)
+    }
+
+    /// Takes a key out of its leaf without a record that names it, and without a log entry, for
+    /// which there is no room: the leaf's own record says which key goes. `Ok` if the key is not
+    /// there any more. The header carries the time of the last flush, as ever: that covers the key's
+    /// entries in the log, as none of them is buffered.
+    pub(super) fn delete_in_place(&self, key: &[u8]) -> Result<()> {
+        loop {
+            let (leaf, mut held) = self.lock(key);
+            let buffered = held.unflushed();
+            for change in &buffered {
+                if self.records.is_key(change.slot, key)? {
+                    // What is buffered of it goes to the leaf first, if there is room.
+                    self.flush(&mut held, leaf, None)?;
+                    break;
+                }
+            }
+            if held.unflushed().len() < buffered.len() {
+                continue;
+            }
+            // A cached copy of the key would be older than the leaf.
+            held.fields.set_filled(buffered.len());
+            let image = self.load(leaf)?;
+            for at in image.used() {
+                let slot = image.slot(at);
+                if slot.is_absent() || !self.records.is_key(slot, key)? {
+                    continue;
+                }
+                let change = Change { slot, delete: true };
+                let flushed = held.flushed_at();
+                let stamps = Stamps {
+                    late: flushed,
+                    new: flushed,
+                };
+                let written = self.write(leaf, &[change], IfFull::Refuse, stamps)?;
+                drop(held);
+                if written.is_sparse() {
+                    self.merge_around(leaf)?;
+                }
+                break;
+            }
+            return Ok(());
+        }
     }
 
     /// Finds the room for that. Until the plan is carried out, or given up, the node stays locked.

@@ -1,6 +1,7 @@
 //! How a session lets go of its store, or loses its power, opens what is left, and judges it.
 
 use treering_engine::Lsn;
+use treering_engine::device::RequestKind;
 
 use super::{Place, Session};
 use crate::oracle::finding::{Check, Finding};
@@ -28,8 +29,8 @@ impl Session<'_> {
         let mut keep = cut;
         let mut why = String::new();
         // What was told to fail may strike while the store is opened or read, each kind once;
-        // and the medium may be full.
-        for _ in 0..6 {
+        // and the medium may be full, and the power go.
+        for _ in 0..RequestKind::ALL.len() + 2 {
             if let Some(keep) = keep.take() {
                 // Before the store is let go of: or an engine that writes on the way out would not crash but close.
                 self.lose_power(keep);
@@ -205,8 +206,8 @@ impl Session<'_> {
         if self.armed || self.starved || self.is_troubled() {
             return None;
         }
-        // What one checkpoint lets go of is free with the next.
-        for _ in 0..2 {
+        // What one checkpoint lets go of is free with the next, and a merge in that with the third.
+        for _ in 0..3 {
             for _ in 0..10_000 {
                 if !store.pump_due().ok()? {
                     break;
