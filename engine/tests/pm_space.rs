@@ -293,6 +293,46 @@ fn a_full_store_can_delete_and_then_put_again() {
     }
 }
 
+/// A key may be longer than what is kept for the records of deletes; its delete then goes to the
+/// leaf, where the key is written down already.
+#[test]
+fn a_full_store_of_long_keys_can_be_emptied() {
+    for options in trees() {
+        let options = PmOptions {
+            chunk_bytes: 1 << 10,
+            ..options
+        };
+        for between in [Between::GoesOn, Between::Dropped] {
+            let story = format!("{}, {between:?}", options.tree.name());
+            let device = Arc::new(MemPm::new(40 << 10));
+            let mut store = open(&device, &options);
+            let mut keys: Vec<Vec<u8>> =
+                (0..200u8).map(|n| [&[7; 300][..], &[n]].concat()).collect();
+            keys.shuffle(&mut StdRng::seed_from_u64(5));
+            for round in 0..3 {
+                let is_taken = |key: &&Vec<u8>| store.put(key, b"0123456789").is_ok();
+                let mut taken: Vec<&Vec<u8>> = keys.iter().filter(is_taken).collect();
+                assert!(
+                    taken.len() > 20 && taken.len() < 150,
+                    "{story}: {}",
+                    taken.len()
+                );
+                while !taken.is_empty() {
+                    let before = taken.len();
+                    taken.retain(|key| store.delete(key).is_err());
+                    assert!(
+                        taken.len() < before,
+                        "{story}, {round}: all {before} are refused"
+                    );
+                    pump_all(&store);
+                }
+                store = between.reopen(store, &device);
+                assert_eq!(rows(&store), 0, "{story}, {round}");
+            }
+        }
+    }
+}
+
 /// A store that nobody pumps merges before it says that it is full.
 #[test]
 fn leaves_are_merged_before_a_store_is_full() {
