@@ -190,6 +190,18 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Whether a store that has refused writes for want of room takes deletes, of one key or another,
+    /// until it is empty.
+    fn can_be_emptied(&self) -> bool {
+        true
+    }
+
+    /// Leaves that a store has at most from which all was deleted, when all background work is done,
+    /// if it had so many `before`; as [`Engine::holds`] counts them. `None`: nothing is promised.
+    fn leaves_of_nothing(&self, _before: u64) -> Option<u64> {
+        None
+    }
+
     /// Keys that a program of this engine writes before all else, so that it has hundreds of leaves;
     /// 0: a program begins with nothing.
     fn loads(&self) -> u16 {

@@ -165,8 +165,10 @@ impl Global {
     }
 
     /// Takes a key that is in no map out of its leaf, as there is no room to log that; says whether it
-    /// is in none. Nothing is replayed that brings it back: what the log had of it is below the floor.
+    /// is in none. Before that all is merged, so that what the log has of it is below the floor, and
+    /// is not replayed.
     pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<bool> {
+        self.merge_all()?;
         let sought = Bytes::from(key);
         let maps = self.maps.write();
         if maps.active.contains_key(&sought) || maps.merging.contains_key(&sought) {

@@ -676,6 +676,10 @@ impl Engine for BTree {
         self.cramped.then_some(15 * self.options.page_size as u64)
     }
 
+    fn leaves_of_nothing(&self, _before: u64) -> Option<u64> {
+        Some(1)
+    }
+
     fn loads(&self) -> u16 {
         // Three or four to a leaf.
         match (self.large, self.options.page_size) {

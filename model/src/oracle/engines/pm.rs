@@ -350,11 +350,24 @@ impl Engine for PmTree {
         // Leaves are two thirds full at least. The log and records take from that, and in a LodgeTree
         // leaves that are split early, and neighbours in different nodes.
         let share = match &self.options.tree {
-            PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 20,
+            PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 40,
             PmTreeKind::Lodge(_) => 10,
             _ => 5,
         };
         (self.cramped && !self.tight).then_some(self.bytes / share)
+    }
+
+    fn can_be_emptied(&self) -> bool {
+        // What a global buffer has no leaves for must be logged anew, and that may take all that a
+        // store of so few chunks has for a log.
+        !(self.cramped && matches!(self.options.tree, PmTreeKind::Global(_)))
+    }
+
+    fn leaves_of_nothing(&self, before: u64) -> Option<u64> {
+        // A LodgeTree's leaves merge within their node. Of others those are merged that a writer
+        // finds sparse, which in the background is not each.
+        let lodge = matches!(self.options.tree, PmTreeKind::Lodge(_));
+        (!lodge).then_some(4 + before / 4)
     }
 
     fn loads(&self) -> u16 {

@@ -10,15 +10,17 @@ use crate::oracle::reach::Area;
 const ROUNDS: usize = 4;
 
 impl Session<'_> {
-    /// Deletes all that is there, if the store has refused something since it was opened, and writes
-    /// some of it again.
+    /// Deletes all that is there, and writes some of it again: if the store has refused something
+    /// since it was opened, and now and then.
     pub(super) fn empty_and_refill(&mut self, at: usize) -> Result<(), Finding> {
-        let judged = self.refused && self.is_calm();
-        self.refused = false;
-        if !judged {
+        let judged = self.refused || self.openings % 4 == 2;
+        if !judged || !self.is_calm() || !self.engine.can_be_emptied() {
             return Ok(());
         }
-        self.tally.reach.met(Area::Step, "full store emptied", 1);
+        let full = std::mem::take(&mut self.refused);
+        let what = ["store emptied", "full store emptied"][usize::from(full)];
+        self.tally.reach.met(Area::Step, what, 1);
+        let leaves = self.leaves();
         let keys = (0..self.program.keys.len() as u32).map(KeyNo);
         let mut left: Vec<KeyNo> = keys.collect();
         left.retain(|key| self.reference.get(*key).is_some());
@@ -37,7 +39,30 @@ impl Session<'_> {
                 return Err(self.finding(Check::Room, at, expected, found));
             }
         }
+        self.judge_emptied(at, leaves)?;
         self.refill(at)
+    }
+
+    fn leaves(&self) -> u64 {
+        let holds = self.engine.holds(&**self.store());
+        let leaves = holds.iter().find(|(what, _)| *what == "leaves");
+        leaves.map_or(0, |(_, leaves)| *leaves)
+    }
+
+    /// What has no keys needs hardly any leaves.
+    fn judge_emptied(&mut self, at: usize, before: u64) -> Result<(), Finding> {
+        let Some(most) = self.engine.leaves_of_nothing(before) else {
+            return Ok(());
+        };
+        for _ in 0..ROUNDS {
+            self.tidy(at)?;
+        }
+        let leaves = self.leaves();
+        if leaves <= most {
+            return Ok(());
+        }
+        let expected = format!("at most {most} leaves of {before} where all keys were deleted");
+        Err(self.finding(Check::Room, at, expected, leaves.to_string()))
     }
 
     /// Nothing is there: what is promised fits again, or at least something.
