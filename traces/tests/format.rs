@@ -17,6 +17,7 @@ fn header() -> Header {
         records: None,
         zeros: 0.5,
         seed: Some(7),
+        addresses: false,
     }
 }
 

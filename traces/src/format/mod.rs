@@ -256,6 +256,7 @@ impl Writer {
             ops: u64::MAX,
             warmup_ops: u64::MAX,
             records: Some(u64::MAX),
+            addresses: true,
             ..header.clone()
         };
         let header_width = header_json(&widest).len();
@@ -307,6 +308,11 @@ impl Writer {
     /// States the number of distinct keys (default: what [`Writer::create`] was given).
     pub fn set_records(&mut self, records: Option<u64>) {
         self.header.records = records;
+    }
+
+    /// States whether keys are addresses (default: what [`Writer::create`] was given).
+    pub fn set_addresses(&mut self, addresses: bool) {
+        self.header.addresses = addresses;
     }
 
     /// Writes what is left, fills in the header's counts and puts the file in its place. Returns the final header.

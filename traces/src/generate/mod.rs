@@ -84,5 +84,6 @@ fn header(params: &GenParams) -> Header {
         },
         zeros: params.zeros,
         seed: Some(params.seed),
+        addresses: false,
     }
 }

@@ -315,10 +315,13 @@ pub fn import_file(
         records: None,
         zeros: 0.5,
         seed: None,
+        addresses: false,
     };
     let mut writer = Writer::create(output, header)?;
     let mut sink = |op: &Op| writer.write(op);
     let report = import_with_progress(format, input, options, &mut sink, progress)?;
+    // Only requests of addresses name a device.
+    writer.set_addresses(report.devices > 0);
     Ok((writer.finish()?, report))
 }
 

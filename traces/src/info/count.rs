@@ -11,8 +11,17 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::{Op, OpKind};
+
 /// Keys counted exactly; then the estimate begins. Just below what 2^22 hash buckets hold: 70 MiB.
 pub(crate) const EXACT_KEYS: usize = 3_600_000;
+
+/// In a key's count: something has written it.
+const WRITTEN: u32 = 1 << 31;
+/// In a key's count: the first thing that was done with it was no put.
+const WAS_THERE: u32 = 1 << 30;
+/// The rest of it.
+const COUNT: u32 = WAS_THERE - 1;
 
 /// Access counts by key.
 pub(crate) struct KeyCounts {
@@ -21,6 +30,8 @@ pub(crate) struct KeyCounts {
     level: u32,
     /// Kept keys with a count above 0.
     accessed: u64,
+    /// Reads of keys that nothing before them wrote.
+    unwritten_reads: u64,
 }
 
 impl KeyCounts {
@@ -31,6 +42,7 @@ impl KeyCounts {
             limit,
             level: 0,
             accessed: 0,
+            unwritten_reads: 0,
         }
     }
 
@@ -38,28 +50,56 @@ impl KeyCounts {
         hash.leading_zeros() >= level
     }
 
-    /// Notes that the key exists, without an access.
+    /// Notes what is done with a key, without counting it as an access.
     #[inline]
-    pub(crate) fn meet(&mut self, key: &[u8]) {
-        let hash = xxh3_64(key);
+    pub(crate) fn meet(&mut self, op: &Op) {
+        let hash = xxh3_64(&op.key);
         if Self::keeps(self.level, hash) {
-            self.counts.entry(hash).or_insert(0);
+            self.note(hash, op.kind);
             self.shrink();
         }
     }
 
     /// Counts an access.
     #[inline]
-    pub(crate) fn access(&mut self, key: &[u8]) {
-        let hash = xxh3_64(key);
+    pub(crate) fn access(&mut self, op: &Op) {
+        let hash = xxh3_64(&op.key);
         if Self::keeps(self.level, hash) {
-            let count = self.counts.entry(hash).or_insert(0);
-            if *count == 0 {
-                self.accessed += 1;
+            let level = self.level;
+            let (count, unwritten) = self.note(hash, op.kind);
+            let first = *count & COUNT == 0;
+            if *count & COUNT < COUNT {
+                *count += 1;
             }
-            *count = count.saturating_add(1);
+            self.accessed += u64::from(first);
+            if unwritten && op.kind == OpKind::Get {
+                self.unwritten_reads += 1 << level;
+            }
             self.shrink();
         }
+    }
+
+    /// The count of a key, and whether nothing before this has written it.
+    #[inline]
+    fn note(&mut self, hash: u64, kind: OpKind) -> (&mut u32, bool) {
+        let first = if kind == OpKind::Put { 0 } else { WAS_THERE };
+        let count = self.counts.entry(hash).or_insert(first);
+        let unwritten = *count & WRITTEN == 0;
+        if matches!(kind, OpKind::Put | OpKind::Delete) {
+            *count |= WRITTEN;
+        }
+        (count, unwritten)
+    }
+
+    /// Keys of which the first operation is no put: they were there before.
+    pub(crate) fn was_there(&self) -> u64 {
+        let there = self.counts.values().filter(|&&count| count & WAS_THERE > 0);
+        (there.count() as u64) << self.level
+    }
+
+    /// Accesses that read a key which nothing before them wrote.
+    pub(crate) fn unwritten_reads(&self) -> u64 {
+        self.unwritten_reads
     }
 
     #[inline]
@@ -68,7 +108,11 @@ impl KeyCounts {
             self.level += 1;
             let level = self.level;
             self.counts.retain(|&hash, _| Self::keeps(level, hash));
-            self.accessed = self.counts.values().filter(|&&count| count > 0).count() as u64;
+            self.accessed = self
+                .counts
+                .values()
+                .filter(|&&count| count & COUNT > 0)
+                .count() as u64;
         }
     }
 
@@ -91,7 +135,7 @@ impl KeyCounts {
     pub(crate) fn frequencies(&self) -> BTreeMap<u32, u64> {
         let mut frequencies = BTreeMap::new();
         for &count in self.counts.values() {
-            *frequencies.entry(count).or_insert(0) += 1;
+            *frequencies.entry(count & COUNT).or_insert(0) += 1;
         }
         frequencies
     }
@@ -101,12 +145,20 @@ impl KeyCounts {
 mod tests {
     use super::*;
 
+    fn op(kind: OpKind, key: u64) -> Op {
+        Op {
+            kind,
+            key: key.to_be_bytes().to_vec(),
+            ..Op::default()
+        }
+    }
+
     #[test]
     fn the_estimate_is_close_when_the_table_overflows_and_counts_stay_exact() {
         let mut counts = KeyCounts::new(10_000);
         for _ in 0..3 {
             for key in 0..200_000u64 {
-                counts.access(&key.to_be_bytes());
+                counts.access(&op(OpKind::Get, key));
             }
         }
         assert!(!counts.is_exact());
@@ -120,10 +172,32 @@ mod tests {
     fn a_table_with_room_is_exact() {
         let mut counts = KeyCounts::new(1000);
         for key in 0..500u64 {
-            counts.meet(&key.to_be_bytes());
+            counts.meet(&op(OpKind::Put, key));
         }
-        counts.access(&7u64.to_be_bytes());
+        counts.access(&op(OpKind::Get, 7));
         assert!(counts.is_exact());
         assert_eq!((counts.distinct(), counts.distinct_accessed()), (500, 1));
+        assert_eq!((counts.was_there(), counts.unwritten_reads()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_read_before_it_is_written_was_there() {
+        for limit in [100_000, 1_000] {
+            let mut counts = KeyCounts::new(limit);
+            for key in 0..20_000 {
+                let kinds = match key % 4 {
+                    0 => [OpKind::Get, OpKind::Put, OpKind::Get],
+                    1 => [OpKind::Put, OpKind::Get, OpKind::Get],
+                    2 => [OpKind::Delete, OpKind::Get, OpKind::Put],
+                    _ => [OpKind::Scan, OpKind::Get, OpKind::Get],
+                };
+                kinds.map(|kind| counts.access(&op(kind, key)));
+            }
+            // One get of a key in four, and two of another.
+            let (keys, reads) = (counts.was_there() as f64, counts.unwritten_reads() as f64);
+            let bound = if counts.is_exact() { 0.0 } else { 0.15 };
+            assert!((keys / 15_000.0 - 1.0).abs() <= bound, "{keys}");
+            assert!((reads / 15_000.0 - 1.0).abs() <= bound, "{reads}");
+        }
     }
 }

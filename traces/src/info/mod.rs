@@ -56,6 +56,11 @@ pub struct TraceInfo {
     pub accessed_keys: u64,
     /// Whether the two numbers above are exact; beyond 3.6 M keys they are estimates within 0.1 %.
     pub keys_exact: bool,
+    /// Keys of which the first operation, warm-up included, is no put: they were there before the
+    /// trace began. An estimate where the keys are one.
+    pub keys_there_before: u64,
+    /// Gets after the warm-up of keys that nothing before them wrote. An estimate where the keys are one.
+    pub reads_of_unwritten: u64,
     /// Distinct keys against operations.
     pub working_set: Vec<WorkingSet>,
     /// How unevenly keys are accessed; `None` if no law can be told (fewer than two keys, or no key twice).
@@ -214,13 +219,13 @@ impl Collector {
 
     fn warm_up(&mut self, op: &Op) {
         self.all.add(op.kind);
-        self.keys.meet(&op.key);
+        self.keys.meet(op);
     }
 
     fn measure(&mut self, op: &Op, default_zeros: f64) {
         self.all.add(op.kind);
         self.measured.add(op.kind);
-        self.keys.access(&op.key);
+        self.keys.access(op);
         self.user_bytes += op.user_bytes();
         self.key_sizes
             .add(u32::try_from(op.key.len()).unwrap_or(u32::MAX));
@@ -281,6 +286,8 @@ impl Collector {
             distinct_keys: self.keys.distinct(),
             accessed_keys: self.keys.distinct_accessed(),
             keys_exact: self.keys.is_exact(),
+            keys_there_before: self.keys.was_there(),
+            reads_of_unwritten: self.keys.unwritten_reads(),
             popularity: self.popularity(header),
             working_set: self.working_set,
             key_bytes: self.key_sizes.stats(),

@@ -36,13 +36,22 @@ pub(super) fn text(info: &TraceInfo) -> String {
         "  zero bytes     {:.1} % of values",
         info.zeros * 100.0
     );
-    let about = if info.keys_exact { "" } else { "about " };
+    let about = if info.keys_exact { "" } else { "≈" };
     line!(
         out,
         "  distinct keys  {about}{}, of which {about}{} accessed",
         count(info.distinct_keys),
         count(info.accessed_keys)
     );
+    if info.reads_of_unwritten > 0 {
+        let share = info.reads_of_unwritten as f64 / info.measured.get.max(1) as f64;
+        line!(
+            out,
+            "  there before   {about}{} keys; {about}{:.1} % of the gets read what nothing before them wrote",
+            count(info.keys_there_before),
+            share.min(1.0) * 100.0
+        );
+    }
     line!(out, "  clients        {}", count(info.clients));
     if let Some(ns) = info.duration_ns {
         line!(out, "  duration       {:.3} s", ns as f64 / 1e9);
