@@ -123,6 +123,7 @@ fn write(path: &Path, ops: &[Op]) {
         records: None,
         zeros: 0.5,
         seed: Some(0),
+        addresses: false,
     };
     let mut writer = Writer::create(path, header).expect("a writable folder");
     for op in ops {

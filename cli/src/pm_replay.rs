@@ -59,6 +59,7 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     config.clients = args.clients;
     config.warmup = args.warmup;
     config.limit = args.limit;
+    config.preload = args.preload.clone();
     config.timing = args.timing;
     config.predict = !args.no_predict;
     config.seed = args.seed;

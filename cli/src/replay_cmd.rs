@@ -52,6 +52,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 fn watched<T>(run: impl FnOnce(&mut dyn FnMut(replay::Progress)) -> T) -> T {
     let mut progress = Progress::new();
     run(&mut |at| match at {
+        replay::Progress::Survey(done, total) => {
+            progress.tell("finding what was there before", done, total);
+        }
         replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
         replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
     })
@@ -128,6 +131,7 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     config.clients = args.clients;
     config.warmup = args.warmup;
     config.limit = args.limit;
+    config.preload = args.preload.clone();
     config.oversize = match args.oversize {
         OversizeArg::Reject => Oversize::Reject,
         OversizeArg::Clamp => Oversize::Clamp,

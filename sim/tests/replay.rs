@@ -66,6 +66,7 @@ fn puts(
         records: None,
         zeros: 0.5,
         seed: None,
+        addresses: false,
     };
     let path = folder.join(format!("{name}.trz"));
     let mut writer = Writer::create(&path, header).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use treering_engine::Nanos;
 use treering_engine::node::LayoutChoice;
-use treering_sim::replay::{Acknowledge, Size};
+use treering_sim::replay::{Acknowledge, Preload, Size};
 
 use crate::units;
 
@@ -16,6 +16,7 @@ use crate::units;
     treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
     treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
     treering replay zipf.trz --device csd --tree bminus\n  \
+    treering replay vm.trz --preload none --warmup 0.2\n  \
     treering replay zipf.trz --device csd --store cow --page 8KiB --threshold 2KiB\n  \
     treering replay zipf.trz --tree ccl --device pm --nbatch 4 --timing --clients 8\n  \
     treering replay zipf.trz --tree lodge --device pm --t-node 4 --node-split double\n  \
@@ -89,6 +90,10 @@ pub(crate) struct ReplayArgs {
     /// Replay at most so many operations
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) limit: Option<u64>,
+    /// Records loaded before the trace, as warm-up: auto (those of keys that it uses before it puts
+    /// them; of a block trace, all), none, all (of all keys), or a trace FILE whose puts are loaded
+    #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = preload)]
+    pub(crate) preload: Preload,
     /// Size of the circular log [default: half of the data set, between 1MiB and 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) log_size: Option<u64>,
@@ -294,6 +299,16 @@ fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
         "expected"
     };
     Err(format!("{why} {}", here.join(" or ")))
+}
+
+fn preload(text: &str) -> Result<Preload, String> {
+    match text {
+        "auto" => Ok(Preload::Auto),
+        "none" => Ok(Preload::None),
+        "all" => Ok(Preload::All),
+        path if path.contains(['.', '/']) => Ok(Preload::File(path.into())),
+        _ => Err("expected auto, none, all, or a trace file, .trz or .jsonl".into()),
+    }
 }
 
 fn tree(text: &str) -> Result<String, String> {

@@ -33,6 +33,7 @@ impl Trace {
             records: None,
             zeros: 0.5,
             seed: None,
+            addresses: false,
         };
         let mut writer = Writer::create(&path, header)?;
         for key in keys {

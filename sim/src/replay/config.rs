@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use treering_engine::device::FileOptions;
 use treering_engine::{Nanos, Options};
 
+use super::plan::Extent;
+use super::preload::Preload;
 use crate::csd::CsdProfile;
 use crate::ssd::SsdProfile;
 
@@ -99,6 +101,8 @@ pub struct ReplayConfig {
     pub warmup: Option<f64>,
     /// At most so many operations.
     pub limit: Option<u64>,
+    /// What is loaded before the trace.
+    pub preload: Preload,
     /// Records that fit no page.
     pub oversize: Oversize,
     /// Share of the drive's logical capacity that the store's estimated footprint takes, when the drive is sized to it.
@@ -112,6 +116,16 @@ pub struct ReplayConfig {
 }
 
 impl ReplayConfig {
+    pub(super) fn extent(&self) -> Extent<'_> {
+        Extent {
+            trace: &self.trace,
+            preload: &self.preload,
+            limit: self.limit,
+            warmup: self.warmup,
+            seed: self.seed,
+        }
+    }
+
     /// The defaults of `treering replay` for a trace and a target.
     pub fn new(trace: PathBuf, target: Target) -> ReplayConfig {
         ReplayConfig {
@@ -124,6 +138,7 @@ impl ReplayConfig {
             clients: 1,
             warmup: None,
             limit: None,
+            preload: Preload::default(),
             oversize: Oversize::Reject,
             fill: 0.9,
             timing: false,

@@ -12,6 +12,7 @@ mod measure;
 mod outcome;
 mod persistent;
 mod plan;
+mod preload;
 mod real_file;
 mod rig;
 mod simulated;
@@ -38,6 +39,7 @@ use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
 pub use persistent::{PmReplayConfig, run_pm};
+pub use preload::{Preload, PreloadReport};
 pub use rig::{Part, Rig};
 
 /// Why a replay could not be done.
@@ -146,6 +148,8 @@ fn scan(store: &dyn Kv, op: &Op) -> treering_engine::Result<()> {
 /// How far a replay is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
+    /// Finding out what was there before the trace: operations so far, of so many.
+    Survey(u64, u64),
     /// Looking through the trace: operations so far, of so many.
     Analyse(u64, u64),
     /// Replaying: operations so far, of so many.

@@ -16,11 +16,12 @@ use std::sync::Arc;
 use treering_engine::{
     Cleaning, Kv, Logging, Nanos, NodeSplit, PmOptions, PmStats, PmStore, PmTreeKind, Stats,
 };
-use treering_traces::{Op, OpKind, OpSource, Reader};
+use treering_traces::{Op, OpKind, OpSource};
 
 use super::measure::{Latencies, Series};
 use super::outcome::Phase;
-use super::plan::{Looked, look_through};
+use super::plan::{Extent, Looked, look_through};
+use super::preload::{Input, Preload};
 use super::values::Values;
 use super::{Failure, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
@@ -68,6 +69,8 @@ pub struct PmReplayConfig {
     pub warmup: Option<f64>,
     /// At most so many operations.
     pub limit: Option<u64>,
+    /// What is loaded before the trace.
+    pub preload: Preload,
     /// Whether queues are modelled.
     pub timing: bool,
     /// Whether the predictors run.
@@ -89,9 +92,20 @@ impl PmReplayConfig {
             clients: 1,
             warmup: None,
             limit: None,
+            preload: Preload::default(),
             timing: false,
             predict: true,
             seed: 0,
+        }
+    }
+
+    fn extent(&self) -> Extent<'_> {
+        Extent {
+            trace: &self.trace,
+            preload: &self.preload,
+            limit: self.limit,
+            warmup: self.warmup,
+            seed: self.seed,
         }
     }
 
@@ -199,7 +213,7 @@ pub fn run_pm(
             why,
         });
     }
-    let looked = look_through(&config.trace, (config.limit, config.warmup), progress)?;
+    let looked = look_through(&config.extent(), progress)?;
     let bytes = config
         .capacity_bytes
         .unwrap_or_else(|| device_bytes(config, &looked));
@@ -218,7 +232,7 @@ pub fn run_pm(
         looked: &looked,
         pm,
         store,
-        reader: treering_traces::open(&config.trace)?,
+        reader: Input::open(&config.trace, &looked.loads)?,
         op: Op::default(),
         under_way: vec![None; config.clients as usize],
         cleaning: false,
@@ -287,7 +301,7 @@ struct Simulation<'a> {
     looked: &'a Looked,
     pm: Arc<SimPm>,
     store: PmStore,
-    reader: Reader,
+    reader: Input,
     op: Op,
     /// What each client is at, since when, and whether that is measured.
     under_way: Vec<Option<(OpKind, Nanos, bool)>>,
@@ -535,6 +549,7 @@ fn report(
             ops: looked.ops,
             warmup_ops: looked.warmup_ops,
             records: records.round() as u64,
+            preload: looked.loads.report.clone(),
         },
         tree: config.tree.name().into(),
         device: DeviceReport {

@@ -3,12 +3,13 @@
 //! Shares of the data set (`--cache 20%`) need the data set's size; a drive that is neither empty nor bursting needs the store's.
 //! Both come from one pass over the trace, which is also all that the predictors get to see.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use treering_engine::node::LayoutChoice;
 use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
 use treering_traces::{Header, Op, OpSource};
 
+use super::preload::{Input, Loads, Preload};
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::{Span, Workload};
@@ -39,6 +40,8 @@ pub(super) struct Plan {
     pub(super) trace_name: String,
     pub(super) trace_source: String,
     pub(super) zeros: f64,
+    /// What is loaded before the trace.
+    pub(super) loads: Arc<Loads>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -49,16 +52,31 @@ pub(super) struct Looked {
     pub(super) warmup_ops: u64,
     pub(super) header: Header,
     pub(super) workload: Workload,
+    /// What is loaded before the trace, counted in the operations above.
+    pub(super) loads: Arc<Loads>,
+}
+
+/// What of a trace is replayed, and after what.
+pub(super) struct Extent<'a> {
+    pub(super) trace: &'a std::path::Path,
+    pub(super) preload: &'a Preload,
+    pub(super) limit: Option<u64>,
+    pub(super) warmup: Option<f64>,
+    pub(super) seed: u64,
 }
 
 /// Looks through a trace, or as much of it as `limit` says; warm-up is a share of that, or what the trace marks.
 pub(super) fn look_through(
-    trace: &Path,
-    (limit, warmup): (Option<u64>, Option<f64>),
+    extent: &Extent<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Looked, ReplayError> {
-    let mut reader = treering_traces::open(trace)?;
-    let header = reader.header().clone();
+    let Extent {
+        trace,
+        limit,
+        warmup,
+        ..
+    } = *extent;
+    let header = treering_traces::open(trace)?.header().clone();
     let ops = limit.unwrap_or(u64::MAX).min(header.ops);
     if ops == 0 {
         return Err(setting(
@@ -74,12 +92,23 @@ pub(super) fn look_through(
         let why = format!("all {ops} operations are warm-up; expected some to measure");
         return Err(setting("warmup", &why));
     }
+    let shares = (ops, warmup_ops);
+    let loads = Loads::find(
+        extent.preload,
+        (trace, &header),
+        shares,
+        extent.seed,
+        progress,
+    )?;
+    let loads = Arc::new(loads);
+    let (ops, warmup_ops) = (ops + loads.len(), warmup_ops + loads.len());
+    let mut input = Input::open(trace, &loads)?;
     let span = Span {
         limit_ops: ops,
         ..Span::after(warmup_ops)
     };
     let mut counted = Counted {
-        inner: &mut reader,
+        inner: &mut input,
         seen: 0,
         total: ops,
         progress,
@@ -91,6 +120,7 @@ pub(super) fn look_through(
         warmup_ops,
         header,
         workload,
+        loads,
     })
 }
 
@@ -105,7 +135,8 @@ pub(super) fn plan(
         warmup_ops,
         header,
         workload,
-    } = look_through(&config.trace, (config.limit, config.warmup), progress)?;
+        loads,
+    } = look_through(&config.extent(), progress)?;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
     let leaves = LeafLevel::grow(&workload, engine.page_size, engine.leaf_layouts()).count();
@@ -122,6 +153,7 @@ pub(super) fn plan(
         trace_name: header.name,
         trace_source: header.source,
         zeros: header.zeros,
+        loads,
         warnings,
     })
 }
@@ -311,10 +343,12 @@ pub(super) enum Fit {
     Skip,
 }
 
-/// Holds one put against the page's limits.
+/// Holds one put against the page's limits. It is number `number` of all, of which `loaded` come
+/// before the trace: what of these fits no page is made to, or left out, as the trace itself will say
+/// so if it matters.
 pub(super) fn fit(
     op: &Op,
-    number: u64,
+    (number, loaded): (u64, u64),
     limits: &treering_engine::node::Limits,
     oversize: Oversize,
     trace: &str,
@@ -335,10 +369,17 @@ pub(super) fn fit(
         );
         ReplayError::Operation {
             trace: trace.into(),
-            op: number,
+            op: number.saturating_sub(loaded),
             why,
         }
     };
+    if number <= loaded {
+        let room = limits.max_record.checked_sub(op.key.len());
+        let fits = op.key.len() <= limits.max_key;
+        return Ok(room
+            .filter(|_| fits)
+            .map_or(Fit::Skip, |room| Fit::Yes(room as u32)));
+    }
     match oversize {
         Oversize::Reject => Err(reject()),
         Oversize::Skip => Ok(Fit::Skip),

@@ -12,11 +12,12 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use treering_engine::device::{Access, BlockDevice, FileDevice, FileOptions};
 use treering_engine::{Kv, Stats, Store, SystemClock};
-use treering_traces::{Op, OpKind, OpSource, Reader};
+use treering_traces::{Op, OpKind, OpSource};
 
 use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
 use super::plan::{Fit, Plan, fit};
+use super::preload::Input;
 use super::values::Values;
 use super::{Progress, ReplayConfig, ReplayError};
 use crate::report::KernelReport;
@@ -26,7 +27,7 @@ const BATCH: usize = 64;
 
 /// The trace, dealt out.
 struct Dealer {
-    reader: Reader,
+    reader: Input,
     number: u64,
     until: u64,
 }
@@ -53,7 +54,7 @@ pub(super) fn run(
     let file = Arc::new(file.map_err(|e| engine(e.into()))?);
     let device: Arc<dyn BlockDevice> = file.clone();
     let store = Store::open(device, Arc::new(SystemClock::new()), &plan.engine).map_err(engine)?;
-    let reader = treering_traces::open(&config.trace)?;
+    let reader = Input::open(&config.trace, &plan.loads)?;
     let dealer = Mutex::new(Dealer {
         reader,
         number: 0,
@@ -189,7 +190,13 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
             OpKind::Put => {
                 let trace = self.config.trace.display().to_string();
                 let limits = result.phase.limits(self.plan.engine.page_size);
-                let len = match fit(op, number, &limits, self.config.oversize, &trace)? {
+                let len = match fit(
+                    op,
+                    (number, self.plan.loads.len()),
+                    &limits,
+                    self.config.oversize,
+                    &trace,
+                )? {
                     Fit::Yes(len) => len,
                     Fit::Skip => {
                         result.phase.skipped += 1;

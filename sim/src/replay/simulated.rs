@@ -23,6 +23,7 @@ use super::drive::Drive;
 use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
 use super::plan::{Fit, Plan, fit};
+use super::preload::Input;
 use super::values::Values;
 use super::{Acknowledge, Failure, Progress, ReplayConfig, ReplayError};
 use crate::clock::{VirtualClock, VirtualNanos};
@@ -121,7 +122,7 @@ impl Simulation<'_> {
         trace: &str,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
-        let mut reader = treering_traces::open(&self.config.trace)?;
+        let mut reader = Input::open(&self.config.trace, &self.plan.loads)?;
         let mut op = Op::default();
         let mut last = VirtualNanos::ZERO;
         for client in 1..self.config.clients {
@@ -187,7 +188,13 @@ impl Simulation<'_> {
             OpKind::Get => drop(self.store.get(&op.key, &mut self.buffer)?),
             OpKind::Put => {
                 let limits = self.phase.limits(self.plan.engine.page_size);
-                let len = match fit(op, self.number, &limits, self.config.oversize, trace)? {
+                let len = match fit(
+                    op,
+                    (self.number, self.plan.loads.len()),
+                    &limits,
+                    self.config.oversize,
+                    trace,
+                )? {
                     Fit::Yes(len) => len,
                     Fit::Skip => {
                         self.phase.skipped += 1;

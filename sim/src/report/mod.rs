@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::predict::Prediction;
+use crate::replay::PreloadReport;
 
 pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
@@ -111,10 +112,12 @@ pub struct TraceInfo {
     pub source: String,
     /// Operations replayed, warm-up included.
     pub ops: u64,
-    /// Of those, warm-up.
+    /// Of those, warm-up, with what is loaded before the trace.
     pub warmup_ops: u64,
-    /// Distinct keys.
+    /// Distinct keys that are put.
     pub records: u64,
+    /// What was loaded before the trace.
+    pub preload: PreloadReport,
 }
 
 /// The device.
@@ -488,6 +491,26 @@ pub struct SeriesPoint {
     pub host: HostWa<f64>,
     /// Garbage collection's WA since the point before.
     pub gc: f64,
+}
+
+/// What was loaded before the trace, in a sentence; nothing if nothing was, or would have been.
+pub(crate) fn preloaded(p: &PreloadReport) -> Option<String> {
+    if p.records == 0 {
+        return None;
+    }
+    let (records, size) = (text::grouped(p.records), text::bytes(p.bytes as f64));
+    let mut sentence = format!(
+        "{records} records ({size}) loaded before it, as warm-up (--preload {})",
+        p.mode
+    );
+    if let Some(mean) = p.mean_value_bytes {
+        let sized = text::grouped(p.sized_by_mean);
+        sentence += &format!("; {sized} of them, which it never puts, with values of {mean} bytes");
+    }
+    if let Some(share) = p.reads_without {
+        sentence += &format!("; without, {:.1} % of its gets find no key", 100.0 * share);
+    }
+    Some(sentence)
 }
 
 /// `measured / predicted − 1`, or nothing for a component of little weight (on both sides).

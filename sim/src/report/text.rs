@@ -38,6 +38,9 @@ fn header(r: &ReplayReport, out: &mut String) {
             bytes(r.user_bytes as f64)
         ),
     );
+    if let Some(loaded) = super::preloaded(&r.trace.preload) {
+        line(out, &format!("  {loaded}"));
+    }
     line(
         out,
         &format!(

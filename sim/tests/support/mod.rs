@@ -32,6 +32,7 @@ pub(crate) fn trace(folder: &TempDir, warmup_ops: u64, ops: &[Op]) -> PathBuf {
         records: None,
         zeros: 0.5,
         seed: None,
+        addresses: false,
     };
     let mut writer = Writer::create(&path, header).expect("a file");
     for op in ops {

@@ -1,0 +1,285 @@
+//! What is there before a trace begins.
+//!
+//! ```text
+//! trace ──survey──▶ keys that are used before they are put ──shuffle──▶ puts ─┐
+//!                   (addresses: all keys)                                     ├─▶ Input: one source
+//! trace ──────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A trace from production reads what was written before it began. In an empty store such a get finds
+//! no key and reads no page; so these records are loaded first, in an order that the seed shuffles, as
+//! part of the warm-up. The survey is one pass over the trace: O(operations) time, and some 20 bytes a
+//! distinct key; a generated trace that begins with its load needs none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use treering_traces::{Header, Op, OpKind, OpSource, Reader, TraceError};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Progress, ReplayError};
+
+/// Which records are loaded before the trace is replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Preload {
+    /// Those of keys that the trace uses before it puts them; where keys are addresses, all.
+    #[default]
+    Auto,
+    /// None: the store is empty when the trace begins.
+    None,
+    /// Those of all keys that the trace names.
+    All,
+    /// What the puts of another trace leave.
+    File(PathBuf),
+}
+
+impl Preload {
+    /// Its name in reports.
+    fn name(&self) -> String {
+        match self {
+            Preload::Auto => "auto".into(),
+            Preload::None => "none".into(),
+            Preload::All => "all".into(),
+            Preload::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// Bytes of a value of which the trace does not say how long it is, nor any other: what importers
+/// take for a block's (B⁻-tree §4.1 has records of 128 bytes).
+const UNKNOWN_VALUE: u32 = 120;
+
+/// The key was put before all else.
+const PUT_FIRST: u32 = u32::MAX;
+
+/// No put of the key has been seen.
+const NO_LENGTH: u32 = u32::MAX;
+
+/// What was loaded, from what evidence. Part of the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PreloadReport {
+    /// `auto`, `none`, `all`, or the file.
+    pub mode: String,
+    /// Records loaded before the trace, as part of the warm-up.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+    /// Of the records: those as long as their first later put in the trace.
+    pub sized_by_put: u64,
+    /// Those as long as the trace's puts in the mean, or, in a trace without puts, 120 bytes.
+    pub sized_by_mean: u64,
+    /// The value length of those, in bytes.
+    pub mean_value_bytes: Option<u32>,
+    /// Share of the measured gets that find no key without what is loaded; `null` without gets, or if
+    /// nobody looked.
+    pub reads_without: Option<f64>,
+}
+
+/// A record to load.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    key_at: usize,
+    key_len: u32,
+    value_len: u32,
+}
+
+/// The records to load, in this order.
+#[derive(Debug, Default)]
+pub(super) struct Loads {
+    keys: Vec<u8>,
+    records: Vec<Record>,
+    pub(super) report: PreloadReport,
+}
+
+/// One pass over a trace.
+struct Survey {
+    loads: Loads,
+    /// By the hash of the key: which record, or [`PUT_FIRST`].
+    known: FxHashMap<u64, u32>,
+    /// Whether keys that are put before they are used are loaded, too.
+    all: bool,
+    /// Whether a record is as it was loaded.
+    untouched: Vec<bool>,
+    puts: u64,
+    value_bytes: u64,
+    /// Measured gets, and those that only a loaded record answers.
+    gets: u64,
+    gets_of_loaded: u64,
+}
+
+impl Loads {
+    /// Finds what to load before the first `limit` operations of `trace`, of which `warmup` are not
+    /// measured.
+    pub(super) fn find(
+        preload: &Preload,
+        (trace, header): (&Path, &Header),
+        (limit, warmup): (u64, u64),
+        seed: u64,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Loads, ReplayError> {
+        // What a generator has loaded is all that it uses.
+        let loads_itself = header.seed.is_some() && header.warmup_ops > 0;
+        let mut loads = match preload {
+            Preload::None => Loads::default(),
+            Preload::Auto if loads_itself => Loads::default(),
+            Preload::Auto | Preload::All => {
+                let all = *preload == Preload::All || header.addresses;
+                Survey::of(trace, (limit, warmup), all, progress)?.finish()
+            }
+            Preload::File(path) => {
+                let reader = treering_traces::open(path)?;
+                let ops = reader.header().ops;
+                let mut survey = Survey::of(path, (ops, ops), true, progress)?;
+                survey.forget_unwritten();
+                survey.finish()
+            }
+        };
+        loads.records.shuffle(&mut StdRng::seed_from_u64(seed));
+        loads.report.mode = preload.name();
+        Ok(loads)
+    }
+
+    /// How many.
+    pub(super) fn len(&self) -> u64 {
+        self.records.len() as u64
+    }
+}
+
+impl Survey {
+    fn of(
+        trace: &Path,
+        (limit, warmup): (u64, u64),
+        all: bool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Survey, TraceError> {
+        let mut survey = Survey {
+            loads: Loads::default(),
+            known: FxHashMap::default(),
+            all,
+            untouched: Vec::new(),
+            puts: 0,
+            value_bytes: 0,
+            gets: 0,
+            gets_of_loaded: 0,
+        };
+        let mut reader = treering_traces::open(trace)?;
+        let mut op = Op::default();
+        for number in 0..limit {
+            if !reader.next_op(&mut op)? {
+                break;
+            }
+            if number & 0xffff == 0xffff {
+                progress(Progress::Survey(number, limit));
+            }
+            survey.take(&op, number >= warmup);
+        }
+        Ok(survey)
+    }
+
+    fn take(&mut self, op: &Op, measured: bool) {
+        let is_put = op.kind == OpKind::Put;
+        let hash = xxh3_64(&op.key);
+        let loads = &mut self.loads;
+        let known = *self.known.entry(hash).or_insert_with(|| {
+            if is_put && !self.all {
+                return PUT_FIRST;
+            }
+            let number = loads.records.len() as u32;
+            loads.records.push(Record {
+                key_at: loads.keys.len(),
+                key_len: op.key.len() as u32,
+                value_len: NO_LENGTH,
+            });
+            loads.keys.extend_from_slice(&op.key);
+            self.untouched.push(true);
+            number
+        });
+        let at = known as usize;
+        if is_put {
+            self.puts += 1;
+            self.value_bytes += u64::from(op.value_len);
+        }
+        if op.kind == OpKind::Get && measured {
+            self.gets += 1;
+            self.gets_of_loaded += u64::from(self.untouched.get(at).is_some_and(|is| *is));
+        }
+        let Some(record) = loads.records.get_mut(at) else {
+            return;
+        };
+        if is_put && record.value_len == NO_LENGTH {
+            record.value_len = op.value_len;
+        }
+        if matches!(op.kind, OpKind::Put | OpKind::Delete) {
+            self.untouched[at] = false;
+        }
+    }
+
+    /// Of another trace, what it reads and never puts is nobody's.
+    fn forget_unwritten(&mut self) {
+        self.loads
+            .records
+            .retain(|record| record.value_len != NO_LENGTH);
+        self.gets = 0;
+    }
+
+    fn finish(self) -> Loads {
+        let mut loads = self.loads;
+        let mean = self.value_bytes.checked_div(self.puts);
+        let mean = mean.map_or(UNKNOWN_VALUE, |mean| mean as u32);
+        let report = &mut loads.report;
+        for record in &mut loads.records {
+            match record.value_len {
+                NO_LENGTH => {
+                    record.value_len = mean;
+                    report.sized_by_mean += 1;
+                }
+                _ => report.sized_by_put += 1,
+            }
+            report.bytes += u64::from(record.key_len) + u64::from(record.value_len);
+        }
+        report.records = loads.records.len() as u64;
+        report.mean_value_bytes = (report.sized_by_mean > 0).then_some(mean);
+        let share = self.gets_of_loaded as f64 / self.gets as f64;
+        report.reads_without = (self.gets > 0).then_some(share);
+        loads
+    }
+}
+
+/// What is loaded, and then the trace.
+pub(super) struct Input {
+    loads: Arc<Loads>,
+    next: usize,
+    trace: Reader,
+}
+
+impl Input {
+    pub(super) fn open(trace: &Path, loads: &Arc<Loads>) -> Result<Input, TraceError> {
+        Ok(Input {
+            loads: Arc::clone(loads),
+            next: 0,
+            trace: treering_traces::open(trace)?,
+        })
+    }
+}
+
+impl OpSource for Input {
+    #[inline]
+    fn next_op(&mut self, op: &mut Op) -> Result<bool, TraceError> {
+        let Some(record) = self.loads.records.get(self.next) else {
+            return self.trace.next_op(op);
+        };
+        self.next += 1;
+        let key = record.key_at..record.key_at + record.key_len as usize;
+        op.kind = OpKind::Put;
+        op.key.clear();
+        op.key.extend_from_slice(&self.loads.keys[key]);
+        op.value_len = record.value_len;
+        (op.scan_len, op.client, op.time_ns, op.zeros) = (0, 0, None, None);
+        Ok(true)
+    }
+}

@@ -1,0 +1,214 @@
+//! What a trace reads and never wrote was there before it.
+
+use std::path::{Path, PathBuf};
+
+use treering_sim::replay::{Precondition, Preload, ReplayConfig, Target, run};
+use treering_sim::report::ReplayReport;
+use treering_sim::ssd::builtin;
+use treering_traces::import::{Format, ImportOptions, import_file};
+use treering_traces::{Header, Op, OpKind, Writer};
+
+#[path = "support/mod.rs"]
+#[allow(dead_code)]
+mod support;
+
+const RECORDS: u64 = 4_000;
+const VALUE: u32 = 200;
+
+fn key(number: u64) -> Vec<u8> {
+    (number * 0x9E37_79B9 % 1_000_003).to_be_bytes().to_vec()
+}
+
+fn operation(kind: OpKind, number: u64) -> Op {
+    Op {
+        kind,
+        key: key(number),
+        value_len: if kind == OpKind::Put { VALUE } else { 0 },
+        scan_len: if kind == OpKind::Scan { 10 } else { 0 },
+        ..Op::default()
+    }
+}
+
+fn trace(folder: &Path, name: &str, warmup_ops: u64, ops: impl Iterator<Item = Op>) -> PathBuf {
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: name.into(),
+        source: "made for a test".into(),
+        ops: 0,
+        warmup_ops: 0,
+        records: None,
+        zeros: 0.5,
+        seed: None,
+        addresses: false,
+    };
+    let path = folder.join(format!("{name}.trz"));
+    let mut writer = Writer::create(&path, header).expect("a file");
+    writer.set_warmup_ops(warmup_ops);
+    ops.for_each(|op| writer.write(&op).expect("a file"));
+    writer.finish().expect("a file");
+    path
+}
+
+/// Two gets and a put of another key, over and over: each key is read long before it is put.
+fn mostly_read() -> impl Iterator<Item = Op> {
+    (0..3 * RECORDS).map(|n| match n % 3 {
+        2 => operation(OpKind::Put, (n + RECORDS / 2) % RECORDS),
+        _ => operation(OpKind::Get, n * 7 % RECORDS),
+    })
+}
+
+fn config(trace: &Path, preload: Preload) -> ReplayConfig {
+    let (_, mut profile) = builtin("ssd").expect("it is built in");
+    profile.pages_per_block = 32;
+    let target = Target::Ssd {
+        profile: Box::new(profile),
+        name: "ssd".into(),
+        capacity_bytes: None,
+        precondition: Precondition::None,
+    };
+    let mut config = ReplayConfig::new(trace.to_path_buf(), target);
+    config.preload = preload;
+    config
+}
+
+fn replay(trace: &Path, preload: Preload) -> ReplayReport {
+    run(&config(trace, preload), &mut |_| {}).expect("it runs")
+}
+
+#[test]
+fn reads_of_what_was_there_before_the_trace_read_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(folder.path(), "reads", 0, mostly_read());
+    let (none, auto) = (replay(&trace, Preload::None), replay(&trace, Preload::Auto));
+    assert_eq!(none.trace.preload.records, 0);
+    assert_eq!(none.trace.warmup_ops, 0);
+    let loaded = &auto.trace.preload;
+    // All but those of which the first operation is a put.
+    assert!(
+        loaded.records > RECORDS / 2 && loaded.records < RECORDS,
+        "{loaded:?}"
+    );
+    assert_eq!(loaded.bytes, loaded.records * u64::from(8 + VALUE));
+    assert_eq!(loaded.sized_by_put + loaded.sized_by_mean, loaded.records);
+    assert_eq!(auto.trace.warmup_ops, loaded.records);
+    assert_eq!(auto.ops, none.ops, "what is loaded is not measured");
+    let without = loaded.reads_without.expect("there are gets");
+    assert!(without > 0.3 && without < 0.9, "{without}");
+    // The tree is as large as the data were, so more of it is not in the cache.
+    let (less, more) = (none.cache.misses, auto.cache.misses);
+    assert!(more * 5 > less * 6, "{more} {less}");
+    assert!(auto.space.leaves > none.space.leaves);
+}
+
+#[test]
+fn what_a_trace_loads_itself_is_not_loaded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = (0..RECORDS).map(|n| operation(OpKind::Put, n));
+    let gets = (0..RECORDS).map(|n| operation(OpKind::Get, n * 3 % RECORDS));
+    let trace = trace(folder.path(), "loaded", RECORDS, load.chain(gets));
+    let (none, auto) = (replay(&trace, Preload::None), replay(&trace, Preload::Auto));
+    assert_eq!(auto.trace.preload.records, 0);
+    assert_eq!(auto.trace.preload.reads_without, Some(0.0));
+    let without_preload = |mut report: ReplayReport| {
+        report.trace.preload = Default::default();
+        serde_json::to_string(&report).unwrap()
+    };
+    assert_eq!(without_preload(none), without_preload(auto));
+}
+
+#[test]
+fn all_keys_or_those_of_another_trace_can_be_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let reads = trace(path, "reads", 0, mostly_read());
+    let all = replay(&reads, Preload::All).trace.preload;
+    assert_eq!(all.records, RECORDS);
+    // Its gets of keys that it never puts load nothing.
+    let before = (0..RECORDS / 2).map(|n| operation(OpKind::Put, n));
+    let before = before.chain((0..RECORDS).map(|n| operation(OpKind::Get, n)));
+    let before = trace(path, "before", 0, before);
+    let some = replay(&reads, Preload::File(before)).trace.preload;
+    assert_eq!((some.records, some.sized_by_mean), (RECORDS / 2, 0));
+    assert_eq!(some.reads_without, None);
+}
+
+#[test]
+fn a_seed_decides_the_order_in_which_records_are_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(folder.path(), "reads", 0, mostly_read());
+    let json = |seed| {
+        let mut config = config(&trace, Preload::Auto);
+        config.seed = seed;
+        serde_json::to_string(&run(&config, &mut |_| {}).expect("it runs")).unwrap()
+    };
+    assert_eq!(json(1), json(1));
+    assert_ne!(json(1), json(2));
+}
+
+#[test]
+fn values_that_no_put_tells_the_length_of_are_as_long_as_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let gets = || (0..RECORDS).map(|n| operation(OpKind::Get, n));
+    let trace_of_gets = trace(folder.path(), "gets", 0, gets());
+    let loaded = replay(&trace_of_gets, Preload::Auto).trace.preload;
+    assert_eq!(
+        (loaded.sized_by_mean, loaded.mean_value_bytes),
+        (RECORDS, Some(120))
+    );
+    let puts = (0..10).map(|n| operation(OpKind::Put, RECORDS + n));
+    let mixed = trace(folder.path(), "mixed", 0, puts.chain(gets()));
+    let loaded = replay(&mixed, Preload::Auto).trace.preload;
+    assert_eq!(
+        (loaded.sized_by_mean, loaded.mean_value_bytes),
+        (RECORDS, Some(VALUE))
+    );
+}
+
+#[test]
+fn a_drive_was_there_before_a_trace_of_its_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("blocks.csv");
+    // Each block is written once, and read never: all was there all the same.
+    let lines: String = (0..2_000u64)
+        .map(|n| format!("{n},0,disk,w,{},4096\n", n * 37 % 2_000 * 4096))
+        .collect();
+    std::fs::write(&input, lines).unwrap();
+    let options = ImportOptions {
+        columns: Some("time=1:s,device=3,op=4,offset=5:bytes,size=6:bytes".into()),
+        ..ImportOptions::default()
+    };
+    let output = folder.path().join("blocks.trz");
+    let (header, _) = import_file(Format::Csv, &input, &options, &output, &mut |_, _| {}).unwrap();
+    assert!(header.addresses);
+    let loaded = replay(&output, Preload::Auto).trace.preload;
+    assert_eq!((loaded.records, loaded.sized_by_put), (2_000, 2_000));
+    assert_eq!(replay(&output, Preload::None).trace.preload.records, 0);
+}
+
+#[test]
+fn trees_in_persistent_memory_have_it_loaded_too() {
+    use treering_engine::{CclOptions, PmTreeKind};
+    let folder = tempfile::tempdir().unwrap();
+    let ops: Vec<Op> = (0..9_000u64)
+        .map(|n| match n % 3 {
+            2 => support::op(OpKind::Put, key(n * 5 % 1_000)),
+            _ => support::op(OpKind::Get, key(n % 3_000)),
+        })
+        .collect();
+    let trace = support::trace(&folder, 0, &ops);
+    let tree = PmTreeKind::Ccl(CclOptions::default());
+    let report = |preload| support::replay(trace.clone(), tree, |config| config.preload = preload);
+    let (none, auto) = (report(Preload::None), report(Preload::Auto));
+    assert!(
+        auto.space.leaves > none.space.leaves,
+        "{} {}",
+        auto.space.leaves,
+        none.space.leaves
+    );
+    assert!(
+        auto.trace.preload.records > 1_500,
+        "{:?}",
+        auto.trace.preload
+    );
+    assert_eq!(auto.ops, none.ops);
+}
