@@ -97,7 +97,6 @@ fn reads_of_what_was_there_before_the_trace_read_pages() {
     // The tree is as large as the data were, so more of it is not in the cache.
     let (less, more) = (none.cache.misses, auto.cache.misses);
     assert!(more * 5 > less * 6, "{more} {less}");
-    assert!(auto.space.leaves > none.space.leaves);
 }
 
 #[test]
