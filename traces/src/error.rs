@@ -36,6 +36,20 @@ pub enum TraceError {
 /// What was found, for an error message: printable, and short whatever the input.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const MOST: usize = 80;
+    const MOST_HEXADECIMAL: usize = 24;
+    let start = &bytes[..bytes.len().min(MOST)];
+    // A character that is cut at the end is no reason.
+    let is_text = match std::str::from_utf8(start) {
+        Ok(_) => true,
+        Err(e) => e.error_len().is_none(),
+    };
+    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\r\n".contains(byte);
+    if !is_text || start.iter().any(is_control) {
+        let shown = &bytes[..bytes.len().min(MOST_HEXADECIMAL)];
+        let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+        let more = if shown.len() < bytes.len() { "…" } else { "" };
+        return format!("the bytes {digits}{more}");
+    }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]);
     let shown: String = text
         .trim_end()

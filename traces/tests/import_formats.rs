@@ -497,3 +497,52 @@ fn oracle_general_requests_are_what_the_option_says() {
     );
     same(found, &[at(Put, 1, 512), at(Get, 2, 0), at(Delete, 3, 0)]);
 }
+
+/// What is no trace is refused with its first bytes in hexadecimal, and what it looks like.
+#[test]
+fn other_bytes_are_no_binary_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("input");
+    let said = |format, bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let options = ImportOptions::default();
+        let error = treering_traces::import::import(format, &path, &options, &mut |_| Ok(()));
+        error.unwrap_err().to_string()
+    };
+    let mut word = 1u64;
+    let random: Vec<u8> = (0..24_000)
+        .map(|_| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (word >> 56) as u8
+        })
+        .collect();
+    for bytes in [&random[..], &[0; 24_000]] {
+        for format in [Format::OracleGeneral, Format::Vscsi] {
+            let said = said(format, bytes);
+            assert!(
+                said.contains("at byte 0: expected a ") && said.contains("the bytes "),
+                "{said}"
+            );
+            assert!(!said.contains("reads as"), "{said}");
+        }
+    }
+    let msr = "128166372003061629,hm,0,Read,383496192,32768,413\n".repeat(3);
+    let said_of_msr = said(Format::OracleGeneral, msr.as_bytes());
+    assert!(
+        said_of_msr.contains("(the input reads as msr)"),
+        "{said_of_msr}"
+    );
+    let record = |id: u64| {
+        let mut bytes = 7u32.to_le_bytes().to_vec();
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(512u32.to_le_bytes());
+        bytes.extend((-1i64).to_le_bytes());
+        bytes
+    };
+    let oracle = (1..9).flat_map(record).collect::<Vec<u8>>();
+    let said_of_oracle = said(Format::Spc, &oracle);
+    assert!(
+        said_of_oracle.contains("reads as oracle-general"),
+        "{said_of_oracle}"
+    );
+}

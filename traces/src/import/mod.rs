@@ -32,6 +32,7 @@ mod disksim;
 mod emit;
 mod fields;
 mod fio;
+mod looks;
 mod mqsim;
 mod msr;
 mod oracle;
@@ -287,7 +288,17 @@ pub fn import_with_progress(
     sink: &mut Sink<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ImportReport, TraceError> {
-    run::run(format.plugin(options)?, input, options, sink, progress)
+    let mut ops = 0u64;
+    let mut counted = |op: &Op| {
+        ops += 1;
+        sink(op)
+    };
+    let plugin = format.plugin(options)?;
+    let imported = run::run(plugin, input, options, &mut counted, progress);
+    imported.map_err(|error| match ops {
+        0 => looks::hinted(error, format, input),
+        _ => error,
+    })
 }
 
 /// Imports `input` into the trace file `output`, named after the input. Nothing is at `output` unless all went well.

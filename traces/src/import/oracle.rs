@@ -7,7 +7,7 @@
 //! | time  | id          | size  | op | ns | next access |        oracleGeneralOpNS
 //! ```
 //!
-//! time u32 in seconds, id u64 (often a hash of the key), size u32 in bytes, next access i64 (not used). The 24-byte
+//! time u32 in seconds, id u64 (often a hash of the key), size u32 in bytes, next access i64: the number of the object's next request, or -1; used to tell a trace from other bytes. The 24-byte
 //! form has **no write flag**, so [`OracleOp`] says what a request is taken for. The 27-byte form carries the operation
 //! in libCacheSim's numbering (1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend, 9 delete, 10 incr, 11 decr, 12 read, 13 write, 14 update)
 //! and a namespace (not used: ids are distinct without it). A key is the id in 8 bytes, big-endian; a put's value has the object's size.
@@ -41,6 +41,16 @@ impl BinaryFormat for OracleGeneral {
         let u32_at = |at: usize| {
             u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
         };
+        let at = record.len() - 8;
+        let next = u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        // Never again, or the number of a request.
+        let is_known = next as i64 == i64::MAX || (-2..1 << 48).contains(&(next as i64));
+        if !is_known || record.iter().all(|byte| *byte == 0) {
+            return Err(Fault::bad(
+                "a request with the number of the object's next one, or -1",
+                record,
+            ));
+        }
         let id = u64::from(u32_at(4)) | u64::from(u32_at(8)) << 32;
         let kind = match self.what {
             None | Some(OracleOp::Get) => OpKind::Get,
