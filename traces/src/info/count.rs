@@ -191,7 +191,7 @@ mod tests {
                     2 => [OpKind::Delete, OpKind::Get, OpKind::Put],
                     _ => [OpKind::Scan, OpKind::Get, OpKind::Get],
                 };
-                kinds.map(|kind| counts.access(&op(kind, key)));
+                kinds.iter().for_each(|kind| counts.access(&op(*kind, key)));
             }
             // One get of a key in four, and two of another.
             let (keys, reads) = (counts.was_there() as f64, counts.unwritten_reads() as f64);
