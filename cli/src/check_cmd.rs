@@ -44,7 +44,8 @@ impl From<SuiteError> for Failure {
 pub(crate) fn specs_folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let is_specs = |folder: &PathBuf| folder.join("pom.xml").is_file();
     if let Some(folder) = named {
-        let folder = folder.to_owned();
+        // Checkers run in folders of their own.
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         return (is_specs(&folder).then_some(folder)).ok_or_else(|| {
             let named = named.unwrap_or(Path::new("")).display();
             Failure::usage(format!(

@@ -69,6 +69,30 @@ fn every_mirror_agrees_with_the_manifest() {
     }
 }
 
+/// Checkers run in folders of their own, so where they are must not depend on that.
+#[cfg(unix)]
+#[test]
+fn a_relative_folder_of_specs_is_as_good_as_an_absolute_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = copied();
+    let program = folder.path().join("target/tla-mc-0.2.2/bin/tla-mc");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, "#!/bin/sh\necho \"$@\" >>\"$0.told\"\n").unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let name = folder.path().file_name().unwrap();
+    let mut command = treering(&["check", "DurableMap", "--checker", "tla-mc", "--specs"]);
+    command
+        .arg(name)
+        .current_dir(folder.path().parent().unwrap());
+    command.env_remove("TLA_MC");
+    let said = text(&command.output().unwrap().stderr);
+    let told = std::fs::read_to_string(program.with_extension("told"));
+    assert!(
+        told.is_ok_and(|told| told.contains("MCDurableMap_smoke.cfg")),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_count_that_drifted_is_status_1() {
     let folder = copied();
