@@ -516,3 +516,50 @@ fn settings_that_cannot_work_are_told_by_their_flag() {
         "{error}"
     );
 }
+
+/// What a drive that compresses programs is what it stores and what its garbage collection moves: so
+/// the chart has these, and not what the host wrote.
+#[test]
+fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "zipf.trz", small);
+    let (_, profile) = treering_sim::csd::builtin("csd").unwrap();
+    let target = Target::Csd {
+        profile: Box::new(profile),
+        name: "csd".into(),
+        capacity_bytes: None,
+    };
+    let report = replay(&ReplayConfig::new(path, target));
+    let csd = report.wa.csd.as_ref().unwrap();
+    let device = report.wa.device.as_ref().unwrap();
+    assert!(csd.stored.total < 0.8 * report.wa.host.total, "{csd:?}");
+    let programmed = csd.stored.total + device.gc;
+    assert!(
+        (programmed / device.total - 1.0).abs() < 0.05,
+        "{programmed} {device:?}"
+    );
+    let svg = treering_sim::report::html::wa_svg(&report);
+    let short = |n: f64| {
+        if n >= 10.0 {
+            format!("{n:.1}")
+        } else {
+            format!("{n:.2}")
+        }
+    };
+    assert!(
+        svg.contains("compressed page") && svg.contains(&short(programmed)),
+        "{svg}"
+    );
+    assert!(!svg.contains(&short(report.wa.host.total)), "{svg}");
+    // And so has its course over time.
+    let (mut before, mut stored) = (0, 0.0);
+    for point in &report.series {
+        stored += point.host.total * (point.ops - before) as f64;
+        before = point.ops;
+    }
+    let mean = stored / before as f64;
+    assert!(
+        (mean / csd.stored.total - 1.0).abs() < 0.1,
+        "{mean} {csd:?}"
+    );
+}

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use treering_engine::{Kv, Lsn, Nanos, Stats, Store, Task};
+use treering_engine::{ClassBytes, Kv, Lsn, Nanos, Stats, Store, Task};
 use treering_traces::{Op, OpKind, OpSource};
 
 use super::drive::Drive;
@@ -287,7 +287,8 @@ impl Simulation<'_> {
         let stats = self.store.stats();
         let drive = self.drive.counters();
         let measured = self.plan.ops - self.plan.warmup_ops;
-        self.series = Some(Series::new(at.0, measured, stats.written, drive.nand_gc));
+        let written = self.reached();
+        self.series = Some(Series::new(at.0, measured, written, drive.nand_gc));
         self.phase = Phase::default();
         self.drive.restart_in_use_mean();
         self.start = Some(Snapshot {
@@ -299,12 +300,23 @@ impl Simulation<'_> {
     }
 
     fn sample(&mut self, now: VirtualNanos) {
-        let Some(series) = &mut self.series else {
-            return;
-        };
-        if series.due(self.phase.ops()) {
-            let gc = self.drive.counters().nand_gc;
-            series.note(now.0, &self.phase, self.store.stats().written, gc);
+        let is_due = |series: &Series| series.due(self.phase.ops());
+        if self.series.as_ref().is_some_and(is_due) {
+            let (written, gc) = (self.reached(), self.drive.counters().nand_gc);
+            if let Some(series) = &mut self.series {
+                series.note(now.0, &self.phase, written, gc);
+            }
+        }
+    }
+
+    /// Bytes that the engine wrote so far, as the drive stores them.
+    fn reached(&self) -> ClassBytes {
+        match self.drive.compression() {
+            None => self.store.stats().written,
+            Some(compression) => {
+                let [log, page, extra] = compression.stored;
+                ClassBytes { log, page, extra }
+            }
         }
     }
 

@@ -487,7 +487,8 @@ pub struct SeriesPoint {
     pub ops: u64,
     /// Time of the point, from the first measured operation on.
     pub elapsed_ns: u64,
-    /// Host WA since the point before; on persistent memory, what reached the medium.
+    /// Host WA since the point before; on persistent memory, what reached the medium, and on a drive
+    /// that compresses, what it stored.
     pub host: HostWa<f64>,
     /// Garbage collection's WA since the point before.
     pub gc: f64,

@@ -73,9 +73,15 @@ pub(super) fn legend<'d, 'a>(
 
 /// What the parts are called.
 fn names(r: &ReplayReport) -> impl Iterator<Item = (&'static str, RGBColor)> {
-    let names = match r.pm {
-        None => PARTS.map(|(name, _)| name).to_vec(),
-        Some(_) => vec!["medium, logs", "medium, leaves", "medium, the rest"],
+    let names = match (&r.pm, &r.wa.csd) {
+        (Some(_), _) => vec!["medium, logs", "medium, leaves", "medium, the rest"],
+        (None, Some(_)) => vec![
+            "compressed log",
+            "compressed page",
+            "compressed extra",
+            "device gc",
+        ],
+        (None, None) => PARTS.map(|(name, _)| name).to_vec(),
     };
     names
         .into_iter()
@@ -113,9 +119,11 @@ fn short(n: f64) -> String {
 /// Write amplification stacked by component, measured above predicted.
 pub fn write_amplification(r: &ReplayReport) -> String {
     let gc = |device: &Option<crate::report::DeviceWa<f64>>| device.as_ref().map_or(0.0, |d| d.gc);
-    let mut bars = vec![("measured", parts(&r.wa.host, gc(&r.wa.device)))];
+    // Garbage collection moves what is compressed, so below it stands what was compressed, too.
+    let host = r.wa.csd.as_ref().map_or(r.wa.host, |csd| csd.stored);
+    let mut bars = vec![("measured", parts(&host, gc(&r.wa.device)))];
     if let Some(p) = &r.wa.predicted {
-        bars.push(("predicted", parts(&p.host, gc(&p.device))));
+        bars.push(("predicted", parts(&p.csd.unwrap_or(p.host), gc(&p.device))));
     }
     if let Some(pm) = &r.pm {
         bars = vec![("measured", parts_of_medium(&pm.measured))];
