@@ -80,19 +80,19 @@ fn reads_of_what_was_there_before_the_trace_read_pages() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(folder.path(), "reads", 0, mostly_read());
     let (none, auto) = (replay(&trace, Preload::None), replay(&trace, Preload::Auto));
-    assert_eq!(none.trace.preload.records, 0);
+    assert_eq!(none.preload.keys, 0);
     assert_eq!(none.trace.warmup_ops, 0);
-    let loaded = &auto.trace.preload;
+    let loaded = &auto.preload;
     // All but those of which the first operation is a put.
     assert!(
-        loaded.records > RECORDS / 2 && loaded.records < RECORDS,
+        loaded.keys > RECORDS / 2 && loaded.keys < RECORDS,
         "{loaded:?}"
     );
-    assert_eq!(loaded.bytes, loaded.records * u64::from(8 + VALUE));
-    assert_eq!(loaded.sized_by_put + loaded.sized_by_mean, loaded.records);
-    assert_eq!(auto.trace.warmup_ops, loaded.records);
+    assert_eq!(loaded.bytes, loaded.keys * u64::from(8 + VALUE));
+    assert_eq!(loaded.evidence.put + loaded.evidence.mean, loaded.keys);
+    assert_eq!(auto.trace.warmup_ops, loaded.keys);
     assert_eq!(auto.ops, none.ops, "what is loaded is not measured");
-    let without = loaded.reads_without.expect("there are gets");
+    let without = loaded.share_of_reads.expect("there are gets");
     assert!(without > 0.3 && without < 0.9, "{without}");
     // The tree is as large as the data were, so more of it is not in the cache.
     let (less, more) = (none.cache.misses, auto.cache.misses);
@@ -106,10 +106,10 @@ fn what_a_trace_loads_itself_is_not_loaded_again() {
     let gets = (0..RECORDS).map(|n| operation(OpKind::Get, n * 3 % RECORDS));
     let trace = trace(folder.path(), "loaded", RECORDS, load.chain(gets));
     let (none, auto) = (replay(&trace, Preload::None), replay(&trace, Preload::Auto));
-    assert_eq!(auto.trace.preload.records, 0);
-    assert_eq!(auto.trace.preload.reads_without, Some(0.0));
+    assert_eq!(auto.preload.keys, 0);
+    assert_eq!(auto.preload.share_of_reads, Some(0.0));
     let without_preload = |mut report: ReplayReport| {
-        report.trace.preload = Default::default();
+        report.preload = Default::default();
         serde_json::to_string(&report).unwrap()
     };
     assert_eq!(without_preload(none), without_preload(auto));
@@ -120,15 +120,15 @@ fn all_keys_or_those_of_another_trace_can_be_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let reads = trace(path, "reads", 0, mostly_read());
-    let all = replay(&reads, Preload::All).trace.preload;
-    assert_eq!(all.records, RECORDS);
+    let all = replay(&reads, Preload::All).preload;
+    assert_eq!(all.keys, RECORDS);
     // Its gets of keys that it never puts load nothing.
     let before = (0..RECORDS / 2).map(|n| operation(OpKind::Put, n));
     let before = before.chain((0..RECORDS).map(|n| operation(OpKind::Get, n)));
     let before = trace(path, "before", 0, before);
-    let some = replay(&reads, Preload::File(before)).trace.preload;
-    assert_eq!((some.records, some.sized_by_mean), (RECORDS / 2, 0));
-    assert_eq!(some.reads_without, None);
+    let some = replay(&reads, Preload::File(before)).preload;
+    assert_eq!((some.keys, some.evidence.mean), (RECORDS / 2, 0));
+    assert_eq!(some.share_of_reads, None);
 }
 
 #[test]
@@ -149,16 +149,16 @@ fn values_that_no_put_tells_the_length_of_are_as_long_as_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let gets = || (0..RECORDS).map(|n| operation(OpKind::Get, n));
     let trace_of_gets = trace(folder.path(), "gets", 0, gets());
-    let loaded = replay(&trace_of_gets, Preload::Auto).trace.preload;
+    let loaded = replay(&trace_of_gets, Preload::Auto).preload;
     assert_eq!(
-        (loaded.sized_by_mean, loaded.mean_value_bytes),
+        (loaded.evidence.mean, loaded.evidence.mean_value_bytes),
         (RECORDS, Some(120))
     );
     let puts = (0..10).map(|n| operation(OpKind::Put, RECORDS + n));
     let mixed = trace(folder.path(), "mixed", 0, puts.chain(gets()));
-    let loaded = replay(&mixed, Preload::Auto).trace.preload;
+    let loaded = replay(&mixed, Preload::Auto).preload;
     assert_eq!(
-        (loaded.sized_by_mean, loaded.mean_value_bytes),
+        (loaded.evidence.mean, loaded.evidence.mean_value_bytes),
         (RECORDS, Some(VALUE))
     );
 }
@@ -179,9 +179,9 @@ fn a_drive_was_there_before_a_trace_of_its_blocks() {
     let output = folder.path().join("blocks.trz");
     let (header, _) = import_file(Format::Csv, &input, &options, &output, &mut |_, _| {}).unwrap();
     assert!(header.addresses);
-    let loaded = replay(&output, Preload::Auto).trace.preload;
-    assert_eq!((loaded.records, loaded.sized_by_put), (2_000, 2_000));
-    assert_eq!(replay(&output, Preload::None).trace.preload.records, 0);
+    let loaded = replay(&output, Preload::Auto).preload;
+    assert_eq!((loaded.keys, loaded.evidence.put), (2_000, 2_000));
+    assert_eq!(replay(&output, Preload::None).preload.keys, 0);
 }
 
 #[test]
@@ -204,10 +204,6 @@ fn trees_in_persistent_memory_have_it_loaded_too() {
         auto.space.leaves,
         none.space.leaves
     );
-    assert!(
-        auto.trace.preload.records > 1_500,
-        "{:?}",
-        auto.trace.preload
-    );
+    assert!(auto.preload.keys > 1_500, "{:?}", auto.preload);
     assert_eq!(auto.ops, none.ops);
 }

@@ -39,7 +39,7 @@ use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
 pub use persistent::{PmReplayConfig, run_pm};
-pub use preload::{Preload, PreloadReport};
+pub use preload::{Evidence, Preload, PreloadReport};
 pub use rig::{Part, Rig};
 
 /// Why a replay could not be done.

@@ -144,8 +144,8 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             ops: plan.ops,
             warmup_ops: plan.warmup_ops,
             records: plan.workload.records().round() as u64,
-            preload: plan.loads.report.clone(),
         },
+        preload: plan.loads.report.clone(),
         tree: plan.engine.tree_name().into(),
         lifetime: drive
             .zip(pe_limit(config))

@@ -549,8 +549,8 @@ fn report(
             ops: looked.ops,
             warmup_ops: looked.warmup_ops,
             records: records.round() as u64,
-            preload: looked.loads.report.clone(),
         },
+        preload: looked.loads.report.clone(),
         tree: config.tree.name().into(),
         device: DeviceReport {
             kind: "pm".into(),

@@ -65,19 +65,27 @@ const NO_LENGTH: u32 = u32::MAX;
 pub struct PreloadReport {
     /// `auto`, `none`, `all`, or the file.
     pub mode: String,
-    /// Records loaded before the trace, as part of the warm-up.
-    pub records: u64,
-    /// Bytes of their keys and values.
+    /// Keys whose records were loaded before the trace, as part of the warm-up.
+    pub keys: u64,
+    /// Bytes of these keys and their values.
     pub bytes: u64,
-    /// Of the records: those as long as their first later put in the trace.
-    pub sized_by_put: u64,
-    /// Those as long as the trace's puts in the mean, or, in a trace without puts, 120 bytes.
-    pub sized_by_mean: u64,
-    /// The value length of those, in bytes.
-    pub mean_value_bytes: Option<u32>,
+    /// From what is known how long the values are.
+    pub evidence: Evidence,
     /// Share of the measured gets that find no key without what is loaded; `null` without gets, or if
     /// nobody looked.
-    pub reads_without: Option<f64>,
+    pub share_of_reads: Option<f64>,
+}
+
+/// From what is known how long the values are that are loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Keys with the value length of their first later put in the trace.
+    pub put: u64,
+    /// Keys that are never put: their values are as long as those of all puts in the mean, or, in a
+    /// trace without puts, 120 bytes.
+    pub mean: u64,
+    /// The value length of those, in bytes.
+    pub mean_value_bytes: Option<u32>,
 }
 
 /// A record to load.
@@ -236,16 +244,16 @@ impl Survey {
             match record.value_len {
                 NO_LENGTH => {
                     record.value_len = mean;
-                    report.sized_by_mean += 1;
+                    report.evidence.mean += 1;
                 }
-                _ => report.sized_by_put += 1,
+                _ => report.evidence.put += 1,
             }
             report.bytes += u64::from(record.key_len) + u64::from(record.value_len);
         }
-        report.records = loads.records.len() as u64;
-        report.mean_value_bytes = (report.sized_by_mean > 0).then_some(mean);
+        report.keys = loads.records.len() as u64;
+        report.evidence.mean_value_bytes = (report.evidence.mean > 0).then_some(mean);
         let share = self.gets_of_loaded as f64 / self.gets as f64;
-        report.reads_without = (self.gets > 0).then_some(share);
+        report.share_of_reads = (self.gets > 0).then_some(share);
         loads
     }
 }

@@ -37,6 +37,8 @@ pub struct ReplayReport {
     pub complete: bool,
     /// What was replayed.
     pub trace: TraceInfo,
+    /// What was loaded before it.
+    pub preload: PreloadReport,
     /// The tree: `btree`, `bf`, `bminus`, `ccl`, `lodge` or `pmtree`.
     pub tree: String,
     /// What it ran on.
@@ -116,8 +118,6 @@ pub struct TraceInfo {
     pub warmup_ops: u64,
     /// Distinct keys that are put.
     pub records: u64,
-    /// What was loaded before the trace.
-    pub preload: PreloadReport,
 }
 
 /// The device.
@@ -496,19 +496,19 @@ pub struct SeriesPoint {
 
 /// What was loaded before the trace, in a sentence; nothing if nothing was, or would have been.
 pub(crate) fn preloaded(p: &PreloadReport) -> Option<String> {
-    if p.records == 0 {
+    if p.keys == 0 {
         return None;
     }
-    let (records, size) = (text::grouped(p.records), text::bytes(p.bytes as f64));
+    let (records, size) = (text::grouped(p.keys), text::bytes(p.bytes as f64));
     let mut sentence = format!(
         "{records} records ({size}) loaded before it, as warm-up (--preload {})",
         p.mode
     );
-    if let Some(mean) = p.mean_value_bytes {
-        let sized = text::grouped(p.sized_by_mean);
+    if let Some(mean) = p.evidence.mean_value_bytes {
+        let sized = text::grouped(p.evidence.mean);
         sentence += &format!("; {sized} of them, which it never puts, with values of {mean} bytes");
     }
-    if let Some(share) = p.reads_without {
+    if let Some(share) = p.share_of_reads {
         sentence += &format!("; without, {:.1} % of its gets find no key", 100.0 * share);
     }
     Some(sentence)

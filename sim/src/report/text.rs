@@ -38,7 +38,7 @@ fn header(r: &ReplayReport, out: &mut String) {
             bytes(r.user_bytes as f64)
         ),
     );
-    if let Some(loaded) = super::preloaded(&r.trace.preload) {
+    if let Some(loaded) = super::preloaded(&r.preload) {
         line(out, &format!("  {loaded}"));
     }
     line(

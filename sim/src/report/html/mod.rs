@@ -84,7 +84,7 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
             r.cache.hit_ratio * 100.0
         ),
     ];
-    lines.extend(super::preloaded(&r.trace.preload));
+    lines.extend(super::preloaded(&r.preload));
     if let Some(sentence) = r.mod_log() {
         lines.push(format!("Modification log: {sentence}"));
     }
