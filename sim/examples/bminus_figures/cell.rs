@@ -200,6 +200,8 @@ impl Warm {
         self.before += ops;
         let options = self.cell.small();
         let predicted = predict::predict(workload, &options, &device, Some(&pace));
+        // `predict::tried` says that this was tried: here.
+        assert_eq!(predicted.untried, [], "outside its own bounds");
         Ok(Measured { part, predicted })
     }
 

@@ -24,6 +24,8 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         let batches: Vec<usize> = (1..=5).collect();
         let reports = each(&batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;
         for (batch, report) in batches.iter().zip(&reports) {
+            // `predict::tried` says that this was tried: here.
+            assert_eq!(report.wa.untried, [], "outside its own bounds");
             let pm = pm_of(report);
             let (predicted, error) = pm.predicted.zip(pm.error).expect("records fit leaves");
             let of = [error.xbi, error.xbi_leaf, error.xbi_log];

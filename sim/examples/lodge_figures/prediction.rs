@@ -46,6 +46,8 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             replay(&trace, PmTreeKind::Lodge(options), |_| {})
         })?;
         for (t_node, report) in sizes.iter().zip(&reports) {
+            // `predict::tried` says that this was tried: here.
+            assert_eq!(report.wa.untried, [], "outside its own bounds");
             let pm = report.pm.as_ref().expect("it is pm");
             let own = pm.lodge.as_ref().expect("it is one");
             let nodes = own.predicted.expect("records fit leaves");

@@ -16,10 +16,12 @@
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
 //! | [`pm`] | trees in persistent memory: buffers, splits, logs and their cleaning, the XPBuffer | growth played, renewal of buffers, fixed points |
+//! | `recency` | whether keys come back at independent moments | an index over gaps, on a sample of keys |
+//! | [`tried`] | which of all this was held against measurements, and between which bounds | data |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
 //! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM).
-//! [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes; other drift and locality they do not see.
+//! [`Prediction::untried`] names what lies outside the bounds in which that was tried, [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes; other drift and locality they do not see.
 
 pub mod bf;
 pub mod cache;
@@ -31,8 +33,10 @@ pub mod leaf;
 pub mod log;
 pub mod mod_log;
 pub mod pm;
+mod recency;
 pub mod space;
 pub mod store;
+pub mod tried;
 pub mod workload;
 
 pub use content::Compression;

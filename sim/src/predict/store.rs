@@ -28,6 +28,7 @@ use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
 use super::device::{self, Before, DeviceParams, DeviceWa};
 use super::leaf::LeafLevel;
 use super::log::{self, Pace};
+use super::tried::{Case, Untried, untried};
 use super::workload::{Totals, Workload};
 use flushes::Flushes;
 
@@ -95,6 +96,8 @@ pub struct Prediction {
     pub mini_pages: Option<MiniPagesPrediction>,
     /// The modification log, if pages have one.
     pub mod_log: Option<ModLogPrediction>,
+    /// What lies outside the bounds between which predictions were held against measurements.
+    pub untried: Vec<Untried>,
     /// Where the trace strays from what the models assume.
     pub warnings: Vec<String>,
 }
@@ -173,6 +176,7 @@ pub fn predict(
         rotation_ops: cache.rotation_ops,
         log_group_bytes: flushes.group,
         checkpoints: checkpoints.len() as u64,
+        untried: untried(&Case::of_pages(workload, options, &level, device)),
         warnings: run.warnings(),
         mod_log: logged.prediction(options),
         mini_pages: run.buffer.map(|buffer| buffer.mini_pages),

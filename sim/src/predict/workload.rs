@@ -19,6 +19,7 @@ use treering_traces::{Op, OpKind, OpSource, TraceError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::log::{record_bytes, varint_len};
+use super::recency::Recency;
 
 /// Which part of the trace is measured, and how much memory the pass may take.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +132,8 @@ pub struct Workload {
     pub rewrites_before: f64,
     /// Share of zero bytes at the end of values; half, unless set otherwise (B⁻-tree §4.1).
     pub zeros: f64,
+    /// How far measured accesses of a key are from independent moments, which give 1 ([`super::recency`]); nothing if no key comes back.
+    pub burstiness: Option<f64>,
     /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
     pub(crate) tick: u64,
     pub(crate) keys: Vec<KeyStats>,
@@ -254,6 +257,7 @@ struct Pass {
     scans: FxHashMap<u32, u32>,
     waiting: Vec<Waiting>,
     waiting_keys: Vec<u8>,
+    recency: Recency,
 }
 
 /// An operation that has been hashed but not counted.
@@ -284,6 +288,7 @@ impl Pass {
             scans: FxHashMap::default(),
             waiting: Vec::with_capacity(BATCH),
             waiting_keys: Vec::new(),
+            recency: Recency::default(),
         }
     }
 
@@ -305,6 +310,9 @@ impl Pass {
             self.coarsen_time();
         }
         let hash = xxh3_64(&op.key);
+        if measured {
+            self.recency.note(hash, self.seen);
+        }
         if !sampled(hash, self.shift) {
             return;
         }
@@ -462,6 +470,7 @@ impl Pass {
             measured: self.measured,
             sample_shift: self.shift,
             zeros: 0.5,
+            burstiness: self.recency.index(),
             tick: self.tick,
             keys: self.keys,
             scans: self.scans.into_iter().collect(),

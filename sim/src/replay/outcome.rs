@@ -160,6 +160,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             predicted,
             error,
             csd,
+            untried: prediction.iter().flat_map(|p| p.untried.clone()).collect(),
         },
         io_bytes: IoBytes {
             log: written.log,

@@ -29,6 +29,7 @@ use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
 use crate::predict::pm::lodge::LodgeShape;
 use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmTree};
+use crate::predict::tried::{Case, Family, untried};
 use crate::predict::workload::Workload;
 use crate::report::{
     self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgePredicted,
@@ -571,6 +572,13 @@ fn report(
             predicted: None,
             error: None,
             csd: None,
+            untried: predicted.map_or(Vec::new(), |_| {
+                let family = match config.tree {
+                    PmTreeKind::Lodge(_) => Family::Lodge,
+                    _ => Family::Ccl,
+                };
+                untried(&Case::of_pm(&looked.workload, family))
+            }),
         },
         io_bytes: IoBytes {
             log: device.written_bytes()[0],

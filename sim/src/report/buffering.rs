@@ -20,12 +20,13 @@ pub struct Compared {
 }
 
 impl Compared {
-    pub(super) fn row(&self) -> Row {
+    pub(super) fn row(&self, untried: bool) -> Row {
         Row {
             name: self.name,
             measured: self.measured,
             predicted: self.predicted,
             error: self.error,
+            untried,
         }
     }
 }

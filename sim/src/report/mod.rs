@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::predict::Prediction;
+use crate::predict::tried::{Decides, Untried};
 use crate::replay::PreloadReport;
 
 pub use buffering::Compared;
@@ -206,6 +207,8 @@ pub struct WaReport {
     pub error: Option<WaSide<Option<f64>>>,
     /// What compression makes of it; `null` on drives without.
     pub csd: Option<CsdWa>,
+    /// What of the prediction lies outside the bounds between which predictions were tried; empty if nothing does.
+    pub untried: Vec<Untried>,
 }
 
 /// Write amplification on a compressing drive, both ways: over user bytes and over compressed bytes.
@@ -285,12 +288,15 @@ pub struct DeviceWa<T> {
 impl<T: Copy> DeviceWa<T> {
     fn rows(&self) -> [(&'static str, T); 3] {
         [
-            ("device gc", self.gc),
+            (DEVICE_GC, self.gc),
             ("device total", self.total),
             ("flash over host", self.nand_over_host),
         ]
     }
 }
+
+/// Name of the row of garbage collection alone.
+const DEVICE_GC: &str = "device gc";
 
 /// One row of the table of components, as every face shows it.
 struct Row {
@@ -298,9 +304,53 @@ struct Row {
     measured: f64,
     predicted: Option<f64>,
     error: Option<f64>,
+    /// Whether it is predicted outside the bounds between which predictions were tried.
+    untried: bool,
 }
 
+impl Row {
+    /// The predicted value as tables show it, with the mark of what was never tried.
+    fn predicted(&self) -> Option<String> {
+        let mark = if self.untried { UNTRIED_MARK } else { "" };
+        self.predicted.map(|p| format!("{p:.3}{mark}"))
+    }
+}
+
+/// Stands beside a value predicted outside the bounds between which predictions were tried.
+const UNTRIED_MARK: &str = " ?";
+
 impl WaReport {
+    /// What the mark means here, in a paragraph; nothing if no value has one.
+    fn untried_note(&self) -> Option<String> {
+        if self.untried.is_empty() {
+            return None;
+        }
+        let of = |decides| {
+            let list = self.untried.iter().filter(move |u| u.decides == decides);
+            let list: Vec<&str> = list.map(|u| u.sentence.as_str()).collect();
+            list.join("; ")
+        };
+        let (all, collection) = (of(Decides::All), of(Decides::Collection));
+        let collection = match collection.is_empty() {
+            true => String::new(),
+            false => format!("garbage collection alone: {collection}"),
+        };
+        let parts: Vec<String> = [all, collection]
+            .into_iter()
+            .filter(|p| !p.is_empty())
+            .collect();
+        Some(format!(
+            "? Predicted outside what the predictor was tried on: {}.",
+            parts.join("; ")
+        ))
+    }
+
+    /// Whether what is predicted of the engine (or else of garbage collection) was never tried like this.
+    fn is_untried(&self, decides: Decides) -> bool {
+        let mut untried = self.untried.iter();
+        untried.any(|u| u.decides == Decides::All || u.decides == decides)
+    }
+
     /// All components, measured beside predicted.
     fn rows(&self) -> Vec<Row> {
         let (predicted, error) = (self.predicted.as_ref(), self.error.as_ref());
@@ -311,6 +361,7 @@ impl WaReport {
                 measured,
                 predicted: predicted.map(|p| p.host.rows()[i].1),
                 error: error.and_then(|e| e.host.rows()[i].1),
+                untried: self.is_untried(Decides::All),
             });
         let device = self.device.iter().flat_map(|d| (0..).zip(d.rows()));
         let device = device.map(|(i, (name, measured))| Row {
@@ -318,6 +369,10 @@ impl WaReport {
             measured,
             predicted: predicted.and_then(|p| Some(p.device.as_ref()?.rows()[i].1)),
             error: error.and_then(|e| e.device.as_ref()?.rows()[i].1),
+            untried: self.is_untried(match name {
+                DEVICE_GC => Decides::Collection,
+                _ => Decides::All,
+            }),
         });
         let csd = self.csd.iter().flat_map(|c| (0..).zip(c.rows()));
         let csd = csd.map(|(i, (name, measured))| Row {
@@ -325,6 +380,7 @@ impl WaReport {
             measured,
             predicted: predicted.and_then(|p| Some(CsdWa::of_classes(p.csd?).get(i)?.1)),
             error: error.and_then(|e| CsdWa::of_classes(e.csd?).get(i)?.1),
+            untried: self.is_untried(Decides::All),
         });
         host.chain(device).chain(csd).collect()
     }

@@ -185,8 +185,8 @@ impl LodgeReport {
 }
 
 impl PmReport {
-    /// Amplification, measured beside predicted.
-    pub(super) fn compared(&self) -> Vec<Row> {
+    /// Amplification, measured beside predicted; `untried` marks what is predicted.
+    pub(super) fn compared(&self, untried: bool) -> Vec<Row> {
         let predicted = self.predicted.as_ref().map(Amplification::rows);
         let error = self.error.as_ref().map(Amplification::rows);
         let row = |(i, (name, measured)): (usize, (&'static str, f64))| Row {
@@ -194,6 +194,7 @@ impl PmReport {
             measured,
             predicted: predicted.map(|rows| rows[i].1),
             error: error.and_then(|rows| rows[i].1),
+            untried,
         };
         self.measured
             .rows()

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Compared, Latency, ReplayReport, Row};
+use super::{Latency, ReplayReport, Row};
+use crate::predict::tried::Decides;
 
 /// Columns of a line.
 const COLUMNS: usize = 100;
@@ -71,24 +72,43 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         out,
         "Write amplification (bytes over user bytes)      measured    predicted      error",
     );
-    if let Some(pm) = &r.pm {
-        return rows(pm.compared(), out);
+    let untried = r.wa.is_untried(Decides::All);
+    match &r.pm {
+        Some(pm) => rows(pm.compared(untried), out),
+        None => rows(r.wa.rows(), out),
     }
-    rows(r.wa.rows(), out);
-    if r.cache.compared.is_empty() {
-        return;
+    if !r.cache.compared.is_empty() {
+        line(
+            out,
+            "Mini-pages (gets: shares; others: an operation)  measured    predicted      error",
+        );
+        rows(r.cache.compared.iter().map(|c| c.row(untried)), out);
     }
-    line(
-        out,
-        "Mini-pages (gets: shares; others: an operation)  measured    predicted      error",
-    );
-    rows(r.cache.compared.iter().map(Compared::row), out);
+    if let Some(note) = r.wa.untried_note() {
+        wrapped(&note, out);
+        out.push('\n');
+    }
+}
+
+/// A paragraph, in lines of at most [`COLUMNS`].
+fn wrapped(text: &str, out: &mut String) {
+    let mut row = String::new();
+    for word in text.split(' ') {
+        if !row.is_empty() && row.chars().count() + 1 + word.chars().count() > COLUMNS {
+            line(out, &row);
+            row = "  ".into();
+        } else if !row.is_empty() {
+            row.push(' ');
+        }
+        row.push_str(word);
+    }
+    line(out, &row);
 }
 
 /// Rows of a table of figures, measured beside predicted.
 fn rows(rows: impl IntoIterator<Item = Row>, out: &mut String) {
     for row in rows {
-        let predicted = row.predicted.map_or("-".into(), |p| format!("{p:.3}"));
+        let predicted = row.predicted().unwrap_or_else(|| "-".into());
         let error = row.error.map_or("-".into(), percent);
         line(
             out,

@@ -11,7 +11,8 @@ mod pictures;
 use std::fmt::Write as _;
 
 use super::text::{bytes, duration, grouped, percent};
-use super::{Compared, MiniPagesReport, ReplayReport, Row};
+use super::{MiniPagesReport, ReplayReport, Row};
+use crate::predict::tried::Decides;
 
 pub use layouts::{LayoutPage, LayoutRow, layouts_svg, leaf_kinds_svg};
 pub use lines::{Curve, Lines, Scale};
@@ -133,13 +134,17 @@ pub fn escape(text: &str) -> String {
 }
 
 fn table_wa(r: &ReplayReport, out: &mut String) {
-    if let Some(pm) = &r.pm {
-        return table_compared("bytes over user bytes", pm.compared(), out);
+    let untried = r.wa.is_untried(Decides::All);
+    match &r.pm {
+        Some(pm) => table_compared("bytes over user bytes", pm.compared(untried), out),
+        None => table_compared("bytes over user bytes", r.wa.rows(), out),
     }
-    table_compared("bytes over user bytes", r.wa.rows(), out);
     if !r.cache.compared.is_empty() {
-        let rows = r.cache.compared.iter().map(Compared::row);
+        let rows = r.cache.compared.iter().map(|c| c.row(untried));
         table_compared("mini-pages (gets: shares; others: an operation)", rows, out);
+    }
+    if let Some(note) = r.wa.untried_note() {
+        let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(&note));
     }
 }
 
@@ -149,7 +154,7 @@ fn table_compared(title: &str, rows: impl IntoIterator<Item = Row>, out: &mut St
         "<table><tr><th>{title}</th><th>measured</th><th>predicted</th><th>error</th></tr>"
     );
     for row in rows {
-        let predicted = row.predicted.map_or("–".into(), |p| format!("{p:.3}"));
+        let predicted = row.predicted().unwrap_or_else(|| "–".into());
         let error = row.error.map_or("–".into(), percent);
         let _ = write!(
             out,

@@ -1,0 +1,229 @@
+//! A case that is predicted, in the quantities in which grids have bounds.
+
+use treering_engine::{Options, TreeKind};
+use treering_traces::OpKind;
+
+use crate::predict::device::DeviceParams;
+use crate::predict::leaf::LeafLevel;
+use crate::predict::workload::{NEVER, Workload};
+
+/// Kinds of stores that are predicted by the same mechanisms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Pages behind a page cache, on a drive that does not compress.
+    Pages,
+    /// Mini-pages above them, on a drive that does not compress.
+    MiniPages,
+    /// Pages on a drive that compresses.
+    Compressed,
+    /// Pages with a modification log on a drive that compresses.
+    CompressedModLog,
+    /// CCL-BTree and the tree without buffers, in persistent memory.
+    Ccl,
+    /// LodgeTree, in persistent memory.
+    Lodge,
+}
+
+/// What has bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Bytes of the cache over bytes of all leaves.
+    CacheShare,
+    /// Share of the operations that the hottest tenth of the keys takes.
+    HottestTenth,
+    /// How far accesses of a key are from independent moments: [`crate::predict::recency`].
+    Burstiness,
+    /// Share of the operations that are puts or deletes.
+    Writes,
+    /// Share of the operations that are deletes.
+    Deletes,
+    /// Share of the operations that are scans.
+    Scans,
+    /// Share of the operations that follow one on the key right before theirs.
+    Runs,
+    /// Splits of the measured part over all leaves.
+    Growth,
+    /// Mean bytes of a record, key and value.
+    RecordBytes,
+    /// Bytes of a page.
+    PageBytes,
+    /// Leaves.
+    Leaves,
+    /// Records.
+    Records,
+    /// Updates of a leaf before measuring.
+    RewritesOfLeaf,
+}
+
+impl Quantity {
+    /// What it is, in a sentence about a case.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Quantity::CacheShare => "cache over all leaves",
+            Quantity::HottestTenth => "operations on the hottest tenth of the keys",
+            Quantity::Burstiness => "burstiness of accesses to a key (independent: 1)",
+            Quantity::Writes => "share of writes",
+            Quantity::Deletes => "share of deletes",
+            Quantity::Scans => "share of scans",
+            Quantity::Runs => "operations in runs of neighbouring keys",
+            Quantity::Growth => "leaves that appear while measuring",
+            Quantity::RecordBytes => "mean record",
+            Quantity::PageBytes => "page size",
+            Quantity::Leaves => "leaves",
+            Quantity::Records => "records",
+            Quantity::RewritesOfLeaf => "updates of a leaf before measuring",
+        }
+    }
+
+    /// A value as readers want it.
+    pub(super) fn show(self, value: f64) -> String {
+        match self {
+            Quantity::Burstiness => format!("{value:.2}"),
+            Quantity::RecordBytes | Quantity::PageBytes => format!("{value:.0} B"),
+            Quantity::Leaves | Quantity::Records => format!("{value:.0}"),
+            Quantity::RewritesOfLeaf => format!("{value:.1}"),
+            _ => {
+                let percent = format!("{:.1}", 100.0 * value);
+                format!("{} %", percent.trim_end_matches(".0"))
+            }
+        }
+    }
+}
+
+/// A case that is predicted.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Which grid is the one for it; nothing if none is.
+    pub family: Option<Family>,
+    /// Tree, store and drive in words.
+    pub combination: String,
+    values: Vec<(Quantity, f64)>,
+}
+
+impl Case {
+    /// A page tree on a drive.
+    pub(in crate::predict) fn of_pages(
+        workload: &Workload,
+        options: &Options,
+        level: &LeafLevel,
+        device: &DeviceParams,
+    ) -> Case {
+        let compresses = device.compression.is_some();
+        let buffered = matches!(options.tree, TreeKind::Bf(_));
+        let family = match (compresses, buffered, options.mod_log.is_some()) {
+            (false, false, false) => Some(Family::Pages),
+            (false, true, false) => Some(Family::MiniPages),
+            (true, _, false) => Some(Family::Compressed),
+            (true, _, true) => Some(Family::CompressedModLog),
+            (false, _, true) => None,
+        };
+        let in_place = options.store == treering_engine::PageStoreKind::InPlace;
+        let combination = format!(
+            "{}{} on {}",
+            options.tree_name(),
+            if options.mod_log.is_some() {
+                " with a modification log"
+            } else {
+                ""
+            },
+            match (compresses, in_place) {
+                (true, true) => "pages written in place, on a drive that compresses",
+                (true, false) => "a drive that compresses",
+                (false, _) => "a drive that does not compress",
+            }
+        );
+        let mut case = Case {
+            family: family.filter(|_| !(compresses && in_place)),
+            combination,
+            values: values(workload),
+        };
+        let leaves = level.count();
+        let leaf_bytes = leaves * options.page_size as f64;
+        let ops = (workload.measured.all_ops() as f64).max(1.0);
+        let in_runs: f64 = level.leaves.iter().map(|leaf| leaf.in_runs).sum();
+        let warmup_end = workload.warmup.all_ops() / workload.tick;
+        let grown = (level.splits.iter())
+            .filter(|split| u64::from(split.time) >= warmup_end)
+            .count();
+        case.values.extend([
+            (
+                Quantity::CacheShare,
+                options.cache_bytes as f64 / leaf_bytes.max(1.0),
+            ),
+            (Quantity::PageBytes, options.page_size as f64),
+            (Quantity::Leaves, leaves),
+            (Quantity::Runs, in_runs * level.weight / ops),
+            (
+                Quantity::Growth,
+                grown as f64 * level.weight / leaves.max(1.0),
+            ),
+            (
+                Quantity::RewritesOfLeaf,
+                workload.rewrites_before / leaves.max(1.0),
+            ),
+        ]);
+        case
+    }
+
+    /// A tree in persistent memory.
+    #[must_use]
+    pub fn of_pm(workload: &Workload, family: Family) -> Case {
+        let mut case = Case {
+            family: Some(family),
+            combination: String::new(),
+            values: values(workload),
+        };
+        case.values.push((Quantity::Records, workload.records()));
+        case
+    }
+
+    /// A quantity, if the case has it.
+    #[must_use]
+    pub fn of(&self, quantity: Quantity) -> Option<f64> {
+        let found = self.values.iter().find(|(q, _)| *q == quantity);
+        found.map(|(_, value)| *value)
+    }
+
+    #[cfg(test)]
+    pub(super) fn made_up(family: Family, values: Vec<(Quantity, f64)>) -> Case {
+        Case {
+            family: Some(family),
+            combination: String::new(),
+            values,
+        }
+    }
+}
+
+/// What the trace alone says.
+fn values(workload: &Workload) -> Vec<(Quantity, f64)> {
+    let ops = (workload.measured.all_ops() as f64).max(1.0);
+    let of = |kind| workload.measured.of(kind) as f64 / ops;
+    let mut values = vec![
+        (Quantity::HottestTenth, hottest_tenth(workload)),
+        (Quantity::Writes, workload.measured.writes() as f64 / ops),
+        (Quantity::Deletes, of(OpKind::Delete)),
+        (Quantity::Scans, of(OpKind::Scan)),
+        (
+            Quantity::RecordBytes,
+            workload.data_bytes() / workload.records().max(1.0),
+        ),
+    ];
+    values.extend(workload.burstiness.map(|b| (Quantity::Burstiness, b)));
+    values
+}
+
+/// Share of the measured operations that the hottest tenth of the keys takes.
+fn hottest_tenth(workload: &Workload) -> f64 {
+    let keys = workload.keys.iter();
+    let mut counts: Vec<u64> = keys
+        .filter(|k| k.first_put != NEVER)
+        .map(|k| u64::from(k.reads) + u64::from(k.writes))
+        .collect();
+    let all: u64 = counts.iter().sum();
+    let tenth = counts.len() / 10;
+    if all == 0 || tenth == 0 {
+        return 0.0;
+    }
+    let (hot, _, _) = counts.select_nth_unstable_by(tenth, |a, b| b.cmp(a));
+    hot.iter().sum::<u64>() as f64 / all as f64
+}

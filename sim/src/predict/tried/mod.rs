@@ -1,0 +1,257 @@
+//! What the predictors were tried on, and what of a prediction lies outside.
+//!
+//! A prediction is worth what it was held against: [`TRIED`] lists each grid on which predicted stands
+//! beside measured, and between which bounds. [`untried`] names every quantity of a case that lies
+//! outside; reports put a mark beside such a number, every time. Wider bounds want a wider grid first:
+//! a grid's cells are tested to lie inside, and what lies just beyond to be named.
+
+mod case;
+
+use serde::Serialize;
+
+pub use case::{Case, Family, Quantity};
+
+/// What a bound decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decides {
+    /// Everything that is predicted.
+    All,
+    /// What is predicted of the drive's garbage collection by itself.
+    Collection,
+}
+
+/// Between which values a quantity was tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// Smallest value that was tried.
+    pub low: f64,
+    /// Largest value that was tried.
+    pub high: f64,
+    /// What is uncertain beyond.
+    pub decides: Decides,
+}
+
+/// A grid on which predicted was held against measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    /// What kind of store it is of.
+    pub family: Family,
+    /// The command that tries it.
+    pub by: &'static str,
+    /// Its bounds.
+    pub bounds: &'static [Bound],
+}
+
+const fn all(quantity: Quantity, low: f64, high: f64) -> Bound {
+    Bound {
+        quantity,
+        low,
+        high,
+        decides: Decides::All,
+    }
+}
+
+const fn collection(quantity: Quantity, low: f64, high: f64) -> Bound {
+    Bound {
+        quantity,
+        low,
+        high,
+        decides: Decides::Collection,
+    }
+}
+
+/// Index of [`super::recency`] that independent accesses of a short trace may show by chance.
+const INDEPENDENT: Bound = all(Quantity::Burstiness, 0.7, 1.4);
+/// Deletes leave room that the models still count.
+const FEW_DELETES: Bound = all(Quantity::Deletes, 0.0, 0.02);
+/// Runs of neighbouring keys, in which visits to pages are not independent.
+const FEW_RUNS: Bound = all(Quantity::Runs, 0.0, 0.1);
+/// Leaves that appear while measuring: models take the tree's shape from its end.
+const LITTLE_GROWTH: Bound = all(Quantity::Growth, 0.0, 0.1);
+const NO_SCANS: Bound = all(Quantity::Scans, 0.0, 0.0);
+
+const GRID: &str = "cargo run --release -p treering-sim --example prediction_grid";
+const GRID_BF: &str = "cargo run --release -p treering-sim --example prediction_grid -- bf";
+const BMINUS: &str = "cargo run --release -p treering-sim --example bminus_figures";
+const CCL: &str =
+    "cargo run --release -p treering-sim --example ccl_figures -- --figure prediction";
+const LODGE: &str =
+    "cargo run --release -p treering-sim --example lodge_figures -- --figure prediction";
+
+/// All grids.
+pub const TRIED: &[Tried] = &[
+    Tried {
+        family: Family::Pages,
+        by: GRID,
+        bounds: &[
+            all(Quantity::CacheShare, 0.03, 0.60),
+            all(Quantity::HottestTenth, 0.0, 0.80),
+            all(Quantity::Writes, 0.5, 1.0),
+            all(Quantity::RecordBytes, 32.0, 408.0),
+            all(Quantity::PageBytes, 4096.0, 4096.0),
+            all(Quantity::Leaves, 700.0, f64::INFINITY),
+            // On smaller drives garbage collection moves up to a fifth more than is predicted.
+            collection(Quantity::Leaves, 7000.0, f64::INFINITY),
+            INDEPENDENT,
+            FEW_DELETES,
+            FEW_RUNS,
+            LITTLE_GROWTH,
+            NO_SCANS,
+        ],
+    },
+    Tried {
+        family: Family::MiniPages,
+        by: GRID_BF,
+        bounds: &[
+            all(Quantity::CacheShare, 0.005, 0.25),
+            all(Quantity::HottestTenth, 0.0, 0.90),
+            all(Quantity::Writes, 0.05, 0.95),
+            all(Quantity::RecordBytes, 32.0, 408.0),
+            all(Quantity::PageBytes, 4096.0, 4096.0),
+            all(Quantity::Leaves, 700.0, f64::INFINITY),
+            collection(Quantity::Leaves, 5000.0, f64::INFINITY),
+            INDEPENDENT,
+            FEW_DELETES,
+            FEW_RUNS,
+            LITTLE_GROWTH,
+            NO_SCANS,
+        ],
+    },
+    Tried {
+        family: Family::Compressed,
+        by: BMINUS,
+        bounds: &[
+            all(Quantity::CacheShare, 0.004, 0.05),
+            all(Quantity::HottestTenth, 0.0, 0.45),
+            all(Quantity::Writes, 1.0, 1.0),
+            all(Quantity::RecordBytes, 16.0, 128.0),
+            all(Quantity::PageBytes, 8192.0, 16_384.0),
+            all(Quantity::Leaves, 4000.0, f64::INFINITY),
+            all(Quantity::RewritesOfLeaf, 5.0, f64::INFINITY),
+            INDEPENDENT,
+            FEW_DELETES,
+            FEW_RUNS,
+            LITTLE_GROWTH,
+            NO_SCANS,
+        ],
+    },
+    Tried {
+        family: Family::CompressedModLog,
+        by: BMINUS,
+        bounds: &[
+            all(Quantity::CacheShare, 0.004, 0.05),
+            all(Quantity::HottestTenth, 0.0, 0.45),
+            all(Quantity::Writes, 1.0, 1.0),
+            all(Quantity::RecordBytes, 16.0, 128.0),
+            all(Quantity::PageBytes, 8192.0, 16_384.0),
+            all(Quantity::Leaves, 4000.0, f64::INFINITY),
+            // A modification log fills up to its threshold before its mean is steady.
+            all(Quantity::RewritesOfLeaf, 40.0, f64::INFINITY),
+            INDEPENDENT,
+            FEW_DELETES,
+            FEW_RUNS,
+            LITTLE_GROWTH,
+            NO_SCANS,
+        ],
+    },
+    Tried {
+        family: Family::Ccl,
+        by: CCL,
+        bounds: &[
+            all(Quantity::Writes, 1.0, 1.0),
+            all(Quantity::RecordBytes, 16.0, 16.0),
+            all(Quantity::HottestTenth, 0.0, 0.80),
+            all(Quantity::Records, 500_000.0, f64::INFINITY),
+            INDEPENDENT,
+            FEW_DELETES,
+        ],
+    },
+    Tried {
+        family: Family::Lodge,
+        by: LODGE,
+        bounds: &[
+            all(Quantity::Writes, 1.0, 1.0),
+            all(Quantity::RecordBytes, 16.0, 16.0),
+            all(Quantity::Records, 200_000.0, f64::INFINITY),
+            FEW_DELETES,
+        ],
+    },
+];
+
+/// A quantity of a case outside the bounds between which predictions were tried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Untried {
+    /// What it is, in words.
+    pub what: String,
+    /// Its value; `null` if the whole combination was never tried.
+    pub found: Option<f64>,
+    /// Smallest value that was tried; `null` without a bound.
+    pub low: Option<f64>,
+    /// Largest value that was tried; `null` without a bound.
+    pub high: Option<f64>,
+    /// What is uncertain for it.
+    pub decides: Decides,
+    /// The command that tries what was tried; `null` if none does.
+    pub by: Option<&'static str>,
+    /// The sentence for readers.
+    pub sentence: String,
+}
+
+/// What of a case lies outside what was tried.
+#[must_use]
+pub fn untried(case: &Case) -> Vec<Untried> {
+    let Some(tried) = TRIED.iter().find(|tried| Some(tried.family) == case.family) else {
+        return vec![Untried {
+            what: case.combination.clone(),
+            found: None,
+            low: None,
+            high: None,
+            decides: Decides::All,
+            by: None,
+            sentence: format!("{}: no grid tries predictions of that", case.combination),
+        }];
+    };
+    let outside = tried.bounds.iter().filter_map(|bound| {
+        let found = case.of(bound.quantity)?;
+        // A share that was set is not hit to the last digit.
+        let slack = 1e-3 * bound.low.abs().max(1e-3);
+        let inside = found >= bound.low - slack && found <= bound.high + slack;
+        (!inside).then(|| bound.untried(found, tried.by))
+    });
+    let mut outside: Vec<Untried> = outside.collect();
+    // A quantity that puts everything in doubt does so for garbage collection.
+    let doubted: Vec<String> = (outside.iter())
+        .filter(|u| u.decides == Decides::All)
+        .map(|u| u.what.clone())
+        .collect();
+    outside.retain(|u| u.decides == Decides::All || !doubted.contains(&u.what));
+    outside
+}
+
+impl Bound {
+    fn untried(&self, found: f64, by: &'static str) -> Untried {
+        let q = self.quantity;
+        let range = match (self.low, self.high) {
+            (low, high) if low == high => q.show(low),
+            (low, high) if high.is_infinite() => format!("{} or more", q.show(low)),
+            (low, high) if low <= 0.0 => format!("at most {}", q.show(high)),
+            (low, high) => format!("{} to {}", q.show(low), q.show(high)),
+        };
+        let finite = |n: f64| n.is_finite().then_some(n);
+        Untried {
+            what: q.name().into(),
+            found: finite(found),
+            low: finite(self.low),
+            high: finite(self.high),
+            decides: self.decides,
+            by: Some(by),
+            sentence: format!("{} {}, tried with {range}", q.name(), q.show(found)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! What is predicted outside the bounds between which predictions were tried says so beside every number.
+
+use std::path::{Path, PathBuf};
+
+use treering_engine::{PageStoreKind, TreeKind};
+use treering_sim::predict::tried::Decides;
+use treering_sim::replay::{Precondition, ReplayConfig, Target, run};
+use treering_sim::report::{ReplayReport, html, text};
+use treering_sim::ssd::builtin;
+use treering_traces::generate::{GenParams, ValueSize, Workload, build};
+use treering_traces::{Op, Writer};
+
+/// 5,000 records of 8+400 bytes: about 800 leaves, as in the sample that ships with the project.
+fn trace(folder: &Path, workload: Workload) -> PathBuf {
+    let mut params = GenParams::new(workload, 5_000);
+    params.ops = Some(20_000);
+    params.key_size = Some(8);
+    params.value_size = Some(ValueSize::fixed(400));
+    if workload == Workload::Zipf {
+        params.theta = Some(0.9);
+        params.writes = Some(0.5);
+    }
+    let (header, mut source) = build(&params).expect("good parameters");
+    let path = folder.join(format!("{workload:?}.trz"));
+    let mut writer = Writer::create(&path, header).expect("a file");
+    let mut op = Op::default();
+    while source.next_op(&mut op).expect("a trace") {
+        writer.write(&op).expect("a file");
+    }
+    writer.finish().expect("a file");
+    path
+}
+
+fn on_ssd(trace: &Path) -> ReplayConfig {
+    let (_, profile) = builtin("ssd").expect("it is built in");
+    let target = Target::Ssd {
+        profile: Box::new(profile),
+        name: "ssd".into(),
+        capacity_bytes: None,
+        precondition: Precondition::None,
+    };
+    ReplayConfig::new(trace.to_path_buf(), target)
+}
+
+fn on_csd(trace: &Path) -> ReplayConfig {
+    let (_, profile) = treering_sim::csd::builtin("csd").expect("it is built in");
+    let target = Target::Csd {
+        profile: Box::new(profile),
+        name: "csd".into(),
+        capacity_bytes: None,
+    };
+    let mut config = ReplayConfig::new(trace.to_path_buf(), target);
+    config.engine.tree = TreeKind::BTree;
+    config.engine.store = PageStoreKind::Shadow;
+    config
+}
+
+fn replay(config: &ReplayConfig) -> ReplayReport {
+    run(config, &mut |_| {}).expect("it runs")
+}
+
+/// The rows of the table that have a predicted value, and whether it has the mark.
+fn marks(report: &ReplayReport) -> Vec<(String, bool)> {
+    let text = text::render(report);
+    let rows = text
+        .lines()
+        .skip_while(|l| !l.starts_with("Write amplification"));
+    let rows = rows.skip(1).take_while(|line| line.starts_with("  "));
+    let cells = rows.filter_map(|row| Some((row.get(..46)?, row.get(57..70)?)));
+    let marked = cells.map(|(name, cell)| (name.trim().to_string(), cell));
+    let predicted = marked.filter(|(_, cell)| cell.trim() != "-");
+    predicted
+        .map(|(name, cell)| (name, cell.ends_with('?')))
+        .collect()
+}
+
+#[test]
+fn within_the_bounds_no_number_of_the_engine_is_marked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = replay(&on_ssd(&trace(folder.path(), Workload::Zipf)));
+    let marks = marks(&report);
+    assert_eq!(marks.len(), 7, "{marks:?}");
+    for (name, marked) in marks {
+        // The drive is too small for what is predicted of garbage collection alone.
+        assert_eq!(marked, name == "device gc", "{name}");
+    }
+}
+
+#[test]
+fn on_a_drive_that_compresses_every_predicted_number_of_small_skewed_stores_is_marked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = replay(&on_csd(&trace(folder.path(), Workload::Zipf)));
+    let marks = marks(&report);
+    assert!(marks.len() >= 10, "{marks:?}");
+    assert!(marks.iter().all(|(_, marked)| *marked), "{marks:?}");
+    let named: Vec<&str> = report.wa.untried.iter().map(|u| u.what.as_str()).collect();
+    for what in ["share of writes", "mean record", "page size", "leaves"] {
+        assert!(named.contains(&what), "{named:?}");
+    }
+    assert!(text::render(&report).contains("? Predicted outside what the predictor was tried on"));
+    let page = html::render(&report);
+    assert!(page.contains("Predicted outside what the predictor was tried on"));
+    assert!(page.matches(" ?</td>").count() >= 10);
+}
+
+#[test]
+fn reads_followed_by_writes_of_the_same_key_are_named_as_bursts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = replay(&on_ssd(&trace(folder.path(), Workload::YcsbF)));
+    let mut untried = report.wa.untried.iter();
+    let bursts = untried.find(|u| u.what.starts_with("burstiness"));
+    let bursts = bursts.unwrap_or_else(|| panic!("{:?}", report.wa.untried));
+    assert!(bursts.found.is_some_and(|found| found > 1.4));
+    assert_eq!(bursts.decides, Decides::All);
+}
