@@ -134,6 +134,8 @@ pub struct Workload {
     pub zeros: f64,
     /// How far measured accesses of a key are from independent moments, which give 1 ([`super::recency`]); nothing if no key comes back.
     pub burstiness: Option<f64>,
+    /// Bytes of the records at the end of the warm-up; nothing if there is none.
+    warmup_bytes: Option<f64>,
     /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
     pub(crate) tick: u64,
     pub(crate) keys: Vec<KeyStats>,
@@ -148,10 +150,30 @@ impl Workload {
     /// # Errors
     /// What the source says of a bad trace.
     pub fn analyze(source: &mut dyn OpSource, span: Span) -> Result<Workload, TraceError> {
+        Workload::analyze_stored(source, span, &mut |_, _| Ok::<_, TraceError>(true))
+    }
+
+    /// As [`Workload::analyze`], of what a store makes of the trace: `stored` gets each operation with its number, from 1 on; it may cut
+    /// the value, or leave the operation out by `false`.
+    ///
+    /// # Errors
+    /// What the source says of a bad trace, and what `stored` says.
+    pub fn analyze_stored<E: From<TraceError>>(
+        source: &mut dyn OpSource,
+        span: Span,
+        stored: &mut dyn FnMut(&mut Op, u64) -> Result<bool, E>,
+    ) -> Result<Workload, E> {
         let mut pass = Pass::new(span);
         let mut op = Op::default();
         while pass.seen < span.limit_ops && source.next_op(&mut op)? {
-            pass.take(&op);
+            if pass.seen == span.warmup_ops {
+                pass.end_warmup();
+            }
+            if stored(&mut op, pass.seen + 1)? {
+                pass.take(&op);
+            } else {
+                pass.seen += 1;
+            }
         }
         Ok(pass.finish())
     }
@@ -169,7 +191,17 @@ impl Workload {
         put as f64 * self.sample_weight()
     }
 
-    /// Bytes of keys and values of those records: what a share of the data set is a share of.
+    /// What a share of the data set is a share of, as in `--cache 20%`: bytes of the keys and values that the store holds at the end of
+    /// the warm-up. A trace that has none begins with an empty store; there it is those of its end.
+    #[must_use]
+    pub fn data_set_bytes(&self) -> f64 {
+        match self.warmup_bytes {
+            Some(bytes) if bytes > 0.0 => bytes,
+            _ => self.data_bytes(),
+        }
+    }
+
+    /// Bytes of keys and values of those records.
     #[must_use]
     pub fn data_bytes(&self) -> f64 {
         let put = self.keys.iter().filter(|k| k.first_put != NEVER);
@@ -258,6 +290,7 @@ struct Pass {
     waiting: Vec<Waiting>,
     waiting_keys: Vec<u8>,
     recency: Recency,
+    warmup_bytes: Option<f64>,
 }
 
 /// An operation that has been hashed but not counted.
@@ -289,7 +322,19 @@ impl Pass {
             waiting: Vec::with_capacity(BATCH),
             waiting_keys: Vec::new(),
             recency: Recency::default(),
+            warmup_bytes: None,
         }
+    }
+
+    /// Sums up what the store holds when measuring begins.
+    fn end_warmup(&mut self) {
+        self.count_waiting();
+        let there = (self.keys.iter()).filter(|k| k.first_put != NEVER && !k.deleted);
+        let bytes: u64 = there
+            .map(|k| u64::from(k.key_len) + u64::from(k.value_len))
+            .sum();
+        let weight = (1u64 << self.shift) as f64;
+        self.warmup_bytes = (self.seen > 0).then_some(bytes as f64 * weight);
     }
 
     fn take(&mut self, op: &Op) {
@@ -471,6 +516,7 @@ impl Pass {
             sample_shift: self.shift,
             zeros: 0.5,
             burstiness: self.recency.index(),
+            warmup_bytes: self.warmup_bytes,
             tick: self.tick,
             keys: self.keys,
             scans: self.scans.into_iter().collect(),

@@ -13,7 +13,7 @@ use treering_traces::OpKind;
 use super::drive::Drive;
 use super::measure::Latencies;
 use super::plan::Plan;
-use super::{Acknowledge, Precondition, ReplayConfig, Target};
+use super::{Acknowledge, Precondition, ReplayConfig, Size, Target};
 use crate::csd::CompressionCounters;
 use crate::predict::Prediction;
 use crate::report::{
@@ -177,7 +177,13 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         },
         space,
         store: store(before, after, plan),
-        cache: cache(before, after, plan, &outcome.phase, prediction.as_ref()),
+        cache: cache(
+            before,
+            after,
+            (config, plan),
+            &outcome.phase,
+            prediction.as_ref(),
+        ),
         pm: None,
         kernel: outcome.kernel,
         prediction,
@@ -349,7 +355,7 @@ fn store(before: &Stats, after: &Stats, plan: &Plan) -> StoreReport {
 fn cache(
     before: &Stats,
     after: &Stats,
-    plan: &Plan,
+    (config, plan): (&ReplayConfig, &Plan),
     phase: &Phase,
     prediction: Option<&Prediction>,
 ) -> CacheReport {
@@ -382,6 +388,12 @@ fn cache(
         evictions: after.evictions - before.evictions,
         frames: after.cache_frames,
         bytes: after.cache_frames * plan.engine.page_size as u64 + bf.map_or(0, |bf| bf.ring_bytes),
+        budget_bytes: plan.engine.cache_bytes,
+        share: match config.cache {
+            Size::Bytes(_) => None,
+            Size::Share(share) => Some(share),
+        },
+        data_set_bytes: plan.workload.data_set_bytes().round() as u64,
         mini_pages,
     }
 }

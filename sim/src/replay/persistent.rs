@@ -214,7 +214,7 @@ pub fn run_pm(
             why,
         });
     }
-    let looked = look_through(&config.extent(), progress)?;
+    let looked = look_through(&config.extent(), &mut |_, _| Ok(true), progress)?;
     let bytes = config
         .capacity_bytes
         .unwrap_or_else(|| device_bytes(config, &looked));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use treering_engine::node::LayoutChoice;
 use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
-use treering_traces::{Header, Op, OpSource};
+use treering_traces::{Header, Op, OpKind, OpSource};
 
 use super::preload::{Input, Loads, Preload};
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
@@ -65,9 +65,15 @@ pub(super) struct Extent<'a> {
     pub(super) seed: u64,
 }
 
+/// Makes of an operation what the store does, or says that it does nothing.
+pub(super) type Stored<'a> = dyn FnMut(&mut Op, (u64, u64)) -> Result<bool, ReplayError> + 'a;
+
 /// Looks through a trace, or as much of it as `limit` says; warm-up is a share of that, or what the trace marks.
+/// `stored` makes of each operation what the store does ([`Workload::analyze_stored`]); it is told
+/// the operation's number and how many are loaded before the trace.
 pub(super) fn look_through(
     extent: &Extent<'_>,
+    stored: &mut Stored<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Looked, ReplayError> {
     let Extent {
@@ -113,7 +119,9 @@ pub(super) fn look_through(
         total: ops,
         progress,
     };
-    let mut workload = Workload::analyze(&mut counted, span)?;
+    let loaded = loads.len();
+    let mut stored = |op: &mut Op, number| stored(op, (number, loaded));
+    let mut workload = Workload::analyze_stored(&mut counted, span, &mut stored)?;
     workload.zeros = header.zeros;
     Ok(Looked {
         ops,
@@ -136,7 +144,23 @@ pub(super) fn plan(
         header,
         workload,
         loads,
-    } = look_through(&config.extent(), progress)?;
+    } = {
+        let limits = treering_engine::node::limits(config.engine.page_size);
+        let trace = config.trace.display().to_string();
+        let mut stored = |op: &mut Op, numbers| {
+            if op.kind != OpKind::Put {
+                return Ok(true);
+            }
+            Ok(match fit(op, numbers, &limits, config.oversize, &trace)? {
+                Fit::Yes(value_len) => {
+                    op.value_len = value_len;
+                    true
+                }
+                Fit::Skip => false,
+            })
+        };
+        look_through(&config.extent(), &mut stored, progress)?
+    };
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
     let leaves = LeafLevel::grow(&workload, engine.page_size, engine.leaf_layouts()).count();
@@ -186,7 +210,7 @@ fn engine_options(
     let cache_bytes = match config.cache {
         Size::Bytes(bytes) => bytes,
         Size::Share(share) => {
-            let bytes = (workload.data_bytes() * share) as u64;
+            let bytes = (workload.data_set_bytes() * share) as u64;
             if bytes < least {
                 warnings.push(format!(
                     "The cache is {least} bytes, the least that works: {:.1} % of the data set are {bytes}.",

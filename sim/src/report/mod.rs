@@ -80,6 +80,18 @@ pub struct ReplayReport {
     pub warnings: Vec<String>,
 }
 
+impl CacheReport {
+    /// What was asked for, in words.
+    fn asked(&self) -> String {
+        let budget = text::bytes(self.budget_bytes as f64);
+        let data_set = text::bytes(self.data_set_bytes as f64);
+        match self.share {
+            None => format!("{budget} asked for; the data set is {data_set}"),
+            Some(share) => format!("{budget} asked for, {:.1} % of {data_set}", 100.0 * share),
+        }
+    }
+}
+
 impl ReplayReport {
     /// What the modification log did, beside what was predicted, in a sentence; nothing if pages have none.
     fn mod_log(&self) -> Option<String> {
@@ -502,6 +514,13 @@ pub struct CacheReport {
     pub frames: u64,
     /// Bytes of all frames, and of the ring of mini-pages.
     pub bytes: u64,
+    /// Bytes that were asked for: the frames are the whole pages of it.
+    pub budget_bytes: u64,
+    /// The share of the data set that was asked for; `null` if bytes were.
+    pub share: Option<f64>,
+    /// Bytes of the keys and values that the store holds at the end of the warm-up, or without one at the
+    /// end: what a share of the data set is a share of.
+    pub data_set_bytes: u64,
     /// Mini-pages; `null` for trees without.
     pub mini_pages: Option<MiniPagesReport>,
     /// What they save, measured beside predicted.

@@ -218,10 +218,17 @@ fn state(r: &ReplayReport, out: &mut String) {
     line(
         out,
         &format!(
-            "Cache:      {} frames{} ({}), {:.1} % of page accesses hit, {} evictions",
+            "Cache:      {} frames{} ({}; {})",
             grouped(r.cache.frames),
             r.cache.mini_pages.as_ref().map_or("", |_| " and a ring"),
             bytes(r.cache.bytes as f64),
+            r.cache.asked()
+        ),
+    );
+    line(
+        out,
+        &format!(
+            "            {:.1} % of page accesses hit, {} evictions",
             r.cache.hit_ratio * 100.0,
             grouped(r.cache.evictions)
         ),

@@ -1,0 +1,92 @@
+//! A share of the data set is one thing: of what the store holds when measuring begins.
+
+use std::path::{Path, PathBuf};
+
+use treering_sim::replay::{Oversize, Precondition, Preload, ReplayConfig, Size, Target, run};
+use treering_sim::report::{ReplayReport, text};
+use treering_sim::ssd::builtin;
+use treering_traces::{Header, Op, OpKind, Writer};
+
+const KEY: u64 = 8;
+
+/// A trace of these values' lengths, a put of a new key each; the first `warmup_ops` are warm-up.
+fn trace(folder: &Path, warmup_ops: u64, values: &[u32]) -> PathBuf {
+    let header = Header {
+        schema: Header::SCHEMA.into(),
+        name: "shares".into(),
+        source: "made for a test".into(),
+        ops: 0,
+        warmup_ops: 0,
+        records: None,
+        zeros: 0.5,
+        seed: None,
+        addresses: false,
+    };
+    let path = folder.join("shares.trz");
+    let mut writer = Writer::create(&path, header).expect("a file");
+    writer.set_warmup_ops(warmup_ops);
+    for (number, value_len) in (0u64..).zip(values) {
+        let op = Op {
+            kind: OpKind::Put,
+            key: (number * 7919 % 100_003).to_be_bytes().to_vec(),
+            value_len: *value_len,
+            ..Op::default()
+        };
+        writer.write(&op).expect("a file");
+    }
+    writer.finish().expect("a file");
+    path
+}
+
+fn replay(trace: &Path, oversize: Oversize) -> ReplayReport {
+    let (_, mut profile) = builtin("ssd").expect("it is built in");
+    profile.pages_per_block = 32;
+    let target = Target::Ssd {
+        profile: Box::new(profile),
+        name: "ssd".into(),
+        capacity_bytes: None,
+        precondition: Precondition::None,
+    };
+    let mut config = ReplayConfig::new(trace.to_path_buf(), target);
+    config.cache = Size::Share(0.25);
+    config.preload = Preload::None;
+    config.oversize = oversize;
+    run(&config, &mut |_| {}).expect("it runs")
+}
+
+#[test]
+fn it_is_a_share_of_what_the_store_holds_at_the_end_of_the_warm_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The first half is warm-up; the second half doubles the store.
+    let report = replay(&trace(folder.path(), 3000, &[292; 6000]), Oversize::Reject);
+    assert_eq!(report.cache.data_set_bytes, 3000 * (KEY + 292));
+    assert_eq!(report.cache.budget_bytes, 3000 * (KEY + 292) / 4);
+    assert_eq!(report.options["cache"], 3000 * (KEY + 292) / 4);
+    assert_eq!(report.cache.frames, report.cache.budget_bytes / 4096);
+    let text = text::render(&report);
+    assert!(
+        text.contains("219.7 KiB asked for, 25.0 % of 878.9 KiB"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_trace_without_warm_up_begins_empty_and_is_taken_at_its_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = replay(&trace(folder.path(), 0, &[292; 3000]), Oversize::Reject);
+    assert_eq!(report.cache.data_set_bytes, 3000 * (KEY + 292));
+}
+
+#[test]
+fn values_that_are_cut_or_left_out_count_as_they_are_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let values: Vec<u32> = (0..4000)
+        .map(|n| if n % 10 == 0 { 1 << 20 } else { 292 })
+        .collect();
+    let path = trace(folder.path(), 3000, &values);
+    let skipped = replay(&path, Oversize::Skip).cache.data_set_bytes;
+    assert_eq!(skipped, 2700 * (KEY + 292));
+    let cut = replay(&path, Oversize::Clamp).cache.data_set_bytes;
+    let largest = treering_engine::node::limits(4096).max_record as u64;
+    assert_eq!(cut, 2700 * (KEY + 292) + 300 * largest);
+}
