@@ -99,6 +99,21 @@ fn a_key_file_and_a_trace_are_laid_out_as_well() {
         ],
     ));
     assert_eq!(rows(&document).len(), NAMES.len());
+    // The first 2000 puts are of as many keys.
+    let whole = json(&ok(
+        folder.path(),
+        &["layout", "--trace", SAMPLE, "--json", "-"],
+    ));
+    assert_eq!(
+        (&whole["records"], &whole["puts"]),
+        (&5000.into(), &25_000.into())
+    );
+    assert_eq!(whole["estimated"], false);
+    let text = ok(folder.path(), &["layout", "--trace", SAMPLE]);
+    assert!(
+        text.contains("zipf.trz: 5000 records") && !text.contains(" ≈"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -109,6 +124,11 @@ fn a_sample_predicts_and_pictures_are_whole() {
     let document = json(&ok(folder.path(), &args));
     let sampled = document["sampled_records"].as_u64().expect("a number");
     assert!((10_000..40_000).contains(&sampled), "{sampled}");
+    assert_eq!(document["estimated"], true);
+    let text = "layout sparse --records 100k --sample 20%";
+    let text = ok(folder.path(), &text.split(' ').collect::<Vec<_>>());
+    let marked = text.lines().filter(|line| line.contains('≈')).count();
+    assert!(marked > NAMES.len(), "{text}");
     for (name, row) in rows(&document) {
         let off = row["error"].as_f64().expect("a number");
         assert!(off != 0.0 && off.abs() < 0.1, "{name}: {off}");

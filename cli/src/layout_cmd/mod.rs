@@ -43,6 +43,8 @@ struct Results {
     /// The share of the keys that was asked for to predict from, and how many that was.
     sample: f64,
     sampled: usize,
+    /// Distinct keys.
+    distinct: usize,
     rows: Vec<Row>,
 }
 
@@ -98,6 +100,7 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<(), Failure> {
     }
     let results = Results {
         sampled: sample.sampled_records(),
+        distinct: sample.records(),
         sample: args.sample,
         records,
         page,

@@ -16,16 +16,25 @@ pub(super) fn document(results: &Results) -> Value {
         "schema": "treering.layout/1",
         "complete": true,
         "keys": results.records.name,
-        "records": results.records.puts.len(),
+        "records": results.distinct,
+        "puts": results.records.puts.len(),
         "page": results.page,
         "deletes_left_out": results.records.left_out,
         "sample": results.sample,
         "sampled_records": results.sampled,
-        "layouts": results.rows.iter().map(layout).collect::<Vec<_>>(),
+        "estimated": results.is_estimated(),
+        "layouts": results.rows.iter().map(|row| layout(row, results)).collect::<Vec<_>>(),
     })
 }
 
-fn layout(row: &Row) -> Value {
+impl Results {
+    /// Whether what is predicted comes from a sample of the keys.
+    fn is_estimated(&self) -> bool {
+        self.sampled < self.distinct
+    }
+}
+
+fn layout(row: &Row, results: &Results) -> Value {
     let (counts, predicted) = (&row.counts, &row.predicted);
     let kinds = counts.kinds.iter().map(|(name, kind)| {
         let kind = json!({ "leaves": kind.leaves, "records": kind.records });
@@ -46,6 +55,7 @@ fn layout(row: &Row) -> Value {
         "distinct_heads": counts.distinct_heads(),
         "predicted_records_per_leaf": predicted.records_per_leaf(),
         "predicted_bytes_per_record": predicted.bytes_per_record(),
+        "estimated": results.is_estimated(),
         "predicted_kinds": forecast.collect::<Map<_, _>>(),
         "error": error(row),
         "kinds": kinds.collect::<Map<_, _>>(),
@@ -66,10 +76,11 @@ const HEAD: [&str; 11] = [
     "predicted",
 ];
 
-const LEGEND: &str = "prefix: bytes left out of keys, on average over leaves. heads: neighbours in a leaf whose heads differ. \
+const LEGEND: &str = "≈: estimated from a sample of the keys. prefix: bytes left out of keys, on average over leaves. heads: neighbours in a leaf whose heads differ. \
     dense: leaves that are. error: measured over predicted.";
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Row, results: &Results) -> Vec<String> {
+    let about = if results.is_estimated() { "≈" } else { "" };
     let (counts, predicted) = (&row.counts, &row.predicted);
     let percent = |share: f64| format!("{:.1}%", 100.0 * share);
     let dense = PageLayout::DENSE.map(|layout| counts.share_of(layout));
@@ -80,20 +91,26 @@ fn cells(row: &Row) -> Vec<String> {
         format!("{:.1}", counts.records_per_leaf()),
         format!("{:.2}", counts.bytes_per_record()),
         format!("{:.2}", counts.bytes_per_record_with_inner()),
-        format!("{:.2}", predicted.bytes_per_record()),
+        format!("{about}{:.2}", predicted.bytes_per_record()),
         format!("{:+.1}%", 100.0 * error(row)),
         format!("{:.2}", counts.prefix_bytes_mean()),
         percent(counts.distinct_heads()),
         percent(dense),
-        percent(predicted.dense()),
+        format!("{about}{}", percent(predicted.dense())),
     ]
 }
 
 fn about(results: &Results) -> Vec<String> {
-    let (all, sampled) = (results.records.puts.len(), results.sampled);
+    let (all, sampled) = (results.distinct, results.sampled);
     let mut about = vec![format!(
-        "{}: {all} records in pages of {} bytes without their envelopes; predicted from {sampled} keys",
-        results.records.name, results.page
+        "{}: {all} records in pages of {} bytes without their envelopes; predicted from {sampled} keys{}",
+        results.records.name,
+        results.page,
+        if results.is_estimated() {
+            ", a sample: ≈"
+        } else {
+            ""
+        }
     )];
     for row in &results.rows {
         let kinds = &row.counts.kinds;
@@ -120,7 +137,7 @@ pub(super) fn text(results: &Results) -> String {
     let about = about(results);
     let mut text = format!("{}\n\n", about[0]);
     let head = HEAD.map(String::from).to_vec();
-    for line in std::iter::once(head).chain(results.rows.iter().map(cells)) {
+    for line in std::iter::once(head).chain(results.rows.iter().map(|row| cells(row, results))) {
         for (i, cell) in line.iter().enumerate() {
             let _ = match i {
                 0 => write!(text, "{cell:<12}"),
@@ -159,7 +176,7 @@ pub(super) fn page(results: &Results) -> String {
         .map(|line| format!("{line}."))
         .collect();
     about.push(LEGEND.into());
-    let lines: Vec<_> = results.rows.iter().map(cells).collect();
+    let lines: Vec<_> = results.rows.iter().map(|row| cells(row, results)).collect();
     LayoutPage {
         title: &format!("What page layouts take of {}", results.records.name),
         about: &about,

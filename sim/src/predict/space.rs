@@ -130,6 +130,12 @@ impl KeySample {
         })
     }
 
+    /// Records of which this is a sample: distinct keys.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.records
+    }
+
     /// Records in the sample.
     #[must_use]
     pub fn sampled_records(&self) -> usize {

@@ -121,6 +121,12 @@ impl KeyCounts {
         self.level == 0
     }
 
+    /// Relative standard error of the numbers of keys: that of a binomial sample of them.
+    pub(crate) fn error(&self) -> f64 {
+        let left_out = 1.0 - 0.5f64.powi(self.level as i32);
+        (left_out / self.counts.len().max(1) as f64).sqrt()
+    }
+
     /// Distinct keys, met or accessed.
     pub(crate) fn distinct(&self) -> u64 {
         (self.counts.len() as u64) << self.level
@@ -164,6 +170,10 @@ mod tests {
         assert!(!counts.is_exact());
         let error = counts.distinct() as f64 / 200_000.0 - 1.0;
         assert!(error.abs() < 0.05, "{error}");
+        // Within three of its standard errors, which are about a per cent of 10,000 keys.
+        let expected = counts.error();
+        assert!((0.008..0.02).contains(&expected), "{expected}");
+        assert!(error.abs() < 3.0 * expected, "{error}");
         assert_eq!(counts.distinct(), counts.distinct_accessed());
         assert_eq!(counts.frequencies().into_keys().collect::<Vec<_>>(), [3]);
     }

@@ -31,8 +31,12 @@ pub(crate) struct Observed<'a> {
 /// The best exponent and how good it is.
 pub(crate) struct Fit {
     pub(crate) theta: f64,
+    /// Standard error of the exponent, from the curvature of the likelihood.
+    pub(crate) theta_error: f64,
     /// Keys that the law spreads over.
     pub(crate) population: u64,
+    /// Relative error of that number at a standard error of the exponent; 0 where all keys are known.
+    pub(crate) population_error: f64,
     /// Largest difference between the observed and the fitted distribution of counts (Kolmogorov-Smirnov).
     pub(crate) ks: f64,
 }
@@ -229,11 +233,29 @@ pub(crate) fn zipf(observed: Observed<'_>) -> Option<Fit> {
         keys,
     };
     let theta = maximum(|theta| problem.likelihood(theta));
+    let theta_error = standard_error(|theta| problem.likelihood(theta), theta);
+    let population = problem.population(theta);
+    let beside = [(theta - theta_error).max(0.0), theta + theta_error];
+    let [low, high] = beside.map(|theta| problem.population(theta) as f64);
     Some(Fit {
         theta,
-        population: problem.population(theta),
+        theta_error,
+        population,
+        population_error: (high - low).abs() / (2.0 * population as f64),
         ks: problem.ks(theta),
     })
+}
+
+/// `1 / sqrt(-f''(x))` of a log-likelihood at its maximum: the observed information. At most 1.
+fn standard_error(f: impl Fn(f64) -> f64, maximum: f64) -> f64 {
+    const STEP: f64 = 0.02;
+    let x = maximum.max(STEP);
+    let curvature = (2.0 * f(x) - f(x - STEP) - f(x + STEP)) / (STEP * STEP);
+    if curvature > 1.0 {
+        1.0 / curvature.sqrt()
+    } else {
+        1.0
+    }
 }
 
 /// The place of the maximum in [0, MAX_THETA]: the best of a coarse grid, then golden-section search beside it.

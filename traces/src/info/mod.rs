@@ -54,8 +54,12 @@ pub struct TraceInfo {
     pub distinct_keys: u64,
     /// Distinct keys after the warm-up.
     pub accessed_keys: u64,
-    /// Whether the two numbers above are exact; beyond 3.6 M keys they are estimates within 0.1 %.
+    /// Whether the two numbers above are exact: up to 3.6 M keys.
     pub keys_exact: bool,
+    /// The opposite: whether these numbers of keys are estimates from a sample.
+    pub estimated: bool,
+    /// Their relative standard error; 0 where they are exact.
+    pub keys_error: f64,
     /// Keys of which the first operation, warm-up included, is no put: they were there before the
     /// trace began. An estimate where the keys are one.
     pub keys_there_before: u64,
@@ -113,19 +117,27 @@ pub struct WorkingSet {
     pub ops: u64,
     /// … touch so many distinct keys.
     pub distinct_keys: u64,
+    /// Whether that is an estimate from a sample of the keys.
+    pub estimated: bool,
 }
 
 /// How unevenly keys are accessed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Popularity {
+    /// Always: a law is fitted to what was counted.
+    pub estimated: bool,
     /// The Zipf exponent of maximum likelihood; 0 is uniform.
     pub theta: f64,
+    /// Its standard error, if the trace follows such a law: see [`Popularity::ks_distance`].
+    pub theta_error: f64,
     /// Largest difference between the distributions of access counts, observed and fitted: 0 is perfect, above 0.1 says
     /// that the trace is not Zipf.
     pub ks_distance: f64,
     /// Keys that the fitted law spreads over: those of the trace if a load shows them all, else an estimate that includes
     /// keys which happened not to be accessed.
     pub population: u64,
+    /// Relative error of that number, at a standard error of the exponent.
+    pub population_error: f64,
     /// Share of the accesses that go to the most accessed keys.
     pub hottest: Vec<Hottest>,
 }
@@ -258,6 +270,7 @@ impl Collector {
         self.working_set.push(WorkingSet {
             ops: self.seen,
             distinct_keys: self.keys.distinct_accessed(),
+            estimated: !self.keys.is_exact(),
         });
     }
 
@@ -286,6 +299,8 @@ impl Collector {
             distinct_keys: self.keys.distinct(),
             accessed_keys: self.keys.distinct_accessed(),
             keys_exact: self.keys.is_exact(),
+            estimated: !self.keys.is_exact(),
+            keys_error: self.keys.error(),
             keys_there_before: self.keys.was_there(),
             reads_of_unwritten: self.keys.unwritten_reads(),
             popularity: self.popularity(header),
@@ -323,9 +338,12 @@ impl Collector {
             })
             .to_vec();
         Some(Popularity {
+            estimated: true,
             theta: fit.theta,
+            theta_error: fit.theta_error,
             ks_distance: fit.ks,
             population: fit.population,
+            population_error: fit.population_error,
             hottest,
         })
     }

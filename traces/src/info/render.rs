@@ -39,9 +39,14 @@ pub(super) fn text(info: &TraceInfo) -> String {
     let about = if info.keys_exact { "" } else { "≈" };
     line!(
         out,
-        "  distinct keys  {about}{}, of which {about}{} accessed",
+        "  distinct keys  {about}{}, of which {about}{} accessed{}",
         count(info.distinct_keys),
-        count(info.accessed_keys)
+        count(info.accessed_keys),
+        if info.estimated {
+            format!(" (estimated, ± {:.2} %)", 100.0 * info.keys_error)
+        } else {
+            String::new()
+        }
     );
     if info.reads_of_unwritten > 0 {
         let share = info.reads_of_unwritten as f64 / info.measured.get.max(1) as f64;
@@ -96,9 +101,15 @@ fn popularity(out: &mut String, info: &TraceInfo) {
     };
     line!(
         out,
-        "  popularity     Zipf {:.3} over {} keys, Kolmogorov-Smirnov distance {:.3}{}",
+        "  popularity     Zipf ≈{:.3} (± {:.3}) over {} keys, Kolmogorov-Smirnov distance {:.3}{}",
         popularity.theta,
-        count(popularity.population),
+        popularity.theta_error,
+        if popularity.population_error > 0.0 {
+            let error = 100.0 * popularity.population_error;
+            format!("≈{} (± {error:.1} %)", count(popularity.population))
+        } else {
+            count(popularity.population)
+        },
         popularity.ks_distance,
         if popularity.ks_distance > 0.1 {
             " (a poor fit)"
@@ -106,12 +117,13 @@ fn popularity(out: &mut String, info: &TraceInfo) {
             ""
         }
     );
+    let about = if info.estimated { "≈" } else { "" };
     let shares: Vec<String> = popularity
         .hottest
         .iter()
         .map(|hot| {
             format!(
-                "{:.1} % of keys {:.1} %",
+                "{:.1} % of keys {about}{:.1} %",
                 hot.keys * 100.0,
                 hot.accesses * 100.0
             )
@@ -170,7 +182,11 @@ fn working_set(out: &mut String, info: &TraceInfo) {
             out,
             "{:>14} {:>12}  {:>5.1} %",
             count(point.ops),
-            count(point.distinct_keys),
+            if point.estimated {
+                format!("≈{}", count(point.distinct_keys))
+            } else {
+                count(point.distinct_keys)
+            },
             point.distinct_keys as f64 / point.ops as f64 * 100.0
         );
     }

@@ -87,7 +87,7 @@ pub const TRIED: &[Tried] = &[
         family: Family::Pages,
         by: GRID,
         bounds: &[
-            all(Quantity::CacheShare, 0.03, 0.60),
+            all(Quantity::CacheShare, 0.02, 0.40),
             all(Quantity::HottestTenth, 0.0, 0.80),
             all(Quantity::Writes, 0.5, 1.0),
             all(Quantity::RecordBytes, 32.0, 408.0),
@@ -106,7 +106,7 @@ pub const TRIED: &[Tried] = &[
         family: Family::MiniPages,
         by: GRID_BF,
         bounds: &[
-            all(Quantity::CacheShare, 0.005, 0.25),
+            all(Quantity::CacheShare, 0.005, 0.13),
             all(Quantity::HottestTenth, 0.0, 0.90),
             all(Quantity::Writes, 0.05, 0.95),
             all(Quantity::RecordBytes, 32.0, 408.0),
