@@ -8,6 +8,7 @@
 
 mod config;
 mod drive;
+mod kernel;
 mod measure;
 mod outcome;
 mod persistent;

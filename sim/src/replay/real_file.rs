@@ -2,7 +2,7 @@
 //!
 //! N client threads take operations from the trace in small batches; one more thread pumps the store's background work. Warm-up
 //! runs to its end first, so that nothing of it leaks into what is measured. What the engine counted stands beside what the
-//! kernel says this process caused to be written (`/proc/self/io`).
+//! kernel says this process caused to be written, with what is known of the difference ([`super::kernel`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use treering_engine::device::{Access, BlockDevice, FileDevice, FileOptions};
+use treering_engine::device::{BlockDevice, FileDevice, FileOptions};
 use treering_engine::{Kv, Stats, Store, SystemClock};
 use treering_traces::{Op, OpKind, OpSource};
 
+use super::kernel::Place;
 use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
 use super::plan::{Fit, Plan, fit};
 use super::preload::Input;
 use super::values::Values;
 use super::{Progress, ReplayConfig, ReplayError};
-use crate::report::KernelReport;
 
 /// Operations a client takes at a time.
 const BATCH: usize = 64;
@@ -70,7 +70,7 @@ pub(super) fn run(
     };
     let (outcome, pumped) = std::thread::scope(|scope| {
         let pump = scope.spawn(|| store.pump_until(&stop));
-        let outcome = run.both_phases(progress, &file);
+        let outcome = run.both_phases(progress, (path, &file));
         stop.store(true, Ordering::Release);
         (outcome, pump.join().expect("the pump does not panic"))
     });
@@ -93,26 +93,24 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
     fn both_phases(
         &self,
         progress: &mut dyn FnMut(Progress),
-        file: &FileDevice,
+        (path, file): (&Path, &FileDevice),
     ) -> Result<Outcome, ReplayError> {
         self.phase(progress)?;
         let before = self.store.stats();
-        let kernel_before = kernel_write_bytes();
+        let place = Place::of(path, file);
+        let engine = self.engine;
+        let kernel_before = place.counters(file).map_err(engine)?;
         let began = Instant::now();
         self.dealer.lock().until = self.plan.ops;
         let result = self.phase(progress)?;
         let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let after = self.store.stats();
-        let kernel_after = kernel_write_bytes();
+        let kernel_after = place.counters(file).map_err(engine)?;
         let mut series = Series::new(0, result.phase.ops(), before.written, 0);
         series.note(elapsed_ns, &result.phase, after.written, 0);
         Ok(Outcome {
             phase: result.phase,
-            kernel: Some(KernelReport {
-                write_bytes: kernel_before.zip(kernel_after).map(|(a, b)| b - a),
-                engine_bytes: engine_bytes(&before, &after),
-                how: how(file),
-            }),
+            kernel: Some(place.report(kernel_before, kernel_after, engine_bytes(&before, &after))),
             before,
             after,
             elapsed_ns,
@@ -222,25 +220,4 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
 
 fn engine_bytes(before: &Stats, after: &Stats) -> u64 {
     after.written.since(&before.written).total()
-}
-
-fn how(file: &FileDevice) -> String {
-    let cache = match file.notice() {
-        None => "O_DIRECT".to_string(),
-        Some(notice) => format!("buffered ({notice})"),
-    };
-    let queue = match file.access() {
-        Access::File { io_uring: true, .. } => "io_uring",
-        Access::File { .. } | Access::Memory => "pwrite",
-    };
-    format!("{cache}, {queue}")
-}
-
-/// Bytes that this process has caused to be written to storage, as the kernel counts them; nothing where it does not say.
-fn kernel_write_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/io").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("write_bytes: "))?;
-    line.trim().parse().ok()
 }

@@ -553,6 +553,25 @@ pub struct KernelReport {
     pub engine_bytes: u64,
     /// How the file was opened: direct or buffered, io_uring or not.
     pub how: String,
+    /// Type of the file system; `null` if unknown.
+    pub file_system: Option<String>,
+    /// The block device below it; `null` if it has none that is known.
+    pub block_device: Option<String>,
+    /// Bytes that this block device was given in the same span, by any program; `null` if unknown.
+    pub block_device_bytes: Option<u64>,
+    /// What lies between these numbers, as far as it has a cause that is known; the rest is `unexplained`.
+    pub differences: Vec<WriteDifference>,
+}
+
+/// One cause for which two counts of written bytes differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WriteDifference {
+    /// Which counts: `process - engine`, or `block device - process`.
+    pub between: &'static str,
+    /// The cause.
+    pub name: String,
+    /// The difference in bytes.
+    pub bytes: i64,
 }
 
 /// One point of WA over time.

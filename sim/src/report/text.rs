@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Latency, ReplayReport, Row};
+use super::{KernelReport, Latency, ReplayReport, Row, WriteDifference};
 use crate::predict::tried::Decides;
 
 /// Columns of a line.
@@ -85,19 +85,20 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         rows(r.cache.compared.iter().map(|c| c.row(untried)), out);
     }
     if let Some(note) = r.wa.untried_note() {
-        wrapped(&note, out);
+        wrapped("", &note, out);
         out.push('\n');
     }
 }
 
-/// A paragraph, in lines of at most [`COLUMNS`].
-fn wrapped(text: &str, out: &mut String) {
-    let mut row = String::new();
+/// A paragraph behind its head, in lines of at most [`COLUMNS`], the second and later ones indented.
+fn wrapped(head: &str, text: &str, out: &mut String) {
+    let indent = " ".repeat(head.chars().count().max(2));
+    let mut row = head.to_string();
     for word in text.split(' ') {
-        if !row.is_empty() && row.chars().count() + 1 + word.chars().count() > COLUMNS {
+        if row.chars().count() + 1 + word.chars().count() > COLUMNS {
             line(out, &row);
-            row = "  ".into();
-        } else if !row.is_empty() {
+            row.clone_from(&indent);
+        } else if !row.is_empty() && !row.ends_with(' ') {
             row.push(' ');
         }
         row.push_str(word);
@@ -284,15 +285,31 @@ fn state(r: &ReplayReport, out: &mut String) {
         );
     }
     if let Some(kernel) = &r.kernel {
-        let said = kernel.write_bytes.map_or("nothing".into(), grouped);
-        line(
-            out,
-            &format!(
-                "Kernel:     says {said} bytes written, the engine {} ({})",
-                grouped(kernel.engine_bytes),
-                kernel.how
-            ),
-        );
+        written_by_the_kernel(kernel, out);
+    }
+}
+
+/// Bytes as engine, kernel and block device count them, and what lies between.
+fn written_by_the_kernel(kernel: &KernelReport, out: &mut String) {
+    const INDENT: &str = "            ";
+    let said = kernel.write_bytes.map_or("nothing".into(), grouped);
+    let engine = grouped(kernel.engine_bytes);
+    let sentence = format!(
+        "says {said} bytes written by this process, the engine {engine} ({})",
+        kernel.how
+    );
+    wrapped("Kernel:     ", &sentence, out);
+    if let (Some(device), Some(bytes)) = (&kernel.block_device, kernel.block_device_bytes) {
+        let file_system = kernel.file_system.as_deref().unwrap_or("a file system");
+        let bytes = grouped(bytes);
+        let sentence = format!("{device}, below {file_system}, was given {bytes} by all programs");
+        wrapped(INDENT, &sentence, out);
+    }
+    for difference in &kernel.differences {
+        let sign = if difference.bytes < 0 { "-" } else { "+" };
+        let bytes = grouped(difference.bytes.unsigned_abs());
+        let WriteDifference { between, name, .. } = difference;
+        wrapped(INDENT, &format!("{between}: {sign}{bytes}, {name}"), out);
     }
 }
 
