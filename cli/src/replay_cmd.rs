@@ -161,6 +161,11 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
             "--no-trim: simulated drives are told what is free; expected --device file:PATH",
         ));
     }
+    let precondition = match args.precondition {
+        None | Some(Before::None) => Precondition::None,
+        Some(Before::Fill) => Precondition::Fill,
+        Some(Before::Steady) => Precondition::Steady,
+    };
     match device {
         Device::Ssd(mut profile, name) => {
             if let Some(share) = args.over_provisioning {
@@ -173,19 +178,10 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
                 profile,
                 name,
                 capacity_bytes: args.capacity,
-                precondition: match args.precondition {
-                    None | Some(Before::None) => Precondition::None,
-                    Some(Before::Fill) => Precondition::Fill,
-                    Some(Before::Steady) => Precondition::Steady,
-                },
+                precondition,
             })
         }
         Device::Csd(mut profile, name) => {
-            if !matches!(args.precondition, None | Some(Before::None)) {
-                return Err(Failure::usage(
-                    "--precondition: not available on a compressing drive; expected none",
-                ));
-            }
             if let Some(share) = args.over_provisioning {
                 profile.flash.over_provisioning = share;
             }
@@ -196,6 +192,7 @@ fn target(args: &ReplayArgs) -> Result<Target, Failure> {
                 profile,
                 name,
                 capacity_bytes: args.capacity,
+                precondition,
             })
         }
         Device::Pm(_, name) => Err(Failure::usage(format!(

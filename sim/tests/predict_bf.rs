@@ -126,6 +126,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
         physical_pages: 4400.0,
         pages_per_block: 256,
         before: Before::Nothing,
+        before_block: 1.0,
         cleaning: Cleaning::Greedy,
         compression: None,
     };

@@ -47,6 +47,7 @@ fn device(options: &Options, pages: u64) -> DeviceParams {
         physical_pages: 1.1 * blocks as f64,
         pages_per_block: 256,
         before: Before::Nothing,
+        before_block: 1.0,
         cleaning: Cleaning::Greedy,
         compression: None,
     }

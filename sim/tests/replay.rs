@@ -421,6 +421,7 @@ fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) -> ReplayConf
         profile: Box::new(profile),
         name: "csd".into(),
         capacity_bytes: None,
+        precondition: Precondition::None,
     };
     ReplayConfig::new(trace.to_path_buf(), target)
 }
@@ -528,6 +529,7 @@ fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
         profile: Box::new(profile),
         name: "csd".into(),
         capacity_bytes: None,
+        precondition: Precondition::None,
     };
     let report = replay(&ReplayConfig::new(path, target));
     let csd = report.wa.csd.as_ref().unwrap();
@@ -562,4 +564,41 @@ fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
         (mean / csd.stored.total - 1.0).abs() < 0.1,
         "{mean} {csd:?}"
     );
+}
+
+#[test]
+fn a_compressing_drive_in_use_collects_more_garbage_and_that_is_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "used.trz", |params| {
+        params.records = 5_000;
+        params.ops = Some(40_000);
+        params.writes = Some(1.0);
+        params.theta = None;
+        params.value_size = Some(ValueSize::fixed(400));
+    });
+    let mut before = 0.0;
+    for precondition in [Precondition::None, Precondition::Fill, Precondition::Steady] {
+        let mut config = compressing(&path, |_| {});
+        let Target::Csd {
+            precondition: of, ..
+        } = &mut config.target
+        else {
+            unreachable!("it compresses");
+        };
+        *of = precondition;
+        let report = replay(&config);
+        let name = format!("{precondition:?}").to_lowercase();
+        assert_eq!(report.options["precondition"], name);
+        let device = report.wa.device.unwrap();
+        assert!(device.gc > before, "{name}: {} after {before}", device.gc);
+        before = device.gc;
+        let predicted = report.wa.predicted.unwrap().device.unwrap();
+        let off = device.total / predicted.total - 1.0;
+        assert!(
+            off.abs() < 0.10,
+            "{name}: {} predicted, {} measured",
+            predicted.total,
+            device.total
+        );
+    }
 }

@@ -48,6 +48,7 @@ fn on_csd(trace: &Path) -> ReplayConfig {
         profile: Box::new(profile),
         name: "csd".into(),
         capacity_bytes: None,
+        precondition: Precondition::None,
     };
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
     config.engine.tree = TreeKind::BTree;

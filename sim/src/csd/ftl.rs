@@ -311,6 +311,11 @@ impl ExtentFtl {
         self.sealed.remove(at).expect("a sealed block").0
     }
 
+    /// Logical blocks.
+    pub fn logical_blocks(&self) -> u64 {
+        self.map.len() as u64
+    }
+
     /// Bytes of live extents.
     pub fn live_bytes(&self) -> u64 {
         self.live

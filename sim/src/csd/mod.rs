@@ -14,6 +14,7 @@
 mod codec;
 pub mod device;
 pub mod ftl;
+mod precondition;
 mod profile;
 mod sizes;
 mod timing;

@@ -55,6 +55,8 @@ pub struct DeviceParams {
     pub pages_per_block: u32,
     /// What was on the drive when the store was made.
     pub before: Before,
+    /// Flash that a block of that takes, in units of 4 KiB: 1 on a drive that does not compress.
+    pub before_block: f64,
     /// Which erase block is cleaned next.
     pub cleaning: Cleaning,
     /// How it compresses, if it does.
@@ -273,6 +275,7 @@ mod tests {
             physical_pages: alpha * 100_000.0,
             pages_per_block: b,
             before: Before::Nothing,
+            before_block: 1.0,
             cleaning,
             compression: None,
         }

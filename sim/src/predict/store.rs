@@ -152,7 +152,7 @@ pub fn predict(
     };
     let traffic = {
         let mut traffic = run.traffic(&cache, &written, &logged, &sizes, device);
-        let idle = run.idle_blocks(whole, &checkpoints, device);
+        let idle = run.idle_blocks(whole, &checkpoints, device) * device.before_block;
         // Of a range of pages written in order all erase blocks but those at its ends hold nothing else.
         traffic.settled = match device.before {
             Before::InOrder => (idle - f64::from(device.pages_per_block)).max(0.0),

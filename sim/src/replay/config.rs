@@ -74,6 +74,8 @@ pub enum Target {
         name: String,
         /// Logical capacity in bytes; `None` sizes the drive to the store: see [`ReplayConfig::fill`].
         capacity_bytes: Option<u64>,
+        /// What it has been through before.
+        precondition: Precondition,
     },
     /// A real file, created if need be.
     File(PathBuf, FileOptions),

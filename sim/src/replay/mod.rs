@@ -173,7 +173,12 @@ pub fn run(
             precondition,
             ..
         } => on_ssd(config, &plan, profile, name, *precondition, progress)?,
-        Target::Csd { profile, name, .. } => on_csd(config, &plan, profile, name, progress)?,
+        Target::Csd {
+            profile,
+            name,
+            precondition,
+            ..
+        } => on_csd(config, &plan, (profile, name), *precondition, progress)?,
         Target::File(path, choices) => {
             on_file(config, &plan, (path.as_path(), *choices), progress)?
         }
@@ -241,15 +246,24 @@ fn on_ssd(
 fn on_csd(
     config: &ReplayConfig,
     plan: &Plan,
-    profile: &CsdProfile,
-    name: &str,
+    (profile, name): (&CsdProfile, &str),
+    precondition: Precondition,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ran, ReplayError> {
     let mode = timing_mode(config);
     let drive = Arc::new(SimCsd::new(profile, plan.device_blocks, mode, config.seed)?);
+    match precondition {
+        Precondition::None => {}
+        Precondition::Fill => drive.fill(),
+        Precondition::Steady => drive.fill_until_steady(config.seed),
+    }
     let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
     let clients = (config.clients, config.acknowledge);
     let (params, pace) = csd_params(profile, &drive, &plan.engine, clients, config.seed);
+    let params = DeviceParams {
+        before: before(precondition),
+        ..params
+    };
     Ok(Ran {
         device: csd_report(profile, name, &drive, &outcome, plan),
         params,
@@ -277,6 +291,7 @@ fn csd_params(
         physical_pages: drive.log_bytes() as f64 / BLOCK_SIZE as f64,
         pages_per_block: profile.flash.pages_per_block,
         before: Before::Nothing,
+        before_block: crate::csd::device::foreign_share(profile),
         cleaning: cleaning(&profile.flash),
         compression: Some(Compression {
             codec: drive.codec(),
@@ -313,6 +328,7 @@ fn on_file(
             physical_pages: plan.device_blocks as f64,
             pages_per_block: 256,
             before: Before::Nothing,
+            before_block: 1.0,
             cleaning: Cleaning::Greedy,
             compression: None,
         },
@@ -331,13 +347,19 @@ fn device_params(
         capacity_blocks: plan.device_blocks,
         physical_pages: drive.alpha() * plan.device_blocks as f64,
         pages_per_block: profile.pages_per_block,
-        before: match precondition {
-            Precondition::None => Before::Nothing,
-            Precondition::Fill => Before::InOrder,
-            Precondition::Steady => Before::Scattered,
-        },
+        before: before(precondition),
+        before_block: 1.0,
         cleaning: cleaning(profile),
         compression: None,
+    }
+}
+
+/// What a prepared drive holds, as predictors call it.
+fn before(precondition: Precondition) -> Before {
+    match precondition {
+        Precondition::None => Before::Nothing,
+        Precondition::Fill => Before::InOrder,
+        Precondition::Steady => Before::Scattered,
     }
 }
 

@@ -445,8 +445,9 @@ fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
 /// How often the host has written the whole drive, if that is not often enough for garbage collection to be steady.
 fn turns_short(config: &ReplayConfig, outcome: &Outcome, plan: &Plan) -> Option<f64> {
     let steady = match &config.target {
-        Target::Ssd { precondition, .. } => *precondition == Precondition::Steady,
-        Target::Csd { .. } => false,
+        Target::Ssd { precondition, .. } | Target::Csd { precondition, .. } => {
+            *precondition == Precondition::Steady
+        }
         Target::File(..) => return None,
     };
     let (_, drive) = outcome.drive.as_ref()?;
@@ -533,8 +534,9 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         Acknowledge::Interval(every) => format!("interval:{}ns", every.0),
     };
     let precondition = match &config.target {
-        Target::Ssd { precondition, .. } => json!(format!("{precondition:?}").to_lowercase()),
-        Target::Csd { .. } => json!("none"),
+        Target::Ssd { precondition, .. } | Target::Csd { precondition, .. } => {
+            json!(format!("{precondition:?}").to_lowercase())
+        }
         Target::File(..) => Value::Null,
     };
     let (copy_on_access, promote) = match engine.tree {

@@ -3,7 +3,7 @@
 pub mod device;
 pub mod ftl;
 pub mod gc;
-mod precondition;
+pub(crate) mod precondition;
 mod profile;
 pub(crate) mod timing;
 

@@ -8,7 +8,7 @@ use super::ftl::{CLASSES, Ftl};
 use super::gc::SplitMix;
 
 /// The class of data that is not the store's.
-const FOREIGN: u8 = CLASSES as u8;
+pub(crate) const FOREIGN: u8 = CLASSES as u8;
 
 /// Two device turns in a row whose write amplifications differ by no more are steady.
 const STEADY: f64 = 0.01;
@@ -32,26 +32,59 @@ impl SimSsd {
     }
 }
 
-fn fill(ftl: &mut Ftl) {
-    for page in 0..ftl.logical_pages() {
-        ftl.write_with(page as u32, FOREIGN, &mut ());
+/// An FTL that somebody else writes.
+pub(crate) trait Foreign {
+    /// Logical blocks of 4 KiB.
+    fn blocks(&self) -> u64;
+    /// Writes somebody else's data to one of them.
+    fn write_foreign(&mut self, block: u32);
+    /// Sets the counters to zero.
+    fn reset(&mut self);
+    /// Bytes programmed over bytes from the host since then, if garbage collection ran.
+    fn amplification(&self) -> Option<f64>;
+}
+
+impl Foreign for Ftl {
+    fn blocks(&self) -> u64 {
+        self.logical_pages()
+    }
+
+    fn write_foreign(&mut self, block: u32) {
+        self.write_with(block, FOREIGN, &mut ());
+    }
+
+    fn reset(&mut self) {
+        self.reset_counters();
+    }
+
+    fn amplification(&self) -> Option<f64> {
+        let ratio = self.counters().write_amplification();
+        ratio.filter(|_| self.gc_reached())
     }
 }
 
-fn overwrite_until_steady(ftl: &mut Ftl, seed: u64) {
+/// Writes every block once, in order.
+pub(crate) fn fill(ftl: &mut impl Foreign) {
+    for block in 0..ftl.blocks() {
+        ftl.write_foreign(block as u32);
+    }
+}
+
+/// Overwrites blocks at random until garbage collection is steady.
+pub(crate) fn overwrite_until_steady(ftl: &mut impl Foreign, seed: u64) {
     let mut random = SplitMix(seed);
     let mut before = f64::INFINITY;
     for _ in 0..MOST_TURNS {
-        ftl.reset_counters();
-        for _ in 0..ftl.logical_pages() {
-            let page = random.below(ftl.logical_pages());
-            ftl.write_with(page as u32, FOREIGN, &mut ());
+        ftl.reset();
+        for _ in 0..ftl.blocks() {
+            let block = random.below(ftl.blocks());
+            ftl.write_foreign(block as u32);
         }
-        let now = ftl.counters().write_amplification().unwrap_or(1.0);
-        if ftl.gc_reached() && (now / before - 1.0).abs() <= STEADY {
+        let now = ftl.amplification();
+        if now.is_some_and(|now| (now / before - 1.0).abs() <= STEADY) {
             return;
         }
-        before = now;
+        before = now.unwrap_or(1.0);
     }
 }
 
