@@ -139,9 +139,9 @@ impl From<ReplayError> for Failure {
         match error {
             ReplayError::Trace(e) => e.into(),
             ReplayError::Engine { device, source } => engine(&device, source),
-            e @ (ReplayError::Operation { .. } | ReplayError::Setting { .. }) => {
-                Failure::usage(e.to_string())
-            }
+            e @ (ReplayError::Operation { .. }
+            | ReplayError::Setting { .. }
+            | ReplayError::Empty { .. }) => Failure::usage(e.to_string()),
             e @ (ReplayError::Ssd(_) | ReplayError::Csd(_)) => {
                 Failure::usage(format!("--device: {e}"))
             }

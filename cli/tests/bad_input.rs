@@ -252,10 +252,7 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --device pm", "--device pm"),
     ("replay good.trz --device pm.toml", "--device pm.toml"),
     ("replay good.trz --device bad-pm.toml", "buffer.lines = 0"),
-    (
-        "replay good.trz --device csd --precondition fill",
-        "--precondition",
-    ),
+    (),
     ("replay good.trz --device nosuch", "--device nosuch"),
     ("replay good.trz --threshold 8KiB", "--threshold"),
     ("replay good.trz --threshold 5GiB", "--threshold"),

@@ -59,6 +59,12 @@ pub enum ReplayError {
         /// What is wrong with it.
         why: String,
     },
+    /// The trace has nothing to replay.
+    #[error("{trace}: the trace has no operation; expected one or more")]
+    Empty {
+        /// The trace's file.
+        trace: String,
+    },
     /// A setting cannot work.
     #[error("--{flag}: {why}")]
     Setting {

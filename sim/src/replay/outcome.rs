@@ -477,6 +477,13 @@ fn steady_warnings(
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
         return;
     }
+    let appended = outcome.after.log_appended_bytes - outcome.before.log_appended_bytes;
+    if appended > 0 && outcome.after.written.since(&outcome.before.written).total() == 0 {
+        warnings.push(format!(
+            "Nothing reached the device after warm-up: all {appended} bytes of log are still in its buffer (more operations, or \
+             --durability commit, would change that)."
+        ));
+    }
     if evictions(&outcome.after) == evictions(&outcome.before) {
         let what = match outcome.after.bf {
             None => "page",

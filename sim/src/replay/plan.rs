@@ -84,6 +84,10 @@ pub(super) fn look_through(
     } = *extent;
     let header = treering_traces::open(trace)?.header().clone();
     let ops = limit.unwrap_or(u64::MAX).min(header.ops);
+    if header.ops == 0 {
+        let trace = trace.display().to_string();
+        return Err(ReplayError::Empty { trace });
+    }
     if ops == 0 {
         return Err(setting(
             "limit",
