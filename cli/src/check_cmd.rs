@@ -16,6 +16,10 @@ use crate::args::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 use crate::failure::Failure;
 use crate::output::{self, Output, say};
 
+/// Bytes that TLC and the tools it needs may take: graphs of 300,000 states of some 530 bytes, its own
+/// files of states, and what Maven fetches.
+const TLC_ROOM: u64 = 512 << 20;
+
 /// A quick check says nothing on the way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -108,6 +112,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         .map(|path| Output::new("--save-test", path)))
     .transpose()?;
     let request = request(args)?;
+    if request.checkers.contains(&Checker::Tlc) {
+        // TLC keeps the states it has found there, and their graphs.
+        output::check_room("check", &std::env::temp_dir(), TLC_ROOM)?;
+        output::check_room("check", &request.specs, TLC_ROOM)?;
+    }
     let began = Instant::now();
     let report = suite::check(&request, &|line| {
         if began.elapsed() >= PATIENCE {

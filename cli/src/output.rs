@@ -1,6 +1,6 @@
 //! Where results go: stdout, or files that appear whole or not at all.
 //!
-//! Output files are checked *before* a long run begins (is the folder there? is it a folder?), written beside their target and
+//! Output files are checked *before* a long run begins (is the folder there? can it be written? has it room?), written beside their target and
 //! renamed. Something that is there and no regular file (`/dev/null`, a pipe) is written to, not replaced.
 
 use std::fs::{File, Permissions};
@@ -50,10 +50,55 @@ pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
         return refuse("expected a file name");
     }
     match folder(path).metadata() {
-        Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => refuse("its folder is not a directory"),
-        Err(_) => refuse("its folder does not exist"),
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => return refuse("its folder is not a directory"),
+        Err(_) => return refuse("its folder does not exist"),
     }
+    check_writable(flag, path)?;
+    check_room(
+        &format!("{flag} {}", path.display()),
+        folder(path),
+        LEAST_ROOM,
+    )
+}
+
+/// No report fits less.
+const LEAST_ROOM: u64 = 64 << 10;
+
+/// Refuses what could not be written when the work is done: a file is written beside its target.
+fn check_writable(flag: &str, path: &Path) -> Result<(), Failure> {
+    // To open a pipe and close it again would end its reader.
+    if path.metadata().is_ok_and(|meta| !meta.is_file()) {
+        return Ok(());
+    }
+    let tried = tempfile::Builder::new()
+        .prefix(".treering-")
+        .tempfile_in(folder(path));
+    match tried {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::usage(format!(
+            "{flag} {}: its folder cannot be written: {}",
+            path.display(),
+            e.kind()
+        ))),
+    }
+}
+
+/// Says that the file system of `folder` has less than `needed` bytes free for `what`.
+pub(crate) fn check_room(what: &str, folder: &Path, needed: u64) -> Result<(), Failure> {
+    // A file system that does not say how full it is may have room.
+    let Ok(stat) = rustix::fs::statvfs(folder) else {
+        return Ok(());
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    // Those in memory and those of the kernel have no blocks at all.
+    if stat.f_blocks == 0 || free >= needed {
+        return Ok(());
+    }
+    Err(Failure::cannot_run(format!(
+        "{what}: {} has {free} bytes free; expected at least {needed}",
+        folder.display()
+    )))
 }
 
 /// Refuses an output that is one of the inputs.
@@ -164,4 +209,24 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Failure>
         .map_err(|e| Failure::cannot_run(format!("--json: {e}")))?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_room_is_named_with_what_is_expected() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(check_room("--json x", folder.path(), 1).is_ok());
+        let refused = check_room("--json x", folder.path(), u64::MAX);
+        let Err(failure) = refused else {
+            panic!("no disk has that much room");
+        };
+        let sentence = failure.message;
+        assert!(
+            sentence.contains("bytes free; expected at least"),
+            "{sentence}"
+        );
+    }
 }

@@ -252,8 +252,20 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --device pm", "--device pm"),
     ("replay good.trz --device pm.toml", "--device pm.toml"),
     ("replay good.trz --device bad-pm.toml", "buffer.lines = 0"),
-    (),
     ("replay good.trz --device nosuch", "--device nosuch"),
+    // Before any work: the run would be lost.
+    (
+        "replay good.trz --json /proc/x.json",
+        "--json /proc/x.json: its folder cannot be written",
+    ),
+    (
+        "gen zipf --records 10 -o /proc/x.trz",
+        "--output /proc/x.trz: its folder cannot be written",
+    ),
+    (
+        "oracle --coverage /proc/x.html",
+        "--coverage /proc/x.html: its folder cannot be written",
+    ),
     ("replay good.trz --threshold 8KiB", "--threshold"),
     ("replay good.trz --threshold 5GiB", "--threshold"),
     ("replay good.trz --threshold 64", "--threshold"),
