@@ -526,7 +526,7 @@ impl Pass {
 }
 
 /// Makes room in steps of a fifth: doubling would overshoot the budget.
-fn reserve<T>(list: &mut Vec<T>, more: usize) {
+pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 5).max(4096));
     }

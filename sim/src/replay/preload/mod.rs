@@ -8,8 +8,11 @@
 //!
 //! A trace from production reads what was written before it began. In an empty store such a get finds
 //! no key and reads no page; so these records are loaded first, in an order that the seed shuffles, as
-//! part of the warm-up. The survey is one pass over the trace: O(operations) time, and some 20 bytes a
-//! distinct key; a generated trace that begins with its load needs none.
+//! part of the warm-up. The survey is one pass over the trace: O(operations) time, and at most 19 bytes a
+//! distinct key beside what is loaded, which takes 13 bytes and the key itself. A generated trace that
+//! begins with its load needs none.
+
+mod known;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +20,13 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 use treering_traces::{Header, Op, OpKind, OpSource, Reader, TraceError};
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::known::Known;
 use super::{Progress, ReplayError};
+use crate::predict::workload::reserve;
 
 /// Which records are loaded before the trace is replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,12 +92,41 @@ pub struct Evidence {
     pub mean_value_bytes: Option<u32>,
 }
 
-/// A record to load.
+/// A record to load. Its key lies among the others, from `key_at` on: 40 bits.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    key_at: usize,
-    key_len: u32,
-    value_len: u32,
+    key_at: [u8; 5],
+    key_len: [u8; 2],
+    value_len: [u8; 4],
+}
+
+impl Record {
+    fn new(key_at: usize, key_len: usize) -> Record {
+        let [a, b, c, d, e, ..] = (key_at as u64).to_le_bytes();
+        Record {
+            key_at: [a, b, c, d, e],
+            key_len: u16::try_from(key_len).unwrap_or(u16::MAX).to_le_bytes(),
+            value_len: NO_LENGTH.to_le_bytes(),
+        }
+    }
+
+    fn key_len(self) -> usize {
+        usize::from(u16::from_le_bytes(self.key_len))
+    }
+
+    fn key(self) -> std::ops::Range<usize> {
+        let [a, b, c, d, e] = self.key_at;
+        let at = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]) as usize;
+        at..at + self.key_len()
+    }
+
+    fn value_len(self) -> u32 {
+        u32::from_le_bytes(self.value_len)
+    }
+
+    fn set_value_len(&mut self, len: u32) {
+        self.value_len = len.to_le_bytes();
+    }
 }
 
 /// The records to load, in this order.
@@ -108,7 +141,7 @@ pub(super) struct Loads {
 struct Survey {
     loads: Loads,
     /// By the hash of the key: which record, or [`PUT_FIRST`].
-    known: FxHashMap<u64, u32>,
+    known: Known,
     /// Whether keys that are put before they are used are loaded, too.
     all: bool,
     /// Whether a record is as it was loaded.
@@ -167,7 +200,7 @@ impl Survey {
     ) -> Result<Survey, TraceError> {
         let mut survey = Survey {
             loads: Loads::default(),
-            known: FxHashMap::default(),
+            known: Known::new(),
             all,
             untouched: Vec::new(),
             puts: 0,
@@ -193,16 +226,17 @@ impl Survey {
         let is_put = op.kind == OpKind::Put;
         let hash = xxh3_64(&op.key);
         let loads = &mut self.loads;
-        let known = *self.known.entry(hash).or_insert_with(|| {
+        let known = self.known.number(hash, || {
             if is_put && !self.all {
                 return PUT_FIRST;
             }
             let number = loads.records.len() as u32;
-            loads.records.push(Record {
-                key_at: loads.keys.len(),
-                key_len: op.key.len() as u32,
-                value_len: NO_LENGTH,
-            });
+            reserve(&mut loads.records, 1);
+            reserve(&mut loads.keys, op.key.len());
+            reserve(&mut self.untouched, 1);
+            loads
+                .records
+                .push(Record::new(loads.keys.len(), op.key.len()));
             loads.keys.extend_from_slice(&op.key);
             self.untouched.push(true);
             number
@@ -219,8 +253,8 @@ impl Survey {
         let Some(record) = loads.records.get_mut(at) else {
             return;
         };
-        if is_put && record.value_len == NO_LENGTH {
-            record.value_len = op.value_len;
+        if is_put && record.value_len() == NO_LENGTH {
+            record.set_value_len(op.value_len);
         }
         if matches!(op.kind, OpKind::Put | OpKind::Delete) {
             self.untouched[at] = false;
@@ -231,7 +265,7 @@ impl Survey {
     fn forget_unwritten(&mut self) {
         self.loads
             .records
-            .retain(|record| record.value_len != NO_LENGTH);
+            .retain(|record| record.value_len() != NO_LENGTH);
         self.gets = 0;
     }
 
@@ -241,14 +275,14 @@ impl Survey {
         let mean = mean.map_or(UNKNOWN_VALUE, |mean| mean as u32);
         let report = &mut loads.report;
         for record in &mut loads.records {
-            match record.value_len {
+            match record.value_len() {
                 NO_LENGTH => {
-                    record.value_len = mean;
+                    record.set_value_len(mean);
                     report.evidence.mean += 1;
                 }
                 _ => report.evidence.put += 1,
             }
-            report.bytes += u64::from(record.key_len) + u64::from(record.value_len);
+            report.bytes += record.key_len() as u64 + u64::from(record.value_len());
         }
         report.keys = loads.records.len() as u64;
         report.evidence.mean_value_bytes = (report.evidence.mean > 0).then_some(mean);
@@ -282,11 +316,10 @@ impl OpSource for Input {
             return self.trace.next_op(op);
         };
         self.next += 1;
-        let key = record.key_at..record.key_at + record.key_len as usize;
         op.kind = OpKind::Put;
         op.key.clear();
-        op.key.extend_from_slice(&self.loads.keys[key]);
-        op.value_len = record.value_len;
+        op.key.extend_from_slice(&self.loads.keys[record.key()]);
+        op.value_len = record.value_len();
         (op.scan_len, op.client, op.time_ns, op.zeros) = (0, 0, None, None);
         Ok(true)
     }
