@@ -23,6 +23,7 @@
 //! nanoseconds since the first operation; an operation stamped earlier than the first gets 0, and a warning says how
 //! many did.
 
+mod alibaba;
 mod blkparse;
 mod cachelib;
 mod cloudphysics;
@@ -39,6 +40,8 @@ mod oracle;
 mod rocksdb;
 mod run;
 mod spc;
+mod systor;
+mod tencent;
 mod twitter;
 mod vans;
 mod vscsi;
@@ -73,6 +76,12 @@ pub enum Format {
     Cloudphysics,
     /// CloudPhysics vscsi, binary records of 32 (v1) or 40 bytes (v2).
     Vscsi,
+    /// Alibaba block traces: `device_id,opcode,offset,length,timestamp`.
+    Alibaba,
+    /// Tencent CBS: `Timestamp,Offset,Size,IOType,VolumeID`.
+    Tencent,
+    /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`.
+    Systor,
     /// fio iolog, version 2 or 3.
     Fio,
     /// Text that blkparse printed.
@@ -95,13 +104,16 @@ pub enum Format {
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 15] = [
+    pub const ALL: [Format; 18] = [
         Format::Mqsim,
         Format::Disksim,
         Format::Msr,
         Format::Spc,
         Format::Cloudphysics,
         Format::Vscsi,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::Systor,
         Format::Fio,
         Format::Blkparse,
         Format::Csv,
@@ -122,6 +134,9 @@ impl Format {
             Format::Spc => "spc",
             Format::Cloudphysics => "cloudphysics",
             Format::Vscsi => "vscsi",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::Systor => "systor",
             Format::Fio => "fio",
             Format::Blkparse => "blkparse",
             Format::Csv => "csv",
@@ -154,6 +169,9 @@ impl Format {
             Format::Spc => text(spc::Spc),
             Format::Cloudphysics => text(cloudphysics::Cloudphysics::default()),
             Format::Vscsi => Plugin::Binary(Box::new(vscsi::Vscsi::default())),
+            Format::Alibaba => text(alibaba::Alibaba::default()),
+            Format::Tencent => text(tencent::Tencent::default()),
+            Format::Systor => text(systor::Systor),
             Format::Fio => text(fio::Fio::default()),
             Format::Blkparse => text(blkparse::Blkparse::default()),
             Format::Csv => text(csv::Csv::new(options.columns.as_deref())?),

@@ -1,0 +1,66 @@
+//! The samples that ship with the project become the operations that their formats' documentation says.
+
+mod support;
+
+use std::path::Path;
+
+use support::{Imported, block, run, same};
+use treering_traces::Op;
+use treering_traces::OpKind::{Get, Put};
+use treering_traces::import::{Format, ImportOptions, import};
+
+/// Imports a file of `traces/samples`.
+fn sample_with(format: Format, name: &str, options: &ImportOptions) -> Imported {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let mut ops = Vec::new();
+    let report = import(format, &samples.join(name), options, &mut |op: &Op| {
+        ops.push(op.clone());
+        Ok(())
+    })?;
+    Ok((ops, report))
+}
+
+fn sample(format: Format, name: &str) -> Imported {
+    sample_with(format, name, &ImportOptions::default())
+}
+
+#[test]
+fn alibaba_offsets_are_bytes_and_times_microseconds() {
+    let mut expected = vec![block(Get, 0, 126_703_644_672 / 4096, 0)];
+    expected.extend((0..4).map(|i| block(Put, 0, 750_000 + i, 476_000)));
+    // 512 is no multiple of 4096: the request touches two blocks.
+    expected.extend((0..2).map(|i| block(Put, 1, i, 1_274_000)));
+    let report = same(sample(Format::Alibaba, "alibaba.csv"), &expected);
+    assert_eq!((report.lines, report.devices), (3, 2));
+    let headed = "device_id,opcode,offset,length,timestamp\n3,W,0,1,5\n";
+    same(run(Format::Alibaba, headed), &[block(Put, 0, 0, 0)]);
+}
+
+#[test]
+fn tencent_offsets_and_sizes_are_sectors_and_1_is_a_write() {
+    let mut expected: Vec<Op> = (0..16)
+        .map(|i| block(Get, 0, 12_910_952 / 8 + i, 0))
+        .collect();
+    expected.push(block(Put, 1, 6_338_688 / 8, 0));
+    expected.push(block(Put, 0, 12_910_952 / 8, 1_000_000_000));
+    let report = same(sample(Format::Tencent, "tencent.csv"), &expected);
+    assert_eq!((report.lines, report.devices), (3, 2));
+    let headed = "Timestamp,Offset,Size,IOType,VolumeID\n1,8,8,1,5\n";
+    same(run(Format::Tencent, headed), &[block(Put, 0, 1, 0)]);
+}
+
+#[test]
+fn systor_requests_of_unknown_type_are_left_out() {
+    let other = 899_056_122_368 / 4096;
+    let expected = [
+        block(Put, 0, 1_998_229_504 / 4096, 0),
+        block(Get, 1, other, 132_000),
+        block(Get, 1, other + 1, 132_000),
+        // 899056122368 is no multiple of 4096: two blocks' worth touch three.
+        block(Get, 1, other + 2, 132_000),
+        block(Get, 0, 1_998_229_504 / 4096, 501_000_000),
+    ];
+    let report = same(sample(Format::Systor, "systor.csv"), &expected);
+    assert_eq!((report.lines, report.devices, report.left_out), (5, 2, 1));
+    assert!(report.warnings[0].contains("1 × request of unknown type"));
+}
