@@ -49,6 +49,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     if report.devices > 0 {
         summary += &format!(", {} device(s)", report.devices);
     }
+    if report.expired > 0 {
+        summary += &format!(", {} deletes of expired keys", report.expired);
+    }
     if report.skipped_bad > 0 {
         summary += &format!(", {} bad skipped", report.skipped_bad);
     }

@@ -4,9 +4,9 @@ mod support;
 
 use std::path::Path;
 
-use support::{Imported, block, run, same};
+use support::{Imported, block, get, put, run, same};
 use treering_traces::Op;
-use treering_traces::OpKind::{Get, Put};
+use treering_traces::OpKind::{Delete, Get, Put};
 use treering_traces::import::{Format, ImportOptions, import};
 
 /// Imports a file of `traces/samples`.
@@ -63,4 +63,57 @@ fn systor_requests_of_unknown_type_are_left_out() {
     let report = same(sample(Format::Systor, "systor.csv"), &expected);
     assert_eq!((report.lines, report.devices, report.left_out), (5, 2, 1));
     assert!(report.warnings[0].contains("1 × request of unknown type"));
+}
+
+#[test]
+fn cachelib_columns_of_2022_and_2024_are_both_read_and_ttls_with_them() {
+    let expected = [
+        put("1668757755", 82, None),
+        get("1668757755", None),
+        get("1668757755", None),
+        get("1665497896", None),
+        Op {
+            kind: Delete,
+            ..get("1665497896", None)
+        },
+    ];
+    let report = same(sample(Format::Cachelib, "cachelib-2022.csv"), &expected);
+    assert!(report.warnings[0].contains("1 puts have a time to live but no time"));
+    // Without the header line it is the same: the operation's column tells.
+    let bare = "1668757755,SET,82,1,40,3600\n1668757755,GET,0,2,40,0\n";
+    same(run(Format::Cachelib, bare), &expected[..3]);
+
+    let second = 1_000_000_000;
+    let expected = [
+        put("82131353f9ddc8c6", 87, Some(0)),
+        put("a54f88ab02ece24d", 65, Some(second)),
+        Op {
+            kind: Delete,
+            ..get("82131353f9ddc8c6", Some(2 * second))
+        },
+        get("82131353f9ddc8c6", Some(3 * second)),
+    ];
+    let report = same(sample(Format::Cachelib, "cachelib-2024.csv"), &expected);
+    assert_eq!((report.lines, report.expired), (4, 1));
+}
+
+#[test]
+fn twitter_keys_expire() {
+    let second = 1_000_000_000;
+    let first = "nz:u:eeW511W3dcH3de3d15ec";
+    let by = |client, op: Op| Op { client, ..op };
+    let delete = |key, time| Op {
+        kind: Delete,
+        ..get(key, Some(time))
+    };
+    let expected = [
+        put(first, 350, Some(0)),
+        get(first, Some(4 * second)),
+        by(1, put("nz:u:k2", 40, Some(9 * second))),
+        delete(first, 10 * second),
+        by(1, delete("nz:u:k2", 12 * second)),
+        get("nz:u:k2", Some(30 * second)),
+    ];
+    let report = same(sample(Format::Twitter, "twitter.csv"), &expected);
+    assert_eq!((report.lines, report.expired), (4, 2));
 }

@@ -28,7 +28,7 @@ pub(crate) struct ImportArgs {
     /// Skip so many bad lines before the next is an error
     #[arg(long, value_name = "N", default_value = "0", value_parser = units::count)]
     pub(crate) skip_bad: u64,
-    /// For csv: which column is what, `FIELD=COLUMN[:UNIT],…` (fields: time op offset size device key value scan client; sep=…)
+    /// For csv: which column is what, `FIELD=COLUMN[:UNIT],…` (fields: time op offset size device key value scan client ttl; sep=…)
     #[arg(long, value_name = "SPEC")]
     pub(crate) columns: Option<String>,
     /// For oracle-general: what a request is, get, put or recorded

@@ -1,19 +1,27 @@
 //! CacheLib (cachebench) key-value traces.
 //!
 //! ```text
-//! op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase
+//! key,op,size,op_count,key_size[,ttl]                                                 2022, 2023
+//! 1668757755,SET,82,1,40,3600
+//!
+//! op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase                  2024
 //! 604038471,82131353f9ddc8c6,48,GET,1,87,1,0,366387042,3003229276
 //! ```
 //!
-//! A header line names the columns; their order and further ones vary by year of publication. Needed are `key`, `op` and
-//! `size` (of the value, bytes); used if there are `op_time` (seconds) and `op_count` (the operation is repeated so often, 1 if
-//! there is none). Without a header line the order above is assumed. Keys are hashes and stay as they stand; `key_size` (of the
-//! original) is not used. Source: CacheLib documentation, "Cachebench FB HW evaluation", and its sample traces.
+//! A header line names the columns; their order and further ones vary by year of publication. Needed
+//! are `key`, `op` and `size` (of the value, bytes); used if there are `op_time` (seconds), `op_count`
+//! (the operation is repeated so often, 1 if there is none) and `ttl` (seconds, 0 or blank for none: a
+//! put's key expires). Without a header line the first line says which of the two orders it is: the
+//! one that has an operation where its `op` is. The traces of 2022 and 2023 have no times, so nothing of
+//! them expires. Keys are hashes and stay as they stand; `key_size` (of the original) is not used.
+//! Source: CacheLib, `cachelib/cachebench/workload/KVReplayGenerator.h` (the order of 2022), its
+//! documentation, "Cachebench FB HW evaluation", and its sample traces.
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};
+use super::expire::Ttl;
 use super::fields::{number, size, time};
-use super::words::{Meaning, word};
+use super::words::{Meaning, keeps_expiry, word};
 
 /// More repetitions of one operation in one second are a damaged line.
 const MAX_COUNT: u64 = 1_000_000;
@@ -26,7 +34,28 @@ struct Columns {
     op: usize,
     count: Option<usize>,
     size: usize,
+    ttl: Option<usize>,
 }
+
+/// The traces of 2022 and 2023.
+const FIRST: Columns = Columns {
+    time: None,
+    key: 0,
+    op: 1,
+    count: Some(3),
+    size: 2,
+    ttl: Some(5),
+};
+
+/// The traces of 2024.
+const SECOND: Columns = Columns {
+    time: Some(0),
+    key: 1,
+    op: 3,
+    count: Some(4),
+    size: 5,
+    ttl: Some(7),
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Cachelib {
@@ -47,12 +76,25 @@ impl Cachelib {
                 op,
                 count: find(b"op_count"),
                 size,
+                ttl: find(b"ttl"),
             })),
             (None, None, _) => Ok(None),
             _ => Err(Fault::bad(
                 "a header line with at least key, op and size",
                 line,
             )),
+        }
+    }
+}
+
+impl Cachelib {
+    /// Columns by what the first line has in them. CacheLib's operations have names; a letter alone is
+    /// another format's.
+    fn without_header(line: &[u8]) -> Columns {
+        let op = line.split(|&b| b == b',').nth(FIRST.op).unwrap_or_default();
+        match word(op.trim_ascii()) {
+            Some(Meaning::Op(_)) if op.len() > 1 => FIRST,
+            _ => SECOND,
         }
     }
 }
@@ -66,17 +108,11 @@ impl TextFormat for Cachelib {
                     self.columns = Some(columns);
                     return Ok(());
                 }
-                let usual = Columns {
-                    time: Some(0),
-                    key: 1,
-                    op: 3,
-                    count: Some(4),
-                    size: 5,
-                };
-                *self.columns.insert(usual)
+                *self.columns.insert(Self::without_header(line))
             }
         };
         let (mut at, mut key, mut op, mut count, mut value) = (None, None, None, None, None);
+        let mut ttl = &b""[..];
         for (i, column) in line.split(|&b| b == b',').enumerate() {
             let column = column.trim_ascii();
             match i {
@@ -85,6 +121,7 @@ impl TextFormat for Cachelib {
                 _ if i == columns.size => value = Some(column),
                 _ if Some(i) == columns.time => at = Some(column),
                 _ if Some(i) == columns.count => count = Some(column),
+                _ if Some(i) == columns.ttl => ttl = column,
                 _ => {}
             }
         }
@@ -102,6 +139,10 @@ impl TextFormat for Cachelib {
         let time_ns = at
             .map(|at| time(at, 1_000_000_000, "a time in seconds"))
             .transpose()?;
+        let ttl = match ttl {
+            b"" => Ttl::Never,
+            _ => Ttl::seconds(number(ttl, "a TTL in seconds")?),
+        };
         match word(op) {
             None => Err(Fault::bad(
                 "an operation (GET, GET_LEASE, SET, DELETE, …)",
@@ -119,6 +160,7 @@ impl TextFormat for Cachelib {
                     scan_len: 1,
                     client: b"",
                     time_ns,
+                    ttl: if keeps_expiry(op) { Ttl::Keep } else { ttl },
                 },
                 times,
             ),

@@ -16,6 +16,7 @@
 //! value    bytes                                            value length of a put
 //! scan     records                                          length of a scan, 1 if there is no column
 //! client   any text
+//! ttl      s | ms | us | ns                                 time to live of a put's key; 0 or blank: none
 //! ```
 //!
 //! `op` is needed, and either `offset` with `size`, or `key`. Without `value`, puts have the option's value size.
@@ -29,7 +30,7 @@
 //! | CloudPhysics CSV | `time=2:s,op=3:scsi,size=4:bytes,offset=5:sectors` |
 //! | FIU (SNIA) | `sep=space,time=1:ns,offset=4:sectors,size=5:sectors,op=6` |
 //! | FEMU replayer | `time=1:ms,device=2,offset=3:bytes,size=4:bytes,op=5:r1` |
-//! | Twitter (by hand) | `time=1:s,key=2,value=4,client=5,op=6` |
+//! | Twitter (by hand) | `time=1:s,key=2,value=4,client=5,op=6,ttl=7` |
 //!
 //! By name, where there is a header line: `time=Timestamp:s,op=IOType,device=LUN,offset=Offset,size=Size`.
 
@@ -48,9 +49,10 @@ pub(super) enum Field {
     Value,
     Scan,
     Client,
+    Ttl,
 }
 
-pub(super) const FIELDS: usize = 9;
+pub(super) const FIELDS: usize = 10;
 
 impl Field {
     const ALL: [(Field, &'static str); FIELDS] = [
@@ -63,6 +65,7 @@ impl Field {
         (Field::Value, "value"),
         (Field::Scan, "scan"),
         (Field::Client, "client"),
+        (Field::Ttl, "ttl"),
     ];
 }
 
@@ -108,6 +111,8 @@ pub(super) struct Spec {
     pub(super) places: [Option<Place>; FIELDS],
     /// Nanoseconds.
     pub(super) time_unit: u64,
+    /// Nanoseconds.
+    pub(super) ttl_unit: u64,
     /// Bytes.
     pub(super) offset_unit: u64,
     /// Bytes.
@@ -132,6 +137,7 @@ impl Spec {
             separator: Separator::Byte(b','),
             places: [const { None }; FIELDS],
             time_unit: 1_000_000_000,
+            ttl_unit: 1_000_000_000,
             offset_unit: 1,
             size_unit: 1,
             op_code: OpCode::default(),
@@ -225,6 +231,7 @@ impl Spec {
         ];
         match field {
             Field::Time => self.time_unit = one_of(name, unit, &TIMES)?,
+            Field::Ttl => self.ttl_unit = one_of(name, unit, &TIMES[..4])?,
             Field::Offset => self.offset_unit = one_of(name, unit, &LENGTHS)?,
             Field::Size => self.size_unit = one_of(name, unit, &LENGTHS)?,
             Field::Op => {
@@ -261,7 +268,10 @@ impl Spec {
             _ => return Err(bad("expected either offset and size, or key")),
         }
         let stray = Field::ALL.into_iter().find(|&(field, _)| {
-            let of_keys = matches!(field, Field::Value | Field::Scan | Field::Client);
+            let of_keys = matches!(
+                field,
+                Field::Value | Field::Scan | Field::Client | Field::Ttl
+            );
             self.has(field)
                 && if self.has(Field::Key) {
                     field == Field::Device

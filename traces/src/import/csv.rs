@@ -9,8 +9,9 @@
 use super::TextFormat;
 use super::columns::{FIELDS, Field, KeyCode, OpCode, Place, Separator, Spec};
 use super::emit::{Emit, Fault, KeyOp, Request};
+use super::expire::Ttl;
 use super::fields::{hex, hex_bytes, number, scaled, size, time, words_of};
-use super::words::{Meaning, flag, scsi, word};
+use super::words::{Meaning, flag, keeps_expiry, scsi, word};
 use crate::{OpKind, TraceError};
 
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Csv {
             Field::Key,
         ]
         .into_iter()
-        .chain([Field::Value, Field::Scan, Field::Client]);
+        .chain([Field::Value, Field::Scan, Field::Client, Field::Ttl]);
         for field in all {
             let index = match &self.spec.places[field as usize] {
                 None => continue,
@@ -113,6 +114,17 @@ impl Csv {
                 b"0" | b"1" => flag(op, 1).map(Meaning::Op),
                 _ => word(op).ok_or_else(|| Fault::bad("an operation's name", op)),
             },
+        }
+    }
+
+    /// What a put with these fields says about its key's expiry.
+    fn ttl(&self, fields: &[&[u8]; FIELDS]) -> Result<Ttl, Fault> {
+        if !self.spec.has(Field::Ttl) || keeps_expiry(fields[Field::Op as usize]) {
+            return Ok(Ttl::Keep);
+        }
+        match fields[Field::Ttl as usize] {
+            b"" => Ok(Ttl::Never),
+            ttl => time(ttl, self.spec.ttl_unit, "a time to live").map(Ttl::nanoseconds),
         }
     }
 
@@ -192,6 +204,10 @@ impl TextFormat for Csv {
             _ => 1,
         };
         let client = field(Field::Client);
+        let ttl = match kind {
+            OpKind::Put => self.ttl(&fields)?,
+            _ => Ttl::Keep,
+        };
         out.key_op(
             KeyOp {
                 kind,
@@ -200,6 +216,7 @@ impl TextFormat for Csv {
                 scan_len,
                 client,
                 time_ns,
+                ttl,
             },
             1,
         )

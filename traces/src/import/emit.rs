@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::expire::{Expiries, Ttl};
 use super::{BLOCK, ImportOptions, ImportReport, MAX_REQUEST, Sink};
 use crate::error::shorten;
 use crate::format::MAX_KEY;
@@ -63,6 +64,8 @@ pub(super) struct KeyOp<'a> {
     /// Whatever names the client in the trace; empty if nothing does.
     pub(super) client: &'a [u8],
     pub(super) time_ns: Option<u64>,
+    /// When a put's key expires; ignored for other kinds.
+    pub(super) ttl: Ttl,
 }
 
 /// Numbers names from 0 in the order of their first appearance.
@@ -104,6 +107,10 @@ pub(super) struct Emit<'a> {
     before_origin: u64,
     devices: Numbering,
     clients: Numbering,
+    expiries: Expiries,
+    expired: u64,
+    /// Puts with a time to live but no time to count it from.
+    timeless_ttls: u64,
     left_out: BTreeMap<String, u64>,
     left_out_others: u64,
 }
@@ -119,6 +126,9 @@ impl<'a> Emit<'a> {
             before_origin: 0,
             devices: Numbering::default(),
             clients: Numbering::default(),
+            expiries: Expiries::default(),
+            expired: 0,
+            timeless_ttls: 0,
             left_out: BTreeMap::new(),
             left_out_others: 0,
         }
@@ -178,7 +188,7 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Emits an operation on a key, `times` times.
+    /// Emits an operation on a key, `times` times, after the deletes of all keys that expired meanwhile.
     pub(super) fn key_op(&mut self, op: KeyOp<'_>, times: u64) -> Result<(), Fault> {
         if op.key.len() > MAX_KEY {
             return Err(Fault::bad(
@@ -186,6 +196,8 @@ impl<'a> Emit<'a> {
                 op.key,
             ));
         }
+        let time_ns = self.time(op.time_ns);
+        self.expire(time_ns)?;
         self.op.kind = op.kind;
         self.op.value_len = if op.kind == OpKind::Put {
             op.value_len
@@ -202,11 +214,43 @@ impl<'a> Emit<'a> {
         } else {
             self.clients.number(op.client)
         };
-        self.op.time_ns = self.time(op.time_ns);
+        self.op.time_ns = time_ns;
         self.op.key.clear();
         self.op.key.extend_from_slice(op.key);
         for _ in 0..times {
             self.hand_over()?;
+        }
+        match (op.kind, op.ttl) {
+            (OpKind::Put, Ttl::After(ttl_ns)) => match time_ns {
+                Some(now) => {
+                    let due_ns = now.saturating_add(ttl_ns);
+                    self.expiries.set(op.key, self.op.client, due_ns);
+                }
+                None => self.timeless_ttls += 1,
+            },
+            (OpKind::Put, Ttl::Never) | (OpKind::Delete, _) => self.expiries.cancel(op.key),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Emits the deletes of all keys that are due. A key lives until its time to live has passed, not
+    /// longer: an operation of that very time finds it gone.
+    #[inline]
+    fn expire(&mut self, time_ns: Option<u64>) -> Result<(), Fault> {
+        let Some(now_ns) = time_ns else {
+            return Ok(());
+        };
+        while let Some(expired) = self.expiries.next(now_ns) {
+            self.op.kind = OpKind::Delete;
+            self.op.value_len = 0;
+            self.op.scan_len = 0;
+            self.op.client = expired.client;
+            self.op.time_ns = Some(expired.time_ns);
+            self.op.key.clear();
+            self.op.key.extend_from_slice(&expired.key);
+            self.hand_over()?;
+            self.expired += 1;
         }
         Ok(())
     }
@@ -248,6 +292,7 @@ impl<'a> Emit<'a> {
     /// Writes down what the user should know.
     pub(super) fn report(&self, report: &mut ImportReport) {
         report.ops = self.ops;
+        report.expired = self.expired;
         report.devices = self.devices.numbers.len() as u64;
         report.left_out = self.left_out.values().sum::<u64>() + self.left_out_others;
         if report.left_out > 0 {
@@ -263,6 +308,12 @@ impl<'a> Emit<'a> {
                 "{} operations have no counterpart and were left out: {}",
                 report.left_out,
                 names.join(", ")
+            ));
+        }
+        if self.timeless_ttls > 0 {
+            report.warnings.push(format!(
+                "{} puts have a time to live but no time to count it from; their keys do not expire",
+                self.timeless_ttls
             ));
         }
         if self.before_origin > 0 {

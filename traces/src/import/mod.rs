@@ -19,6 +19,12 @@
 //! (set, add, replace, cas, append, prepend, incr, decr, merge, SET_LEASE) is a put, what looks one up is a get, a seek is
 //! a scan of one record.
 //!
+//! **Times to live.** A put that carries one gives a delete of its key when it has passed, in the
+//! trace's time and between the operations of that time: before those of the very time at which the
+//! key expires. A later put replaces what was due (append, prepend, incr and decr leave it, as
+//! memcached does), a delete cancels it. What is due after the last operation is not deleted. In a trace
+//! without times nothing expires, and a warning says so.
+//!
 //! Operations without a counterpart (flushes, range deletes, …) are left out, counted and named in a warning. Times become
 //! nanoseconds since the first operation; an operation stamped earlier than the first gets 0, and a warning says how
 //! many did.
@@ -31,6 +37,7 @@ pub mod columns;
 mod csv;
 mod disksim;
 mod emit;
+mod expire;
 mod fields;
 mod fio;
 mod looks;
@@ -268,6 +275,8 @@ pub struct ImportReport {
     pub ops: u64,
     /// Lines (or records) read, those without operations included.
     pub lines: u64,
+    /// Deletes among them of keys whose time to live had passed.
+    pub expired: u64,
     /// Distinct devices (disks, volumes, files) of a block trace.
     pub devices: u64,
     /// Bad lines (or records) skipped.

@@ -14,6 +14,7 @@
 //! Source: libCacheSim, `traceReader/customizedReader/oracle/oracleGeneralBin.h` and `include/libCacheSim/request.h`.
 
 use super::emit::{Emit, Fault, KeyOp};
+use super::expire::Ttl;
 use super::{BinaryFormat, OracleOp};
 use crate::OpKind;
 
@@ -78,6 +79,7 @@ impl BinaryFormat for OracleGeneral {
             scan_len: 0,
             client: b"",
             time_ns: Some(u64::from(u32_at(0)) * 1_000_000_000),
+            ttl: Ttl::Keep,
         };
         out.key_op(op, 1)
     }

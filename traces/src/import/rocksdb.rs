@@ -13,6 +13,7 @@
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};
+use super::expire::Ttl;
 use super::fields::{hex_bytes, number, scaled, size, words};
 use crate::OpKind;
 
@@ -56,6 +57,7 @@ impl TextFormat for Rocksdb {
                 scan_len: 1,
                 client: b"",
                 time_ns,
+                ttl: Ttl::Keep,
             },
             1,
         )

@@ -8,12 +8,14 @@
 //! Seven columns, no header line; timestamp in seconds, sizes in bytes, op one of get, gets, set, add, replace, cas, append,
 //! prepend, delete, incr, decr. Keys are anonymised but kept as they stand, so `key_size` (of the original) is not
 //! used; a key may contain commas, so the other columns are counted from the line's two ends.
+//! TTL in seconds, 0 for none: a put's key expires.
 //! Source: <https://github.com/twitter/cache-trace> (Yang et al., OSDI 2020).
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};
+use super::expire::Ttl;
 use super::fields::{number, size, time};
-use super::words::{Meaning, word};
+use super::words::{Meaning, keeps_expiry, word};
 
 #[derive(Debug)]
 pub(super) struct Twitter;
@@ -36,7 +38,7 @@ impl TextFormat for Twitter {
         let [ttl, op, client, value_size, key_size] = [last()?, last()?, last()?, last()?, last()?];
         let comma = memchr::memchr(b',', rest).ok_or_else(too_few)?;
         let (at, key) = (&rest[..comma], &rest[comma + 1..]);
-        number(ttl, "a TTL in seconds")?;
+        let ttl = Ttl::seconds(number(ttl, "a TTL in seconds")?);
         number(key_size, "a key size in bytes")?;
         let Some(Meaning::Op(kind)) = word(op) else {
             return Err(Fault::bad(
@@ -51,6 +53,7 @@ impl TextFormat for Twitter {
             scan_len: 1,
             client,
             time_ns: Some(time(at, 1_000_000_000, "a timestamp in seconds")?),
+            ttl: if keeps_expiry(op) { Ttl::Keep } else { ttl },
         };
         out.key_op(op, 1)
     }

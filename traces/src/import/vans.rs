@@ -13,6 +13,7 @@
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};
+use super::expire::Ttl;
 use super::fields::{hex, number, words};
 use crate::OpKind;
 
@@ -50,6 +51,7 @@ impl TextFormat for Vans {
             scan_len: 0,
             client: b"",
             time_ns: None,
+            ttl: Ttl::Keep,
         };
         out.key_op(op, 1)
     }

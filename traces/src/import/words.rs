@@ -46,6 +46,14 @@ pub(super) fn word(name: &[u8]) -> Option<Meaning> {
     Some(Meaning::Op(kind))
 }
 
+/// Whether the operation of this name changes a value and leaves the time at which it expires
+/// (memcached, `doc/protocol.txt`: append and prepend ignore an expiry, incr and decr have none).
+pub(super) fn keeps_expiry(name: &[u8]) -> bool {
+    [&b"append"[..], b"prepend", b"incr", b"decr"]
+        .iter()
+        .any(|kept| name.eq_ignore_ascii_case(kept))
+}
+
 /// The meaning of a SCSI operation code (SBC-4 table 33; the codes that move or unmap blocks).
 pub(super) fn scsi(code: u64) -> Meaning {
     match code {

@@ -15,6 +15,7 @@
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};
+use super::expire::Ttl;
 use super::fields::size;
 use crate::OpKind;
 
@@ -69,6 +70,7 @@ impl TextFormat for Ycsb {
                 scan_len,
                 client: b"",
                 time_ns: None,
+                ttl: Ttl::Keep,
             },
             1,
         )
