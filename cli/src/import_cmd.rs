@@ -23,9 +23,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         };
         return Err(Failure::usage(format!("--columns: {why}")));
     }
-    if options.oracle_op.is_some() && format != Format::OracleGeneral {
+    if options.oracle_op.is_some() && !matches!(format, Format::OracleGeneral | Format::Lcs) {
         return Err(Failure::usage(
-            "--oracle-op: only oracle-general leaves open what a request is",
+            "--oracle-op: only oracle-general and lcs leave open what a request is",
         ));
     }
     output::check_target("--output", &args.output)?;

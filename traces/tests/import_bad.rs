@@ -3,18 +3,22 @@
 
 mod support;
 
-use support::run;
-use treering_traces::import::Format;
+use proptest::prelude::*;
+use support::binary::{CacheRequest, Event, blktrace, lcs, lcs_header};
+use support::{run, run_bytes};
+use treering_traces::OpKind::Put;
+use treering_traces::import::{Format, ImportOptions, OracleOp};
 
 #[track_caller]
-fn refused(format: Format, content: &str, expected: &str) {
-    let found = match run(format, content) {
+fn refused(format: Format, content: impl AsRef<[u8]>, expected: &str) {
+    let options = ImportOptions::default();
+    let found = match run_bytes(format, content.as_ref(), &options) {
         Err(error) => error.to_string(),
-        Ok((ops, _)) => panic!("{format} {content:?} gives {ops:?}"),
+        Ok((ops, _)) => panic!("{format} gives {ops:?}, and not: {expected}"),
     };
     assert!(
         found.contains(expected) && found.contains("input, ") && !found.contains('\n'),
-        "{format} {content:?}\n  {found}\n  {expected}"
+        "{format}\n  {found}\n  {expected}"
     );
 }
 
@@ -95,4 +99,268 @@ fn lines_of_cloud_block_traces_that_are_not_of_the_format_are_refused() {
     assert!(report.warnings[0].contains("the last line (2) is cut short"));
     // What the input is instead is said.
     refused(Tencent, "0,R,0,4096,5\n", "(the input reads as alibaba)");
+}
+
+#[test]
+fn block_cache_lines_that_are_not_of_the_format_are_refused() {
+    let good = "5,1,9,4096,0,default,1,12,1,0,7,3,120,1,1,40,13,0,16,24,8192\n";
+    let of = |from, to| good.replacen(from, to, 1);
+    let cases = [
+        (String::new(), "expected at least one operation"),
+        (
+            "1,2,3\n".into(),
+            "line 1: expected 21 columns, `time_us,block_id,",
+        ),
+        (
+            of(",9,", ",3,"),
+            "expected a block type from 7 to 11, found `3`",
+        ),
+        (of("5,1,", "5,-1,"), "expected a block id, a whole number"),
+        (
+            of(",12,", ",x,"),
+            "expected a level, a file, a caller and so on",
+        ),
+        (of("5,", "soon,"), "expected a time in us"),
+    ];
+    for (content, expected) in cases {
+        refused(Format::BlockCache, content, expected);
+    }
+    refused(Format::Rocksdb, good, "(the input reads as block-cache)");
+}
+
+#[test]
+fn fio_version_3_logs_that_are_damaged_are_refused() {
+    let cases = [
+        ("", "expected at least one operation"),
+        (
+            "1 f write 0 4096\n",
+            "line 1: expected `fio version 2 iolog` or 3",
+        ),
+        (
+            "fio version 3 iolog\nf write 0 4096\n",
+            "line 2: expected a timestamp in us",
+        ),
+        (
+            "fio version 3 iolog\n5 f write 0\n",
+            "expected `timestamp filename action",
+        ),
+        (
+            "fio version 3 iolog\n5 f write 0 1 2\n",
+            "expected `timestamp filename action",
+        ),
+        (
+            "fio version 3 iolog\n5 f wait 10 0\n",
+            "expected a fio action",
+        ),
+    ];
+    for (content, expected) in cases {
+        refused(Format::Fio, content, expected);
+    }
+}
+
+/// A write that is issued to the driver, at a block.
+fn issued(block: u64) -> Event<'static> {
+    Event {
+        time_ns: 1000 + block,
+        sector: block * 8,
+        bytes: 4096,
+        action: 7 | (1 << 6 | 1 << 1) << 16,
+        device: (8, 0),
+        tail: b"tail of five and more",
+    }
+}
+
+#[test]
+fn blktrace_recordings_that_are_damaged_are_refused_or_used_up_to_the_damage() {
+    let one = blktrace(issued(1), 7, false);
+    refused(Format::Blktrace, "", "expected at least one operation");
+    for garbage in [&[0; 4800][..], b"eat", &[0xa5; 96]] {
+        refused(
+            Format::Blktrace,
+            garbage,
+            "record 1 at byte 0: expected a blktrace record, which begins with 0x65617407",
+        );
+    }
+    refused(
+        Format::Blktrace,
+        &one[..30],
+        "record 1 at byte 0: expected records of 48 bytes, found 30 bytes",
+    );
+    refused(
+        Format::Blktrace,
+        blktrace(issued(1), 8, true),
+        "record 1 at byte 0: expected a blktrace record of version 7, which begins with \
+         0x65617407, found 0x65617408",
+    );
+    let damaged = [&one[..], &[0xff; 48]].concat();
+    let place = format!("record 2 at byte {}: expected a blktrace record", one.len());
+    refused(Format::Blktrace, damaged, &place);
+    let far = Event {
+        sector: u64::MAX / 8,
+        ..issued(1)
+    };
+    refused(
+        Format::Blktrace,
+        blktrace(far, 7, false),
+        "expected a sector that",
+    );
+    // Cut in the second record, then in its tail.
+    for keep in [one.len() + 20, 2 * one.len() - 1] {
+        let cut = &[&one[..], &one].concat()[..keep];
+        let found = run_bytes(Format::Blktrace, cut, &ImportOptions::default());
+        let (ops, report) = found.unwrap();
+        assert_eq!(ops.len(), 1);
+        assert!(report.warnings[0].contains("the last record is cut short after"));
+    }
+    refused(Format::Msr, &one, "(the input reads as blktrace)");
+}
+
+#[test]
+fn blktrace_tails_may_cross_every_chunk_and_queued_requests_serve_where_none_is_issued() {
+    let tail = vec![7; 65_535];
+    let long = |block| Event {
+        action: 1 | (1 << 4 | 1 << 1) << 16,
+        tail: &tail[..65_535 - block as usize * 97],
+        ..issued(block)
+    };
+    let recording: Vec<u8> = (0..40).flat_map(|i| blktrace(long(i), 7, false)).collect();
+    let found = run_bytes(Format::Blktrace, &recording, &ImportOptions::default());
+    let (ops, report) = found.unwrap();
+    assert_eq!((ops.len(), report.lines), (40, 40));
+    for (i, op) in ops.iter().enumerate() {
+        assert_eq!((op.kind, op.time_ns), (Put, Some(i as u64)));
+        assert_eq!(op.key, (i as u64).to_be_bytes());
+    }
+}
+
+#[test]
+fn lcs_headers_and_counts_are_checked() {
+    let request = CacheRequest {
+        id: 1,
+        op: 3,
+        ..CacheRequest::default()
+    };
+    let good = lcs(3, &[request; 3]);
+    let with = |at: usize, field: u64| {
+        let mut bytes = good.clone();
+        bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
+        bytes
+    };
+    let minus = (-1i64) as u64;
+    let cases = [
+        (vec![], "expected at least one operation"),
+        (
+            b"short".to_vec(),
+            "header: expected a header of 8192 bytes, found 5 bytes",
+        ),
+        (
+            vec![0; 9000],
+            "header: expected the lcs magic 0x123456789abcdef0 at byte 0",
+        ),
+        (
+            with(8184, 7),
+            "header: expected the lcs magic 0x123456789abcdef0 at byte 8184",
+        ),
+        (
+            with(8, 0),
+            "header: expected an lcs version from 1 to 8, found 0",
+        ),
+        (
+            with(8, 9),
+            "header: expected an lcs version from 1 to 8, found 9",
+        ),
+        (
+            with(24, minus),
+            "expected a number of requests from 0 on, found -1",
+        ),
+        (
+            with(32, 4),
+            "expected at most 3 objects, as many as there are requests, found 4",
+        ),
+        (
+            with(48, minus),
+            "expected a number of bytes of objects from 0 on",
+        ),
+        (
+            with(24, 2),
+            "record 3 at byte 8264: expected the end of the trace after 2 requests",
+        ),
+        (
+            with(8192 + 28, 1 << 50),
+            "record 1 at byte 8192: expected a request with the number",
+        ),
+        (
+            with(8192 + 12, 1 << 32),
+            "expected an object size of at most 4294967295 bytes",
+        ),
+        (
+            with(8192 + 20, 15),
+            "expected an operation from 0 to 14, found 15",
+        ),
+        (good[..8192].to_vec(), "expected at least one operation"),
+        (
+            good[..8200].to_vec(),
+            "record 1 at byte 8192: expected records of 36 bytes, found 8",
+        ),
+    ];
+    for (content, expected) in cases {
+        refused(Format::Lcs, content, expected);
+    }
+    let (ops, report) = run_bytes(Format::Lcs, &with(24, 5), &ImportOptions::default()).unwrap();
+    assert_eq!(ops.len(), 3);
+    let said = "the header says 5 requests, and 3 are there: the trace is cut short";
+    assert_eq!(report.warnings, [said]);
+    let cut = &good[..good.len() - 1];
+    let (ops, report) = run_bytes(Format::Lcs, cut, &ImportOptions::default()).unwrap();
+    assert_eq!((ops.len(), report.warnings.len()), (2, 2));
+    refused(
+        Format::OracleGeneral,
+        lcs_header(3, 0, 0),
+        "(the input reads as lcs)",
+    );
+    // Writers that knew no operation put 0: then the option decides.
+    let unknown = lcs(2, &[CacheRequest { op: 0, ..request }; 2]);
+    refused(Format::Lcs, &unknown, "2 operations have no counterpart");
+    let options = ImportOptions {
+        oracle_op: Some(OracleOp::Put),
+        ..ImportOptions::default()
+    };
+    let (ops, _) = run_bytes(Format::Lcs, &unknown, &options).unwrap();
+    assert!(ops.iter().all(|op| op.kind == Put) && ops.len() == 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damage_makes_a_binary_importer_panic_or_go_on_without_end(
+        is_big in any::<bool>(),
+        version in 1..9u64,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        keep in any::<prop::sample::Index>(),
+        skip_bad in 0..3u64,
+    ) {
+        let request = CacheRequest { id: 1, op: 3, ttl_s: 1, ..CacheRequest::default() };
+        let recording: Vec<u8> = (0..3).flat_map(|i| blktrace(issued(i), 7, is_big)).collect();
+        let options = ImportOptions { skip_bad, ..ImportOptions::default() };
+        let traces = [
+            (Format::Blktrace, recording),
+            (Format::Lcs, lcs(version, &[request; 3])),
+        ];
+        for (format, mut bytes) in traces {
+            for (at, byte) in &damage {
+                // The ends of a header, and what follows it.
+                let at = at.index(200);
+                let at = if at < 100 || bytes.len() < 8192 { at } else { 8192 + at - 100 };
+                if let Some(at) = bytes.get_mut(at) {
+                    *at = *byte;
+                }
+            }
+            bytes.truncate(keep.index(2 * bytes.len()));
+            if let Err(error) = run_bytes(format, &bytes, &options) {
+                let text = error.to_string();
+                prop_assert!(text.contains("expected") && !text.contains('\n'), "{}", text);
+            }
+        }
+    }
 }

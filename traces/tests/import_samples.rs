@@ -4,10 +4,11 @@ mod support;
 
 use std::path::Path;
 
-use support::{Imported, block, get, put, run, same};
+use support::binary::{CacheRequest, lcs};
+use support::{Imported, block, get, key, put, run, run_bytes, same};
 use treering_traces::Op;
 use treering_traces::OpKind::{Delete, Get, Put};
-use treering_traces::import::{Format, ImportOptions, import};
+use treering_traces::import::{Format, ImportOptions, OracleOp, import};
 
 /// Imports a file of `traces/samples`.
 fn sample_with(format: Format, name: &str, options: &ImportOptions) -> Imported {
@@ -116,4 +117,131 @@ fn twitter_keys_expire() {
     ];
     let report = same(sample(Format::Twitter, "twitter.csv"), &expected);
     assert_eq!((report.lines, report.expired), (4, 2));
+}
+
+#[test]
+fn fio_version_3_is_read_and_a_run_appended_to_another_goes_on_where_that_ended() {
+    let mut expected: Vec<Op> = (0..4).map(|i| block(Put, 0, i, 0)).collect();
+    expected.push(block(Get, 0, 1, 126_000));
+    expected.extend([2, 3].map(|i| block(Delete, 0, i, 372_000)));
+    let report = same(sample(Format::Fio, "fio-v3.log"), &expected);
+    assert_eq!((report.lines, report.devices, report.left_out), (8, 1, 1));
+    assert!(report.warnings[0].contains("1 × sync"));
+
+    let run_of =
+        |offset| format!("fio version 3 iolog\n1 f add\n5 f write {offset} 4096\n9 f close\n");
+    let twice = run_of(0) + &run_of(8192);
+    let expected = [block(Put, 0, 0, 0), block(Put, 0, 2, 9000)];
+    same(run(Format::Fio, &twice), &expected);
+}
+
+#[test]
+fn block_cache_look_ups_are_gets_of_block_numbers() {
+    let look_up = |block, time| Op {
+        key: key(0, block),
+        ..get("", Some(time))
+    };
+    let expected = [look_up(1, 0), look_up(2, 68_000), look_up(1, 432_000)];
+    let report = same(sample(Format::BlockCache, "block-cache.csv"), &expected);
+    assert_eq!((report.lines, report.devices), (3, 0));
+}
+
+#[test]
+fn blktrace_recordings_of_both_byte_orders_are_read() {
+    let expected = [
+        block(Get, 0, 540_544 / 8, 0),
+        block(Put, 0, 540_656 / 8, 1000),
+        block(Put, 0, 540_656 / 8 + 1, 1000),
+        block(Delete, 0, 1, 1500),
+        block(Put, 1, 2, 3000),
+    ];
+    for name in ["sda.blktrace", "sda-big-endian.blktrace"] {
+        let report = same(sample(Format::Blktrace, name), &expected);
+        assert_eq!((report.lines, report.devices, report.left_out), (9, 2, 2));
+        let names = "1 × passed-through command, 1 × request without data";
+        assert!(report.warnings[0].contains(names), "{:?}", report.warnings);
+    }
+}
+
+#[test]
+fn lcs_version_1_is_as_oracle_general_is() {
+    let at = |kind, id, value_len, seconds: u64| Op {
+        kind,
+        key: key(0, id),
+        value_len,
+        time_ns: Some(seconds * 1_000_000_000),
+        ..Op::default()
+    };
+    let gets = [
+        at(Get, 42_932_745, 0, 0),
+        at(Get, 7, 0, 1),
+        at(Get, 42_932_745, 0, 30),
+    ];
+    let report = same(sample(Format::Lcs, "v1.lcs.zst"), &gets);
+    assert!(report.warnings[0].contains("lcs version 1 has no write flag"));
+    let options = |oracle_op| ImportOptions {
+        oracle_op: Some(oracle_op),
+        ..ImportOptions::default()
+    };
+    let puts = [
+        at(Put, 42_932_745, 512, 0),
+        at(Put, 7, 100, 1),
+        at(Put, 42_932_745, 512, 30),
+    ];
+    let found = sample_with(Format::Lcs, "v1.lcs.zst", &options(OracleOp::Put));
+    assert!(same(found, &puts).warnings.is_empty());
+    let found = sample_with(Format::Lcs, "v1.lcs.zst", &options(OracleOp::Recorded));
+    let found = found.unwrap_err().to_string();
+    assert!(
+        found.contains("header: expected an lcs version from 2 on"),
+        "{found}"
+    );
+}
+
+#[test]
+fn lcs_version_3_has_operations_tenants_and_ttls() {
+    let at = |kind, id, value_len, client, seconds: u64| Op {
+        kind,
+        key: key(0, id),
+        value_len,
+        client,
+        time_ns: Some(seconds * 1_000_000_000),
+        ..Op::default()
+    };
+    let expected = [
+        at(Put, 42_932_745, 512, 0, 0),
+        at(Get, 7, 0, 1, 1),
+        at(Put, 8, 64, 0, 2),
+        at(Delete, 42_932_745, 0, 0, 10),
+        at(Get, 42_932_745, 0, 0, 20),
+        at(Delete, 8, 0, 1, 30),
+    ];
+    let report = same(sample(Format::Lcs, "v3.lcs.zst"), &expected);
+    assert_eq!((report.lines, report.expired), (5, 1));
+}
+
+#[test]
+fn lcs_records_of_every_version_have_their_length() {
+    let request = |id, op| CacheRequest {
+        id,
+        op,
+        size: 9,
+        ..CacheRequest::default()
+    };
+    let requests = [request(1, 3), request(2, 1), request(3, 9)];
+    for version in 1..=8 {
+        let trace = lcs(version, &requests);
+        let found = run_bytes(Format::Lcs, &trace, &ImportOptions::default());
+        let (ops, report) = found.unwrap();
+        let ids: Vec<_> = ops.iter().map(|op| op.key.clone()).collect();
+        assert_eq!(ids, [1, 2, 3].map(|id| key(0, id)), "version {version}");
+        let kinds: Vec<_> = ops.iter().map(|op| op.kind).collect();
+        let expected = if version == 1 {
+            [Get; 3]
+        } else {
+            [Put, Get, Delete]
+        };
+        assert_eq!(kinds, expected, "version {version}");
+        assert_eq!(report.warnings.len(), usize::from(version == 1));
+    }
 }

@@ -12,8 +12,11 @@ use crate::units;
     treering import mqsim tpcc.trace.xz -o tpcc.trz\n  \
     treering import csv io.csv.gz --columns time=1:s,op=3,device=4,offset=5:bytes,size=6:bytes -o io.trz\n  \
     treering import oracle-general wiki.oracleGeneral.zst --oracle-op get --skip-bad 10 -o wiki.trz\n\n\
-    FORMAT is mqsim, disksim, msr, spc, cloudphysics, vscsi, fio, blkparse, csv, twitter, cachelib, rocksdb, ycsb, \
-    vans or oracle-general. Plain, .gz, .xz and .zst inputs are read as they are.")]
+    FORMAT of a block trace is mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, systor, \
+    fio (iolog 2 and 3), blkparse, blktrace (merge the files of its CPUs by `blkparse -d`); of a key-value \
+    trace twitter, cachelib, rocksdb, block-cache (block_cache_trace_analyzer), ycsb, oracle-general, lcs; \
+    of a memory trace vans; csv is either. Plain, .gz, .xz and .zst inputs are read as they are. \
+    Keys with a time to live (twitter, cachelib, lcs, csv) are deleted when it has passed.")]
 pub(crate) struct ImportArgs {
     /// Format of the input
     pub(crate) format: String,
@@ -31,7 +34,7 @@ pub(crate) struct ImportArgs {
     /// For csv: which column is what, `FIELD=COLUMN[:UNIT],…` (fields: time op offset size device key value scan client ttl; sep=…)
     #[arg(long, value_name = "SPEC")]
     pub(crate) columns: Option<String>,
-    /// For oracle-general: what a request is, get, put or recorded
+    /// For oracle-general and lcs: what a request is, get, put or recorded
     #[arg(long, value_name = "OP")]
     pub(crate) oracle_op: Option<String>,
 }

@@ -12,6 +12,9 @@
 //! only, fio >= 3.31) is in us since the run began. Version 2 has no times but `wait`: its offset is us since the
 //! previous wait, as fio's HOWTO defines it (what fio's replayer does with it has varied), so operations have a time from the first wait on.
 //!
+//! fio appends to a log that is there, so a run's log may follow another's: a header line begins it, and
+//! its times count from the last of the run before.
+//!
 //! add, open, close and unlink say nothing about data and are skipped; trim is a delete; sync, datasync and
 //! sync_file_range have no counterpart. A device is a file name.
 //! Source: fio HOWTO, "Trace file format v2" and "v3"; fio `iolog.c`.
@@ -33,17 +36,29 @@ pub(super) struct Fio {
     version: Option<Version>,
     /// Sum of version 2's waits, in ns; `None` before the first.
     waited_ns: Option<u64>,
+    /// What version 3's times count from, in ns: the last time of the runs before.
+    run_ns: u64,
+    /// The last time of version 3, in ns.
+    last_ns: u64,
+}
+
+fn version_of(line: &[u8]) -> Option<Version> {
+    match line.trim_ascii() {
+        b"fio version 2 iolog" => Some(Version::Two),
+        b"fio version 3 iolog" => Some(Version::Three),
+        _ => None,
+    }
 }
 
 impl TextFormat for Fio {
     fn line(&mut self, line: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
-        let Some(version) = self.version else {
-            self.version = Some(match line.trim_ascii() {
-                b"fio version 2 iolog" => Version::Two,
-                b"fio version 3 iolog" => Version::Three,
-                _ => return Err(Fault::bad("`fio version 2 iolog` or 3", line)),
-            });
+        if let Some(version) = version_of(line) {
+            self.version = Some(version);
+            self.run_ns = self.last_ns.max(self.waited_ns.unwrap_or(0));
             return Ok(());
+        }
+        let Some(version) = self.version else {
+            return Err(Fault::bad("`fio version 2 iolog` or 3", line));
         };
         let layout = match version {
             Version::Two => "`filename action [offset length]`",
@@ -53,7 +68,11 @@ impl TextFormat for Fio {
         let mut word = || words.next().ok_or_else(|| Fault::bad(layout, line));
         let stamp = match version {
             Version::Two => None,
-            Version::Three => Some(scaled(word()?, 1000, "a timestamp in us")?),
+            Version::Three => {
+                let stamp = scaled(word()?, 1000, "a timestamp in us")?;
+                self.last_ns = self.run_ns.saturating_add(stamp);
+                Some(self.last_ns)
+            }
         };
         let (device, action) = (word()?, word()?);
         let kind = match action {

@@ -1,12 +1,28 @@
-//! What format an input looks like of which nothing came: the same input, read as each of the others.
+//! What format an input looks like of which nothing came: that of its magic, or those as which the
+//! same input can be read.
 
+use std::io::Read;
 use std::path::Path;
 
-use super::{Format, ImportOptions, OracleOp, run};
-use crate::{Op, TraceError};
+use super::{Format, ImportOptions, OracleOp, blktrace, lcs, run};
+use crate::{Op, TraceError, input};
 
 /// So many operations without a bad line are no accident.
 const ENOUGH: u32 = 64;
+
+/// The format whose magic the input begins with, if it begins with one.
+fn by_magic(input: &Path) -> Option<Format> {
+    let mut start = Vec::new();
+    let input = input::open(input).ok()?;
+    input.take(8).read_to_end(&mut start).ok()?;
+    if start == lcs::MAGIC.to_le_bytes() {
+        Some(Format::Lcs)
+    } else if blktrace::begins(&start) {
+        Some(Format::Blktrace)
+    } else {
+        None
+    }
+}
 
 /// The formats, but for `csv`, which takes any text, and the one that was tried, as which the input
 /// reads from its beginning.
@@ -42,8 +58,9 @@ fn reads_as(format: Format, input: &Path) -> bool {
     whole || ops >= ENOUGH
 }
 
-/// The error of an import without a single operation, with what the input looks like, if anything.
-pub(super) fn hinted(error: TraceError, tried: Format, input: &Path) -> TraceError {
+/// The error of an import, with what the input looks like, if anything. An input of which operations came
+/// is of the format that was tried, unless its magic is another's.
+pub(super) fn hinted(error: TraceError, tried: Format, input: &Path, ops: u64) -> TraceError {
     let TraceError::Bad {
         file,
         place,
@@ -53,10 +70,13 @@ pub(super) fn hinted(error: TraceError, tried: Format, input: &Path) -> TraceErr
     else {
         return error;
     };
-    let names: Vec<_> = looks_like(tried, input)
-        .into_iter()
-        .map(Format::name)
-        .collect();
+    let formats = match by_magic(input) {
+        Some(format) if format == tried => vec![],
+        Some(format) => vec![format],
+        None if ops > 0 => vec![],
+        None => looks_like(tried, input),
+    };
+    let names: Vec<_> = formats.into_iter().map(Format::name).collect();
     let hint = match names.is_empty() {
         true => String::new(),
         false => format!(" (the input reads as {})", names.join(" or ")),

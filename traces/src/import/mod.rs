@@ -30,7 +30,10 @@
 //! many did.
 
 mod alibaba;
+mod binary;
 mod blkparse;
+mod blktrace;
+mod block_cache;
 mod cachelib;
 mod cloudphysics;
 pub mod columns;
@@ -40,6 +43,7 @@ mod emit;
 mod expire;
 mod fields;
 mod fio;
+mod lcs;
 mod looks;
 mod mqsim;
 mod msr;
@@ -93,6 +97,8 @@ pub enum Format {
     Fio,
     /// Text that blkparse printed.
     Blkparse,
+    /// What blktrace records, binary.
+    Blktrace,
     /// Any delimited text, described by [`ImportOptions::columns`]; grammar and examples: [`columns`].
     Csv,
     /// Twitter cache-trace CSV.
@@ -101,17 +107,21 @@ pub enum Format {
     Cachelib,
     /// RocksDB trace_analyzer, human-readable trace.
     Rocksdb,
+    /// RocksDB block_cache_trace_analyzer, human-readable trace.
+    BlockCache,
     /// YCSB basic binding log.
     Ycsb,
     /// VANS memory accesses.
     Vans,
     /// libCacheSim oracleGeneral, binary records of 24 bytes.
     OracleGeneral,
+    /// libCacheSim lcs, a header and binary records, versions 1 to 8.
+    Lcs,
 }
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 18] = [
+    pub const ALL: [Format; 21] = [
         Format::Mqsim,
         Format::Disksim,
         Format::Msr,
@@ -123,13 +133,16 @@ impl Format {
         Format::Systor,
         Format::Fio,
         Format::Blkparse,
+        Format::Blktrace,
         Format::Csv,
         Format::Twitter,
         Format::Cachelib,
         Format::Rocksdb,
+        Format::BlockCache,
         Format::Ycsb,
         Format::Vans,
         Format::OracleGeneral,
+        Format::Lcs,
     ];
 
     /// The name on the command line.
@@ -146,13 +159,16 @@ impl Format {
             Format::Systor => "systor",
             Format::Fio => "fio",
             Format::Blkparse => "blkparse",
+            Format::Blktrace => "blktrace",
             Format::Csv => "csv",
             Format::Twitter => "twitter",
             Format::Cachelib => "cachelib",
             Format::Rocksdb => "rocksdb",
+            Format::BlockCache => "block-cache",
             Format::Ycsb => "ycsb",
             Format::Vans => "vans",
             Format::OracleGeneral => "oracle-general",
+            Format::Lcs => "lcs",
         }
     }
 
@@ -181,15 +197,18 @@ impl Format {
             Format::Systor => text(systor::Systor),
             Format::Fio => text(fio::Fio::default()),
             Format::Blkparse => text(blkparse::Blkparse::default()),
+            Format::Blktrace => Plugin::Binary(Box::new(blktrace::Blktrace::default())),
             Format::Csv => text(csv::Csv::new(options.columns.as_deref())?),
             Format::Twitter => text(twitter::Twitter),
             Format::Cachelib => text(cachelib::Cachelib::default()),
             Format::Rocksdb => text(rocksdb::Rocksdb::default()),
+            Format::BlockCache => text(block_cache::BlockCache),
             Format::Ycsb => text(ycsb::Ycsb),
             Format::Vans => text(vans::Vans),
             Format::OracleGeneral => {
                 Plugin::Binary(Box::new(oracle::OracleGeneral::new(options.oracle_op)))
             }
+            Format::Lcs => Plugin::Binary(Box::new(lcs::Lcs::new(options.oracle_op))),
         })
     }
 }
@@ -217,14 +236,14 @@ impl FromStr for Format {
     }
 }
 
-/// What a request of a trace without a write flag is taken for (`oracle-general`).
+/// What a request of a trace without a write flag is taken for (`oracle-general`, `lcs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OracleOp {
     /// Every request is a get.
     Get,
     /// Every request is a put of the object's size.
     Put,
-    /// The 27-byte variant, whose records say what they are.
+    /// What its record says: the 27-byte variant of `oracle-general`, `lcs` from version 2 on.
     Recorded,
 }
 
@@ -253,7 +272,8 @@ pub struct ImportOptions {
     pub skip_bad: u64,
     /// Which column is what, for [`Format::Csv`]; its grammar and examples: [`columns`].
     pub columns: Option<String>,
-    /// What a request of [`Format::OracleGeneral`] is; `None` takes them for gets and warns that it did.
+    /// What a request of [`Format::OracleGeneral`] or [`Format::Lcs`] is; `None` is what the record says,
+    /// or, where it says nothing, a get, with a warning.
     pub oracle_op: Option<OracleOp>,
 }
 
@@ -322,10 +342,7 @@ pub fn import_with_progress(
     };
     let plugin = format.plugin(options)?;
     let imported = run::run(plugin, input, options, &mut counted, progress);
-    imported.map_err(|error| match ops {
-        0 => looks::hinted(error, format, input),
-        _ => error,
-    })
+    imported.map_err(|error| looks::hinted(error, format, input, ops))
 }
 
 /// Imports `input` into the trace file `output`, named after the input. Nothing is at `output` unless all went well.
@@ -379,16 +396,37 @@ trait TextFormat {
     }
 }
 
-/// A format whose unit is a record of fixed length.
+/// A format whose unit is a record: a part of fixed length, and in some formats a tail whose length that
+/// part says. A header may stand before the first.
 trait BinaryFormat {
-    /// Length of every record, found out from the input's first bytes.
+    /// Bytes before the first record.
+    fn header_len(&self) -> usize {
+        0
+    }
+
+    /// Takes the header, all [`Self::header_len`] bytes of it.
+    fn header(&mut self, _header: &[u8]) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Length of every record's fixed part, found out from the first bytes behind the header.
     fn record_len(&mut self, start: &[u8]) -> Result<usize, Fault>;
 
-    /// Takes one record.
+    /// Length of the tail behind a record's fixed part, at most [`run::MAX_TAIL`].
+    fn tail_len(&self, _record: &[u8]) -> usize {
+        0
+    }
+
+    /// Takes one record, without its tail.
     fn record(&mut self, record: &[u8], out: &mut Emit<'_>) -> Result<(), Fault>;
 
-    /// What the user should know whatever the records said.
-    fn warning(&self) -> Option<String> {
+    /// What the user should know, whatever the records said, after so many of them.
+    fn warning(&self, _records: u64) -> Option<String> {
         None
+    }
+
+    /// Asked when the whole input held no operation: may reading it once more find some?
+    fn read_again(&mut self) -> bool {
+        false
     }
 }

@@ -13,8 +13,10 @@
 //! and a namespace (not used: ids are distinct without it). A key is the id in 8 bytes, big-endian; a put's value has the object's size.
 //! Source: libCacheSim, `traceReader/customizedReader/oracle/oracleGeneralBin.h` and `include/libCacheSim/request.h`.
 
+use super::binary::{u32_le, u64_le};
 use super::emit::{Emit, Fault, KeyOp};
 use super::expire::Ttl;
+use super::words::Meaning;
 use super::{BinaryFormat, OracleOp};
 use crate::OpKind;
 
@@ -29,6 +31,34 @@ impl OracleGeneral {
     }
 }
 
+/// The meaning of an operation in libCacheSim's numbering (`req_op_e`).
+pub(super) fn meaning(op: u8) -> Result<Meaning, Fault> {
+    Ok(Meaning::Op(match op {
+        0 => return Ok(Meaning::NoCounterpart),
+        1 | 2 | 12 => OpKind::Get,
+        3..=8 | 10 | 11 | 13 | 14 => OpKind::Put,
+        9 => OpKind::Delete,
+        other => {
+            return Err(Fault::Bad {
+                expected: "an operation from 0 to 14".into(),
+                found: other.to_string(),
+            });
+        }
+    }))
+}
+
+/// Whether `next` is the number of a request, or stands for none: what tells a record from other bytes.
+pub(super) fn check_next(next: i64, record: &[u8]) -> Result<(), Fault> {
+    let is_known = next == i64::MAX || (-2..1 << 48).contains(&next);
+    if is_known && record.iter().any(|byte| *byte != 0) {
+        return Ok(());
+    }
+    Err(Fault::bad(
+        "a request with the number of the object's next one, or -1",
+        record,
+    ))
+}
+
 impl BinaryFormat for OracleGeneral {
     fn record_len(&mut self, _start: &[u8]) -> Result<usize, Fault> {
         Ok(if self.what == Some(OracleOp::Recorded) {
@@ -39,52 +69,32 @@ impl BinaryFormat for OracleGeneral {
     }
 
     fn record(&mut self, record: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
-        let u32_at = |at: usize| {
-            u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
-        };
-        let at = record.len() - 8;
-        let next = u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        // Never again, or the number of a request.
-        let is_known = next as i64 == i64::MAX || (-2..1 << 48).contains(&(next as i64));
-        if !is_known || record.iter().all(|byte| *byte == 0) {
-            return Err(Fault::bad(
-                "a request with the number of the object's next one, or -1",
-                record,
-            ));
-        }
-        let id = u64::from(u32_at(4)) | u64::from(u32_at(8)) << 32;
+        check_next(u64_le(record, record.len() - 8) as i64, record)?;
+        let id = u64_le(record, 4);
         let kind = match self.what {
             None | Some(OracleOp::Get) => OpKind::Get,
             Some(OracleOp::Put) => OpKind::Put,
-            Some(OracleOp::Recorded) => match record[16] {
-                1 | 2 | 12 => OpKind::Get,
-                3..=8 | 10 | 11 | 13 | 14 => OpKind::Put,
-                9 => OpKind::Delete,
-                0 => {
+            Some(OracleOp::Recorded) => match meaning(record[16])? {
+                Meaning::Op(kind) => kind,
+                Meaning::NoCounterpart => {
                     out.leave_out(b"nop");
                     return Ok(());
-                }
-                other => {
-                    return Err(Fault::Bad {
-                        expected: "an operation from 0 to 14".into(),
-                        found: other.to_string(),
-                    });
                 }
             },
         };
         let op = KeyOp {
             kind,
             key: &id.to_be_bytes(),
-            value_len: u32_at(12),
+            value_len: u32_le(record, 12),
             scan_len: 0,
             client: b"",
-            time_ns: Some(u64::from(u32_at(0)) * 1_000_000_000),
+            time_ns: Some(u64::from(u32_le(record, 0)) * 1_000_000_000),
             ttl: Ttl::Keep,
         };
         out.key_op(op, 1)
     }
 
-    fn warning(&self) -> Option<String> {
+    fn warning(&self, _records: u64) -> Option<String> {
         self.what.is_none().then(|| {
             "oracle-general has no write flag: every request was taken for a get \
              (choose get, put or recorded)"

@@ -17,6 +17,9 @@ use crate::input::{self, Input, Lines};
 /// Progress is reported every so many lines or records.
 const PROGRESS_EVERY: u64 = 1 << 15;
 
+/// The longest tail of a binary record, in bytes.
+pub(super) const MAX_TAIL: usize = u16::MAX as usize;
+
 pub(super) fn run(
     plugin: Plugin,
     input: &Path,
@@ -37,13 +40,17 @@ pub(super) fn run(
         Plugin::Text(mut format) => {
             run.text(&mut *format, input::open(input)?)?;
             if run.out.ops() == 0 && format.read_again() {
-                run.report = ImportReport::default();
-                run.first_bad = None;
-                run.out.forget_left_out();
+                run.start_again();
                 run.text(&mut *format, input::open(input)?)?;
             }
         }
-        Plugin::Binary(mut format) => run.binary(&mut *format, input::open(input)?)?,
+        Plugin::Binary(mut format) => {
+            run.binary(&mut *format, input::open(input)?)?;
+            if run.out.ops() == 0 && format.read_again() {
+                run.start_again();
+                run.binary(&mut *format, input::open(input)?)?;
+            }
+        }
     }
     run.finish()
 }
@@ -59,6 +66,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Forgets what was read: the input is read from its beginning once more.
+    fn start_again(&mut self) {
+        self.report = ImportReport::default();
+        self.first_bad = None;
+        self.out.forget_left_out();
+    }
+
     fn text(&mut self, format: &mut dyn TextFormat, input: Input) -> Result<(), TraceError> {
         let mut lines = Lines::new(input, 0);
         loop {
@@ -110,21 +124,32 @@ impl Run<'_> {
         format: &mut dyn BinaryFormat,
         mut input: Input,
     ) -> Result<(), TraceError> {
-        // 64 KiB and a record: a record cut by a chunk's end moves to the front of the next.
-        let mut buffer = vec![0; 64 * 1024 + 64];
+        // Room for the header or a record with its tail, and for chunks that pay: a record cut by a
+        // chunk's end moves to the front of the next.
+        let mut buffer = vec![0; 64 * 1024 + MAX_TAIL + format.header_len()];
         let (mut filled, mut offset, mut record_len) = (0, 0u64, None);
         loop {
             let n = self.fill(&mut input, &mut buffer, &mut filled)?;
+            let mut at = 0;
             let len = match record_len {
                 Some(len) => len,
                 None if filled == 0 => break,
-                None => match format.record_len(&buffer[..filled]) {
-                    Ok(len) => *record_len.insert(len),
-                    Err(fault) => return Err(self.error(fault, "record 1 at byte 0".into())),
-                },
+                None => {
+                    at = self.header(format, &buffer[..filled])?;
+                    offset = at as u64;
+                    match format.record_len(&buffer[at..filled]) {
+                        Ok(len) => *record_len.insert(len),
+                        Err(fault) => {
+                            return Err(self.error(fault, format!("record 1 at byte {offset}")));
+                        }
+                    }
+                }
             };
-            let whole = filled - filled % len;
-            for record in buffer[..whole].chunks_exact(len) {
+            while let Some(record) = buffer[at..filled].get(..len) {
+                let whole = len + format.tail_len(record);
+                if filled - at < whole {
+                    break;
+                }
                 if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
                     (self.progress)(input.bytes_read(), input.bytes_total());
                 }
@@ -133,10 +158,11 @@ impl Run<'_> {
                     let number = self.report.lines;
                     self.bad(fault, || format!("record {number} at byte {offset}"))?;
                 }
-                offset += len as u64;
+                at += whole;
+                offset += whole as u64;
             }
-            buffer.copy_within(whole..filled, 0);
-            filled -= whole;
+            buffer.copy_within(at..filled, 0);
+            filled -= at;
             if n == 0 {
                 break;
             }
@@ -147,16 +173,33 @@ impl Run<'_> {
                     expected: format!("records of {} bytes", record_len.unwrap_or(0)),
                     found: format!("{filled} bytes"),
                 };
-                return Err(self.error(fault, "record 1 at byte 0".into()));
+                return Err(self.error(fault, format!("record 1 at byte {offset}")));
             }
             self.report.warnings.push(format!(
                 "{}: the last record is cut short after {filled} bytes and was left out",
                 self.file
             ));
         }
-        self.report.warnings.extend(format.warning());
+        let warning = format.warning(self.report.lines);
+        self.report.warnings.extend(warning);
         self.input_end(&input);
         Ok(())
+    }
+
+    /// Hands the header to the format and returns its length.
+    fn header(&self, format: &mut dyn BinaryFormat, start: &[u8]) -> Result<usize, TraceError> {
+        let len = format.header_len();
+        let taken = match start.get(..len) {
+            Some(header) => format.header(header),
+            None => Err(Fault::Bad {
+                expected: format!("a header of {len} bytes"),
+                found: format!("{} bytes: {}", start.len(), shorten(start)),
+            }),
+        };
+        match taken {
+            Ok(()) => Ok(len),
+            Err(fault) => Err(self.error(fault, "header".into())),
+        }
     }
 
     /// Reads until the buffer is full or the input ends; returns 0 only at the end.

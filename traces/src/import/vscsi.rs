@@ -12,6 +12,7 @@
 //! SHARDS", FAST 2015; libCacheSim, `traceReader/customizedReader/vscsi.h`.
 
 use super::BinaryFormat;
+use super::binary::{u16_le, u32_le, u64_le};
 use super::emit::{Emit, Fault, Request};
 use super::words::{Meaning, scsi};
 
@@ -25,18 +26,6 @@ enum Version {
 #[derive(Debug, Default)]
 pub(super) struct Vscsi {
     version: Version,
-}
-
-fn u16_at(record: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([record[at], record[at + 1]])
-}
-
-fn u32_at(record: &[u8], at: usize) -> u32 {
-    u32::from(u16_at(record, at)) | u32::from(u16_at(record, at + 2)) << 16
-}
-
-fn u64_at(record: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(record, at)) | u64::from(u32_at(record, at + 4)) << 32
 }
 
 impl BinaryFormat for Vscsi {
@@ -60,8 +49,8 @@ impl BinaryFormat for Vscsi {
 
     fn record(&mut self, record: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
         let (cmd, ver, len, major) = match self.version {
-            Version::One => (u16_at(record, 12), u16_at(record, 14), u32_at(record, 4), 1),
-            Version::Two => (u16_at(record, 0), u16_at(record, 2), u32_at(record, 8), 2),
+            Version::One => (u16_le(record, 12), u16_le(record, 14), u32_le(record, 4), 1),
+            Version::Two => (u16_le(record, 0), u16_le(record, 2), u32_le(record, 8), 2),
         };
         if ver >> 8 != major {
             return Err(Fault::Bad {
@@ -69,8 +58,8 @@ impl BinaryFormat for Vscsi {
                 found: format!("version {ver:#06x}"),
             });
         }
-        let lbn = u64_at(record, 16);
-        let time_us = u64_at(record, 24);
+        let lbn = u64_le(record, 16);
+        let time_us = u64_le(record, 24);
         let kind = match scsi(u64::from(cmd)) {
             Meaning::Op(kind) => kind,
             Meaning::NoCounterpart => {

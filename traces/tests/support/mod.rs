@@ -3,6 +3,8 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+pub(crate) mod binary;
+
 use std::fs;
 
 use treering_traces::import::{Format, ImportOptions, ImportReport, import};
