@@ -110,6 +110,7 @@ impl From<TraceError> for Failure {
             TraceError::BadParameter { name, why } => {
                 Failure::usage(format!("{}: {why}", flag(name)))
             }
+            missing @ TraceError::NotBuilt { .. } => Failure::cannot_run(missing.to_string()),
             bad @ TraceError::Bad { .. } => Failure::usage(bad.to_string()),
         }
     }
@@ -169,6 +170,21 @@ pub(crate) fn clap(error: &clap::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_this_build_lacks_is_no_bad_input_and_names_the_feature_to_build_with() {
+        let missing = TraceError::NotBuilt {
+            what: "import parquet",
+            feature: "parquet",
+        };
+        let failure = Failure::from(missing);
+        assert_eq!(failure.status, 3);
+        assert_eq!(
+            failure.message,
+            "import parquet: expected a build with the feature parquet \
+             (cargo build --release -p treering --features parquet), found one without it"
+        );
+    }
 
     #[test]
     fn a_drawing_is_left_out_of_the_one_line() {

@@ -16,11 +16,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         columns: args.columns.clone(),
         oracle_op: args.oracle_op.as_deref().map(str::parse).transpose()?,
     };
-    if options.columns.is_some() != (format == Format::Csv) {
-        let why = match format {
-            Format::Csv => "csv needs it: which column is what, such as op=1,key=2",
-            _ => "only csv has columns to name",
-        };
+    let columns = match (format, options.columns.is_some()) {
+        (Format::Csv, false) => Err("csv needs it: which column is what, such as op=1,key=2"),
+        (Format::Csv | Format::Parquet, _) | (_, false) => Ok(()),
+        (_, true) => Err("only csv and parquet have columns to name"),
+    };
+    if let Err(why) = columns {
         return Err(Failure::usage(format!("--columns: {why}")));
     }
     if options.oracle_op.is_some() && !matches!(format, Format::OracleGeneral | Format::Lcs) {

@@ -23,6 +23,17 @@ pub enum TraceError {
         /// What is there, shortened.
         found: String,
     },
+    /// A part of the crate that this build was made without.
+    #[error(
+        "{what}: expected a build with the feature {feature} \
+         (cargo build --release -p treering --features {feature}), found one without it"
+    )]
+    NotBuilt {
+        /// What was asked for.
+        what: &'static str,
+        /// The cargo feature that brings it.
+        feature: &'static str,
+    },
     /// A generator or importer parameter that cannot work.
     #[error("{name}: {why}")]
     BadParameter {

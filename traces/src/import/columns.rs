@@ -32,6 +32,8 @@
 //! | FEMU replayer | `time=1:ms,device=2,offset=3:bytes,size=4:bytes,op=5:r1` |
 //! | Twitter (by hand) | `time=1:s,key=2,value=4,client=5,op=6,ttl=7` |
 //!
+//! The same grammar names the columns of a `parquet` file, which needs no `sep`.
+//!
 //! By name, where there is a header line: `time=Timestamp:s,op=IOType,device=LUN,offset=Offset,size=Size`.
 
 use crate::TraceError;
@@ -55,7 +57,7 @@ pub(super) enum Field {
 pub(super) const FIELDS: usize = 10;
 
 impl Field {
-    const ALL: [(Field, &'static str); FIELDS] = [
+    pub(super) const ALL: [(Field, &'static str); FIELDS] = [
         (Field::Time, "time"),
         (Field::Op, "op"),
         (Field::Offset, "offset"),
@@ -155,6 +157,22 @@ impl Spec {
         }
         spec.check()?;
         Ok(spec)
+    }
+
+    /// The specification of a table whose columns bear the fields' names.
+    #[cfg(feature = "parquet")]
+    pub(super) fn of_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<Spec, TraceError> {
+        let is_field = |name: &&str| Field::ALL.iter().any(|(_, field)| field == name);
+        let items: Vec<String> = names
+            .filter(is_field)
+            .map(|name| format!("{name}={name}"))
+            .collect();
+        match items.is_empty() {
+            true => Err(bad(
+                "expected columns named op and either offset and size, or key; found none",
+            )),
+            false => Spec::parse(&items.join(",")),
+        }
     }
 
     pub(super) fn has(&self, field: Field) -> bool {

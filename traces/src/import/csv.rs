@@ -7,20 +7,19 @@
 //! name has no counterpart: it is left out, counted and named.
 
 use super::TextFormat;
-use super::columns::{FIELDS, Field, KeyCode, OpCode, Place, Separator, Spec};
-use super::emit::{Emit, Fault, KeyOp, Request};
-use super::expire::Ttl;
-use super::fields::{hex, hex_bytes, number, scaled, size, time, words_of};
-use super::words::{Meaning, flag, keeps_expiry, scsi, word};
-use crate::{OpKind, TraceError};
+use super::columns::{FIELDS, Field, Place, Separator, Spec};
+use super::emit::{Emit, Fault};
+use super::fields::words_of;
+use super::table::{Fields, Table};
+use super::words::Meaning;
+use crate::TraceError;
 
 #[derive(Debug)]
 pub(super) struct Csv {
-    spec: Spec,
+    table: Table,
     /// Which field column `i` holds; as long as the last column that matters.
     roles: Vec<Option<Field>>,
     begun: bool,
-    key: Vec<u8>,
 }
 
 impl Csv {
@@ -35,16 +34,15 @@ impl Csv {
         };
         let spec = Spec::parse(columns)?;
         Ok(Csv {
-            spec,
+            table: Table::new(spec),
             roles: Vec::new(),
             begun: false,
-            key: Vec::new(),
         })
     }
 
     /// Finds out where the columns are; `true` if `line` is a header.
     fn begin(&mut self, line: &[u8]) -> Result<bool, Fault> {
-        let columns: Vec<&[u8]> = match self.spec.separator {
+        let columns: Vec<&[u8]> = match self.table.spec.separator {
             Separator::Byte(byte) => line.split(|&b| b == byte).map(<[u8]>::trim_ascii).collect(),
             Separator::WhiteSpace => words_of(line).collect(),
         };
@@ -62,7 +60,7 @@ impl Csv {
         .into_iter()
         .chain([Field::Value, Field::Scan, Field::Client, Field::Ttl]);
         for field in all {
-            let index = match &self.spec.places[field as usize] {
+            let index = match &self.table.spec.places[field as usize] {
                 None => continue,
                 Some(Place::Index(index)) => *index,
                 Some(Place::Name(name)) => {
@@ -97,6 +95,7 @@ impl Csv {
         if numbers.is_empty() {
             let op = column_of(Field::Op).unwrap_or_default();
             return self
+                .table
                 .meaning(op)
                 .is_ok_and(|meaning| meaning == Meaning::NoCounterpart);
         }
@@ -105,31 +104,8 @@ impl Csv {
         !numbers.into_iter().any(like_number)
     }
 
-    fn meaning(&self, op: &[u8]) -> Result<Meaning, Fault> {
-        match self.spec.op_code {
-            OpCode::WriteIsOne => flag(op, 1).map(Meaning::Op),
-            OpCode::ReadIsOne => flag(op, 0).map(Meaning::Op),
-            OpCode::Scsi => Ok(scsi(hex(op, "a SCSI operation code")?)),
-            OpCode::Words => match op {
-                b"0" | b"1" => flag(op, 1).map(Meaning::Op),
-                _ => word(op).ok_or_else(|| Fault::bad("an operation's name", op)),
-            },
-        }
-    }
-
-    /// What a put with these fields says about its key's expiry.
-    fn ttl(&self, fields: &[&[u8]; FIELDS]) -> Result<Ttl, Fault> {
-        if !self.spec.has(Field::Ttl) || keeps_expiry(fields[Field::Op as usize]) {
-            return Ok(Ttl::Keep);
-        }
-        match fields[Field::Ttl as usize] {
-            b"" => Ok(Ttl::Never),
-            ttl => time(ttl, self.spec.ttl_unit, "a time to live").map(Ttl::nanoseconds),
-        }
-    }
-
     /// The fields of a line, each at its place; empty where the specification has none.
-    fn fields<'l>(&self, line: &'l [u8]) -> Result<[&'l [u8]; FIELDS], Fault> {
+    fn fields<'l>(&self, line: &'l [u8]) -> Result<Fields<'l>, Fault> {
         let mut fields = [&[][..]; FIELDS];
         let mut columns = 0;
         let mut take = |column: &'l [u8]| {
@@ -138,7 +114,7 @@ impl Csv {
             }
             columns += 1;
         };
-        match self.spec.separator {
+        match self.table.spec.separator {
             Separator::Byte(byte) => line
                 .split(|&b| b == byte)
                 .take(self.roles.len())
@@ -165,60 +141,6 @@ impl TextFormat for Csv {
             }
         }
         let fields = self.fields(line)?;
-        let field = |field: Field| fields[field as usize];
-        let meaning = self.meaning(field(Field::Op))?;
-        let time_ns = if self.spec.has(Field::Time) {
-            Some(time(field(Field::Time), self.spec.time_unit, "a time")?)
-        } else {
-            None
-        };
-        let Meaning::Op(kind) = meaning else {
-            out.leave_out(field(Field::Op));
-            return Ok(());
-        };
-        if !self.spec.has(Field::Key) {
-            return out.request(Request {
-                kind,
-                device: field(Field::Device),
-                offset: scaled(field(Field::Offset), self.spec.offset_unit, "an offset")?,
-                length: scaled(field(Field::Size), self.spec.size_unit, "a size")?,
-                time_ns,
-            });
-        }
-        let key = field(Field::Key);
-        self.key.clear();
-        match self.spec.key_code {
-            KeyCode::Text => self.key.extend_from_slice(key),
-            KeyCode::Hex => hex_bytes(key, "a key", &mut self.key)?,
-            KeyCode::Int => self
-                .key
-                .extend_from_slice(&number(key, "a key")?.to_be_bytes()),
-        }
-        // Other kinds have nothing, or anything, in these columns.
-        let value_len = match (kind, self.spec.has(Field::Value)) {
-            (OpKind::Put, true) => size(field(Field::Value), "a value length in bytes")?,
-            _ => out.value_size,
-        };
-        let scan_len = match (kind, self.spec.has(Field::Scan)) {
-            (OpKind::Scan, true) => size(field(Field::Scan), "a number of records")?,
-            _ => 1,
-        };
-        let client = field(Field::Client);
-        let ttl = match kind {
-            OpKind::Put => self.ttl(&fields)?,
-            _ => Ttl::Keep,
-        };
-        out.key_op(
-            KeyOp {
-                kind,
-                key: &self.key,
-                value_len,
-                scan_len,
-                client,
-                time_ns,
-                ttl,
-            },
-            1,
-        )
+        self.table.row(&fields, out)
     }
 }

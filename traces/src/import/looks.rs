@@ -15,7 +15,9 @@ fn by_magic(input: &Path) -> Option<Format> {
     let mut start = Vec::new();
     let input = input::open(input).ok()?;
     input.take(8).read_to_end(&mut start).ok()?;
-    if start == lcs::MAGIC.to_le_bytes() {
+    if start.starts_with(b"PAR1") {
+        Some(Format::Parquet)
+    } else if start == lcs::MAGIC.to_le_bytes() {
         Some(Format::Lcs)
     } else if blktrace::begins(&start) {
         Some(Format::Blktrace)

@@ -48,10 +48,13 @@ mod looks;
 mod mqsim;
 mod msr;
 mod oracle;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod rocksdb;
 mod run;
 mod spc;
 mod systor;
+mod table;
 mod tencent;
 mod twitter;
 mod vans;
@@ -101,6 +104,9 @@ pub enum Format {
     Blktrace,
     /// Any delimited text, described by [`ImportOptions::columns`]; grammar and examples: [`columns`].
     Csv,
+    /// Parquet, its columns described as those of [`Format::Csv`] or named like the fields; in builds with
+    /// the feature `parquet`.
+    Parquet,
     /// Twitter cache-trace CSV.
     Twitter,
     /// CacheLib (cachebench) key-value CSV.
@@ -121,7 +127,7 @@ pub enum Format {
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 21] = [
+    pub const ALL: [Format; 22] = [
         Format::Mqsim,
         Format::Disksim,
         Format::Msr,
@@ -135,6 +141,7 @@ impl Format {
         Format::Blkparse,
         Format::Blktrace,
         Format::Csv,
+        Format::Parquet,
         Format::Twitter,
         Format::Cachelib,
         Format::Rocksdb,
@@ -161,6 +168,7 @@ impl Format {
             Format::Blkparse => "blkparse",
             Format::Blktrace => "blktrace",
             Format::Csv => "csv",
+            Format::Parquet => "parquet",
             Format::Twitter => "twitter",
             Format::Cachelib => "cachelib",
             Format::Rocksdb => "rocksdb",
@@ -173,11 +181,11 @@ impl Format {
     }
 
     fn plugin(self, options: &ImportOptions) -> Result<Plugin, TraceError> {
-        if options.columns.is_some() && self != Format::Csv {
+        if options.columns.is_some() && !matches!(self, Format::Csv | Format::Parquet) {
             return Err(TraceError::BadParameter {
                 name: "columns",
                 why: format!(
-                    "expected with the csv format only, found with {}",
+                    "expected with the csv and parquet formats only, found with {}",
                     self.name()
                 ),
             });
@@ -199,6 +207,15 @@ impl Format {
             Format::Blkparse => text(blkparse::Blkparse::default()),
             Format::Blktrace => Plugin::Binary(Box::new(blktrace::Blktrace::default())),
             Format::Csv => text(csv::Csv::new(options.columns.as_deref())?),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => Plugin::Parquet(options.columns.clone()),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => {
+                return Err(TraceError::NotBuilt {
+                    what: "import parquet",
+                    feature: "parquet",
+                });
+            }
             Format::Twitter => text(twitter::Twitter),
             Format::Cachelib => text(cachelib::Cachelib::default()),
             Format::Rocksdb => text(rocksdb::Rocksdb::default()),
@@ -270,7 +287,7 @@ pub struct ImportOptions {
     pub value_size: u32,
     /// How many bad lines (or records) are skipped before the next one is an error.
     pub skip_bad: u64,
-    /// Which column is what, for [`Format::Csv`]; its grammar and examples: [`columns`].
+    /// Which column is what, for [`Format::Csv`] and [`Format::Parquet`]; its grammar and examples: [`columns`].
     pub columns: Option<String>,
     /// What a request of [`Format::OracleGeneral`] or [`Format::Lcs`] is; `None` is what the record says,
     /// or, where it says nothing, a get, with a warning.
@@ -383,6 +400,9 @@ pub fn import_file(
 enum Plugin {
     Text(Box<dyn TextFormat>),
     Binary(Box<dyn BinaryFormat>),
+    /// With the specification of its columns, if there is one.
+    #[cfg(feature = "parquet")]
+    Parquet(Option<String>),
 }
 
 /// A format whose unit is a line.

@@ -51,6 +51,8 @@ pub(super) fn run(
                 run.binary(&mut *format, input::open(input)?)?;
             }
         }
+        #[cfg(feature = "parquet")]
+        Plugin::Parquet(columns) => run.rows(input, columns.as_deref())?,
     }
     run.finish()
 }
@@ -183,6 +185,31 @@ impl Run<'_> {
         let warning = format.warning(self.report.lines);
         self.report.warnings.extend(warning);
         self.input_end(&input);
+        Ok(())
+    }
+
+    /// Reads a Parquet file, whose own reader finds its way in it.
+    #[cfg(feature = "parquet")]
+    fn rows(&mut self, path: &Path, columns: Option<&str>) -> Result<(), TraceError> {
+        let bytes_total = std::fs::metadata(path).map_or(0, |about| about.len());
+        let mut rows = super::parquet::Rows::open(path, columns)?;
+        loop {
+            if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
+                let (done, all) = (self.report.lines, rows.total.max(1));
+                let read = u128::from(bytes_total) * u128::from(done) / u128::from(all);
+                (self.progress)((read as u64).min(bytes_total), bytes_total);
+            }
+            let row = rows.next_row(&self.file, &mut self.out);
+            if matches!(row, Ok(false)) {
+                break;
+            }
+            self.report.lines += 1;
+            if let Err(fault) = row {
+                let number = self.report.lines;
+                self.bad(fault, || format!("row {number}"))?;
+            }
+        }
+        (self.progress)(bytes_total, bytes_total);
         Ok(())
     }
 

@@ -1,0 +1,82 @@
+//! `treering import` of the samples that ship with the project.
+
+mod support;
+
+use std::path::Path;
+
+use support::{listing, ok, treering};
+
+/// A file of `traces/samples`.
+fn sample(name: &str) -> String {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/samples");
+    samples.join(name).to_str().expect("a path of text").into()
+}
+
+#[test]
+fn every_sample_is_imported_and_can_be_replayed() {
+    let samples = [
+        ("alibaba", "alibaba.csv", "7 operations from 3 lines"),
+        ("tencent", "tencent.csv", "18 operations from 3 lines"),
+        ("systor", "systor.csv", "1 without counterpart left out"),
+        ("fio", "fio-v3.log", "7 operations from 8 lines"),
+        ("blktrace", "sda.blktrace", "5 operations from 9 lines"),
+        ("blktrace", "sda-big-endian.blktrace", "2 device(s)"),
+        ("twitter", "twitter.csv", "2 deletes of expired keys"),
+        ("cachelib", "cachelib-2022.csv", "5 operations from 5 lines"),
+        ("cachelib", "cachelib-2024.csv", "1 deletes of expired keys"),
+        (
+            "block-cache",
+            "block-cache.csv",
+            "3 operations from 3 lines",
+        ),
+        ("lcs", "v1.lcs.zst", "3 operations from 3 lines"),
+        ("lcs", "v3.lcs.zst", "1 deletes of expired keys"),
+        #[cfg(feature = "parquet")]
+        ("parquet", "blocks.parquet", "4 operations from 3 lines"),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    for (format, name, expected) in samples {
+        let input = sample(name);
+        let args = ["import", format, &input, "-o", "t.trz"];
+        let said = ok(folder.path(), &args);
+        assert!(said.contains(expected), "{format} {name}: {said}");
+        ok(folder.path(), &["replay", "t.trz"]);
+    }
+}
+
+#[test]
+#[cfg(not(feature = "parquet"))]
+fn a_build_without_parquet_says_with_which_feature_to_build() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = sample("blocks.parquet");
+    let run = treering(folder.path(), &["import", "parquet", &input, "-o", "t.trz"]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("--features parquet"), "{said}");
+    assert!(listing(folder.path()).is_empty());
+}
+
+#[test]
+fn what_lcs_leaves_open_is_an_option_and_of_other_formats_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = sample("v1.lcs.zst");
+    let args = ["import", "lcs", &input, "--oracle-op", "put", "-o", "t.trz"];
+    ok(folder.path(), &args);
+    let run = treering(
+        folder.path(),
+        &[
+            "import",
+            "alibaba",
+            &input,
+            "--columns",
+            "op=1,key=2",
+            "-o",
+            "u.trz",
+        ],
+    );
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(said.contains("only csv and parquet have columns"), "{said}");
+    assert_eq!(listing(folder.path()), ["t.trz"]);
+}
