@@ -1,5 +1,5 @@
-//! Empty, cut and foreign input of the formats of `import_samples`: one sentence that names the file, the
-//! place and what was expected.
+//! Empty, cut and foreign input of the formats of `import_samples`: one sentence that names the
+//! file, the place and what was expected.
 
 mod support;
 

@@ -8,10 +8,11 @@
 //! - devices other than the first, where a file is one device's trace;
 //! - clients and times to live.
 //!
-//! Keys differ between two groups of key-value formats, and so they stay: where the format's key is a
-//! number (oracle-general, lcs, block-cache; hexadecimal of 8 bytes in rocksdb) it becomes 8 bytes,
-//! big-endian, as `key=…:int` of `csv` makes them, so that numeric order is key order; where it is text
-//! (twitter, cachelib, ycsb, `key=…` of `csv`) it stays that text, for a cache's key `0017` is not `17`.
+//! Keys differ between two groups of key-value formats, and so they stay: where the format's key is
+//! a number (oracle-general, lcs, block-cache; hexadecimal of 8 bytes in rocksdb) it becomes 8
+//! bytes, big-endian, as `key=…:int` of `csv` makes them, so that numeric order is key order; where
+//! it is text (twitter, cachelib, ycsb, `key=…` of `csv`) it stays that text, for a cache's key
+//! `0017` is not `17`.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! The samples that ship with the project become the operations that their formats' documentation says.
+//! The samples that ship with the project become the operations that their formats' documentation
+//! says.
 
 mod support;
 

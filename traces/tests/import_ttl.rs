@@ -160,6 +160,6 @@ fn a_trace_without_times_says_that_nothing_of_it_expires() {
     let report = same(run(Format::Cachelib, text), &expected);
     assert_eq!(
         report.warnings,
-        ["1 puts have a time to live but no time to count it from; their keys do not expire"]
+        ["1 puts have a time to live but no time to count it from: their keys do not expire"]
     );
 }

@@ -11,13 +11,14 @@ use crate::units;
 #[command(after_help = "EXAMPLES:\n  \
     treering import mqsim tpcc.trace.xz -o tpcc.trz\n  \
     treering import csv io.csv.gz --columns time=1:s,op=3,device=4,offset=5:bytes,size=6:bytes -o io.trz\n  \
-    treering import parquet blocks.parquet --columns time=ts,op=type,offset=lba:sectors,size=len -o b.trz\n  \
+    treering import parquet io.parquet --columns time=ts,op=type,offset=lba:sectors,size=len -o io.trz\n  \
     treering import oracle-general wiki.oracleGeneral.zst --oracle-op get --skip-bad 10 -o wiki.trz\n\n\
-    FORMAT of a block trace is mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, systor, \
-    fio (iolog 2 and 3), blkparse, blktrace (merge the files of its CPUs by `blkparse -d`); of a key-value \
-    trace twitter, cachelib, rocksdb, block-cache (block_cache_trace_analyzer), ycsb, oracle-general, lcs; \
-    of a memory trace vans; csv and parquet are either. Plain, .gz, .xz and .zst inputs are read as they are. \
-    Keys with a time to live (twitter, cachelib, lcs, csv, parquet) are deleted when it has passed.")]
+    FORMAT of a block trace is mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, \
+    systor, fio (iolog 2 and 3), blkparse or blktrace (merge the files of its CPUs by `blkparse -d`); \
+    of a key-value trace twitter, cachelib, rocksdb, block-cache (of block_cache_trace_analyzer), \
+    ycsb, oracle-general or lcs; of a memory trace vans; csv and parquet are either. \
+    Plain, .gz, .xz and .zst inputs are read as they are. Keys with a time to live (twitter, \
+    cachelib, lcs, csv, parquet) are deleted when it has passed.")]
 pub(crate) struct ImportArgs {
     /// Format of the input
     pub(crate) format: String,
@@ -32,7 +33,8 @@ pub(crate) struct ImportArgs {
     /// Skip so many bad lines before the next is an error
     #[arg(long, value_name = "N", default_value = "0", value_parser = units::count)]
     pub(crate) skip_bad: u64,
-    /// For csv and parquet: which column is what, `FIELD=COLUMN[:UNIT],…` (fields: time op offset size device key value scan client ttl; sep=…)
+    /// For csv and parquet: which column is what, `FIELD=COLUMN[:UNIT],…` (fields: time op offset
+    /// size device key value scan client ttl; sep=…)
     #[arg(long, value_name = "SPEC")]
     pub(crate) columns: Option<String>,
     /// For oracle-general and lcs: what a request is, get, put or recorded

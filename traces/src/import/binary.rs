@@ -1,4 +1,5 @@
-//! Fields of a binary record. All read at an offset that the record's length, fixed by its format, covers.
+//! Fields of a binary record. All read at an offset that the record's length, fixed by its format,
+//! covers.
 
 /// The `N` bytes at `at`.
 #[inline]

@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! 0       4          8      16       24      28       32    36       40    44      46        48
-//! | magic | sequence | time | sector | bytes | action | pid | device | cpu | error | pdu_len | …pdu
+//! | magic | sequence | time | sector | bytes | action | pid | device | cpu | error | pdu_len | pdu
 //! ```
 //!
-//! magic is 0x65617407: `eat` and version 7. time in ns, sector in units of 512 bytes, device major << 20 |
-//! minor; pdu_len bytes (names of processes, commands of passed-through requests, cgroups) follow the
-//! record and are skipped. action is what happened in its lower 16 bits (bit 8: a cgroup is named) and a
-//! set of categories in its upper 16.
+//! magic is 0x65617407: `eat` and version 7. time in ns, sector in units of 512 bytes, device major
+//! << 20 | minor; pdu_len bytes (names of processes, commands of passed-through requests, cgroups)
+//! follow the record and are skipped. action is what happened in its lower 16 bits (bit 8: a cgroup
+//! is named) and a set of categories in its upper 16.
 //!
-//! A request passes several actions on its way; as of `blkparse` text, imported are those issued to the
-//! driver (7), or, in a recording without any, those queued (1). Discards are deletes; flushes and other
-//! requests without data, and passed-through commands, have no counterpart; notifications are skipped.
+//! A request passes several actions on its way; as of `blkparse` text, imported are those issued to
+//! the driver (7), or, in a recording without any, those queued (1). Discards are deletes; flushes
+//! and other requests without data, and passed-through commands, have no counterpart; notifications
+//! are skipped.
 //!
-//! blktrace writes a file a CPU; `blkparse -i sda -d sda.bin` merges them into one in the order of time.
-//! Source: the kernel's `include/uapi/linux/blktrace_api.h`; blkparse(1), `-d`.
+//! blktrace writes a file a CPU; `blkparse -i sda -d sda.bin` merges them into one in the order of
+//! time. Source: the kernel's `include/uapi/linux/blktrace_api.h`; blkparse(1), `-d`.
 
 use super::BinaryFormat;
 use super::binary::bytes;

@@ -8,14 +8,15 @@
 //! 1605820800000123,1,9,4096,0,default,1,12,1,0,7,3,120,1,1,40,13,0,16,24,8192
 //! ```
 //!
-//! 21 columns, a line for each block that was looked up in the cache. Every line is a get of a block,
-//! whether it was there or had to be read, whoever asked: readers, iterators, compactions (`caller`).
-//! A key is the block's number in 8 bytes, big-endian. The analyzer numbers the blocks in the order of
-//! their first access; the offset of a block in its file would keep neighbours together, but the
-//! analyzer takes it from the cache's key, where RocksDB has not put it since version 7.
-//! Block types: 7 index, 8 filter, 9 data, 10 compression dictionary, 11 range deletions.
-//! Source: RocksDB, `trace_replay/block_cache_tracer.cc` (`WriteHumanReadableTraceRecord`),
-//! `include/rocksdb/trace_record.h`; its wiki, "Block cache analysis and simulation tools".
+//! 21 columns, a line for each block that was looked up in the cache. Every line is a get of a
+//! block, whether it was there or had to be read, whoever asked: readers, iterators, compactions
+//! (`caller`). A key is the block's number in 8 bytes, big-endian. The analyzer numbers the blocks
+//! in the order of their first access; the offset of a block in its file would keep neighbours
+//! together, but the analyzer takes it from the cache's key, where RocksDB has not put it since
+//! version 7. Block types: 7 index, 8 filter, 9 data, 10 compression dictionary, 11 range
+//! deletions. Source: RocksDB, `trace_replay/block_cache_tracer.cc`
+//! (`WriteHumanReadableTraceRecord`), `include/rocksdb/trace_record.h`; its wiki, "Block cache
+//! analysis and simulation tools".
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};

@@ -8,14 +8,14 @@
 //! 604038471,82131353f9ddc8c6,48,GET,1,87,1,0,366387042,3003229276
 //! ```
 //!
-//! A header line names the columns; their order and further ones vary by year of publication. Needed
-//! are `key`, `op` and `size` (of the value, bytes); used if there are `op_time` (seconds), `op_count`
-//! (the operation is repeated so often, 1 if there is none) and `ttl` (seconds, 0 or blank for none: a
-//! put's key expires). Without a header line the first line says which of the two orders it is: the
-//! one that has an operation where its `op` is. The traces of 2022 and 2023 have no times, so nothing of
-//! them expires. Keys are hashes and stay as they stand; `key_size` (of the original) is not used.
-//! Source: CacheLib, `cachelib/cachebench/workload/KVReplayGenerator.h` (the order of 2022), its
-//! documentation, "Cachebench FB HW evaluation", and its sample traces.
+//! A header line names the columns; their order and further ones vary by year of publication.
+//! Needed are `key`, `op` and `size` (of the value, bytes); used if there are `op_time` (seconds),
+//! `op_count` (the operation is repeated so often, 1 if there is none) and `ttl` (seconds, 0 or
+//! blank for none: a put's key expires). Without a header line the first line says which of the two
+//! orders it is: the one that has an operation where its `op` is. The traces of 2022 and 2023 have
+//! no times, so nothing of them expires. Keys are hashes and stay as they stand; `key_size` (of the
+//! original) is not used. Source: CacheLib, `cachelib/cachebench/workload/KVReplayGenerator.h` (the
+//! order of 2022), its documentation, "Cachebench FB HW evaluation", and its sample traces.
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, KeyOp};
@@ -88,8 +88,8 @@ impl Cachelib {
 }
 
 impl Cachelib {
-    /// Columns by what the first line has in them. CacheLib's operations have names; a letter alone is
-    /// another format's.
+    /// Columns by what the first line has in them. CacheLib's operations have names; a letter alone
+    /// is another format's.
     fn without_header(line: &[u8]) -> Columns {
         let op = line.split(|&b| b == b',').nth(FIRST.op).unwrap_or_default();
         match word(op.trim_ascii()) {

@@ -16,7 +16,7 @@
 //! value    bytes                                            value length of a put
 //! scan     records                                          length of a scan, 1 if there is no column
 //! client   any text
-//! ttl      s | ms | us | ns                                 time to live of a put's key; 0 or blank: none
+//! ttl      s | ms | us | ns                              of a put's key; 0 or blank: it lives on
 //! ```
 //!
 //! `op` is needed, and either `offset` with `size`, or `key`. Without `value`, puts have the option's value size.

@@ -188,7 +188,8 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Emits an operation on a key, `times` times, after the deletes of all keys that expired meanwhile.
+    /// Emits an operation on a key, `times` times, after the deletes of all keys that expired
+    /// meanwhile.
     pub(super) fn key_op(&mut self, op: KeyOp<'_>, times: u64) -> Result<(), Fault> {
         if op.key.len() > MAX_KEY {
             return Err(Fault::bad(
@@ -234,8 +235,8 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Emits the deletes of all keys that are due. A key lives until its time to live has passed, not
-    /// longer: an operation of that very time finds it gone.
+    /// Emits the deletes of all keys that are due. A key lives until its time to live has passed,
+    /// not longer: an operation of that very time finds it gone.
     #[inline]
     fn expire(&mut self, time_ns: Option<u64>) -> Result<(), Fault> {
         let Some(now_ns) = time_ns else {
@@ -312,7 +313,8 @@ impl<'a> Emit<'a> {
         }
         if self.timeless_ttls > 0 {
             report.warnings.push(format!(
-                "{} puts have a time to live but no time to count it from; their keys do not expire",
+                "{} puts have a time to live but no time to count it from: \
+                 their keys do not expire",
                 self.timeless_ttls
             ));
         }

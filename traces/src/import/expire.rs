@@ -1,9 +1,9 @@
 //! Times to live: which keys expire, and when.
 //!
 //! A put with a time to live makes its key due; when the trace's time has come there, the key is
-//! deleted. A later put of the key replaces what was due, a delete cancels it. Expiries come out in the
-//! order of their time, those of one time in the order of their puts, so that the same input always
-//! gives the same operations.
+//! deleted. A later put of the key replaces what was due, a delete cancels it. Expiries come out in
+//! the order of their time, those of one time in the order of their puts, so that the same input
+//! always gives the same operations.
 //!
 //! ```text
 //!     due:  (time, number of the put) → key, client      ordered: the first is the next to expire

@@ -12,8 +12,8 @@
 //! only, fio >= 3.31) is in us since the run began. Version 2 has no times but `wait`: its offset is us since the
 //! previous wait, as fio's HOWTO defines it (what fio's replayer does with it has varied), so operations have a time from the first wait on.
 //!
-//! fio appends to a log that is there, so a run's log may follow another's: a header line begins it, and
-//! its times count from the last of the run before.
+//! fio appends to a log that is there, so a run's log may follow another's: a header line begins
+//! it, and its times count from the last of the run before.
 //!
 //! add, open, close and unlink say nothing about data and are skipped; trim is a delete; sync, datasync and
 //! sync_file_range have no counterpart. A device is a file name.

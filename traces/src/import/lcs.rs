@@ -15,15 +15,16 @@
 //! ```
 //!
 //! Both magics are 0x123456789abcdef0. time u32 in seconds, id u64 (a hash of the key, or a block
-//! address), size in bytes (u32, from version 3 on i64), op u8 and tenant u24, ttl u32 in seconds (0, or
-//! negative as an i32, for none), next i64: the number of the object's next request, or -1. Versions 4
-//! to 8 add 1, 2, 4, 8 and 16 features of 4 bytes, which are not used.
+//! address), size in bytes (u32, from version 3 on i64), op u8 and tenant u24, ttl u32 in seconds
+//! (0, or negative as an i32, for none), next i64: the number of the object's next request, or -1.
+//! Versions 4 to 8 add 1, 2, 4, 8 and 16 features of 4 bytes, which are not used.
 //!
-//! Operations are in the numbering of [`oracle`](super::oracle); version 1 has none, so [`OracleOp`] says
-//! what a request is taken for, and may say so for the others (whose writers put 0, no operation, where
-//! they knew none). A key is the id in 8 bytes, big-endian, as in `oracle-general`; a put's value has the
-//! object's size; a client is a tenant. n_req is the number of records: fewer are a cut file, more are
-//! no lcs trace. Source: libCacheSim, `traceReader/customizedReader/lcs.h` and `lcs.c`.
+//! Operations are in the numbering of [`oracle`](super::oracle); version 1 has none, so
+//! [`OracleOp`] says what a request is taken for, and may say so for the others (whose writers put
+//! 0, no operation, where they knew none). A key is the id in 8 bytes, big-endian, as in
+//! `oracle-general`; a put's value has the object's size; a client is a tenant. n_req is the number
+//! of records: fewer are a cut file, more are no lcs trace. Source: libCacheSim,
+//! `traceReader/customizedReader/lcs.h` and `lcs.c`.
 
 use super::binary::{u32_le, u64_le};
 use super::emit::{Emit, Fault, KeyOp};

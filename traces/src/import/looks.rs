@@ -60,8 +60,8 @@ fn reads_as(format: Format, input: &Path) -> bool {
     whole || ops >= ENOUGH
 }
 
-/// The error of an import, with what the input looks like, if anything. An input of which operations came
-/// is of the format that was tried, unless its magic is another's.
+/// The error of an import, with what the input looks like, if anything. An input of which
+/// operations came is of the format that was tried, unless its magic is another's.
 pub(super) fn hinted(error: TraceError, tried: Format, input: &Path, ops: u64) -> TraceError {
     let TraceError::Bad {
         file,

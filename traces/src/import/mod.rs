@@ -22,8 +22,8 @@
 //! **Times to live.** A put that carries one gives a delete of its key when it has passed, in the
 //! trace's time and between the operations of that time: before those of the very time at which the
 //! key expires. A later put replaces what was due (append, prepend, incr and decr leave it, as
-//! memcached does), a delete cancels it. What is due after the last operation is not deleted. In a trace
-//! without times nothing expires, and a warning says so.
+//! memcached does), a delete cancels it. What is due after the last operation is not deleted. In a
+//! trace without times nothing expires, and a warning says so.
 //!
 //! Operations without a counterpart (flushes, range deletes, …) are left out, counted and named in a warning. Times become
 //! nanoseconds since the first operation; an operation stamped earlier than the first gets 0, and a warning says how
@@ -104,8 +104,8 @@ pub enum Format {
     Blktrace,
     /// Any delimited text, described by [`ImportOptions::columns`]; grammar and examples: [`columns`].
     Csv,
-    /// Parquet, its columns described as those of [`Format::Csv`] or named like the fields; in builds with
-    /// the feature `parquet`.
+    /// Parquet, its columns described as those of [`Format::Csv`] or named like the fields; in
+    /// builds with the feature `parquet`.
     Parquet,
     /// Twitter cache-trace CSV.
     Twitter,
@@ -287,10 +287,11 @@ pub struct ImportOptions {
     pub value_size: u32,
     /// How many bad lines (or records) are skipped before the next one is an error.
     pub skip_bad: u64,
-    /// Which column is what, for [`Format::Csv`] and [`Format::Parquet`]; its grammar and examples: [`columns`].
+    /// Which column is what, for [`Format::Csv`] and [`Format::Parquet`]; its grammar and examples:
+    /// [`columns`].
     pub columns: Option<String>,
-    /// What a request of [`Format::OracleGeneral`] or [`Format::Lcs`] is; `None` is what the record says,
-    /// or, where it says nothing, a get, with a warning.
+    /// What a request of [`Format::OracleGeneral`] or [`Format::Lcs`] is; `None` is what the record
+    /// says, or, where it says nothing, a get, with a warning.
     pub oracle_op: Option<OracleOp>,
 }
 
@@ -416,8 +417,8 @@ trait TextFormat {
     }
 }
 
-/// A format whose unit is a record: a part of fixed length, and in some formats a tail whose length that
-/// part says. A header may stand before the first.
+/// A format whose unit is a record: a part of fixed length, and in some formats a tail whose length
+/// that part says. A header may stand before the first.
 trait BinaryFormat {
     /// Bytes before the first record.
     fn header_len(&self) -> usize {

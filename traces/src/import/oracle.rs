@@ -47,7 +47,8 @@ pub(super) fn meaning(op: u8) -> Result<Meaning, Fault> {
     }))
 }
 
-/// Whether `next` is the number of a request, or stands for none: what tells a record from other bytes.
+/// Whether `next` is the number of a request, or stands for none: what tells a record from other
+/// bytes.
 pub(super) fn check_next(next: i64, record: &[u8]) -> Result<(), Fault> {
     let is_known = next == i64::MAX || (-2..1 << 48).contains(&next);
     if is_known && record.iter().any(|byte| *byte != 0) {

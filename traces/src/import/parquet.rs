@@ -1,19 +1,19 @@
 //! Parquet files: columnar tables, one operation a row.
 //!
-//! Columns are named and mean the same as for `csv` ([`columns`](super::columns)): either a specification
-//! says which column is what, by its name or its number, or the columns bear the fields' own names
-//! (`time`, `op`, `key`, `value`, …). Columns that are neither are not read. Two things a Parquet file
-//! knows of itself: a time that is stored as a TIMESTAMP has the unit of that type, whatever the
-//! specification says, and a null is an empty field. Booleans are 0 and 1. Columns within structs,
-//! lists and maps cannot be named.
+//! Columns are named and mean the same as for `csv` ([`columns`](super::columns)): either a
+//! specification says which column is what, by its name or its number, or the columns bear the
+//! fields' own names (`time`, `op`, `key`, `value`, …). Columns that are neither are not read. Two
+//! things a Parquet file knows of itself: a time that is stored as a TIMESTAMP has the unit of that
+//! type, whatever the specification says, and a null is an empty field. Booleans are 0 and 1.
+//! Columns within structs, lists and maps cannot be named.
 //!
-//! A row is read into the text that it would be in a CSV file, so that the same table in either format
-//! gives the same operations. Row groups are read one after the other, a thousand rows at a time.
-//! A file that is itself compressed (`.parquet.gz`) is unpacked into a temporary file first, since
-//! Parquet is read from its end.
+//! A row is read into the text that it would be in a CSV file, so that the same table in either
+//! format gives the same operations. Row groups are read one after the other, a thousand rows at a
+//! time. A file that is itself compressed (`.parquet.gz`) is unpacked into a temporary file first,
+//! since Parquet is read from its end.
 //!
-//! Source: Apache Parquet, <https://parquet.apache.org/docs/file-format/>, "Logical Types"; the `parquet`
-//! crate reads it.
+//! Source: Apache Parquet, <https://parquet.apache.org/docs/file-format/>, "Logical Types"; the
+//! `parquet` crate reads it.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -101,7 +101,8 @@ impl Rows {
     /// Takes the next row; `false` behind the last.
     ///
     /// # Errors
-    /// A row that means nothing, after which the next may be read; [`Fault::Stop`] where the file is damaged.
+    /// A row that means nothing, after which the next may be read; [`Fault::Stop`] where the file
+    /// is damaged.
     pub(super) fn next_row(&mut self, file: &str, out: &mut Emit<'_>) -> Result<bool, Fault> {
         let rows = &mut self.rows;
         let row = match guarded(|| rows.next().transpose()) {
@@ -233,9 +234,9 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the crate returns, or its panic as an error: damaged files trip some of its assertions (version 59:
-/// "column start and length should not be negative"). The panic's message goes into the error, not to
-/// stderr.
+/// What the crate returns, or its panic as an error: damaged files trip some of its assertions
+/// (version 59: "column start and length should not be negative"). The panic's message goes into
+/// the error, not to stderr.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

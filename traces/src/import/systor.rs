@@ -5,12 +5,12 @@
 //! 1456135200.013118000,0.000531,W,4,1998229504,4096
 //! ```
 //!
-//! Six columns, a header line in each file; timestamp in seconds since 1970 with a fraction, response
-//! in seconds or blank (not used), type R or W, offset and size in bytes. A device is a LUN. A blank
-//! type stands for a request without a response message: whether it read or wrote is not known, so
-//! it is left out and counted.
-//! Source: the README of SNIA IOTTA trace 4928 (Lee et al., "Understanding storage traffic
-//! characteristics on enterprise virtual desktop infrastructure", SYSTOR 2017).
+//! Six columns, a header line in each file; timestamp in seconds since 1970 with a fraction,
+//! response in seconds or blank (not used), type R or W, offset and size in bytes. A device is a
+//! LUN. A blank type stands for a request without a response message: whether it read or wrote is
+//! not known, so it is left out and counted. Source: the README of SNIA IOTTA trace 4928 (Lee et
+//! al., "Understanding storage traffic characteristics on enterprise virtual desktop
+//! infrastructure", SYSTOR 2017).
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, Request};

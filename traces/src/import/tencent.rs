@@ -5,10 +5,10 @@
 //! 1538323200,12910952,128,0,1063
 //! ```
 //!
-//! Five columns, no header line in the published files (one is skipped if it is there); timestamp in
-//! seconds since 1970, offset and size in sectors of 512 bytes, type 0 = read, 1 = write. A device is
-//! a volume. Source: the README of SNIA IOTTA trace 28064 (Zhang et al., "OSCA: An Online-Model Based
-//! Cache Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020).
+//! Five columns, no header line in the published files (one is skipped if it is there); timestamp
+//! in seconds since 1970, offset and size in sectors of 512 bytes, type 0 = read, 1 = write. A
+//! device is a volume. Source: the README of SNIA IOTTA trace 28064 (Zhang et al., "OSCA: An
+//! Online-Model Based Cache Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020).
 
 use super::TextFormat;
 use super::emit::{Emit, Fault, Request};
