@@ -104,7 +104,7 @@ struct Flash {
     program_us: f64,
     erase_us: f64,
     channel_mb_per_s: f64,
-    pe_limit: u32,
+    pe_limit: Option<u32>,
     codec: Option<String>,
     level: Option<u32>,
     logical_over_physical: Option<f64>,

@@ -8,6 +8,7 @@
 //! | [`output`] | stdout, files that appear whole or not at all |
 //! | [`rows`], [`new_store`] | records as lines of JSON; a store file that is made of them |
 //! | [`progress`] | a bar for a person who waits |
+//! | [`reproduce`] | the command line that does the same again |
 //! | [`failure`] | one line on stderr and an exit status |
 
 mod against_cmd;
@@ -29,6 +30,7 @@ mod pm_replay;
 mod progress;
 mod repair_cmd;
 mod replay_cmd;
+mod reproduce;
 mod rows;
 mod units;
 mod verify_cmd;
@@ -36,7 +38,7 @@ mod verify_cmd;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use args::{Cli, Command, CompletionsArgs, TraceCommand};
 use failure::Failure;
@@ -53,9 +55,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse() -> Result<Option<Command>, Failure> {
-    match Cli::try_parse() {
-        Ok(cli) => Ok(Some(cli.command)),
+/// A command, and what its arguments were parsed from.
+type Parsed = (Command, ArgMatches);
+
+fn parse() -> Result<Option<Parsed>, Failure> {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli.command, matches))
+    });
+    match parsed {
+        Ok(parsed) => Ok(Some(parsed)),
         // `--help` and `--version`.
         Err(e) if !e.use_stderr() => {
             output::say(e.render().to_string().as_bytes())?;
@@ -65,25 +74,37 @@ fn parse() -> Result<Option<Command>, Failure> {
     }
 }
 
-fn run(command: Option<Command>) -> Result<(), Failure> {
+fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
+    let Some((command, matches)) = parsed else {
+        return Ok(());
+    };
     match command {
-        None => Ok(()),
-        Some(Command::Replay(args)) => replay_cmd::run(&args),
-        Some(Command::Verify(args)) => verify_cmd::run(&args),
-        Some(Command::Repair(args)) => repair_cmd::run(&args),
-        Some(Command::Dump(args)) => dump_cmd::run(&args),
-        Some(Command::Load(args)) => load_cmd::run(&args),
-        Some(Command::Import(args)) => import_cmd::run(&args),
-        Some(Command::Gen(args)) => gen_cmd::run(&args),
-        Some(Command::Trace(TraceCommand::Info(args))) => info_cmd::run(&args),
-        Some(Command::Devices(args)) => devices_cmd::run(&args),
-        Some(Command::Layout(args)) => layout_cmd::run(&args),
-        Some(Command::Check(args)) => check_cmd::run(&args),
-        Some(Command::Explore(args)) => check_cmd::explore(&args),
-        Some(Command::Oracle(args)) => oracle_cmd::run(&args),
-        Some(Command::Completions(args)) => completions(&args),
-        Some(Command::CrashWriter(args)) => crash_writer_cmd::run(&args),
+        Command::Replay(args) => replay_cmd::run(&args, &again(&matches)),
+        Command::Verify(args) => verify_cmd::run(&args),
+        Command::Repair(args) => repair_cmd::run(&args),
+        Command::Dump(args) => dump_cmd::run(&args),
+        Command::Load(args) => load_cmd::run(&args),
+        Command::Import(args) => import_cmd::run(&args),
+        Command::Gen(args) => gen_cmd::run(&args),
+        Command::Trace(TraceCommand::Info(args)) => info_cmd::run(&args),
+        Command::Devices(args) => devices_cmd::run(&args),
+        Command::Layout(args) => layout_cmd::run(&args),
+        Command::Check(args) => check_cmd::run(&args),
+        Command::Explore(args) => check_cmd::explore(&args),
+        Command::Oracle(args) => oracle_cmd::run(&args),
+        Command::Completions(args) => completions(&args),
+        Command::CrashWriter(args) => crash_writer_cmd::run(&args),
     }
+}
+
+/// The line that does the same again.
+fn again(matches: &ArgMatches) -> String {
+    let command = Cli::command();
+    let found = matches.subcommand();
+    let found = found.and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner)));
+    found.map_or(String::new(), |(command, inner)| {
+        reproduce::line(command, inner)
+    })
 }
 
 fn completions(args: &CompletionsArgs) -> Result<(), Failure> {

@@ -62,6 +62,7 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     config.preload = args.preload.clone();
     config.timing = args.timing;
     config.predict = !args.no_predict;
+    config.daily_bytes = args.daily;
     config.seed = args.seed;
     Ok(Some(config))
 }

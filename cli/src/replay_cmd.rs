@@ -24,12 +24,12 @@ struct Outputs {
     html: Option<Output>,
 }
 
-/// Replays and reports.
-pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+/// Replays and reports; `again` is the command line that does the same.
+pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
     if let Some(config) = pm_replay::config(args)? {
         let outputs = outputs(args)?;
         let report = watched(|progress| replay::run_pm(&config, progress))?;
-        return write(&report, &outputs);
+        return write(&report, &outputs, again);
     }
     let config = config(args)?;
     let outputs = outputs(args)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         let _ = std::fs::remove_file(path);
     }
     let report = ran?;
-    write(&report, &outputs)?;
+    write(&report, &outputs, again)?;
     if args.strict {
         check_reached(&report)?;
     }
@@ -84,9 +84,9 @@ fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
     Ok(Outputs { json, html })
 }
 
-fn write(report: &ReplayReport, outputs: &Outputs) -> Result<(), Failure> {
+fn write(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Failure> {
     if let Some(to) = &outputs.html {
-        to.write(html::render(report).as_bytes())?;
+        to.write(html::render(report, Some(again)).as_bytes())?;
     }
     if let Some(to) = &outputs.json {
         to.write(&output::json(report)?)?;
@@ -145,6 +145,7 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     }
     config.timing = args.timing;
     config.predict = !args.no_predict;
+    config.daily_bytes = args.daily;
     config.seed = args.seed;
     Ok(config)
 }

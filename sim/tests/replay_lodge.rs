@@ -230,7 +230,7 @@ fn reports_show_measured_beside_predicted() {
     let pm = report.pm.clone().expect("it ran on persistent memory");
     let xbi = format!("{:.2}", pm.predicted.expect("records lie in leaves").xbi);
     let said = "index no leaf";
-    for shown in [text::render(&report), html::render(&report)] {
+    for shown in [text::render(&report), html::render(&report, None)] {
         assert!(shown.contains(&xbi), "{xbi}: {shown}");
         assert_eq!(shown.matches(said).count(), 2, "measured and predicted");
     }

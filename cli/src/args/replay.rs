@@ -124,6 +124,9 @@ pub(crate) struct ReplayArgs {
     /// What to do with records that no page can hold
     #[arg(long, default_value = "reject")]
     pub(crate) oversize: OversizeArg,
+    /// What the user writes a day, for the lifetime [default: what the trace's times say; if it has none, the drive's logical capacity]
+    #[arg(long, value_name = "SIZE", value_parser = daily)]
+    pub(crate) daily: Option<u64>,
     /// Leave the predictions out
     #[arg(long)]
     pub(crate) no_predict: bool,
@@ -353,6 +356,13 @@ fn durability(text: &str) -> Result<Durability, String> {
         _ => return Err("expected deferred, commit or interval:DURATION".into()),
     };
     Ok(Durability(acknowledge))
+}
+
+fn daily(text: &str) -> Result<u64, String> {
+    match units::size(text)? {
+        0 => Err("expected a size above 0, such as 100GiB".into()),
+        bytes => Ok(bytes),
+    }
 }
 
 fn over_provisioning(text: &str) -> Result<f64, String> {

@@ -194,9 +194,9 @@ impl SimCsd {
         Wear {
             mean_erases: state.ftl.erase_counts().map(f64::from).sum::<f64>() / blocks,
             max_erases: state.ftl.erase_counts().max().unwrap_or(0),
-            lifetime_host_bytes: (flash > 0).then(|| {
-                physical * f64::from(self.profile.flash.pe_limit) * host as f64 / flash as f64
-            }),
+            lifetime_host_bytes: (self.profile.flash.pe_limit)
+                .filter(|_| flash > 0)
+                .map(|limit| physical * f64::from(limit) * host as f64 / flash as f64),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Profiles of compressing drives: TOML files with `kind = "csd"`, and the flash below as a drive of its own in `[flash]`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use treering_engine::BLOCK_SIZE;
 
 use super::codec::Codec;
@@ -22,7 +22,7 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A compressing drive.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CsdProfile {
     /// `csd`.

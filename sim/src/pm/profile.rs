@@ -1,6 +1,6 @@
 //! Profiles of persistent memory: TOML files with `kind = "pm"` and the source of every number beside it. Unknown keys are errors.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::XPLINE_SIZE;
 use super::buffer::{BufferConfig, FullLines, MAX_SLOTS, Replacement};
@@ -21,7 +21,7 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A persistent memory and the CPU before it.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PmProfile {
     /// `pm`.
@@ -34,6 +34,8 @@ pub struct PmProfile {
     pub interleave_bytes: u32,
     /// Whether the CPU cache is persistent: then `clwb` does nothing.
     pub eadr: bool,
+    /// Writes that a line of the medium endures, with perfect wear levelling; unknown if left out.
+    pub write_limit: Option<u32>,
     /// The CPU.
     pub cpu: CpuProfile,
     /// The XPBuffer of a DIMM.
@@ -43,7 +45,7 @@ pub struct PmProfile {
 }
 
 /// The CPU, as far as the memory notices it.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
     /// Cache before the persistent memory, bytes.
@@ -59,7 +61,7 @@ pub struct CpuProfile {
 }
 
 /// The buffers of a DIMM.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferProfile {
     /// XPLines of the write buffer.
@@ -75,7 +77,7 @@ pub struct BufferProfile {
 }
 
 /// Times. GB are 10⁹ bytes.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimesProfile {
     /// A load that a buffer has, ns.
@@ -129,6 +131,12 @@ impl PmProfile {
         let ways = f64::from(cpu.cache_ways);
         let ranges = [
             ("dimms", f64::from(self.dimms), 1.0, 64.0),
+            (
+                "write_limit",
+                f64::from(self.write_limit.unwrap_or(1)),
+                1.0,
+                4e9,
+            ),
             ("cpu.cache_ways", ways, 1.0, 64.0),
             (
                 "cpu.cache_bytes",

@@ -113,6 +113,9 @@ pub struct ReplayConfig {
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
+    /// Bytes that the user writes a day, for the lifetime; `None`: as the trace's times say, or as much
+    /// as the drive's logical capacity.
+    pub daily_bytes: Option<u64>,
     /// Decides everything random.
     pub seed: u64,
 }
@@ -145,6 +148,7 @@ impl ReplayConfig {
             fill: 0.9,
             timing: false,
             predict: true,
+            daily_bytes: None,
             seed: 0,
         }
     }

@@ -35,7 +35,7 @@ use treering_traces::Op;
 use crate::csd::{CsdError, CsdProfile, SimCsd};
 use crate::predict::device::{Before, Cleaning};
 use crate::predict::{self, Compression, DeviceParams, Pace};
-use crate::report::{CompressionReport, DeviceReport, ReplayReport};
+use crate::report::{self, CompressionReport, DeviceReport, ReplayReport};
 use crate::ssd::{GcPolicy, SimSsd, SsdProfile, TimingMode};
 
 pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target};
@@ -414,6 +414,7 @@ fn csd_report(
             remembered_blocks: b.remembered_blocks - a.remembered_blocks,
             padding_bytes: b.padding - a.padding,
         }),
+        profile_values: report::flat(profile),
     }
 }
 
@@ -443,5 +444,6 @@ fn ssd_report(
         gc: Some(profile.gc.clone()),
         gc_reached: Some(erased),
         compression: None,
+        profile_values: report::flat(profile),
     }
 }

@@ -17,9 +17,9 @@ use super::{Acknowledge, Precondition, ReplayConfig, Size, Target};
 use crate::csd::CompressionCounters;
 use crate::predict::Prediction;
 use crate::report::{
-    self, ByOp, CacheReport, CsdWa, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport,
+    self, ByOp, CacheReport, CsdWa, Daily, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport,
     LifetimeReport, MiniPagesReport, PageIo, ReplayReport, SeriesPoint, SpaceReport, StoreReport,
-    TimeReport, TraceInfo, WaReport, WaSide,
+    TimeReport, TraceInfo, WaReport, WaSide, Worn,
 };
 use crate::ssd::{CLASSES, SsdCounters};
 
@@ -102,6 +102,17 @@ pub(super) struct Material<'a> {
 
 /// Makes the report.
 pub(super) fn report(material: Material<'_>) -> ReplayReport {
+    let user_bytes = material.outcome.phase.user_bytes;
+    let (before, after) = (&material.outcome.before, &material.outcome.after);
+    let written = after.written.since(&before.written);
+    let csd = csd_wa(&material.outcome, user_bytes);
+    let drives = material.outcome.drive.as_ref();
+    let measured = WaSide {
+        host: host_wa(&written, user_bytes),
+        device: drives.map(|(a, b)| device_wa(a, b, user_bytes)),
+        csd: csd.map(|csd| csd.stored),
+    };
+    let lifetime = lifetime(&material, &measured);
     let Material {
         config,
         plan,
@@ -110,18 +121,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         device,
         drive,
     } = material;
-    let user_bytes = outcome.phase.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
-    let written = after.written.since(&before.written);
-    let csd = csd_wa(&outcome, user_bytes);
-    let measured = WaSide {
-        host: host_wa(&written, user_bytes),
-        device: outcome
-            .drive
-            .as_ref()
-            .map(|(a, b)| device_wa(a, b, user_bytes)),
-        csd: csd.map(|csd| csd.stored),
-    };
     let predicted = prediction
         .as_ref()
         .map(|p| predicted_side(p, measured.device.is_some()));
@@ -147,9 +147,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         },
         preload: plan.loads.report.clone(),
         tree: plan.engine.tree_name().into(),
-        lifetime: drive
-            .zip(pe_limit(config))
-            .map(|(d, pe)| lifetime(d, pe, &outcome, &measured)),
+        lifetime,
         device,
         options: options(config, plan),
         ops: outcome.phase.by_op(),
@@ -398,37 +396,37 @@ fn cache(
     }
 }
 
-fn lifetime(
-    drive: &Drive,
-    pe_limit: u32,
-    outcome: &Outcome,
-    measured: &WaSide<f64>,
-) -> LifetimeReport {
+fn lifetime(material: &Material<'_>, measured: &WaSide<f64>) -> Option<LifetimeReport> {
+    let Material {
+        config,
+        plan,
+        outcome,
+        ..
+    } = material;
+    let drive = material.drive?;
     let wear = drive.wear();
-    let erases = outcome
-        .drive
-        .as_ref()
-        .map_or(0, |(a, b)| b.erases - a.erases);
-    let ratio = measured.device.map_or(0.0, |d| d.nand_over_host);
-    let logical = drive.logical_bytes();
-    let endurance = drive.log_bytes() * f64::from(pe_limit);
-    let host_bytes = (ratio > 0.0).then(|| endurance / ratio);
-    LifetimeReport {
-        erases,
-        mean_erases: wear.mean_erases,
-        max_erases: wear.max_erases,
-        host_bytes,
-        drive_writes: host_bytes.map(|b| b / logical),
-        user_bytes: host_bytes
-            .filter(|_| measured.host.total > 0.0)
-            .map(|b| b / measured.host.total),
-    }
+    let erases = (outcome.drive.as_ref()).map_or(0, |(a, b)| b.erases - a.erases);
+    let logical_bytes = drive.logical_bytes();
+    Some(LifetimeReport::new(&Worn {
+        erases: Some((erases, wear.mean_erases, wear.max_erases)),
+        limit_cycles: pe_limit(config).map(f64::from),
+        medium_bytes: drive.log_bytes(),
+        logical_bytes,
+        medium_over_host: measured.device.map_or(0.0, |d| d.nand_over_host),
+        host_over_user: measured.host.total,
+        daily: Daily::new(
+            config.daily_bytes,
+            outcome.phase.user_bytes,
+            plan.measured_span_ns,
+            logical_bytes,
+        ),
+    }))
 }
 
 fn pe_limit(config: &ReplayConfig) -> Option<u32> {
     match &config.target {
-        Target::Ssd { profile, .. } => Some(profile.pe_limit),
-        Target::Csd { profile, .. } => Some(profile.flash.pe_limit),
+        Target::Ssd { profile, .. } => profile.pe_limit,
+        Target::Csd { profile, .. } => profile.flash.pe_limit,
         Target::File(..) => None,
     }
 }
@@ -546,6 +544,11 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         }
         Target::File(..) => Value::Null,
     };
+    let flash = match &config.target {
+        Target::Ssd { profile, .. } => Some(&**profile),
+        Target::Csd { profile, .. } => Some(&profile.flash),
+        Target::File(..) => None,
+    };
     let (copy_on_access, promote) = match engine.tree {
         TreeKind::BTree => (Value::Null, Value::Null),
         TreeKind::Bf(bf) => (
@@ -553,7 +556,7 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
             json!(bf.promotion_percent),
         ),
     };
-    let pairs: [(&str, Value); 24] = [
+    let pairs: [(&str, Value); 31] = [
         ("store", json!(store)),
         ("table", table),
         ("log", json!(log)),
@@ -573,6 +576,13 @@ fn options(config: &ReplayConfig, plan: &Plan) -> BTreeMap<String, Value> {
         ("checkpoint-every", json!(engine.checkpoint_log_bytes)),
         ("write-batch", json!(engine.write_batch_pages)),
         ("precondition", precondition),
+        ("preload", json!(config.preload.name())),
+        ("capacity", json!(plan.device_blocks * BLOCK_SIZE as u64)),
+        ("fill", json!(config.fill)),
+        ("op", json!(flash.map(|flash| flash.over_provisioning))),
+        ("gc", json!(flash.map(|flash| &flash.gc))),
+        ("no-predict", json!(!config.predict)),
+        ("daily", json!(config.daily_bytes)),
         (
             "oversize",
             json!(format!("{:?}", config.oversize).to_lowercase()),

@@ -32,8 +32,9 @@ use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmT
 use crate::predict::tried::{Case, Family, untried};
 use crate::predict::workload::Workload;
 use crate::report::{
-    self, Amplification, CacheReport, DeviceReport, DeviceWa, HostWa, IoBytes, LodgePredicted,
-    LodgeReport, PmReport, ReplayReport, SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport,
+    self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostWa, IoBytes,
+    LifetimeReport, LodgePredicted, LodgeReport, PmReport, ReplayReport, SpaceReport, StoreReport,
+    TimeReport, TraceInfo, WaReport, Worn,
 };
 use crate::ssd::{Served, TimingMode};
 
@@ -76,6 +77,9 @@ pub struct PmReplayConfig {
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
+    /// Bytes that the user writes a day, for the lifetime; `None`: as the trace's times say, or as much
+    /// as the device's capacity.
+    pub daily_bytes: Option<u64>,
     /// Decides everything random.
     pub seed: u64,
 }
@@ -96,6 +100,7 @@ impl PmReplayConfig {
             preload: Preload::default(),
             timing: false,
             predict: true,
+            daily_bytes: None,
             seed: 0,
         }
     }
@@ -260,7 +265,7 @@ pub fn run_pm(
     let predicted = (config.predict && fits)
         .then(|| config.predict(&looked.workload, &xp_buffer))
         .flatten();
-    Ok(report(config, &looked, outcome, predicted))
+    Ok(report(config, &looked, outcome, predicted, bytes))
 }
 
 /// Room for twice the leaves that keys coming in this order make, for the longest log between two cleanings, and for records that fit no leaf.
@@ -506,6 +511,7 @@ fn report(
     looked: &Looked,
     outcome: Outcome,
     predicted: Option<Predicted>,
+    capacity_bytes: u64,
 ) -> ReplayReport {
     let user_bytes = outcome.phase.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
@@ -557,9 +563,10 @@ fn report(
             kind: "pm".into(),
             profile: config.name.clone(),
             logical_blocks: pm_stats.leaf_bytes / 4096,
+            profile_values: report::flat(&config.profile),
             ..DeviceReport::default()
         },
-        options: options(config),
+        options: options(config, capacity_bytes),
         ops: outcome.phase.by_op(),
         user_bytes,
         wa: WaReport {
@@ -627,13 +634,44 @@ fn report(
             outcome.cleaning_bytes,
             predicted,
         )),
-        lifetime: None,
+        lifetime: Some(lifetime(
+            config,
+            looked,
+            (host.total, media.total),
+            user_bytes,
+            capacity_bytes,
+        )),
         kernel: None,
         prediction: None,
         series: outcome.series,
         page_fill: Vec::new(),
         warnings,
     }
+}
+
+/// The whole device shares the wear: the medium is levelled.
+fn lifetime(
+    config: &PmReplayConfig,
+    looked: &Looked,
+    (host, media): (f64, f64),
+    user_bytes: u64,
+    capacity_bytes: u64,
+) -> LifetimeReport {
+    let capacity = capacity_bytes as f64;
+    LifetimeReport::new(&Worn {
+        erases: None,
+        limit_cycles: config.profile.write_limit.map(f64::from),
+        medium_bytes: capacity,
+        logical_bytes: capacity,
+        medium_over_host: media / host.max(f64::MIN_POSITIVE),
+        host_over_user: host,
+        daily: Daily::new(
+            config.daily_bytes,
+            user_bytes,
+            looked.measured_span_ns,
+            capacity,
+        ),
+    })
 }
 
 fn pm_report(
@@ -715,7 +753,10 @@ fn share(of: u64, all: u64) -> f64 {
 }
 
 /// The options in force, by flag name.
-fn options(config: &PmReplayConfig) -> std::collections::BTreeMap<String, serde_json::Value> {
+fn options(
+    config: &PmReplayConfig,
+    capacity_bytes: u64,
+) -> std::collections::BTreeMap<String, serde_json::Value> {
     use serde_json::json;
     let profile = &config.profile;
     let ccl = match config.tree {
@@ -760,6 +801,10 @@ fn options(config: &PmReplayConfig) -> std::collections::BTreeMap<String, serde_
         ("log-entries", json!(lodge.map(|l| l.log_entries))),
         ("dimms", json!(profile.dimms)),
         ("eadr", json!(profile.eadr)),
+        ("capacity", json!(capacity_bytes)),
+        ("preload", json!(config.preload.name())),
+        ("no-predict", json!(!config.predict)),
+        ("daily", json!(config.daily_bytes)),
         ("clients", json!(config.clients)),
         ("limit", json!(config.limit)),
         ("warmup", json!(config.warmup)),

@@ -37,6 +37,8 @@ pub(super) struct Plan {
     /// Blocks of the device.
     pub(super) device_blocks: u64,
     pub(super) workload: Workload,
+    /// From the first measured operation to the last in the trace's own times; nothing if it has none.
+    pub(super) measured_span_ns: Option<u64>,
     pub(super) trace_name: String,
     pub(super) trace_source: String,
     pub(super) zeros: f64,
@@ -52,6 +54,8 @@ pub(super) struct Looked {
     pub(super) warmup_ops: u64,
     pub(super) header: Header,
     pub(super) workload: Workload,
+    /// As in [`Plan::measured_span_ns`].
+    pub(super) measured_span_ns: Option<u64>,
     /// What is loaded before the trace, counted in the operations above.
     pub(super) loads: Arc<Loads>,
 }
@@ -120,6 +124,8 @@ pub(super) fn look_through(
     let mut counted = Counted {
         inner: &mut input,
         seen: 0,
+        warmup_ops,
+        times: None,
         total: ops,
         progress,
     };
@@ -127,11 +133,13 @@ pub(super) fn look_through(
     let mut stored = |op: &mut Op, number| stored(op, (number, loaded));
     let mut workload = Workload::analyze_stored(&mut counted, span, &mut stored)?;
     workload.zeros = header.zeros;
+    let measured_span_ns = counted.times.map(|(first, last)| last - first);
     Ok(Looked {
         ops,
         warmup_ops,
         header,
         workload,
+        measured_span_ns,
         loads,
     })
 }
@@ -147,6 +155,7 @@ pub(super) fn plan(
         warmup_ops,
         header,
         workload,
+        measured_span_ns,
         loads,
     } = {
         let limits = treering_engine::node::limits(config.engine.page_size);
@@ -178,6 +187,7 @@ pub(super) fn plan(
         engine,
         device_blocks,
         workload,
+        measured_span_ns,
         trace_name: header.name,
         trace_source: header.source,
         zeros: header.zeros,
@@ -346,10 +356,13 @@ fn tiny_drive(config: &ReplayConfig, device_blocks: u64) -> Option<String> {
     })
 }
 
-/// An operation source that reports how far it is.
+/// An operation source that reports how far it is, and notes times after warm-up.
 struct Counted<'a> {
     inner: &'a mut dyn OpSource,
     seen: u64,
+    warmup_ops: u64,
+    /// Least and greatest.
+    times: Option<(u64, u64)>,
     total: u64,
     progress: &'a mut dyn FnMut(Progress),
 }
@@ -360,7 +373,13 @@ impl OpSource for Counted<'_> {
         if self.seen & 0xffff == 0 {
             (self.progress)(Progress::Analyse(self.seen, self.total));
         }
-        self.inner.next_op(op)
+        let found = self.inner.next_op(op)?;
+        let measured = found && (self.warmup_ops + 1..=self.total).contains(&self.seen);
+        if let Some(time) = op.time_ns.filter(|_| measured) {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
+        }
+        Ok(found)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod buffering;
 pub mod html;
+mod lifetime;
 mod mini_pages;
 mod pm;
 pub mod text;
@@ -20,6 +21,8 @@ use crate::replay::PreloadReport;
 
 pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
+pub(crate) use lifetime::{Daily, Worn};
+pub use lifetime::{DailyFrom, LifetimeReport};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 pub use pm::{Amplification, LodgePredicted, LodgeReport, PmReport};
 
@@ -66,7 +69,7 @@ pub struct ReplayReport {
     pub cache: CacheReport,
     /// Persistent memory; `null` on other devices.
     pub pm: Option<PmReport>,
-    /// Wear; `null` on files and persistent memory.
+    /// Wear, and how long the device lasts at a daily volume; `null` on files, whose drive is unknown.
     pub lifetime: Option<LifetimeReport>,
     /// What the kernel says; files only.
     pub kernel: Option<KernelReport>,
@@ -158,6 +161,8 @@ pub struct DeviceReport {
     pub gc_reached: Option<bool>,
     /// How the drive compresses; `null` if it does not.
     pub compression: Option<CompressionReport>,
+    /// Every number of the profile as the run used it, by its key in the profile; empty on files.
+    pub profile_values: BTreeMap<String, serde_json::Value>,
 }
 
 /// Compression in the measured part.
@@ -527,23 +532,6 @@ pub struct CacheReport {
     pub compared: Vec<Compared>,
 }
 
-/// Wear of the drive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct LifetimeReport {
-    /// Erases in the measured part.
-    pub erases: u64,
-    /// Mean erase count of a block over the whole run.
-    pub mean_erases: f64,
-    /// Largest erase count of a block.
-    pub max_erases: u32,
-    /// Host bytes until the P/E limit at the measured WA.
-    pub host_bytes: Option<f64>,
-    /// The same in writes of the whole drive.
-    pub drive_writes: Option<f64>,
-    /// The same in user bytes.
-    pub user_bytes: Option<f64>,
-}
-
 /// What the operating system counted, on files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelReport {
@@ -586,6 +574,23 @@ pub struct SeriesPoint {
     pub host: HostWa<f64>,
     /// Garbage collection's WA since the point before.
     pub gc: f64,
+}
+
+/// A profile's values by their keys; those of its tables as `table.key`.
+pub(crate) fn flat(profile: &impl Serialize) -> BTreeMap<String, serde_json::Value> {
+    let mut found = BTreeMap::new();
+    // A profile is plain data, which always has a JSON form.
+    if let Ok(serde_json::Value::Object(values)) = serde_json::to_value(profile) {
+        for (key, value) in values {
+            match value {
+                serde_json::Value::Object(table) => found.extend(
+                    (table.into_iter()).map(|(inner, value)| (format!("{key}.{inner}"), value)),
+                ),
+                value => drop(found.insert(key, value)),
+            }
+        }
+    }
+    found
 }
 
 /// What was loaded before the trace, in a sentence; nothing if nothing was, or would have been.

@@ -214,7 +214,8 @@ fn state(r: &ReplayReport, out: &mut String) {
                 grouped(r.store.merges)
             ),
         );
-        return named(&pm.rows(), "Persistent memory:", out);
+        named(&pm.rows(), "Persistent memory:", out);
+        return lifetime(r, out);
     }
     line(
         out,
@@ -273,17 +274,7 @@ fn state(r: &ReplayReport, out: &mut String) {
     if let Some(m) = &r.cache.mini_pages {
         named(&m.rows(), "Mini-pages:", out);
     }
-    if let Some(life) = &r.lifetime {
-        let left = life.user_bytes.map_or("unlimited".into(), bytes);
-        let drive_writes = life.drive_writes.map_or("-".into(), |d| format!("{d:.0}"));
-        line(
-            out,
-            &format!(
-                "Lifetime:   {left} of user data, {drive_writes} drive writes, until the P/E limit; {} erases",
-                grouped(life.erases)
-            ),
-        );
-    }
+    lifetime(r, out);
     if let Some(kernel) = &r.kernel {
         written_by_the_kernel(kernel, out);
     }
@@ -310,6 +301,12 @@ fn written_by_the_kernel(kernel: &KernelReport, out: &mut String) {
         let bytes = grouped(difference.bytes.unsigned_abs());
         let WriteDifference { between, name, .. } = difference;
         wrapped(INDENT, &format!("{between}: {sign}{bytes}, {name}"), out);
+    }
+}
+
+fn lifetime(r: &ReplayReport, out: &mut String) {
+    if let Some(life) = &r.lifetime {
+        named(&life.rows(), "Lifetime:", out);
     }
 }
 

@@ -216,7 +216,8 @@ impl SimSsd {
                 .ftl
                 .counters()
                 .write_amplification()
-                .map(|wa| physical * f64::from(self.profile.pe_limit) / wa),
+                .zip(self.profile.pe_limit)
+                .map(|(wa, limit)| physical * f64::from(limit) / wa),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Drive profiles: TOML files with the source of every number beside it. Unknown keys are errors.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::profiles::{read, within};
 use crate::ssd::gc::GcPolicy;
@@ -20,7 +20,7 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A drive. The mapping unit and the flash page are one 4 KiB block.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdProfile {
     /// One line for listings.
@@ -45,8 +45,8 @@ pub struct SsdProfile {
     pub erase_us: f64,
     /// Channel transfer rate, 10⁶ bytes a second.
     pub channel_mb_per_s: f64,
-    /// Program/erase cycles a block endures.
-    pub pe_limit: u32,
+    /// Program/erase cycles a block endures; unknown if left out.
+    pub pe_limit: Option<u32>,
 }
 
 /// The built-in profile of this name: its TOML text and the parsed form.
@@ -91,7 +91,7 @@ impl SsdProfile {
             ("program_us", self.program_us, 0.001, 1e6),
             ("erase_us", self.erase_us, 0.001, 1e7),
             ("channel_mb_per_s", self.channel_mb_per_s, 0.001, 1e6),
-            ("pe_limit", f64::from(self.pe_limit), 1.0, 1e9),
+            ("pe_limit", f64::from(self.pe_limit.unwrap_or(1)), 1.0, 1e9),
         ];
         within(&ranges)?;
         if GcPolicy::parse(&self.gc).is_none() {

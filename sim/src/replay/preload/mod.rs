@@ -44,7 +44,7 @@ pub enum Preload {
 
 impl Preload {
     /// Its name in reports.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Preload::Auto => "auto".into(),
             Preload::None => "none".into(),

@@ -1,9 +1,12 @@
 //! Bars: side by side in groups, or shares of a whole upon each other.
 
 use plotters::prelude::*;
+use plotters::style::FontTransform;
 use plotters::style::text_anchor::HPos;
 
-use super::pictures::{Area, Drawn, INK, LINE, Plain, anchored, draw, font, legend, number, up_to};
+use super::chart::{
+    Area, Drawn, LINE, NARROW, Picture, Plain, anchored, font, mark, number, up_to,
+};
 
 /// Bars side by side in groups, one group a name on the x axis.
 pub(super) struct Bars<'a> {
@@ -21,18 +24,14 @@ pub(super) struct Series<'a> {
     pub(super) labels: Vec<String>,
 }
 
-pub(super) fn bars(all: &Bars<'_>) -> String {
-    let heights = all.series.iter().flat_map(|s| &s.heights);
-    let most = heights.copied().fold(0.0, f64::max);
-    let names = all.series.iter().filter(|s| !s.name.is_empty());
-    let names: Vec<_> = names.map(|s| (s.name, s.colour)).collect();
-    draw(300, |area| {
-        if names.is_empty() {
-            return groups(area, all, most);
-        }
-        let below = legend(area, names.iter().copied())?;
-        groups(&below, all, most)
-    })
+pub(super) fn bars(all: Bars<'_>) -> Picture<'_> {
+    let named = all.series.iter().filter(|s| !s.name.is_empty());
+    Picture {
+        names: named.map(|s| (s.name.to_string(), s.colour)).collect(),
+        height: 300,
+        narrow_extra: Below::extra(&all.groups),
+        paint: Box::new(move |area| groups(area, &all)),
+    }
 }
 
 /// Axes of bars, whose own names stand on the x axis.
@@ -52,37 +51,104 @@ fn mesh(chart: &mut Plain<'_, '_>, x: Option<&str>, y: &str) -> Drawn {
     mesh.draw()
 }
 
-pub(super) fn groups(area: &Area<'_>, all: &Bars<'_>, most: f64) -> Drawn {
+/// Pixels of a row of names.
+const ROW: u32 = 24;
+
+/// Names below bars, downwards where they would run into each other.
+struct Below<'a> {
+    names: &'a [String],
+    upright: bool,
+    /// Pixels that they take.
+    height: u32,
+}
+
+impl<'a> Below<'a> {
+    fn new(area: &Area<'_>, names: &'a [String]) -> Below<'a> {
+        Below::within(area.dim_in_pixel().0, names)
+    }
+
+    /// How much more height than a row they take in a narrow picture.
+    fn extra(names: &[String]) -> u32 {
+        Below::within(NARROW, names).height - ROW
+    }
+
+    fn within(pixels: u32, names: &'a [String]) -> Below<'a> {
+        let longest = names.iter().map(|name| name.chars().count()).max();
+        let width = 8 * longest.unwrap_or(0) as u32;
+        let upright = width > pixels.saturating_sub(80) / names.len().max(1) as u32;
+        Below {
+            names,
+            upright,
+            height: if upright { width + ROW } else { ROW },
+        }
+    }
+
+    fn draw(&self, chart: &mut Plain<'_, '_>) -> Drawn {
+        for (group, name) in self.names.iter().enumerate() {
+            let (style, down) = if self.upright {
+                let style = anchored(HPos::Left).transform(FontTransform::Rotate90);
+                (style, 8)
+            } else {
+                (anchored(HPos::Center), 14)
+            };
+            let below = Text::new(name.clone(), (0, down), style);
+            chart.draw_series([EmptyElement::at((group as f64 + 0.5, 0.0)) + below])?;
+        }
+        Ok(())
+    }
+}
+
+fn groups(area: &Area<'_>, all: &Bars<'_>) -> Drawn {
+    let heights = all.series.iter().flat_map(|s| &s.heights);
+    let most = heights.copied().fold(0.0, f64::max);
     let count = all.groups.len().max(1);
-    let range = up_to(most, 1.12);
+    let below = Below::new(area, &all.groups);
     let mut chart = ChartBuilder::on(area)
         .margin_right(20)
         .margin_top(12)
-        .x_label_area_size(60)
+        .x_label_area_size(36 + below.height)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..count as f64, range.clone())?;
+        .build_cartesian_2d(0.0..count as f64, up_to(most, 1.12))?;
     mesh(&mut chart, Some(all.x), all.y)?;
     let width = 0.8 / all.series.len().max(1) as f64;
+    let bar_pixels = chart.plotting_area().dim_in_pixel().0 as f64 * width / count as f64;
     for (i, series) in all.series.iter().enumerate() {
+        let component = (!series.name.is_empty()).then_some(i);
         for (group, (height, label)) in series.heights.iter().zip(&series.labels).enumerate() {
             let from = group as f64 + 0.1 + i as f64 * width;
             let corners = [(from, 0.0), (from + width, *height)];
             let mut bar = Rectangle::new(corners, series.colour.filled());
             bar.set_margin(0, 0, 1, 1);
-            chart.draw_series([bar])?;
-            let above = Text::new(label.clone(), (0, -9), centred());
-            chart.draw_series([EmptyElement::at((from + width / 2.0, *height)) + above])?;
+            mark(area, component, &title(all, series, group), || {
+                chart.draw_series([bar])?;
+                Ok(())
+            })?;
+            // Where there is no room for it, the bar's title says it.
+            if (8 * label.chars().count()) as f64 > 1.4 * bar_pixels {
+                continue;
+            }
+            let above = Text::new(label.clone(), (0, -9), anchored(HPos::Center));
+            let above = EmptyElement::at((from + width / 2.0, *height)) + above;
+            mark(area, component, "", || {
+                chart.draw_series([above])?;
+                Ok(())
+            })?;
         }
     }
-    for (group, name) in all.groups.iter().enumerate() {
-        let below = Text::new(name.clone(), (0, 14), centred());
-        chart.draw_series([EmptyElement::at((group as f64 + 0.5, 0.0)) + below])?;
-    }
-    Ok(())
+    below.draw(&mut chart)
 }
 
-fn centred() -> TextStyle<'static> {
-    anchored(HPos::Center).color(&INK)
+/// What a bar tells.
+fn title(all: &Bars<'_>, series: &Series<'_>, group: usize) -> String {
+    let mut title = all.groups[group].clone();
+    if !series.name.is_empty() {
+        title += &format!(", {}", series.name);
+    }
+    title += &format!(": {:.2} ({})", series.heights[group], all.y);
+    if !series.labels[group].is_empty() {
+        title += &format!("; {}", series.labels[group]);
+    }
+    title
 }
 
 /// Shares of a whole, one bar a name on the x axis.
@@ -93,29 +159,41 @@ pub(super) struct Stacks<'a> {
     pub(super) y: &'a str,
 }
 
-pub(super) fn stacks(area: &Area<'_>, all: &Stacks<'_>) -> Drawn {
-    let named = all.parts.iter().map(|(name, colour, _)| (*name, *colour));
-    let below = legend(area, named)?;
-    let mut chart = ChartBuilder::on(&below)
+pub(super) fn stacks(all: Stacks<'_>) -> Picture<'_> {
+    let named = all.parts.iter();
+    Picture {
+        names: (named.map(|(name, colour, _)| ((*name).to_string(), *colour))).collect(),
+        height: 266,
+        narrow_extra: Below::extra(&all.bars),
+        paint: Box::new(move |area| stacked(area, &all)),
+    }
+}
+
+fn stacked(area: &Area<'_>, all: &Stacks<'_>) -> Drawn {
+    let below = Below::new(area, &all.bars);
+    let mut chart = ChartBuilder::on(area)
         .margin_right(20)
         .margin_top(12)
-        .x_label_area_size(40)
+        .x_label_area_size(16 + below.height)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..all.bars.len().max(1) as f64, 0.0..100.0)?;
     mesh(&mut chart, None, all.y)?;
     for (bar, name) in all.bars.iter().enumerate() {
         let (left, right) = (bar as f64 + 0.2, bar as f64 + 0.8);
         let mut from = 0.0;
-        for (_, colour, shares) in &all.parts {
-            let to = from + 100.0 * shares.get(bar).copied().unwrap_or(0.0);
+        for (component, (part, colour, shares)) in all.parts.iter().enumerate() {
+            let share = 100.0 * shares.get(bar).copied().unwrap_or(0.0);
+            let to = from + share;
             if to > from {
                 let corners = [(left, from), (right, to)];
-                chart.draw_series([Rectangle::new(corners, colour.filled())])?;
+                let title = format!("{name}: {share:.1} % {part}");
+                mark(area, Some(component), &title, || {
+                    chart.draw_series([Rectangle::new(corners, colour.filled())])?;
+                    Ok(())
+                })?;
             }
             from = to;
         }
-        let below = Text::new(name.clone(), (0, 14), centred());
-        chart.draw_series([EmptyElement::at((bar as f64 + 0.5, 0.0)) + below])?;
     }
-    Ok(())
+    below.draw(&mut chart)
 }

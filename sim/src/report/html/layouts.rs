@@ -1,14 +1,12 @@
 //! Pictures of what page layouts take: bytes per record, measured beside predicted, and which layouts leaves have (B-Trees Are Back, Figure 15).
 
-use std::fmt::Write as _;
-
-use plotters::prelude::*;
 use treering_engine::node::PageLayout;
 
-use super::bars::{Bars, Series, Stacks, groups, stacks};
+use super::bars::{Bars, Series, Stacks, bars, stacks};
+use super::chart::{PARTS, Picture, draw};
 use super::lines::colour;
-use super::pictures::{Area, Drawn, PARTS, draw, legend};
-use super::{STYLE, escape};
+use super::page::{heading, page, sentences};
+use super::tables::{Cell, Table};
 
 /// What a tree of one layout takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,31 +40,21 @@ impl LayoutPage<'_> {
     /// The page: pictures, and all numbers under them.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut out = String::new();
-        let _ = write!(
-            out,
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-             content=\"width=device-width,initial-scale=1\"><title>{0}</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n",
-            escape(self.title)
-        );
-        for text in self.about {
-            let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(text));
-        }
-        super::section(
-            &mut out,
-            "Space and leaves by layout",
-            &layouts_svg(self.rows),
-        );
-        out.push_str("<table>");
-        for (line, tag) in std::iter::once((self.head.iter().map(|h| (*h).into()).collect(), "th"))
-            .chain(self.table.iter().map(|line| (line.clone(), "td")))
-        {
-            let line: Vec<String> = line;
-            let cells = (line.iter()).map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
-            let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
-        }
-        out.push_str("</table></body></html>\n");
-        out
+        let lines = self.table.iter();
+        let table = Table {
+            label: "All layouts",
+            head: self.head.to_vec(),
+            rows: (lines.map(|line| line.iter().map(|cell| Cell::read(cell)).collect())).collect(),
+        };
+        let body = [
+            sentences(self.about),
+            heading("Space by layout"),
+            bytes(self.rows).figure("Space by layout"),
+            heading("Leaves by layout"),
+            stacks(kinds(self.rows)).figure("Leaves by layout"),
+            table.html(),
+        ];
+        page(self.title, &body.concat())
     }
 }
 
@@ -75,53 +63,39 @@ impl LayoutPage<'_> {
 pub fn layouts_svg(rows: &[LayoutRow]) -> String {
     draw(620, |area| {
         let (above, below) = area.split_vertically(320);
-        bytes(&above, rows)?;
-        stacks(&below, &kinds(rows))
+        bytes(rows).with_legend(&above)?;
+        stacks(kinds(rows)).with_legend(&below)
     })
 }
 
 /// Leaves by layout alone.
 #[must_use]
 pub fn leaf_kinds_svg(rows: &[LayoutRow]) -> String {
-    draw(300, |area| stacks(area, &kinds(rows)))
+    stacks(kinds(rows)).alone()
 }
 
-fn bytes(area: &Area<'_>, rows: &[LayoutRow]) -> Drawn {
-    let bars = [
-        (
-            "measured",
-            PARTS[0].1,
-            rows.iter().map(|r| r.bytes_per_record).collect(),
-        ),
-        (
-            "predicted",
-            PARTS[1].1,
-            rows.iter().map(|r| r.predicted).collect(),
-        ),
-    ];
-    let bars: [(&str, RGBColor, Vec<f64>); 2] = bars;
-    let most = bars.iter().flat_map(|(.., heights)| heights);
-    let most = most.copied().fold(0.0, f64::max);
-    let below = legend(area, bars.iter().map(|(name, colour, _)| (*name, *colour)))?;
-    let series = bars.map(|(name, colour, heights)| Series {
+fn bytes(rows: &[LayoutRow]) -> Picture<'_> {
+    let series = |name, colour, heights: Vec<f64>, labels| Series {
         name,
         colour,
-        // Two numbers would stand in each other's way.
-        labels: (heights.iter())
-            .map(|bytes| match name {
-                "measured" => format!("{bytes:.1}"),
-                _ => String::new(),
-            })
-            .collect(),
         heights,
-    });
-    let bars = Bars {
+        labels,
+    };
+    let measured: Vec<f64> = rows.iter().map(|r| r.bytes_per_record).collect();
+    let labels = measured.iter().map(|bytes| format!("{bytes:.1}"));
+    let labels = labels.collect();
+    // Two numbers would stand in each other's way.
+    let none = vec![String::new(); rows.len()];
+    let predicted = rows.iter().map(|r| r.predicted).collect();
+    bars(Bars {
         groups: rows.iter().map(|row| row.name.clone()).collect(),
-        series: series.into(),
+        series: vec![
+            series("measured", PARTS[0].1, measured, labels),
+            series("predicted", PARTS[1].1, predicted, none),
+        ],
         x: "",
         y: "bytes of leaves a record",
-    };
-    groups(&below, &bars, most)
+    })
 }
 
 fn kinds(rows: &[LayoutRow]) -> Stacks<'static> {
@@ -180,8 +154,8 @@ mod tests {
         for part in [
             "keys &amp; more",
             "<svg",
-            "<th>bytes</th>",
-            "<td>24.50</td>",
+            "<th scope=\"col\" class=\"n\">bytes</th>",
+            "<td class=\"n\" data-v=\"24.5\">24.50</td>",
         ] {
             assert!(page.contains(part), "no {part} in {page}");
         }

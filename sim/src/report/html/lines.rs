@@ -5,7 +5,7 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-use super::pictures::{Area, Drawn, LINE, PARTS, draw, font, legend, number, up_to};
+use super::chart::{Area, Drawn, LINE, PARTS, draw, font, legend, number, up_to};
 
 /// How far apart values are on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! Pictures of mini-pages: what answered lookups, how large they are, how many records they merge at once.
 
 use super::bars::{Bars, Series, bars};
-use super::pictures::PARTS;
+use super::chart::{PARTS, Picture};
 use crate::report::MiniPagesReport;
 use crate::report::text::{bytes, grouped};
 
 /// Lookups by the kind of record that answered, and those that the leaf had to answer.
-pub(super) fn hits(m: &MiniPagesReport) -> String {
+pub(super) fn hits(m: &MiniPagesReport) -> Picture<'_> {
     let mut counts: Vec<(&str, u64)> = m.hits.iter().to_vec();
     counts.push(("none: leaf read", m.misses));
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
     let share = |n: u64| 100.0 * n as f64 / all.max(1) as f64;
-    bars(&Bars {
+    bars(Bars {
         groups: counts.iter().map(|(name, _)| (*name).to_string()).collect(),
         series: vec![Series {
             name: "",
@@ -25,7 +25,7 @@ pub(super) fn hits(m: &MiniPagesReport) -> String {
 }
 
 /// Mini-pages by size: those in the ring at the end, and those that were made.
-pub(super) fn sizes(m: &MiniPagesReport) -> String {
+pub(super) fn sizes(m: &MiniPagesReport) -> Picture<'_> {
     let series = |name, colour, of: &dyn Fn(usize) -> u64| {
         let counts: Vec<u64> = (0..m.sizes.len()).map(of).collect();
         let all: u64 = counts.iter().sum();
@@ -37,7 +37,7 @@ pub(super) fn sizes(m: &MiniPagesReport) -> String {
             labels: counts.iter().map(|n| short_count(*n)).collect(),
         }
     };
-    bars(&Bars {
+    bars(Bars {
         groups: m.sizes.iter().map(|s| bytes(s.bytes as f64)).collect(),
         series: vec![
             series("in the ring at the end", PARTS[0].1, &|i| m.sizes[i].live),
@@ -49,9 +49,9 @@ pub(super) fn sizes(m: &MiniPagesReport) -> String {
 }
 
 /// Merges by how many records went down together.
-pub(super) fn merges(m: &MiniPagesReport) -> String {
+pub(super) fn merges(m: &MiniPagesReport) -> Picture<'_> {
     let share = |n: u64| 100.0 * n as f64 / m.merges.max(1) as f64;
-    bars(&Bars {
+    bars(Bars {
         groups: m.merge_sizes.iter().map(|bin| bin.name()).collect(),
         series: vec![Series {
             name: "",

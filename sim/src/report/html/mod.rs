@@ -1,72 +1,67 @@
 //! The report as one self-contained HTML page: pictures in inline SVG, and the numbers under them.
 //!
-//! No script, no font, no image is fetched. The page follows the reader's light or dark preference; pictures are on white.
+//! | room | what |
+//! |---|---|
+//! | `page` | the frame: policy, style, script |
+//! | `chart`, `bars`, `lines` | drawing by plotters, and what of it can be pointed at |
+//! | `pictures`, `mini_pages` | the pictures of a replay |
+//! | `tables`, `configuration` | numbers; what was run, and how to run it again |
+//! | `layouts` | the page of `treering layout` |
+//!
+//! No font, no image, no script is fetched, and the page's policy forbids it. It follows the reader's
+//! light or dark preference and fits a phone. Its script shows values where one points, hides
+//! components and sorts tables; without it, the same values are in titles and tables.
 
 mod bars;
+mod chart;
+mod configuration;
 mod layouts;
 mod lines;
 mod mini_pages;
+mod page;
 mod pictures;
-
-use std::fmt::Write as _;
+mod tables;
 
 use super::text::{bytes, duration, grouped, percent};
 use super::{MiniPagesReport, ReplayReport, Row};
 use crate::predict::tried::Decides;
 
+use page::{heading, sentences};
+use pictures::{fill_bins, names, parts_of_point};
+use tables::{Cell, Table};
+
 pub use layouts::{LayoutPage, LayoutRow, layouts_svg, leaf_kinds_svg};
 pub use lines::{Curve, Lines, Scale};
+pub use page::escape;
 pub use pictures::write_amplification as wa_svg;
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1b1f24;--soft:#5b6470;--paper:#fff;--line:#d8dde3}\
-@media(prefers-color-scheme:dark){:root{--ink:#e8ebef;--soft:#9aa4b0;--paper:#15181c;--line:#333a42}}\
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}\
-h1{font-size:1.5rem;margin-bottom:.2rem}h2{font-size:1.1rem;margin:2rem 0 .4rem}p.soft{color:var(--soft);margin:.2rem 0}\
-figure{margin:1rem 0;padding:.5rem;background:#fff;border-radius:.5rem}svg{width:100%;height:auto;display:block}\
-table{border-collapse:collapse;width:100%}td,th{padding:.25rem .6rem;text-align:right;border-bottom:1px solid var(--line)}\
-td:first-child,th:first-child{text-align:left}.warn{border-left:4px solid #d55e00;padding-left:.8rem}";
-
-/// Renders the page.
-pub fn render(r: &ReplayReport) -> String {
-    let mut out = String::new();
+/// Renders the page. `command` is the line that makes the same report again, if there is one.
+pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
     let title = format!("{} on {} ({})", r.trace.name, r.tree, r.store.kind);
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width,initial-scale=1\"><title>{0}</title><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n",
-        escape(&title)
-    );
-    for text in subtitle(r) {
-        let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(&text));
-    }
+    let mut out = sentences(&subtitle(r));
     for warning in &r.warnings {
-        let _ = writeln!(out, "<p class=\"warn\">{}</p>", escape(warning));
+        out += &format!("<p class=\"warn\">{}</p>\n", escape(warning));
     }
-    section(
-        &mut out,
-        "Write amplification by component",
-        &pictures::write_amplification(r),
-    );
-    table_wa(r, &mut out);
-    section(
-        &mut out,
-        "Write amplification over time",
-        &pictures::over_time(r),
-    );
-    match &r.pm {
-        None => section(&mut out, "How full the leaves are", &pictures::leaf_fill(r)),
-        Some(pm) => table_named("persistent memory", pm.rows(), &mut out),
-    }
+    out += &section_amplification(r);
+    out += &match &r.pm {
+        None => section_leaves(r),
+        Some(pm) => heading("Persistent memory") + &named("Persistent memory", pm.rows()),
+    };
     if let Some(m) = &r.cache.mini_pages {
-        section_mini_pages(m, &mut out);
+        out += &section_mini_pages(m);
     }
-    if r.latency_ns.is_some() {
-        section(&mut out, "Latency", &pictures::latency(r));
-        table_latency(r, &mut out);
+    if let Some(latency) = &r.latency_ns {
+        out += &heading("Latency");
+        out += &pictures::latency(latency).figure("Latency");
+        out += &table_latency(r);
     }
-    out.push_str("</body></html>\n");
-    out
+    out += &heading("Lifetime");
+    out += &match &r.lifetime {
+        Some(life) => named("Lifetime", life.rows()),
+        None => sentences(&["Unknown: nothing is known of the drive below a file.".into()]),
+    };
+    out += &configuration::section(r, command);
+    page::page(&title, &out)
 }
 
 fn subtitle(r: &ReplayReport) -> Vec<String> {
@@ -109,97 +104,137 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
     lines
 }
 
-fn section(out: &mut String, title: &str, svg: &str) {
-    let _ = writeln!(
-        out,
-        "<h2>{0}</h2><figure role=\"img\" aria-label=\"{0}\">{svg}</figure>",
-        escape(title)
+fn section_amplification(r: &ReplayReport) -> String {
+    let (by_component, over_time) = (
+        "Write amplification by component",
+        "Write amplification over time",
     );
-}
-
-/// `&`, `<`, `>` and quotes as entities.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn table_wa(r: &ReplayReport, out: &mut String) {
+    let mut out = heading(by_component) + &pictures::amplification(r).figure(by_component);
+    let over_user = "bytes over user bytes";
     let untried = r.wa.is_untried(Decides::All);
-    match &r.pm {
-        Some(pm) => table_compared("bytes over user bytes", pm.compared(untried), out),
-        None => table_compared("bytes over user bytes", r.wa.rows(), out),
-    }
+    out += &match &r.pm {
+        Some(pm) => compared(over_user, pm.compared(untried)),
+        None => compared(over_user, r.wa.rows()),
+    };
     if !r.cache.compared.is_empty() {
         let rows = r.cache.compared.iter().map(|c| c.row(untried));
-        table_compared("mini-pages (gets: shares; others: an operation)", rows, out);
+        out += &compared("mini-pages (gets: shares; others: an operation)", rows);
     }
-    if let Some(note) = r.wa.untried_note() {
-        let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(&note));
+    out += &sentences(&Vec::from_iter(r.wa.untried_note()));
+    out += &heading(over_time);
+    out += &pictures::over_time(r).figure(over_time);
+    out + &table_over_time(r).folded()
+}
+
+fn table_over_time(r: &ReplayReport) -> Table<'static> {
+    let names = names(r);
+    let row = |point: &super::SeriesPoint| {
+        let parts = parts_of_point(point);
+        let numbers = parts.iter().take(names.len()).copied();
+        let all = numbers.chain([parts.iter().sum()]);
+        let mut row = vec![Cell::count(point.ops)];
+        row.extend(all.map(|n| Cell::number(format!("{n:.3}"), n)));
+        row
+    };
+    let head: &[&str] = match (&r.pm, &r.wa.csd) {
+        (Some(_), _) => &["logs", "leaves", "the rest"],
+        (None, Some(_)) => &["log", "page", "extra", "device gc"],
+        (None, None) => &["host log", "host page", "host extra", "device gc"],
+    };
+    Table {
+        label: "Write amplification since the point before, as a table",
+        head: [&["operations"], head, &["total"]].concat(),
+        rows: r.series.iter().map(row).collect(),
     }
 }
 
-fn table_compared(title: &str, rows: impl IntoIterator<Item = Row>, out: &mut String) {
-    let _ = write!(
-        out,
-        "<table><tr><th>{title}</th><th>measured</th><th>predicted</th><th>error</th></tr>"
-    );
-    for row in rows {
-        let predicted = row.predicted().unwrap_or_else(|| "–".into());
-        let error = row.error.map_or("–".into(), percent);
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{:.3}</td><td>{predicted}</td><td>{error}</td></tr>",
-            row.name, row.measured
-        );
-    }
-    out.push_str("</table>\n");
+fn section_leaves(r: &ReplayReport) -> String {
+    let title = "How full the leaves are";
+    let bins = fill_bins(r).map(|(bin, leaves)| vec![Cell::text(bin), Cell::count(leaves)]);
+    let table = Table {
+        label: "Leaves by used share of the page, as a table",
+        head: vec!["used share", "leaves"],
+        rows: bins.collect(),
+    };
+    heading(title) + &pictures::leaf_fill(r).figure(title) + &table.folded()
 }
 
-fn section_mini_pages(m: &MiniPagesReport, out: &mut String) {
+fn compared(title: &str, rows: impl IntoIterator<Item = Row>) -> String {
+    let three = |n: f64| format!("{n:.3}");
+    let row = |row: Row| {
+        let predicted = row.predicted().unwrap_or_default();
+        vec![
+            Cell::text(row.name),
+            Cell::number(three(row.measured), row.measured),
+            Cell::optional(row.predicted, |_| predicted),
+            Cell::optional(row.error, percent),
+        ]
+    };
+    let table = Table {
+        label: title,
+        head: vec![title, "measured", "predicted", "error"],
+        rows: rows.into_iter().map(row).collect(),
+    };
+    table.html()
+}
+
+fn section_mini_pages(m: &MiniPagesReport) -> String {
+    let mut out = String::new();
+    let mut add = |title: &str, picture: chart::Picture<'_>| {
+        out += &heading(title);
+        out += &picture.figure(title);
+    };
     if m.hits.total() + m.misses > 0 {
-        section(out, "What answered lookups", &mini_pages::hits(m));
+        add("What answered lookups", mini_pages::hits(m));
     }
-    section(out, "How large the mini-pages are", &mini_pages::sizes(m));
+    add("How large the mini-pages are", mini_pages::sizes(m));
     if m.merges > 0 {
-        section(out, "Records merged at once", &mini_pages::merges(m));
+        add("Records merged at once", mini_pages::merges(m));
     }
-    table_named("mini-pages", m.rows(), out);
+    out + &named("Mini-pages", m.rows())
 }
 
-fn table_named(title: &str, rows: Vec<(&'static str, String)>, out: &mut String) {
-    let _ = write!(out, "<table><tr><th>{title}</th><th></th></tr>");
-    for (name, value) in rows {
-        let _ = write!(out, "<tr><td>{name}</td><td>{}</td></tr>", escape(&value));
-    }
-    out.push_str("</table>\n");
+fn named(title: &str, rows: Vec<(&'static str, String)>) -> String {
+    let rows = rows.into_iter();
+    let rows = rows.map(|(name, value)| (name.trim().to_string(), value));
+    Table::named(title, ["what", "found"], rows).html()
 }
 
-fn table_latency(r: &ReplayReport, out: &mut String) {
-    let Some(latency) = &r.latency_ns else { return };
-    out.push_str("<table><tr><th>operation</th><th>count</th><th>mean</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>waiting, mean</th></tr>");
-    for (name, l) in latency.iter() {
-        let Some(l) = l else { continue };
-        let _ = write!(
-            out,
-            "<tr><td>{name}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            grouped(l.count),
-            duration(l.mean),
-            duration(l.p50 as f64),
-            duration(l.p99 as f64),
-            duration(l.p999 as f64),
-            duration(l.max as f64),
-            duration(l.queue_mean)
-        );
-    }
-    out.push_str("</table>\n<p class=\"soft\">Latency is device and queueing time; CPU and waiting for latches are left out.</p>\n");
+fn table_latency(r: &ReplayReport) -> String {
+    let Some(latency) = &r.latency_ns else {
+        return String::new();
+    };
+    let time = |ns: f64| Cell::number(duration(ns), ns);
+    let kinds = latency.iter();
+    let kinds = kinds
+        .iter()
+        .filter_map(|(name, l)| Some((name, l.as_ref()?)));
+    let rows = kinds.map(|(name, l)| {
+        vec![
+            Cell::text(*name),
+            Cell::count(l.count),
+            time(l.mean),
+            time(l.p50 as f64),
+            time(l.p99 as f64),
+            time(l.p999 as f64),
+            time(l.max as f64),
+            time(l.queue_mean),
+        ]
+    });
+    let table = Table {
+        label: "Latency",
+        head: vec![
+            "operation",
+            "count",
+            "mean",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+            "waiting, mean",
+        ],
+        rows: rows.collect(),
+    };
+    let left_out = "Latency is device and queueing time; CPU and waiting for latches are left out.";
+    table.html() + &sentences(&[left_out.into()])
 }

@@ -1,78 +1,20 @@
-//! The pictures, as SVG: drawn by plotters, without fonts of its own.
-//!
-//! Colours are those of Okabe and Ito, which stay apart for colour-blind readers.
+//! The pictures of a replay: write amplification by component and over time, leaves, latencies.
 
-use std::ops::Range;
-
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
-use super::escape;
-use crate::report::text::duration;
-use crate::report::{Amplification, HostWa, ReplayReport};
+use super::chart::{
+    Area, Drawn, INK, LINE, PARTS, Picture, anchored, font, is_narrow, mark, mesh, number, up_to,
+    x_labels,
+};
+use crate::report::text::{duration, grouped};
+use crate::report::{Amplification, ByOp, HostWa, Latency, ReplayReport, SeriesPoint};
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+/// What covers a moment of a chart over time, so that its values can be asked for.
+const VEIL: f64 = 0.01;
 
-/// Host log, page, extra and the drive's garbage collection.
-pub(super) const PARTS: [(&str, RGBColor); 4] = [
-    ("host log", RGBColor(0x00, 0x72, 0xb2)),
-    ("host page", RGBColor(0xe6, 0x9f, 0x00)),
-    ("host extra", RGBColor(0x00, 0x9e, 0x73)),
-    ("device gc", RGBColor(0xcc, 0x79, 0xa7)),
-];
-pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
-pub(super) const LINE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
-const WIDTH: u32 = 860;
-const LEGEND_ROW: i32 = 24;
-
-pub(super) fn draw(height: u32, picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
-    let mut svg = String::new();
-    let drawn = {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        (area.fill(&WHITE))
-            .and_then(|()| picture(&area))
-            .and_then(|()| area.present())
-    };
-    match drawn {
-        Ok(()) => svg,
-        Err(e) => format!("<p>{}</p>", escape(&e.to_string())),
-    }
-}
-
-pub(super) fn font(size: u32) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(&INK)
-}
-
-pub(super) fn anchored(horizontal: HPos) -> TextStyle<'static> {
-    font(15).pos(Pos::new(horizontal, VPos::Center))
-}
-
-/// Names with their colours, side by side, in as many rows as they need; gives what is left below them.
-pub(super) fn legend<'d, 'a>(
-    area: &Area<'d>,
-    names: impl Iterator<Item = (&'a str, RGBColor)>,
-) -> Result<Area<'d>, DrawingAreaErrorKind<std::io::Error>> {
-    let (mut x, mut y) = (20, 10);
-    for (name, colour) in names {
-        let width = 20 + 8 * name.len() as i32;
-        if x > 20 && x + width > WIDTH as i32 {
-            (x, y) = (20, y + LEGEND_ROW);
-        }
-        area.draw(&Rectangle::new([(x, y), (x + 14, y + 14)], colour.filled()))?;
-        area.draw(&Text::new(
-            name.to_string(),
-            (x + 20, y + 7),
-            anchored(HPos::Left),
-        ))?;
-        x += width + 40;
-    }
-    Ok(area.split_vertically(y + LEGEND_ROW).1)
-}
-
-/// What the parts are called.
-fn names(r: &ReplayReport) -> impl Iterator<Item = (&'static str, RGBColor)> {
+/// What the parts are called, and their colours.
+pub(super) fn names(r: &ReplayReport) -> Vec<(String, RGBColor)> {
     let names = match (&r.pm, &r.wa.csd) {
         (Some(_), _) => vec!["medium, logs", "medium, leaves", "medium, the rest"],
         (None, Some(_)) => vec![
@@ -83,10 +25,9 @@ fn names(r: &ReplayReport) -> impl Iterator<Item = (&'static str, RGBColor)> {
         ],
         (None, None) => PARTS.map(|(name, _)| name).to_vec(),
     };
-    names
-        .into_iter()
-        .zip(PARTS)
-        .map(|(name, (_, colour))| (name, colour))
+    (names.into_iter().zip(PARTS))
+        .map(|(name, (_, colour))| (name.to_string(), colour))
+        .collect()
 }
 
 fn parts_of_medium(a: &Amplification<f64>) -> [f64; 4] {
@@ -97,16 +38,12 @@ fn parts(host: &HostWa<f64>, gc: f64) -> [f64; 4] {
     [host.log, host.page, host.extra, gc]
 }
 
-/// From nothing to a little more than `most`, never empty.
-pub(super) fn up_to(most: f64, room: f64) -> Range<f64> {
-    if most.is_finite() && most > 0.0 {
-        0.0..most * room
-    } else {
-        0.0..1.0
-    }
+/// The parts of a point over time.
+pub(super) fn parts_of_point(point: &SeriesPoint) -> [f64; 4] {
+    parts(&point.host, point.gc)
 }
 
-fn short(n: f64) -> String {
+pub(super) fn short(n: f64) -> String {
     if n >= 100.0 {
         format!("{n:.0}")
     } else if n >= 10.0 {
@@ -116,8 +53,8 @@ fn short(n: f64) -> String {
     }
 }
 
-/// Write amplification stacked by component, measured above predicted.
-pub fn write_amplification(r: &ReplayReport) -> String {
+/// Bars of write amplification, measured above predicted.
+fn bars(r: &ReplayReport) -> Vec<(&'static str, [f64; 4])> {
     let gc = |device: &Option<crate::report::DeviceWa<f64>>| device.as_ref().map_or(0.0, |d| d.gc);
     // Garbage collection moves what is compressed, so below it stands what was compressed, too.
     let host = r.wa.csd.as_ref().map_or(r.wa.host, |csd| csd.stored);
@@ -127,196 +64,256 @@ pub fn write_amplification(r: &ReplayReport) -> String {
     }
     if let Some(pm) = &r.pm {
         bars = vec![("measured", parts_of_medium(&pm.measured))];
-        bars.extend(
-            pm.predicted
-                .iter()
-                .map(|p| ("predicted", parts_of_medium(p))),
-        );
+        let predicted = pm.predicted.iter();
+        bars.extend(predicted.map(|p| ("predicted", parts_of_medium(p))));
     }
+    bars
+}
+
+/// Write amplification stacked by component, measured above predicted, as SVG.
+pub fn write_amplification(r: &ReplayReport) -> String {
+    amplification(r).alone()
+}
+
+/// Write amplification stacked by component, measured above predicted.
+pub(super) fn amplification(r: &ReplayReport) -> Picture<'_> {
+    let bars = bars(r);
+    let names = names(r);
+    Picture {
+        height: 66 + 56 * bars.len() as u32,
+        narrow_extra: 0,
+        names: names.clone(),
+        paint: Box::new(move |area| stacked(area, &bars, &names)),
+    }
+}
+
+fn stacked(
+    area: &Area<'_>,
+    bars: &[(&'static str, [f64; 4])],
+    names: &[(String, RGBColor)],
+) -> Drawn {
     let sums = bars.iter().map(|(_, p)| p.iter().sum::<f64>());
-    let range = up_to(sums.fold(0.0, f64::max), 1.08);
-    let rows = bars.len() as f64;
-    draw(100 + 56 * bars.len() as u32, |area| {
-        let below = legend(area, names(r))?;
-        let mut chart = ChartBuilder::on(&below)
-            .margin_right(20)
-            .set_label_area_size(LabelAreaPosition::Left, 90)
-            .set_label_area_size(LabelAreaPosition::Bottom, 50)
-            .build_cartesian_2d(range.clone(), rows..0.0)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .disable_y_axis()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(LINE)
-            .axis_style(LINE)
-            .x_desc("bytes written over user bytes")
-            .label_style(font(14))
-            .x_label_formatter(&|x| number(*x))
-            .draw()?;
-        for (i, (name, parts)) in bars.iter().enumerate() {
-            let (y0, y1) = (i as f64 + 0.18, i as f64 + 0.82);
-            let middle = i as f64 + 0.5;
-            let at = |x: f64, offset: i32, text: String, anchor| {
-                EmptyElement::at((x, middle)) + Text::new(text, (offset, 0), anchored(anchor))
-            };
-            chart.draw_series([at(0.0, -10, (*name).to_string(), HPos::Right)])?;
-            let mut from = 0.0;
-            for (part, (_, colour)) in parts.iter().zip(PARTS) {
-                let corners = [(from, y0), (from + part, y1)];
+    let narrow = is_narrow(area);
+    let room = if narrow { 1.25 } else { 1.08 };
+    let range = up_to(sums.fold(0.0, f64::max), room);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(20)
+        .set_label_area_size(LabelAreaPosition::Left, if narrow { 80 } else { 90 })
+        .set_label_area_size(LabelAreaPosition::Bottom, 50)
+        .build_cartesian_2d(range.clone(), bars.len() as f64..0.0)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(LINE)
+        .axis_style(LINE)
+        .x_desc("bytes written over user bytes")
+        .x_labels(x_labels(narrow))
+        .label_style(font(14))
+        .x_label_formatter(&|x| number(*x))
+        .draw()?;
+    for (i, (bar, parts)) in bars.iter().enumerate() {
+        let (y0, y1) = (i as f64 + 0.18, i as f64 + 0.82);
+        let middle = i as f64 + 0.5;
+        let at = |x: f64, offset: i32, text: String, style: TextStyle<'static>| {
+            EmptyElement::at((x, middle)) + Text::new(text, (offset, 0), style)
+        };
+        chart.draw_series([at(0.0, -10, (*bar).to_string(), anchored(HPos::Right))])?;
+        let mut from = 0.0;
+        for (component, (part, (name, colour))) in parts.iter().zip(names).enumerate() {
+            let title = format!("{bar}, {name}: {part:.3}");
+            let corners = [(from, y0), (from + part, y1)];
+            mark(area, Some(component), &title, || {
                 chart.draw_series([Rectangle::new(corners, colour.filled())])?;
-                if *part > 0.06 * range.end {
-                    chart.draw_series([at(from + part / 2.0, 0, short(*part), HPos::Center)])?;
+                let least = if narrow { 0.15 } else { 0.06 };
+                if *part > least * range.end {
+                    let label = anchored(HPos::Center).color(ink_on(*colour));
+                    chart.draw_series([at(from + part / 2.0, 0, short(*part), label)])?;
                 }
-                from += part;
-            }
-            chart.draw_series([at(from, 8, short(from), HPos::Left)])?;
+                Ok(())
+            })?;
+            from += part;
         }
-        Ok(())
-    })
+        chart.draw_series([at(from, 8, short(from), anchored(HPos::Left))])?;
+    }
+    Ok(())
+}
+
+/// What can be read on this colour: the blue is darker than the others.
+fn ink_on(colour: RGBColor) -> &'static RGBColor {
+    if colour == PARTS[0].1 { &WHITE } else { &INK }
 }
 
 /// Write amplification over the run, stacked by component.
-pub(super) fn over_time(r: &ReplayReport) -> String {
-    let total = |p: &crate::report::SeriesPoint| parts(&p.host, p.gc).iter().sum::<f64>();
-    let most = r.series.iter().map(total).fold(0.0, f64::max);
-    let last = r.series.last().map_or(0.0, |p| p.ops as f64);
-    draw(330, |area| {
-        let below = legend(area, names(r))?;
-        let mut chart = ChartBuilder::on(&below)
-            .margin_right(20)
-            .margin_top(6)
-            .x_label_area_size(50)
-            .y_label_area_size(60)
-            .build_cartesian_2d(up_to(last, 1.0), up_to(most, 1.05))?;
-        mesh(&mut chart, "measured operations", "write amplification")?;
-        let mut base = vec![0.0; r.series.len()];
-        for (part, (_, colour)) in PARTS.iter().enumerate() {
-            let heights = r.series.iter().map(|p| parts(&p.host, p.gc)[part]);
-            let top: Vec<f64> = base.iter().zip(heights).map(|(b, h)| b + h).collect();
-            let along = |ys: &[f64]| -> Vec<(f64, f64)> {
-                let xs = r.series.iter().map(|p| p.ops as f64);
-                xs.zip(ys.iter().copied()).collect()
-            };
-            let mut outline = along(&top);
-            outline.extend(along(&base).into_iter().rev());
-            if outline.len() > 2 {
+pub(super) fn over_time(r: &ReplayReport) -> Picture<'_> {
+    let names = names(r);
+    Picture {
+        height: 296,
+        narrow_extra: 0,
+        names: names.clone(),
+        paint: Box::new(move |area| areas(area, &r.series, &names)),
+    }
+}
+
+fn areas(area: &Area<'_>, series: &[SeriesPoint], names: &[(String, RGBColor)]) -> Drawn {
+    let total = |p: &SeriesPoint| parts_of_point(p).iter().sum::<f64>();
+    let most = series.iter().map(total).fold(0.0, f64::max);
+    let last = series.last().map_or(0.0, |p| p.ops as f64);
+    let height = up_to(most, 1.05);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(20)
+        .margin_top(6)
+        .x_label_area_size(50)
+        .y_label_area_size(60)
+        .build_cartesian_2d(up_to(last, 1.0), height.clone())?;
+    let axes = ("measured operations", "write amplification");
+    mesh(&mut chart, axes, is_narrow(area))?;
+    let mut base = vec![0.0; series.len()];
+    for (component, (_, colour)) in names.iter().enumerate() {
+        let heights = series.iter().map(|p| parts_of_point(p)[component]);
+        let top: Vec<f64> = base.iter().zip(heights).map(|(b, h)| b + h).collect();
+        let along = |ys: &[f64]| -> Vec<(f64, f64)> {
+            let xs = series.iter().map(|p| p.ops as f64);
+            xs.zip(ys.iter().copied()).collect()
+        };
+        let mut outline = along(&top);
+        outline.extend(along(&base).into_iter().rev());
+        if outline.len() > 2 {
+            mark(area, Some(component), "", || {
                 chart.draw_series([Polygon::new(outline, colour.filled())])?;
-            }
-            base = top;
+                Ok(())
+            })?;
         }
-        Ok(())
+        base = top;
+    }
+    // Above all, what tells the values of a moment.
+    let mut from = 0.0;
+    for point in series {
+        let to = point.ops as f64;
+        let values = (names.iter().zip(parts_of_point(point)))
+            .map(|((name, _), value)| format!("{name} {}", short(value)));
+        let title = format!(
+            "after {} operations: {}; total {}",
+            grouped(point.ops),
+            values.collect::<Vec<_>>().join(", "),
+            short(total(point))
+        );
+        mark(area, None, &title, || {
+            let corners = [(from, 0.0), (to, height.end)];
+            chart.draw_series([Rectangle::new(corners, WHITE.mix(VEIL).filled())])?;
+            Ok(())
+        })?;
+        from = to;
+    }
+    Ok(())
+}
+
+/// Names of the bins of leaves, and how many leaves are in each.
+pub(super) fn fill_bins(r: &ReplayReport) -> impl Iterator<Item = (String, u64)> {
+    let width = 100.0 / r.page_fill.len().max(1) as f64;
+    r.page_fill.iter().enumerate().map(move |(i, leaves)| {
+        let (from, to) = (i as f64 * width, (i + 1) as f64 * width);
+        (format!("{from:.0} to {to:.0} %"), *leaves)
     })
 }
 
 /// Leaves by how full they are.
-pub(super) fn leaf_fill(r: &ReplayReport) -> String {
+pub(super) fn leaf_fill(r: &ReplayReport) -> Picture<'_> {
     let most = r.page_fill.iter().copied().max().unwrap_or(0) as f64;
-    draw(280, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin_right(20)
-            .margin_top(16)
-            .x_label_area_size(50)
-            .y_label_area_size(60)
-            .build_cartesian_2d(0.0..100.0, up_to(most, 1.05))?;
-        mesh(&mut chart, "used share of the page, %", "leaves")?;
-        let width = 100.0 / r.page_fill.len().max(1) as f64;
-        chart.draw_series(r.page_fill.iter().enumerate().map(|(i, count)| {
-            let from = i as f64 * width;
-            let corners = [(from, 0.0), (from + width, *count as f64)];
-            let mut bar = Rectangle::new(corners, PARTS[0].1.filled());
-            bar.set_margin(0, 0, 1, 1);
-            bar
-        }))?;
-        Ok(())
-    })
+    Picture {
+        height: 280,
+        narrow_extra: 0,
+        names: Vec::new(),
+        paint: Box::new(move |area| {
+            let mut chart = ChartBuilder::on(area)
+                .margin_right(20)
+                .margin_top(16)
+                .x_label_area_size(50)
+                .y_label_area_size(60)
+                .build_cartesian_2d(0.0..100.0, up_to(most, 1.05))?;
+            let axes = ("used share of the page, %", "leaves");
+            mesh(&mut chart, axes, is_narrow(area))?;
+            let width = 100.0 / r.page_fill.len().max(1) as f64;
+            for (i, (bin, count)) in fill_bins(r).enumerate() {
+                let from = i as f64 * width;
+                let corners = [(from, 0.0), (from + width, count as f64)];
+                let mut bar = Rectangle::new(corners, PARTS[0].1.filled());
+                bar.set_margin(0, 0, 1, 1);
+                let title = format!("{bin} used: {} leaves", grouped(count));
+                mark(area, None, &title, || {
+                    chart.draw_series([bar])?;
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        }),
+    }
 }
 
 /// Share of operations that took no longer, by kind.
-pub(super) fn latency(r: &ReplayReport) -> String {
-    let Some(latency) = &r.latency_ns else {
-        return String::new();
-    };
+pub(super) fn latency(latency: &ByOp<Option<Latency>>) -> Picture<'_> {
     let kinds: Vec<_> = (latency.iter().into_iter())
         .filter_map(|(name, l)| l.as_ref().map(|l| (name, l)))
         .zip(PARTS)
         .map(|((name, l), (_, colour))| (name, l, colour))
         .collect();
-    let all = || {
-        kinds
-            .iter()
-            .flat_map(|(_, l, _)| l.cdf.iter().map(|(ns, _)| *ns as f64))
-    };
-    let positive = all().filter(|ns| *ns > 0.0);
-    let least = positive.fold(f64::INFINITY, f64::min).clamp(1.0, 1e12);
-    let most = all().fold(10.0 * least, f64::max);
-    draw(330, |area| {
-        let below = legend(area, kinds.iter().map(|(name, _, colour)| (*name, *colour)))?;
-        let mut chart = ChartBuilder::on(&below)
-            .margin_right(30)
-            .margin_top(6)
-            .x_label_area_size(50)
-            .y_label_area_size(60)
-            .build_cartesian_2d((least..most).log_scale(), 0.0..1.0)?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(LINE)
-            .axis_style(LINE)
-            .x_desc("latency")
-            .y_desc("share of operations")
-            .label_style(font(14))
-            .x_label_formatter(&|ns| duration(*ns))
-            .y_label_formatter(&|share| number(*share))
-            .draw()?;
-        for (i, (_, l, colour)) in kinds.iter().enumerate() {
-            // Operations that needed no I/O sit on the left edge; a staircase rises at each point.
-            let mut height = 0.0;
-            let mut stairs = Vec::with_capacity(2 * l.cdf.len() + 1);
-            for (ns, share) in &l.cdf {
-                let x = (*ns as f64).max(least);
-                stairs.extend([(x, height), (x, *share)]);
-                height = *share;
-            }
-            stairs.push((most, height));
-            // Thinner upon thicker: equal curves both show.
-            let width = 2 * (kinds.len() - i) as u32;
-            chart.draw_series(LineSeries::new(stairs, colour.stroke_width(width)))?;
-        }
-        Ok(())
-    })
+    let names = kinds.iter().map(|(name, _, c)| ((*name).to_string(), *c));
+    Picture {
+        height: 296,
+        narrow_extra: 0,
+        names: names.collect(),
+        paint: Box::new(move |area| distributions(area, &kinds)),
+    }
 }
 
-pub(super) type Plain<'a, 'b> = ChartContext<
-    'a,
-    SVGBackend<'b>,
-    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
->;
-
-fn mesh(chart: &mut Plain<'_, '_>, x: &str, y: &str) -> Drawn {
+fn distributions(area: &Area<'_>, kinds: &[(&str, &Latency, RGBColor)]) -> Drawn {
+    let curves = kinds.iter().flat_map(|(_, l, _)| &l.cdf);
+    let all: Vec<f64> = curves.map(|(ns, _)| *ns as f64).collect();
+    let positive = all.iter().copied().filter(|ns| *ns > 0.0);
+    let least = positive.fold(f64::INFINITY, f64::min).clamp(1.0, 1e12);
+    let most = all.iter().copied().fold(10.0 * least, f64::max);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(30)
+        .margin_top(6)
+        .x_label_area_size(50)
+        .y_label_area_size(60)
+        .build_cartesian_2d((least..most).log_scale(), 0.0..1.0)?;
     chart
         .configure_mesh()
-        .disable_x_mesh()
         .light_line_style(TRANSPARENT)
         .bold_line_style(LINE)
         .axis_style(LINE)
-        .x_desc(x)
-        .y_desc(y)
+        .x_desc("latency")
+        .y_desc("share of operations")
+        .x_labels(x_labels(is_narrow(area)))
         .label_style(font(14))
-        .x_label_formatter(&|x| number(*x))
-        .y_label_formatter(&|y| number(*y))
-        .draw()
-}
-
-/// A number on an axis.
-pub(super) fn number(n: f64) -> String {
-    match n.abs() {
-        a if a >= 1e9 => format!("{}G", n / 1e9),
-        a if a >= 1e6 => format!("{}M", n / 1e6),
-        a if a >= 1e4 => format!("{}k", n / 1e3),
-        _ => {
-            let text = format!("{n:.2}");
-            text.trim_end_matches('0').trim_end_matches('.').to_string()
+        .x_label_formatter(&|ns| duration(*ns))
+        .y_label_formatter(&|share| number(*share))
+        .draw()?;
+    for (i, (name, l, colour)) in kinds.iter().enumerate() {
+        // Operations that needed no I/O sit on the left edge; a staircase rises at each point.
+        let mut height = 0.0;
+        let mut stairs = Vec::with_capacity(2 * l.cdf.len() + 1);
+        for (ns, share) in &l.cdf {
+            let x = (*ns as f64).max(least);
+            stairs.extend([(x, height), (x, *share)]);
+            height = *share;
         }
+        stairs.push((most, height));
+        let title = format!(
+            "{name}: p50 {}, p99 {}, p99.9 {}, max {}",
+            duration(l.p50 as f64),
+            duration(l.p99 as f64),
+            duration(l.p999 as f64),
+            duration(l.max as f64)
+        );
+        // Thinner upon thicker: equal curves both show.
+        let width = 2 * (kinds.len() - i) as u32;
+        mark(area, Some(i), &title, || {
+            chart.draw_series(LineSeries::new(stairs, colour.stroke_width(width)))?;
+            Ok(())
+        })?;
     }
+    Ok(())
 }

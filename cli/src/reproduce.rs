@@ -1,0 +1,142 @@
+//! The command line that does the same again.
+//!
+//! It is read off clap's own record of what was given, so a flag that is added to a command is in it by itself. What was given but is the
+//! default is left out, and so are outputs, which change nothing in a report. `--seed` is always there, for it decides everything random.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+
+/// Flags that say where a report goes.
+const OUTPUTS: [&str; 2] = ["json", "html"];
+
+/// `treering SUBCOMMAND …`, quoted for a shell; `command` is the subcommand that `matches` were read by.
+pub(crate) fn line(command: &Command, matches: &ArgMatches) -> String {
+    let mut words = vec!["treering".to_string(), command.get_name().to_string()];
+    let given = |arg: &&Arg| {
+        let is_seed = arg.get_id() == "seed";
+        is_seed || matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let (places, flags): (Vec<&Arg>, Vec<&Arg>) = command
+        .get_arguments()
+        .filter(|arg| !OUTPUTS.contains(&arg.get_id().as_str()))
+        .filter(given)
+        .partition(|arg| arg.is_positional());
+    for place in places {
+        for value in raw(place, matches) {
+            if value.as_bytes().starts_with(b"-") && !words.contains(&"--".to_string()) {
+                words.push("--".into());
+            }
+            words.push(quoted(&value));
+        }
+    }
+    // Flags come before `--`.
+    let at = (words.iter().position(|word| word == "--")).unwrap_or(words.len());
+    let flags: Vec<String> = flags
+        .into_iter()
+        .flat_map(|arg| flag(arg, matches))
+        .collect();
+    words.splice(at..at, flags);
+    words.join(" ")
+}
+
+/// What was given for an argument, or its default.
+fn raw(arg: &Arg, matches: &ArgMatches) -> Vec<OsString> {
+    let values = matches.get_raw(arg.get_id().as_str());
+    values.into_iter().flatten().map(OsStr::to_owned).collect()
+}
+
+/// A flag with its values, unless they are its defaults.
+fn flag(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
+    let Some(name) = arg.get_long() else {
+        return Vec::new();
+    };
+    if !arg.get_action().takes_values() {
+        return vec![format!("--{name}")];
+    }
+    let values = raw(arg, matches);
+    let defaults = arg.get_default_values();
+    let is_default = values.iter().eq(defaults.iter().map(|v| v.as_os_str()));
+    if is_default && name != "seed" {
+        return Vec::new();
+    }
+    let word = |value: OsString| {
+        // `-` at its beginning would make another flag of it.
+        let joint = if value.as_bytes().starts_with(b"-") {
+            "="
+        } else {
+            " "
+        };
+        format!("--{name}{joint}{}", quoted(&value))
+    };
+    values.into_iter().map(word).collect()
+}
+
+/// A word as a shell reads it: plain where it can be, in quotes where not, and with bytes in hexadecimal if it is no text.
+fn quoted(word: &OsStr) -> String {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./:,=%+@".contains(b);
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.bytes().all(|b| plain(&b)) => text.into(),
+        Some(text) if !text.chars().any(char::is_control) => {
+            format!("'{}'", text.replace('\'', r"'\''"))
+        }
+        _ => {
+            let byte = |b: &u8| match b {
+                b'\'' | b'\\' => format!("\\{}", *b as char),
+                b' '..=b'~' => (*b as char).to_string(),
+                b => format!("\\x{b:02x}"),
+            };
+            let bytes: String = word.as_bytes().iter().map(byte).collect();
+            format!("$'{bytes}'")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    fn again(args: &[&OsStr]) -> String {
+        let words = [OsStr::new("treering"), OsStr::new("replay")];
+        let command = Cli::command();
+        let all = words.iter().chain(args);
+        let matches = command.clone().try_get_matches_from(all).expect("parsed");
+        let replay = command.find_subcommand("replay").expect("a subcommand");
+        line(replay, matches.subcommand_matches("replay").expect("it"))
+    }
+
+    fn of(args: &[&str]) -> String {
+        again(&args.iter().map(OsStr::new).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn defaults_and_outputs_are_left_out_and_the_seed_is_not() {
+        assert_eq!(of(&["a.trz"]), "treering replay a.trz --seed 0");
+        let given = ["a.trz", "--cache", "10%", "--json", "-", "--html", "b.html"];
+        assert_eq!(of(&given), "treering replay a.trz --seed 0");
+        let given = ["--timing", "--cache=20%", "--nbatch=3", "--seed=7", "a.trz"];
+        assert_eq!(
+            of(&given),
+            "treering replay a.trz --cache 20% --seed 7 --timing --nbatch 3"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(
+            of(&["it's $here"]),
+            r"treering replay 'it'\''s $here' --seed 0"
+        );
+        assert_eq!(of(&["--", "-a.trz"]), "treering replay --seed 0 -- -a.trz");
+        let bytes = OsStr::from_bytes(b"a\xff\n'.trz");
+        assert_eq!(
+            again(&[bytes]),
+            r"treering replay $'a\xff\x0a\'.trz' --seed 0"
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! A headless Chromium, if the machine has one.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// What a page looks like to its reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// Pixels from left to right.
+    pub(crate) width: u32,
+    /// Whether the reader prefers dark.
+    pub(crate) dark: bool,
+}
+
+/// The browser; without one, a sentence on stderr that no test harness keeps to itself.
+pub(crate) fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .flat_map(|folder| NAMES.map(|name| folder.join(name)))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        let names = NAMES.join(", ");
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: no page is looked at, for none of {names} is in PATH (apt-get install chromium)"
+        );
+    }
+    found
+}
+
+/// Opens `page` and takes a picture of it; gives the page as its scripts have left it.
+pub(crate) fn open(browser: &Path, page: &Path, view: View, picture: &Path) -> String {
+    let profile = tempfile::tempdir().expect("a folder");
+    let scheme = u8::from(!view.dark);
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+        ])
+        .args(["--no-first-run", "--disable-background-networking"])
+        .arg("--virtual-time-budget=5000")
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
+        .arg(format!("--window-size={},6000", view.width))
+        .arg(format!("--screenshot={}", picture.display()))
+        .arg("--dump-dom")
+        .arg(page)
+        .output()
+        .expect("the browser starts");
+    assert!(
+        output.status.success() && picture.is_file(),
+        "{}: {}",
+        browser.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

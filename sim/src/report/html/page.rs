@@ -1,0 +1,51 @@
+//! What every page has: one file that fetches nothing, with its style and its script in it.
+
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Nothing may be fetched, not even by what somebody managed to put into a trace's name.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// A page with this title, which is also its heading; `body` is HTML.
+pub(super) fn page(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>{title}</title>\n<style>{STYLE}</style></head>\n<body>\n<h1>{title}</h1>\n{body}\
+         <script>{SCRIPT}</script></body></html>\n"
+    )
+}
+
+/// Sentences below the title.
+pub(super) fn sentences<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
+    let mut out = String::new();
+    for text in texts {
+        let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(text));
+    }
+    out
+}
+
+/// A heading.
+pub(super) fn heading(title: &str) -> String {
+    format!("<h2>{}</h2>\n", escape(title))
+}
+
+/// `&`, `<`, `>` and quotes as entities.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
