@@ -6,6 +6,7 @@
 use std::fs;
 use std::hint::black_box;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -78,8 +79,10 @@ fn imports(criterion: &mut Criterion) {
         let output = folder.path().join("out.trz");
         group.bench_function(format!("{format}/to-trz"), |b| {
             b.iter(|| {
-                import_file(format, &path, &options(format), &output, &mut |_, _| {})
-                    .expect("good lines")
+                import_file(format, &path, &options(format), &output, &mut |_, _| {
+                    ControlFlow::Continue(())
+                })
+                .expect("good lines")
             });
         });
     }

@@ -3,17 +3,22 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use treering_model::check::abandon;
 use treering_model::check::configs::{Lane, discover};
 use treering_model::check::mirrors::{self, SPECS};
 use treering_model::check::run::{Checker, Outcome, Verdict};
 use treering_model::check::story;
-use treering_model::check::suite::{self, GraphReport, NeverTaken, Report, Request, SuiteError};
+use treering_model::check::suite::{
+    self, GraphReport, NeverTaken, Report, Request, Step, SuiteError,
+};
 
 use crate::args::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, Output, say};
 
 /// Bytes that TLC and the tools it needs may take: graphs of 300,000 states of some 530 bytes, its own
@@ -118,24 +123,24 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         output::check_room("check", &request.specs, TLC_ROOM)?;
     }
     let began = Instant::now();
-    let report = suite::check(&request, &|line| {
-        if began.elapsed() >= PATIENCE {
+    let so_far = Arc::new(Mutex::new(Report::default()));
+    let (to, told) = (json.clone(), Arc::clone(&so_far));
+    interrupt::at_end(move || stopped(&so_far_of(&told), to.as_ref()));
+    let report = suite::check(&request, &|step| match step {
+        Step::Line(line) if began.elapsed() >= PATIENCE => {
             // Nobody is left to tell.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
+        Step::Line(_) => {}
+        Step::Checked(outcome) => so_far_of(&so_far).outcomes.push(outcome.clone()),
+        Step::Compared(graph) => so_far_of(&so_far).graphs.push(graph.clone()),
     })?;
+    interrupt::finished();
     if let Some(test) = test {
         save_test(&report, &request, &test)?;
     }
     if let Some(json) = &json {
-        let document = Document {
-            schema: "treering.check/1",
-            complete: true,
-            results: &report.outcomes,
-            never_taken: &report.never_taken,
-            graphs: &report.graphs,
-            complaints: &report.complaints,
-        };
+        let document = document(&report, true);
         json.write(&output::json(&document)?)?;
     }
     if json != Some(Output::Stdout) {
@@ -147,6 +152,32 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         n => Err(Failure::found(format!(
             "{n} things are not as expected; see above"
         ))),
+    }
+}
+
+fn so_far_of(report: &Mutex<Report>) -> MutexGuard<'_, Report> {
+    report.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says what was checked before a signal came, and ends the checkers.
+fn stopped(report: &Report, json: Option<&Output>) -> String {
+    abandon();
+    output::write_partial(json, &document(report, false));
+    if json != Some(&Output::Stdout) {
+        // Nobody is left to tell.
+        let _ = say(text(report, false).as_bytes());
+    }
+    format!("{} models were checked", report.outcomes.len())
+}
+
+fn document(report: &Report, complete: bool) -> Document<'_> {
+    Document {
+        schema: "treering.check/1",
+        complete,
+        results: &report.outcomes,
+        never_taken: &report.never_taken,
+        graphs: &report.graphs,
+        complaints: &report.complaints,
     }
 }
 

@@ -9,6 +9,7 @@ use treering_engine::{Error, Kv, Options, Store, SystemClock};
 
 use crate::args::DumpArgs;
 use crate::failure::{self, Failure};
+use crate::interrupt;
 use crate::output::{self, Beside, Output};
 use crate::rows;
 
@@ -53,6 +54,8 @@ fn open(args: &DumpArgs) -> Result<Store, Error> {
 enum Ended {
     Store(Error),
     Output(std::io::Error),
+    /// After so many rows.
+    Interrupted(u64),
 }
 
 impl Ended {
@@ -60,6 +63,11 @@ impl Ended {
         match self {
             Ended::Store(e) => told(store, e),
             Ended::Output(e) => Failure::file(output, &e),
+            Ended::Interrupted(rows) => {
+                let said = || format!("{rows} records of {store} were written");
+                (interrupt::check(said).err())
+                    .unwrap_or_else(|| Failure::cannot_run(format!("{store}: interrupted")))
+            }
         }
     }
 }
@@ -70,14 +78,18 @@ fn flush(output: &mut impl Write) -> Result<(), Ended> {
 
 fn dump(store: &Store, output: &mut impl Write) -> Result<(), Ended> {
     let mut line = Vec::new();
-    let mut failed = None;
+    let (mut failed, mut rows) = (None, 0_u64);
     let scanned = store.scan(b"", &mut |key, value| {
         line.clear();
         let written = rows::write(&mut line, key, value)
             .map_err(std::io::Error::from)
             .and_then(|()| output.write_all(&line));
         match written {
-            Ok(()) => ControlFlow::Continue(()),
+            Ok(()) if interrupt::stopped().is_some() => ControlFlow::Break(()),
+            Ok(()) => {
+                rows += 1;
+                ControlFlow::Continue(())
+            }
             Err(e) => {
                 failed = Some(e);
                 ControlFlow::Break(())
@@ -85,7 +97,17 @@ fn dump(store: &Store, output: &mut impl Write) -> Result<(), Ended> {
         }
     });
     scanned.map_err(Ended::Store)?;
-    failed.map_or(Ok(()), |e| Err(Ended::Output(e)))
+    if let Some(e) = failed {
+        return Err(Ended::Output(e));
+    }
+    match interrupt::stopped() {
+        None => Ok(()),
+        Some(_) => {
+            // Lines that have been written are whole.
+            flush(output)?;
+            Err(Ended::Interrupted(rows))
+        }
+    }
 }
 
 /// Damage is what was found, and says what can be done.

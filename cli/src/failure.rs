@@ -6,6 +6,7 @@
 //! | 2 | bad input or usage |
 //! | 3 | could not run |
 //! | 4 | ran, but never reached what it was to exercise |
+//! | 130, 143 | SIGINT or SIGTERM told it to stop |
 
 use std::io::ErrorKind;
 
@@ -15,10 +16,12 @@ use treering_sim::replay::ReplayError;
 use treering_sim::ssd::ProfileError;
 use treering_traces::TraceError;
 
+use crate::interrupt::Signal;
+
 /// The end of a command that did not go well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Exit status, 1 to 4.
+    /// Exit status: 1 to 4, 130 or 143.
     pub(crate) status: u8,
     /// The sentence, without `treering: `.
     pub(crate) message: String,
@@ -50,6 +53,12 @@ impl Failure {
     /// Nothing was exercised.
     pub(crate) fn not_reached(message: impl Into<String>) -> Failure {
         Failure::new(4, message)
+    }
+
+    /// Told to stop; `done` says how far it came.
+    pub(crate) fn interrupted(signal: Signal, done: &str) -> Failure {
+        let name = signal.name();
+        Failure::new(signal.status(), format!("stopped by {name}: {done}"))
     }
 
     /// A file that could not be opened, read or written.
@@ -112,6 +121,7 @@ impl From<TraceError> for Failure {
             }
             missing @ TraceError::NotBuilt { .. } => Failure::cannot_run(missing.to_string()),
             bad @ TraceError::Bad { .. } => Failure::usage(bad.to_string()),
+            stopped @ TraceError::Interrupted { .. } => Failure::cannot_run(stopped.to_string()),
         }
     }
 }

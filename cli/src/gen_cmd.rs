@@ -5,6 +5,7 @@ use treering_traces::{Op, Writer};
 
 use crate::args::GenArgs;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output;
 use crate::progress::Progress;
 
@@ -20,8 +21,13 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
     let mut op = Op::default();
     while source.next_op(&mut op)? {
         writer.write(&op)?;
-        if writer.ops() & 0xffff == 0 {
-            progress.tell("generating", writer.ops(), total);
+        if writer.ops() & 0xfff == 0 {
+            let done = writer.ops();
+            progress.tell("generating", done, total);
+            let output = args.output.display();
+            interrupt::check(|| {
+                format!("{done} of {total} operations were generated; {output} was not made")
+            })?;
         }
     }
     let header = writer.finish()?;

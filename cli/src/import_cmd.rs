@@ -1,9 +1,13 @@
 //! `treering import`.
 
+use std::ops::ControlFlow;
+
+use treering_traces::TraceError;
 use treering_traces::import::{Format, ImportOptions, import_file};
 
 use crate::args::ImportArgs;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output;
 use crate::progress::Progress;
 
@@ -32,14 +36,29 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     output::check_target("--output", &args.output)?;
     output::check_not_input("--output", &args.output, &args.input)?;
     let mut progress = Progress::new();
-    let (header, report) = import_file(
+    let imported = import_file(
         format,
         &args.input,
         &options,
         &args.output,
-        &mut |done, total| progress.tell("importing", done, total),
-    )?;
+        &mut |done, total| {
+            progress.tell("importing", done, total);
+            match interrupt::stopped() {
+                None => ControlFlow::Continue(()),
+                Some(_) => ControlFlow::Break(()),
+            }
+        },
+    );
     drop(progress);
+    let (header, report) = match imported {
+        Err(TraceError::Interrupted { file, ops }) => {
+            let output = args.output.display();
+            return interrupt::check(|| {
+                format!("{ops} operations of {file} were imported; {output} was not made")
+            });
+        }
+        imported => imported?,
+    };
     report.warnings.iter().for_each(|w| output::warn(w));
     let mut summary = format!(
         "{}: {} operations from {} lines or records",

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_engine::Error;
 
 use crate::args::LoadArgs;
 use crate::failure::{self, Failure};
+use crate::interrupt;
 use crate::new_store::{self, NewStore};
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -14,6 +17,13 @@ use crate::rows;
 
 /// Lines between two looks at the bar.
 const GLANCE: u64 = 4096;
+
+/// What is loaded, for whoever reports when there is a signal.
+#[derive(Default)]
+struct SoFar {
+    records: AtomicU64,
+    user_bytes: AtomicU64,
+}
 
 /// `treering.load/1`.
 #[derive(serde::Serialize)]
@@ -38,21 +48,34 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let options = new_store::options(&args.tree, &args.new)?;
     let (input, name, bytes) = open(args)?;
     let new = NewStore::begin("STORE", &args.store, options, bytes)?;
-    let (new, user_bytes) = fill(new, input, &name, bytes)?;
-    let records = new.rows();
-    new.finish()?;
-    let document = Document {
+    let so_far = Arc::new(SoFar::default());
+    let (store, told) = (args.store.display().to_string(), Arc::clone(&so_far));
+    let document = move |name: String, complete| Document {
         schema: "treering.load/1",
-        complete: true,
-        store: args.store.display().to_string(),
+        complete,
+        store: store.clone(),
         input: name,
-        records,
-        user_bytes,
+        records: told.records.load(Ordering::Relaxed),
+        user_bytes: told.user_bytes.load(Ordering::Relaxed),
     };
+    let (early, input_name, to) = (document.clone(), name.clone(), json.clone());
+    interrupt::at_end(move || {
+        let document = early(input_name, false);
+        output::write_partial(to.as_ref(), &document);
+        format!(
+            "{} records of {} were loaded; {} was not made",
+            document.records, document.input, document.store
+        )
+    });
+    let new = fill(new, input, (&name, bytes), &so_far)?;
+    interrupt::finished();
+    new.finish()?;
+    let document = document(name, true);
     if let Some(json) = &json {
         json.write(&output::json(&document)?)?;
     }
     if json != Some(Output::Stdout) {
+        let (records, user_bytes) = (document.records, document.user_bytes);
         let text = format!(
             "{}: {records} records, {user_bytes} bytes of keys and values\n",
             document.store
@@ -76,20 +99,20 @@ fn open(args: &LoadArgs) -> Result<(Box<dyn BufRead>, String, u64), Failure> {
 fn fill(
     mut new: NewStore,
     mut input: Box<dyn BufRead>,
-    name: &str,
-    bytes: u64,
-) -> Result<(NewStore, u64), Failure> {
+    (name, bytes): (&str, u64),
+    so_far: &SoFar,
+) -> Result<NewStore, Failure> {
     let mut progress = Progress::new();
     let mut line = Vec::new();
     let mut last: Option<Vec<u8>> = None;
-    let (mut number, mut read, mut user_bytes) = (0_u64, 0_u64, 0_u64);
+    let (mut number, mut read) = (0_u64, 0_u64);
     loop {
         line.clear();
         let got = input
             .read_until(b'\n', &mut line)
             .map_err(|e| Failure::file(name, &e))?;
         if got == 0 {
-            return Ok((new, user_bytes));
+            return Ok(new);
         }
         number += 1;
         read += got as u64;
@@ -112,7 +135,9 @@ fn fill(
             }
             Err(e) => return Err(failure::engine(name, e)),
         }
-        user_bytes += (key.len() + value.len()) as u64;
+        so_far.records.store(new.rows(), Ordering::Relaxed);
+        let user_bytes = (key.len() + value.len()) as u64;
+        so_far.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
         if ascends {
             last = Some(key);
         }

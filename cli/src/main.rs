@@ -9,6 +9,7 @@
 //! | [`rows`], [`new_store`] | records as lines of JSON; a store file that is made of them |
 //! | [`progress`] | a bar for a person who waits |
 //! | [`reproduce`] | the command line that does the same again |
+//! | [`interrupt`] | SIGINT and SIGTERM |
 //! | [`failure`] | one line on stderr and an exit status |
 
 mod against_cmd;
@@ -21,6 +22,7 @@ mod failure;
 mod gen_cmd;
 mod import_cmd;
 mod info_cmd;
+mod interrupt;
 mod layout_cmd;
 mod load_cmd;
 mod new_store;
@@ -44,6 +46,7 @@ use args::{Cli, Command, CompletionsArgs, TraceCommand};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    interrupt::listen();
     match parse().and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -17,6 +17,7 @@ use treering_engine::{
 
 use crate::args::NewStoreArgs;
 use crate::failure::{self, Failure};
+use crate::interrupt::Ours;
 use crate::output;
 
 /// Fewest pages that a store is made for.
@@ -28,6 +29,8 @@ pub(crate) struct NewStore {
     name: String,
     /// Where it is until it has its name; goes with all that is in it.
     beside: TempDir,
+    /// Behind it, so that it is gone before it is nobody's.
+    _ours: Ours,
     options: Options,
     pages: u64,
     store: Store,
@@ -87,6 +90,7 @@ impl NewStore {
             .prefix(".treering-")
             .tempdir_in(output::folder(target))
             .map_err(|e| Failure::file(&name, &e))?;
+        let ours = Ours::new(beside.path());
         // Leaves that are filled in the order of keys are half full.
         let pages = (bytes / options.page_size as u64 * 5 / 2).max(LEAST_PAGES);
         let store = make(&beside, &options, pages).map_err(|e| failure::engine(&name, e))?;
@@ -94,6 +98,7 @@ impl NewStore {
             target: target.to_owned(),
             name,
             beside,
+            _ours: ours,
             options,
             pages,
             store,

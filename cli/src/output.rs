@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::interrupt::Ours;
 
 /// One output of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +144,7 @@ pub(crate) struct Beside {
 
 enum To {
     Itself(File),
-    Temporary(NamedTempFile),
+    Temporary(NamedTempFile, Ours),
 }
 
 impl Beside {
@@ -159,7 +160,10 @@ impl Beside {
                 .prefix(".treering-")
                 .permissions(Permissions::from_mode(0o666))
                 .tempfile_in(folder(&target))
-                .map(To::Temporary)
+                .map(|file| {
+                    let ours = Ours::new(file.path());
+                    To::Temporary(file, ours)
+                })
         };
         let to = to.map_err(|e| Failure::file(&name, &e))?;
         Ok(Beside { name, target, to })
@@ -168,7 +172,7 @@ impl Beside {
     pub(crate) fn file(&self) -> &File {
         match &self.to {
             To::Itself(file) => file,
-            To::Temporary(beside) => beside.as_file(),
+            To::Temporary(beside, _) => beside.as_file(),
         }
     }
 
@@ -176,7 +180,7 @@ impl Beside {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         match self.to {
             To::Itself(_) => Ok(()),
-            To::Temporary(beside) => match beside.persist(&self.target) {
+            To::Temporary(beside, _ours) => match beside.persist(&self.target) {
                 Ok(_) => Ok(()),
                 Err(e) => Err(Failure::file(&self.name, &e.error)),
             },
@@ -209,6 +213,15 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Failure>
         .map_err(|e| Failure::cannot_run(format!("--json: {e}")))?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// Writes what there is of a document when a command is told to stop. It cannot help if that fails.
+pub(crate) fn write_partial(to: Option<&Output>, document: &impl serde::Serialize) {
+    if let (Some(to), Ok(bytes)) = (to, json(document))
+        && let Err(failure) = to.write(&bytes)
+    {
+        warn(&failure.message);
+    }
 }
 
 #[cfg(test)]

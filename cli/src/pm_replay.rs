@@ -3,11 +3,12 @@
 use treering_engine::{
     CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmTreeKind,
 };
-use treering_sim::replay::PmReplayConfig;
+use treering_sim::replay::{PmReplayConfig, Stop};
 
 use crate::args::{CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs};
 use crate::devices_cmd::{self, Device};
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// What to replay, if the tree is one in persistent memory.
 pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failure> {
@@ -64,6 +65,7 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     config.predict = !args.no_predict;
     config.daily_bytes = args.daily;
     config.seed = args.seed;
+    config.stop = Stop::when(interrupt::flag());
     Ok(Some(config))
 }
 

@@ -1,6 +1,7 @@
 //! `treering repair`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_engine::device::{BlockDevice, FileDevice};
 use treering_engine::{
@@ -9,6 +10,7 @@ use treering_engine::{
 
 use crate::args::RepairArgs;
 use crate::failure::{self, Failure};
+use crate::interrupt;
 use crate::new_store::{self, NewStore};
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -51,10 +53,25 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
         None => None,
     };
     let name = args.store.display().to_string();
-    let report = save(args, &name)?;
     let new_name = args.output.display().to_string();
+    let so_far = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
+    let (to, told) = (json.clone(), Arc::clone(&so_far));
+    let (old, new) = (name.clone(), new_name.clone());
+    interrupt::at_end(move || {
+        let report = SalvageReport {
+            records: told.0.load(Ordering::Relaxed),
+            user_bytes: told.1.load(Ordering::Relaxed),
+            ..SalvageReport::default()
+        };
+        output::write_partial(to.as_ref(), &document(&old, &new, &report, false));
+        format!(
+            "{} records of {old} were found; {new} was not made",
+            report.records
+        )
+    });
+    let report = save(args, &name, &so_far)?;
     if let Some(json) = &json {
-        json.write(&output::json(&document(&name, &new_name, &report))?)?;
+        json.write(&output::json(&document(&name, &new_name, &report, true))?)?;
     }
     if json != Some(Output::Stdout) {
         output::say(text(&new_name, &report).as_bytes())?;
@@ -69,7 +86,11 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     )))
 }
 
-fn save(args: &RepairArgs, name: &str) -> Result<SalvageReport, Failure> {
+fn save(
+    args: &RepairArgs,
+    name: &str,
+    so_far: &(AtomicU64, AtomicU64),
+) -> Result<SalvageReport, Failure> {
     let device = FileDevice::open(&args.store).map_err(|e| failure::engine(name, e.into()))?;
     let device: Arc<dyn BlockDevice> = Arc::new(device);
     let page = args.new.page.map(usize::try_from).transpose();
@@ -88,6 +109,9 @@ fn save(args: &RepairArgs, name: &str) -> Result<SalvageReport, Failure> {
     let new_name = args.output.display().to_string();
     let mut failed = None;
     let report = salvage(device, hints, &mut tell, &mut |key, value| {
+        so_far.0.fetch_add(1, Ordering::Relaxed);
+        let bytes = (key.len() + value.len()) as u64;
+        so_far.1.fetch_add(bytes, Ordering::Relaxed);
         new.put(key, value)
             .inspect_err(|e| failed = Some(e.to_string()))
     });
@@ -96,6 +120,7 @@ fn save(args: &RepairArgs, name: &str) -> Result<SalvageReport, Failure> {
             "{name}: expected a store, however damaged, found no page and no log record of one"
         ))),
         (Ok(report), _) => {
+            interrupt::finished();
             new.finish()?;
             Ok(report)
         }
@@ -115,13 +140,18 @@ fn ranges(ranges: &[KeyRange]) -> Vec<Range<'_>> {
         .collect()
 }
 
-fn document<'a>(name: &str, new_name: &str, report: &'a SalvageReport) -> Document<'a> {
+fn document<'a>(
+    name: &str,
+    new_name: &str,
+    report: &'a SalvageReport,
+    complete: bool,
+) -> Document<'a> {
     Document {
         schema: "treering.repair/1",
-        complete: true,
+        complete,
         store: name.into(),
         new_store: new_name.into(),
-        whole: report.is_complete(),
+        whole: complete && report.is_complete(),
         records: report.records,
         user_bytes: report.user_bytes,
         images: report.images,

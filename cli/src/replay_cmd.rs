@@ -8,12 +8,13 @@ use treering_engine::{
     BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
     TablePersist, TreeKind,
 };
-use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Target};
+use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Stop, Target};
 use treering_sim::report::{ReplayReport, html, text};
 
 use crate::args::{Before, OversizeArg, ReplayArgs, Reset, Tables};
 use crate::devices_cmd::{self, Device};
 use crate::failure::Failure;
+use crate::interrupt::{self, Ours};
 use crate::output::{self, Output};
 use crate::pm_replay;
 use crate::progress::Progress;
@@ -29,23 +30,37 @@ pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
     if let Some(config) = pm_replay::config(args)? {
         let outputs = outputs(args)?;
         let report = watched(|progress| replay::run_pm(&config, progress))?;
-        return write(&report, &outputs, again);
+        return finish(&report, &outputs, again);
     }
     let config = config(args)?;
     let outputs = outputs(args)?;
-    let ran = watched(|progress| replay::run(&config, progress));
-    if ran.is_err()
-        && let Target::File(path, _) = &config.target
-    {
+    let ours = match &config.target {
         // It was not there before (`file_target`), so it is ours.
+        Target::File(path, _) => Some((path, Ours::new(path))),
+        Target::Ssd { .. } | Target::Csd { .. } => None,
+    };
+    let ran = watched(|progress| replay::run(&config, progress));
+    if let Some((path, _ours)) = ours
+        && !ran.as_ref().is_ok_and(|report| report.complete)
+    {
         let _ = std::fs::remove_file(path);
     }
     let report = ran?;
-    write(&report, &outputs, again)?;
+    finish(&report, &outputs, again)?;
     if args.strict {
         check_reached(&report)?;
     }
     Ok(())
+}
+
+/// Reports, also on a replay that was told to stop.
+fn finish(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Failure> {
+    if report.complete {
+        return write(report, outputs, again);
+    }
+    interrupt::take_over();
+    write(report, outputs, again)?;
+    interrupt::check(|| format!("{} operations were replayed", report.trace.ops))
 }
 
 /// Runs with progress on stderr.
@@ -147,6 +162,7 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     config.predict = !args.no_predict;
     config.daily_bytes = args.daily;
     config.seed = args.seed;
+    config.stop = Stop::when(interrupt::flag());
     Ok(config)
 }
 

@@ -7,6 +7,7 @@ use treering_engine::{VerifyReport, verify};
 
 use crate::args::VerifyArgs;
 use crate::failure::{self, Failure};
+use crate::interrupt;
 use crate::output::{self, Output};
 
 /// `treering.verify/1`.
@@ -15,7 +16,8 @@ struct Document<'a> {
     schema: &'static str,
     complete: bool,
     store: String,
-    sound: bool,
+    /// `null` if it was not walked to its end.
+    sound: Option<bool>,
     leaves: u64,
     records: u64,
     user_bytes: u64,
@@ -35,10 +37,17 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         None => None,
     };
     let name = args.store.display().to_string();
+    let (to, store) = (json.clone(), name.clone());
+    interrupt::at_end(move || {
+        let nothing = VerifyReport::default();
+        output::write_partial(to.as_ref(), &document(&store, &nothing, false));
+        format!("{store} was not judged")
+    });
     let device = FileDevice::open(&args.store).map_err(|e| failure::engine(&name, e.into()))?;
     let report = verify(Arc::new(device)).map_err(|e| failure::engine(&name, e))?;
+    interrupt::finished();
     if let Some(json) = &json {
-        json.write(&output::json(&document(&name, &report))?)?;
+        json.write(&output::json(&document(&name, &report, true))?)?;
     }
     if json != Some(Output::Stdout) {
         output::say(text(&name, &report).as_bytes())?;
@@ -53,12 +62,12 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     }
 }
 
-fn document<'a>(name: &str, report: &'a VerifyReport) -> Document<'a> {
+fn document<'a>(name: &str, report: &'a VerifyReport, complete: bool) -> Document<'a> {
     Document {
         schema: "treering.verify/1",
-        complete: true,
+        complete,
         store: name.into(),
-        sound: report.damage.is_empty(),
+        sound: complete.then_some(report.damage.is_empty()),
         leaves: report.leaves,
         records: report.records,
         user_bytes: report.user_bytes,

@@ -1,5 +1,6 @@
 //! What a trace reads and never wrote was there before it.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use treering_sim::replay::{Precondition, Preload, ReplayConfig, Target, run};
@@ -177,7 +178,10 @@ fn a_drive_was_there_before_a_trace_of_its_blocks() {
         ..ImportOptions::default()
     };
     let output = folder.path().join("blocks.trz");
-    let (header, _) = import_file(Format::Csv, &input, &options, &output, &mut |_, _| {}).unwrap();
+    let (header, _) = import_file(Format::Csv, &input, &options, &output, &mut |_, _| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     assert!(header.addresses);
     let loaded = replay(&output, Preload::Auto).preload;
     assert_eq!((loaded.keys, loaded.evidence.put), (2_000, 2_000));

@@ -11,6 +11,14 @@ pub enum TraceError {
         /// The cause.
         source: std::io::Error,
     },
+    /// Whoever asked for it wants it no more.
+    #[error("{file}: interrupted after {ops} operations")]
+    Interrupted {
+        /// The file that was read.
+        file: String,
+        /// Operations so far.
+        ops: u64,
+    },
     /// A place in the file is not what the format says.
     #[error("{file}, {place}: expected {expected}, found {found}")]
     Bad {

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use support::{run, run_bytes};
@@ -324,7 +325,9 @@ fn a_failed_import_leaves_no_trace_file() {
     fs::write(&input, "1 0 0 8 0\nbad\n").unwrap();
     let output = folder.path().join("out.trz");
     let options = ImportOptions::default();
-    let failed = import_file(Format::Mqsim, &input, &options, &output, &mut |_, _| {});
+    let failed = import_file(Format::Mqsim, &input, &options, &output, &mut |_, _| {
+        ControlFlow::Continue(())
+    });
     assert!(failed.is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -1,6 +1,7 @@
 //! Real traces, where they are at hand: counts that were taken with other tools, and exact round trips.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use treering_traces::OpKind::{Delete, Put};
@@ -48,8 +49,11 @@ fn import_real(format: Format, name: &str) -> Option<(Vec<Op>, ImportReport)> {
     for output in ["t.jsonl", "t.trz"] {
         let output = folder.path().join(output);
         let mut seen = 0;
-        let (header, report) =
-            import_file(format, &path, &options, &output, &mut |read, _| seen = read).unwrap();
+        let (header, report) = import_file(format, &path, &options, &output, &mut |read, _| {
+            seen = read;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
         assert_eq!(header.ops, report.ops);
         assert_eq!(
             seen,

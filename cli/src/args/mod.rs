@@ -34,7 +34,7 @@ pub(crate) use small::{
         Sizes take 64, 4KiB, 32MiB, and where a data set is known, a share of it (20%). Counts take 500k, 2M; \
         durations 1ms, 60s, 10m.\n\
         Exit codes: 0 holds / done, 1 a violation or damage was found, 2 bad input or usage, 3 could not run, \
-        4 ran, but never reached what it was to exercise."
+        4 ran, but never reached what it was to exercise, 130 or 143 stopped by SIGINT or SIGTERM."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

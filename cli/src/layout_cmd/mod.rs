@@ -4,6 +4,7 @@ mod report;
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use treering_engine::node::LayoutChoice;
 use treering_sim::layouts::keys::{self, Order};
@@ -14,6 +15,7 @@ use treering_traces::{Op, OpKind, OpSource};
 
 use crate::args::{LayoutArgs, LayoutOrder};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 
@@ -37,7 +39,7 @@ struct Row {
 
 /// What is said of the records.
 struct Results {
-    records: Records,
+    records: Arc<Records>,
     /// Page size without the envelope.
     page: usize,
     /// The share of the keys that was asked for to predict from, and how many that was.
@@ -46,9 +48,12 @@ struct Results {
     /// Distinct keys.
     distinct: usize,
     rows: Vec<Row>,
+    /// Whether there is a row of each layout.
+    complete: bool,
 }
 
 /// Where to.
+#[derive(Clone)]
 struct Outputs {
     json: Option<Output>,
     html: Option<Output>,
@@ -75,38 +80,69 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<(), Failure> {
             records.name
         )));
     }
-    let sample = KeySample::draw(&records.puts, page, args.sample, args.seed)?;
-    let mut rows = Vec::new();
-    {
-        let mut progress = Progress::new();
-        for layout in LayoutChoice::all() {
-            let counts = count(&records, page, layout, &mut |done| {
-                let all = LayoutChoice::all().count() * records.puts.len();
-                let before = rows.len() * records.puts.len();
-                progress.tell("laying out", (before + done) as u64, all as u64);
-            })?;
-            rows.push(Row {
-                layout,
-                counts,
-                predicted: sample.forecast(layout),
-            });
-        }
-    }
-    if records.left_out > 0 {
+    let results = lay_out(args, page, Arc::new(records), &outputs)?;
+    if results.records.left_out > 0 {
         output::warn(&format!(
             "{}: {} deletes left out; every key keeps its room",
-            records.name, records.left_out
+            results.records.name, results.records.left_out
         ));
     }
-    let results = Results {
-        sampled: sample.sampled_records(),
-        distinct: sample.records(),
-        sample: args.sample,
-        records,
-        page,
-        rows,
-    };
     write(&results, &outputs)
+}
+
+/// Counts and forecasts of each layout. If there is a signal, those so far are written while the next goes on, for a forecast cannot be
+/// interrupted.
+fn lay_out(
+    args: &LayoutArgs,
+    page: usize,
+    records: Arc<Records>,
+    outputs: &Outputs,
+) -> Result<Results, Failure> {
+    let results = Results {
+        sampled: 0,
+        distinct: 0,
+        sample: args.sample,
+        records: Arc::clone(&records),
+        page,
+        rows: Vec::new(),
+        complete: false,
+    };
+    let so_far = Arc::new(Mutex::new(results));
+    let (told, to) = (Arc::clone(&so_far), outputs.clone());
+    interrupt::at_end(move || {
+        let results = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(failure) = write(&results, &to) {
+            output::warn(&failure.message);
+        }
+        let all = LayoutChoice::all().count();
+        format!("{} of {all} layouts were laid out", results.rows.len())
+    });
+    let lock = || so_far.lock().unwrap_or_else(PoisonError::into_inner);
+    let sample = KeySample::draw(&records.puts, page, args.sample, args.seed)?;
+    lock().sampled = sample.sampled_records();
+    lock().distinct = sample.records();
+    let mut progress = Progress::new();
+    let all = LayoutChoice::all().count() * records.puts.len();
+    for (number, layout) in LayoutChoice::all().enumerate() {
+        let before = number * records.puts.len();
+        let counts = count(&records, page, layout, &mut |done| {
+            progress.tell("laying out", (before + done) as u64, all as u64);
+        })?;
+        let row = Row {
+            layout,
+            counts,
+            predicted: sample.forecast(layout),
+        };
+        lock().rows.push(row);
+    }
+    interrupt::finished();
+    let mut results = lock();
+    Ok(Results {
+        complete: true,
+        records,
+        rows: std::mem::take(&mut results.rows),
+        ..*results
+    })
 }
 
 /// Lays the records out.

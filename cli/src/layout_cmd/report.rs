@@ -14,7 +14,7 @@ fn error(row: &Row) -> f64 {
 pub(super) fn document(results: &Results) -> Value {
     json!({
         "schema": "treering.layout/1",
-        "complete": true,
+        "complete": results.complete,
         "keys": results.records.name,
         "records": results.distinct,
         "puts": results.records.puts.len(),

@@ -26,6 +26,7 @@ use treering_model::oracle::{Engine, Finding, Program, concurrent, crash, execut
 
 use crate::args::{ModeArg, OracleArgs};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{Output, say};
 use report::{Report, Row};
 
@@ -78,12 +79,19 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         }
         report.rows.push(row);
     }
+    if interrupt::stopped().is_some() {
+        interrupt::take_over();
+    }
     if let Some(json) = &json {
         json.write(&report.json())?;
     }
     if let Some(coverage) = &coverage {
         coverage.write(coverage::page(&report).as_bytes())?;
     }
+    interrupt::check(|| {
+        let runs: u64 = report.rows.iter().map(|row| row.runs).sum();
+        format!("{runs} programs were run")
+    })?;
     verdict(&report)
 }
 

@@ -283,7 +283,7 @@ impl Report {
         let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
         let document = json!({
             "schema": "treering.oracle/1",
-            "complete": true,
+            "complete": crate::interrupt::stopped().is_none(),
             "runs": rows,
             "mutations": [],
         });

@@ -18,6 +18,7 @@ use super::report::Row;
 use super::runs::{self, Mode};
 use crate::args::OracleArgs;
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// A mode on an engine.
 pub(super) type Job<'e> = (&'e dyn Engine, Mode);
@@ -138,6 +139,9 @@ pub(super) fn run(
         while let Some(mut turns) = next(&picking) {
             let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
             if left.is_some_and(|left| left.is_zero()) || enough.load(Ordering::Relaxed) {
+                return;
+            }
+            if interrupt::stopped().is_some() {
                 return;
             }
             let turn = first.map(|first| first.max(turns.spent).min(left.unwrap_or(first)));

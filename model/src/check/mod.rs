@@ -12,6 +12,9 @@ pub mod mirrors;
 pub mod output;
 mod process;
 pub mod run;
+mod scratch;
 pub mod story;
 pub mod suite;
 pub mod tools;
+
+pub use scratch::abandon;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::cpu;
+use super::{cpu, scratch};
 
 /// What a process did.
 pub(super) struct Done {
@@ -19,14 +19,14 @@ pub(super) struct Done {
     pub(super) cpu: Option<Duration>,
 }
 
-/// Runs `command` to its end; output goes through files in `scratch`, so that no pipe can fill up.
-pub(super) fn run(command: &mut Command, scratch: &Path) -> io::Result<Done> {
-    let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
+/// Runs `command` to its end; output goes through files in `folder`, so that no pipe can fill up.
+pub(super) fn run(command: &mut Command, folder: &Path) -> io::Result<Done> {
+    let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let clock = Instant::now();
-    let mut child = (command.stdin(Stdio::null()))
+    let command = (command.stdin(Stdio::null()))
         .stdout(File::create(&out)?)
-        .stderr(File::create(&err)?)
-        .spawn()?;
+        .stderr(File::create(&err)?);
+    let mut child = scratch::spawn(command)?;
     // A child that has ended and was not yet waited for still has its times in /proc.
     let pid = Pid::from_child(&child);
     let ended = waitid(
@@ -35,6 +35,7 @@ pub(super) fn run(command: &mut Command, scratch: &Path) -> io::Result<Done> {
     );
     let elapsed = clock.elapsed();
     let cpu = ended.ok().and_then(|_| cpu::of(pid.as_raw_pid()));
+    scratch::ended(&child);
     let status = child.wait()?;
     let mut output = String::from_utf8_lossy(&std::fs::read(out)?).into_owned();
     output.push_str(&String::from_utf8_lossy(&std::fs::read(err)?));

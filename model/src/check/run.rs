@@ -10,6 +10,7 @@ use super::configs::{BoundedModel, Lane};
 use super::mirrors::{self, AnyMirror};
 use super::output::{self, Findings};
 use super::process;
+use super::scratch::Scratch;
 use super::tools::Tlc;
 use crate::graph::Step;
 
@@ -206,7 +207,7 @@ pub fn tlc(
     model: &BoundedModel,
     extras: &Extras,
 ) -> std::io::Result<Outcome> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = Scratch::new()?;
     let library = [absolute(&specs.join("contract"))];
     let mut command = match model.is_mutation() {
         true => tlc.brief_command(&library)?,
@@ -241,7 +242,7 @@ pub fn tlc(
 /// # Errors
 /// The process cannot be started, or its output not be kept.
 pub fn tla_mc(program: &Path, specs: &Path, model: &BoundedModel) -> std::io::Result<Outcome> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = Scratch::new()?;
     let mut command = Command::new(program);
     command.args(["-workers", "1", "-lib"]);
     command.arg(absolute(&specs.join("contract")));

@@ -12,6 +12,7 @@ use super::coverage;
 use super::manifest::{Manifest, ManifestError};
 use super::mirrors::{AnyMirror, SPECS};
 use super::run::{self, Checker, Extras, Outcome, Verdict};
+use super::scratch::Scratch;
 use super::tools::{self, Missing, Tlc};
 use crate::ConfigError;
 use crate::graph::{self, Difference, DumpError};
@@ -119,18 +120,32 @@ struct Job<'a> {
     dump: Option<PathBuf>,
 }
 
-/// Checks what is asked for. `say` is told of each step as it ends, from several threads.
+/// What is told as a check goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A sentence for who waits.
+    Line(&'a str),
+    /// A model was checked.
+    Checked(&'a Outcome),
+    /// Two graphs were compared.
+    Compared(&'a GraphReport),
+}
+
+/// Who is told, from several threads.
+pub type Say<'a> = dyn Fn(Step<'_>) + Sync + 'a;
+
+/// Checks what is asked for. `say` is told of each step as it ends.
 ///
 /// # Errors
 /// Something is missing or at fault; a violated property or a difference is no error but part of the report.
-pub fn check(request: &Request, say: &(dyn Fn(&str) + Sync)) -> Result<Report, SuiteError> {
+pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     let models = select(request)?;
     let mut manifest = match Manifest::read(&request.specs) {
         Err(_) if request.record => Manifest::empty(),
         other => other?,
     };
     let tools = find_tools(request, say)?;
-    let dumps = tempfile::tempdir().map_err(|source| SuiteError::Io {
+    let dumps = Scratch::new().map_err(|source| SuiteError::Io {
         what: "a folder for state graphs",
         source,
     })?;
@@ -142,7 +157,8 @@ pub fn check(request: &Request, say: &(dyn Fn(&str) + Sync)) -> Result<Report, S
     if request.checkers.contains(&Checker::Mirror) {
         for model in models.iter().filter(|m| run::mirror_applies(m)) {
             let (outcome, mirror) = run::mirror(model)?;
-            say(&told(&outcome));
+            say(Step::Checked(&outcome));
+            say(Step::Line(&told(&outcome)));
             report.outcomes.push(outcome);
             let job = (jobs.iter()).find(|j| std::ptr::eq(j.model, model) && j.dump.is_some());
             // Where TLC found an error, it says so itself, and there may be no graph.
@@ -152,7 +168,9 @@ pub fn check(request: &Request, say: &(dyn Fn(&str) + Sync)) -> Result<Report, S
             if let Some(dump) = dump {
                 let graph = compare(model, &*mirror, dump)?;
                 let verdict = if graph.equal { "equal" } else { "different" };
-                say(&format!("{} {}: graphs {verdict}", model.spec, model.name));
+                say(Step::Compared(&graph));
+                let line = format!("{} {}: graphs {verdict}", model.spec, model.name);
+                say(Step::Line(&line));
                 report.graphs.push(graph);
                 // Such a file is large.
                 let _ = std::fs::remove_file(dump);
@@ -200,9 +218,9 @@ fn select(request: &Request) -> Result<Vec<BoundedModel>, SuiteError> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-fn find_tools(request: &Request, say: &dyn Fn(&str)) -> Result<Tools, SuiteError> {
+fn find_tools(request: &Request, say: &Say<'_>) -> Result<Tools, SuiteError> {
     let asked = |checker| request.checkers.contains(&checker);
-    let mut tell = |what: &str| say(what);
+    let mut tell = |what: &str| say(Step::Line(what));
     let tlc = (asked(Checker::Tlc).then(|| tools::tlc(&request.specs, &mut tell))).transpose()?;
     let tla_mc =
         (asked(Checker::TlaMc).then(|| tools::tla_mc(&request.specs, &mut tell))).transpose()?;
@@ -242,7 +260,7 @@ fn run_all(
     request: &Request,
     tools: &Tools,
     jobs: &[Job<'_>],
-    say: &(dyn Fn(&str) + Sync),
+    say: &Say<'_>,
 ) -> Result<Vec<Outcome>, SuiteError> {
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<std::io::Result<Outcome>>>> =
@@ -254,7 +272,8 @@ fn run_all(
         } {
             let outcome = run_one(request, tools, job);
             if let Ok(outcome) = &outcome {
-                say(&told(outcome));
+                say(Step::Checked(outcome));
+                say(Step::Line(&told(outcome)));
             }
             // A poisoned slot would only mean that another thread panicked while it stored its own.
             *slot

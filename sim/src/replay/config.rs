@@ -7,6 +7,7 @@ use treering_engine::{Nanos, Options};
 
 use super::plan::Extent;
 use super::preload::Preload;
+use super::stop::Stop;
 use crate::csd::CsdProfile;
 use crate::ssd::SsdProfile;
 
@@ -118,6 +119,8 @@ pub struct ReplayConfig {
     pub daily_bytes: Option<u64>,
     /// Decides everything random.
     pub seed: u64,
+    /// When to end early.
+    pub stop: Stop,
 }
 
 impl ReplayConfig {
@@ -150,6 +153,7 @@ impl ReplayConfig {
             predict: true,
             daily_bytes: None,
             seed: 0,
+            stop: Stop::default(),
         }
     }
 }

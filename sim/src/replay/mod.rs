@@ -17,6 +17,7 @@ mod preload;
 mod real_file;
 mod rig;
 mod simulated;
+mod stop;
 pub mod values;
 
 use std::ops::ControlFlow;
@@ -42,6 +43,7 @@ pub use config::{Acknowledge, Oversize, Precondition, ReplayConfig, Size, Target
 pub use persistent::{PmReplayConfig, run_pm};
 pub use preload::{Evidence, Preload, PreloadReport};
 pub use rig::{Part, Rig};
+pub use stop::Stop;
 
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -152,6 +154,13 @@ fn scan(store: &dyn Kv, op: &Op) -> treering_engine::Result<()> {
     })
 }
 
+/// What a reader of the report of an interrupted replay should know.
+fn interrupted(done: u64, of: u64) -> Option<String> {
+    (done < of).then(|| {
+        format!("Interrupted after {done} of {of} operations: all figures are of these, and nothing is predicted.")
+    })
+}
+
 /// How far a replay is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -189,8 +198,9 @@ pub fn run(
             on_file(config, &plan, (path.as_path(), *choices), progress)?
         }
     };
-    let prediction = config
-        .predict
+    // Predictions are of the whole trace.
+    let complete = ran.outcome.done_ops == plan.ops;
+    let prediction = (config.predict && complete)
         .then(|| predict::predict(&plan.workload, &plan.engine, &ran.params, ran.pace.as_ref()));
     Ok(outcome::report(Material {
         config,

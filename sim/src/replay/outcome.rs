@@ -78,6 +78,8 @@ impl Phase {
 /// A finished run.
 pub(super) struct Outcome {
     pub(super) phase: Phase,
+    /// Operations done, warm-up included.
+    pub(super) done_ops: u64,
     /// Counters when the measured part began, and when it ended.
     pub(super) before: Stats,
     pub(super) after: Stats,
@@ -128,6 +130,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
     let error = predicted.as_ref().map(|p| errors(&measured, p));
     let space = space(&outcome.leaves, after, plan, drive);
     let mut warnings = plan.warnings.clone();
+    warnings.extend(super::interrupted(outcome.done_ops, plan.ops));
     warnings.extend(prediction.iter().flat_map(|p| p.warnings.clone()));
     steady_warnings(
         &outcome,
@@ -137,12 +140,12 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
     );
     ReplayReport {
         schema: report::SCHEMA,
-        complete: true,
+        complete: outcome.done_ops == plan.ops,
         trace: TraceInfo {
             name: plan.trace_name.clone(),
             source: plan.trace_source.clone(),
-            ops: plan.ops,
-            warmup_ops: plan.warmup_ops,
+            ops: outcome.done_ops,
+            warmup_ops: plan.warmup_ops.min(outcome.done_ops),
             records: plan.workload.records().round() as u64,
         },
         preload: plan.loads.report.clone(),

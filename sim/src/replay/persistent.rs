@@ -22,6 +22,7 @@ use super::measure::{Latencies, Series};
 use super::outcome::Phase;
 use super::plan::{Extent, Looked, look_through};
 use super::preload::{Input, Preload};
+use super::stop::Stop;
 use super::values::Values;
 use super::{Failure, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
@@ -82,6 +83,8 @@ pub struct PmReplayConfig {
     pub daily_bytes: Option<u64>,
     /// Decides everything random.
     pub seed: u64,
+    /// When to end early.
+    pub stop: Stop,
 }
 
 impl PmReplayConfig {
@@ -102,6 +105,7 @@ impl PmReplayConfig {
             predict: true,
             daily_bytes: None,
             seed: 0,
+            stop: Stop::default(),
         }
     }
 
@@ -262,7 +266,9 @@ pub fn run_pm(
         full_lines: FullLines::parse(&buffer.full_lines).unwrap_or(FullLines::AtOnce),
     };
     let fits = predict::fits_leaves(&looked.workload);
-    let predicted = (config.predict && fits)
+    // Predictions are of the whole trace.
+    let complete = outcome.done_ops == looked.ops;
+    let predicted = (config.predict && fits && complete)
         .then(|| config.predict(&looked.workload, &xp_buffer))
         .flatten();
     Ok(report(config, &looked, outcome, predicted, bytes))
@@ -338,6 +344,8 @@ struct Outcome {
     phase: Phase,
     before: Snapshot,
     after: Snapshot,
+    /// Operations done, warm-up included.
+    done_ops: u64,
     /// Bytes that cleaning wrote to the medium; none if those of others come in between.
     cleaning_bytes: Option<u64>,
     latencies: Latencies,
@@ -355,11 +363,16 @@ impl Simulation<'_> {
             self.done(client, &served, progress)?;
         }
         self.pm.settle();
+        if self.start.is_none() {
+            // Told to stop in warm-up: nothing was measured.
+            self.begin_measuring(last);
+        }
         let after = self.snapshot(last);
         Ok(Outcome {
             phase: self.phase,
-            before: self.start.expect("something is left to measure"),
+            before: self.start.expect("measuring has begun"),
             after,
+            done_ops: self.number,
             cleaning_bytes: (!self.config.timing).then_some(self.cleaning_bytes),
             latencies: self.latencies,
             series: self.series.map(|s| s.points).unwrap_or_default(),
@@ -417,7 +430,8 @@ impl Simulation<'_> {
         now: Nanos,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), Failure> {
-        if self.number == self.looked.ops || !self.reader.next_op(&mut self.op)? {
+        let ended = self.number == self.looked.ops || self.config.stop.is_set();
+        if ended || !self.reader.next_op(&mut self.op)? {
             return Ok(());
         }
         if self.number == self.looked.warmup_ops {
@@ -536,6 +550,7 @@ fn report(
     };
     let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
     let mut warnings = Vec::new();
+    warnings.extend(super::interrupted(outcome.done_ops, looked.ops));
     if config.predict && !predict::fits_leaves(&looked.workload) {
         warnings.push(
             "Nothing is predicted: keys or values are not of eight bytes, so records lie outside the leaves.".into(),
@@ -549,12 +564,12 @@ fn report(
     }
     ReplayReport {
         schema: report::SCHEMA,
-        complete: true,
+        complete: outcome.done_ops == looked.ops,
         trace: TraceInfo {
             name: looked.header.name.clone(),
             source: looked.header.source.clone(),
-            ops: looked.ops,
-            warmup_ops: looked.warmup_ops,
+            ops: outcome.done_ops,
+            warmup_ops: looked.warmup_ops.min(outcome.done_ops),
             records: records.round() as u64,
         },
         preload: looked.loads.report.clone(),

@@ -110,6 +110,7 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
         series.note(elapsed_ns, &result.phase, after.written, 0);
         Ok(Outcome {
             phase: result.phase,
+            done_ops: self.dealer.lock().number,
             kernel: Some(place.report(kernel_before, kernel_after, engine_bytes(&before, &after))),
             before,
             after,
@@ -163,6 +164,9 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
         let mut dealer = self.dealer.lock();
         let first = dealer.number + 1;
         let mut taken = 0;
+        if self.config.stop.is_set() {
+            return Ok((first, 0));
+        }
         while taken < batch.len() && dealer.number < dealer.until {
             if !dealer.reader.next_op(&mut batch[taken])? {
                 break;

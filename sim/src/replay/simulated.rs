@@ -132,7 +132,8 @@ impl Simulation<'_> {
         let mut at_hand = Some((VirtualNanos::ZERO, 0u32));
         while let Some((now, client)) = self.next_client(&mut at_hand)? {
             last = last.max(now);
-            if self.number == self.plan.ops || !reader.next_op(&mut op)? {
+            let ended = self.number == self.plan.ops || self.config.stop.is_set();
+            if ended || !reader.next_op(&mut op)? {
                 continue;
             }
             if self.number == self.plan.warmup_ops {
@@ -149,6 +150,10 @@ impl Simulation<'_> {
                 last = last.max(free_at);
                 at_hand = Some((free_at, client));
             }
+        }
+        if self.start.is_none() {
+            // Told to stop in warm-up: nothing was measured.
+            self.begin_measuring(last);
         }
         self.outcome(last)
     }
@@ -325,10 +330,11 @@ impl Simulation<'_> {
         let stats = self.store.stats();
         let drive = self.drive.counters();
         let compression = self.drive.compression();
-        let start = self.start.expect("a plan leaves something to measure");
+        let start = self.start.expect("measuring has begun");
         check_counters(&stats, &drive)?;
         Ok(Outcome {
             phase: self.phase,
+            done_ops: self.number,
             before: start.stats,
             after: stats,
             elapsed_ns: end.since(start.at),

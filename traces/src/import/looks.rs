@@ -2,6 +2,7 @@
 //! same input can be read.
 
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Format, ImportOptions, OracleOp, blktrace, lcs, run};
@@ -56,7 +57,10 @@ fn reads_as(format: Format, input: &Path) -> bool {
             _ => Ok(()),
         }
     };
-    let whole = run::run(plugin, input, &options, &mut sink, &mut |_, _| {}).is_ok();
+    let whole = run::run(plugin, input, &options, &mut sink, &mut |_, _| {
+        ControlFlow::Continue(())
+    })
+    .is_ok();
     whole || ops >= ENOUGH
 }
 

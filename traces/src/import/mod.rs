@@ -62,6 +62,7 @@ mod vscsi;
 mod words;
 mod ycsb;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -339,19 +340,24 @@ pub fn import(
     options: &ImportOptions,
     sink: &mut Sink<'_>,
 ) -> Result<ImportReport, TraceError> {
-    import_with_progress(format, input, options, sink, &mut |_, _| {})
+    import_with_progress(format, input, options, sink, &mut |_, _| {
+        ControlFlow::Continue(())
+    })
 }
 
-/// Like [`import`]; now and then tells `progress` how many bytes of the file have been read, of how many.
+/// What is told now and then how many bytes of the file have been read, of how many; it may end the import.
+pub type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
+
+/// Like [`import`], with somebody to tell how far it is.
 ///
 /// # Errors
-/// Those of [`import`].
+/// Those of [`import`]; [`TraceError::Interrupted`] if `progress` ends it.
 pub fn import_with_progress(
     format: Format,
     input: &Path,
     options: &ImportOptions,
     sink: &mut Sink<'_>,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut Progress<'_>,
 ) -> Result<ImportReport, TraceError> {
     let mut ops = 0u64;
     let mut counted = |op: &Op| {
@@ -372,7 +378,7 @@ pub fn import_file(
     input: &Path,
     options: &ImportOptions,
     output: &Path,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut Progress<'_>,
 ) -> Result<(Header, ImportReport), TraceError> {
     let file_name = input.file_name().unwrap_or_default().to_string_lossy();
     let name = file_name

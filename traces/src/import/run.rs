@@ -6,10 +6,11 @@
 //! something good came before. An input without any operation is an error.
 
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::emit::{Emit, Fault};
-use super::{BinaryFormat, ImportOptions, ImportReport, Plugin, Sink, TextFormat};
+use super::{BinaryFormat, ImportOptions, ImportReport, Plugin, Progress, Sink, TextFormat};
 use crate::TraceError;
 use crate::error::shorten;
 use crate::input::{self, Input, Lines};
@@ -25,7 +26,7 @@ pub(super) fn run(
     input: &Path,
     options: &ImportOptions,
     sink: &mut Sink<'_>,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut Progress<'_>,
 ) -> Result<ImportReport, TraceError> {
     let mut forward = |op: &crate::Op| sink(op);
     let mut run = Run {
@@ -64,7 +65,7 @@ struct Run<'a> {
     /// The first bad line that was skipped, as a sentence.
     first_bad: Option<String>,
     out: Emit<'a>,
-    progress: &'a mut dyn FnMut(u64, u64),
+    progress: &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + 'a),
 }
 
 impl Run<'_> {
@@ -79,7 +80,7 @@ impl Run<'_> {
         let mut lines = Lines::new(input, 0);
         loop {
             if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
-                (self.progress)(lines.input().bytes_read(), lines.input().bytes_total());
+                self.tell(lines.input())?;
             }
             let Some(line) = lines.next_line(&self.file)? else {
                 break;
@@ -153,7 +154,7 @@ impl Run<'_> {
                     break;
                 }
                 if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
-                    (self.progress)(input.bytes_read(), input.bytes_total());
+                    self.tell(&input)?;
                 }
                 self.report.lines += 1;
                 if let Err(fault) = format.record(record, &mut self.out) {
@@ -197,7 +198,7 @@ impl Run<'_> {
             if self.report.lines.is_multiple_of(PROGRESS_EVERY) {
                 let (done, all) = (self.report.lines, rows.total.max(1));
                 let read = u128::from(bytes_total) * u128::from(done) / u128::from(all);
-                (self.progress)((read as u64).min(bytes_total), bytes_total);
+                self.tell_at((read as u64).min(bytes_total), bytes_total)?;
             }
             let row = rows.next_row(&self.file, &mut self.out);
             if matches!(row, Ok(false)) {
@@ -209,7 +210,8 @@ impl Run<'_> {
                 self.bad(fault, || format!("row {number}"))?;
             }
         }
-        (self.progress)(bytes_total, bytes_total);
+        // At its end it is too late to stop.
+        let _ = (self.progress)(bytes_total, bytes_total);
         Ok(())
     }
 
@@ -259,7 +261,22 @@ impl Run<'_> {
                 .warnings
                 .push(format!("{}: {cut}; what came before was used", self.file));
         }
-        (self.progress)(input.bytes_read(), input.bytes_total());
+        // At its end it is too late to stop.
+        let _ = (self.progress)(input.bytes_read(), input.bytes_total());
+    }
+
+    fn tell(&mut self, input: &Input) -> Result<(), TraceError> {
+        self.tell_at(input.bytes_read(), input.bytes_total())
+    }
+
+    fn tell_at(&mut self, read: u64, total: u64) -> Result<(), TraceError> {
+        match (self.progress)(read, total) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(TraceError::Interrupted {
+                file: self.file.clone(),
+                ops: self.out.ops(),
+            }),
+        }
     }
 
     /// A bad line or record: skipped if the allowance covers it.

@@ -1,0 +1,377 @@
+//! Commands that are told to stop: within a second, with nothing left half made, and with what they did so far.
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{listing, ok};
+
+/// A command ends within a second; what a crowded machine adds to that is not the command's.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What became of a command that was told to stop.
+struct Stopped {
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn spawn(folder: &Path, args: &[&str], stdin: Stdio) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_treering"))
+        .args(args)
+        .current_dir(folder)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts")
+}
+
+/// Waits until `ready`, sends the signal, and waits for the end.
+fn stop(mut child: Child, signal: &str, ready: impl Fn() -> bool) -> Stopped {
+    let began = Instant::now();
+    while !ready() {
+        assert!(began.elapsed() < Duration::from_secs(60), "never ready");
+        let ended = child.try_wait().expect("a child");
+        assert!(ended.is_none(), "ended before the signal: {ended:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let told = Instant::now();
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+    assert!(sent.expect("kill starts").success());
+    let output = child.wait_with_output().expect("an end");
+    let took = told.elapsed();
+    assert!(took < PATIENCE, "{took:?} after {signal}");
+    Stopped {
+        status: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Long enough to be at work.
+fn after(time: Duration) -> impl Fn() -> bool {
+    let began = Instant::now();
+    move || began.elapsed() >= time
+}
+
+fn hidden(folder: &Path) -> bool {
+    listing(folder).iter().any(|name| name.starts_with('.'))
+}
+
+fn read(folder: &Path, name: &str) -> Value {
+    let json = std::fs::read(folder.join(name)).expect("a report");
+    serde_json::from_slice(&json).expect("JSON")
+}
+
+impl Stopped {
+    fn expect(&self, status: i32, said: &str) {
+        assert_eq!(self.status, Some(status), "{}", self.stderr);
+        let name = if status == 130 { "SIGINT" } else { "SIGTERM" };
+        let line = self.stderr.lines().last().unwrap_or_default();
+        assert!(
+            line.starts_with(&format!("treering: stopped by {name}: ")) && line.contains(said),
+            "expected `{said}`, found {}",
+            self.stderr
+        );
+    }
+}
+
+fn long_trace(folder: &Path) {
+    let args = [
+        "gen",
+        "zipf",
+        "--records",
+        "20k",
+        "--ops",
+        "3M",
+        "--no-load",
+        "-o",
+        "long.trz",
+    ];
+    ok(folder, &args);
+}
+
+/// The part of a replay that was done is reported.
+#[test]
+fn a_replay_reports_what_it_did_so_far() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    long_trace(folder);
+    let devices: [(&[&str], &str, i32); 4] = [
+        (&["--cache", "1MiB"], "INT", 130),
+        (&["--device", "csd", "--tree", "bminus"], "TERM", 143),
+        (&["--tree", "ccl"], "INT", 130),
+        (
+            &["--device", "file:store", "--durability", "deferred"],
+            "TERM",
+            143,
+        ),
+    ];
+    for (flags, signal, status) in devices {
+        let args = [
+            "replay",
+            "long.trz",
+            "--preload",
+            "none",
+            "--json",
+            "so-far.json",
+        ];
+        let stopped = while_replaying(folder, &[&args, flags].concat(), signal);
+        stopped.expect(status, "operations were replayed");
+        assert!(
+            stopped.stdout.contains("Warning: Interrupted after "),
+            "{}",
+            stopped.stdout
+        );
+        let report = read(folder, "so-far.json");
+        assert_eq!(report["complete"], false, "{flags:?}");
+        let ops = report["trace"]["ops"].as_u64().expect("a number");
+        assert!(ops > 0 && ops < 3_000_000, "{flags:?}: {ops}");
+        let kinds = report["ops"].as_object().expect("by kind");
+        let counted: u64 = kinds.values().filter_map(Value::as_u64).sum();
+        assert_eq!(counted, ops, "{flags:?}");
+        assert!(report["wa"]["host"]["total"].as_f64().expect("a number") > 0.0);
+        assert_eq!(report["prediction"], Value::Null);
+        assert_eq!(listing(folder), ["long.trz", "so-far.json"], "{flags:?}");
+        std::fs::remove_file(folder.join("so-far.json")).expect("removed");
+    }
+}
+
+/// Stops a replay when it has looked through its trace, which it does not show: told too early, it has nothing to report, and is told later.
+fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
+    let store = folder.join("store");
+    let on_file = args.iter().any(|arg| arg.starts_with("file:"));
+    for seconds in [4, 8, 16] {
+        let child = spawn(folder, args, Stdio::null());
+        let began = Cell::new(Instant::now());
+        let stopped = stop(child, signal, || {
+            if on_file && !store.exists() {
+                began.set(Instant::now());
+            }
+            began.get().elapsed() >= Duration::from_secs(seconds)
+        });
+        if !stopped.stderr.contains("nothing was finished") {
+            return stopped;
+        }
+        assert_eq!(listing(folder), ["long.trz"], "{args:?}");
+    }
+    panic!("{args:?} never began to replay");
+}
+
+/// A trace that is not whole is not there.
+#[test]
+fn traces_that_are_not_whole_are_not_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let args = [
+        "gen",
+        "uniform",
+        "--records",
+        "100k",
+        "--ops",
+        "500M",
+        "-o",
+        "new.trz",
+    ];
+    let child = spawn(folder, &args, Stdio::null());
+    let stopped = stop(child, "INT", || hidden(folder));
+    stopped.expect(130, "operations were generated; new.trz was not made");
+    assert_eq!(listing(folder), Vec::<String>::new());
+
+    let mut csv = std::fs::File::create(folder.join("long.csv")).expect("made");
+    let lines: String = (0..100_000)
+        .map(|i| format!("{i},W,{},4096\n", i * 4096))
+        .collect();
+    for _ in 0..60 {
+        csv.write_all(lines.as_bytes()).expect("written");
+    }
+    let columns = "time=1:s,op=2,offset=3:bytes,size=4:bytes";
+    let args = [
+        "import",
+        "csv",
+        "long.csv",
+        "--columns",
+        columns,
+        "-o",
+        "new.trz",
+    ];
+    let child = spawn(folder, &args, Stdio::null());
+    let stopped = stop(child, "TERM", || hidden(folder));
+    stopped.expect(143, "of long.csv were imported; new.trz was not made");
+    assert_eq!(listing(folder), ["long.csv"]);
+}
+
+/// A store that waits for lines that do not come, and one that is dumped to a reader that reads on.
+#[test]
+fn stores_on_their_way_are_removed_and_lines_are_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let args = ["load", "new.store", "--json", "load.json"];
+    let mut child = spawn(folder, &args, Stdio::piped());
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(b"{\"key\":\"a\",\"value\":\"b\"}\n")
+        .expect("written");
+    let wait = after(Duration::from_millis(500));
+    let stopped = stop(child, "TERM", || hidden(folder) && wait());
+    stopped.expect(
+        143,
+        "1 records of stdin were loaded; new.store was not made",
+    );
+    let report = read(folder, "load.json");
+    assert_eq!(
+        (&report["complete"], &report["records"]),
+        (&false.into(), &1.into())
+    );
+    assert_eq!(listing(folder), ["load.json"]);
+    drop(stdin);
+
+    let lines: String = (0..400_000)
+        .map(|i| format!("{{\"key\":\"{i:08}\",\"value\":\"{i}\"}}\n"))
+        .collect();
+    std::fs::write(folder.join("rows.jsonl"), lines).expect("written");
+    ok(folder, &["load", "store", "rows.jsonl"]);
+    let child = spawn(folder, &["dump", "store", "-o", "out.jsonl"], Stdio::null());
+    let stopped = stop(child, "INT", || hidden(folder));
+    stopped.expect(130, "records of store were written");
+    let args = [
+        "repair",
+        "store",
+        "-o",
+        "saved.store",
+        "--json",
+        "repair.json",
+    ];
+    let child = spawn(folder, &args, Stdio::null());
+    let stopped = stop(child, "INT", || hidden(folder));
+    stopped.expect(130, "saved.store was not made");
+    assert_eq!(read(folder, "repair.json")["complete"], false);
+    let child = spawn(folder, &["verify", "store", "--json", "-"], Stdio::null());
+    let stopped = stop(child, "TERM", after(Duration::from_millis(30)));
+    stopped.expect(143, "store was not judged");
+    let report: Value = serde_json::from_str(&stopped.stdout).expect("JSON");
+    assert_eq!(
+        (&report["complete"], &report["sound"]),
+        (&false.into(), &Value::Null)
+    );
+    assert_eq!(
+        listing(folder),
+        ["load.json", "repair.json", "rows.jsonl", "store"]
+    );
+}
+
+#[test]
+fn layouts_that_were_laid_out_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let args = [
+        "layout",
+        "sparse",
+        "--records",
+        "1M",
+        "--sample",
+        "1%",
+        "--json",
+        "layout.json",
+    ];
+    let child = spawn(folder, &args, Stdio::null());
+    let stopped = stop(child, "INT", after(Duration::from_secs(4)));
+    stopped.expect(130, "layouts were laid out");
+    let report = read(folder, "layout.json");
+    assert_eq!(report["complete"], false);
+    assert_eq!(listing(folder), ["layout.json"]);
+}
+
+#[test]
+fn an_oracle_tells_the_programs_that_it_ran() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let args = [
+        "oracle",
+        "--tree",
+        "btree",
+        "--mode",
+        "differential",
+        "--budget",
+        "10m",
+        "--json",
+        "oracle.json",
+    ];
+    let child = spawn(folder, &args, Stdio::null());
+    let stopped = stop(child, "INT", after(Duration::from_secs(3)));
+    assert_eq!(stopped.status, Some(130), "{}", stopped.stderr);
+    assert!(
+        stopped.stderr.contains("stopped by SIGINT"),
+        "{}",
+        stopped.stderr
+    );
+}
+
+/// The checkers end with the check.
+#[test]
+fn a_check_ends_its_checkers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if !(has("java") && has("mvn")) {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: no check is interrupted, for Java or Maven is missing"
+        );
+        return;
+    }
+    // TLC is fetched before the clock runs.
+    let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../specs");
+    let args = [
+        "check",
+        "--specs",
+        specs,
+        "--checker",
+        "tlc",
+        "--only",
+        "full",
+        "--json",
+        "check.json",
+    ];
+    let temporary = folder.join("tmp");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let child = Command::new(env!("CARGO_BIN_EXE_treering"))
+        .args(args)
+        .current_dir(folder)
+        .env("TMPDIR", &temporary)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let pid = child.id();
+    let children = || {
+        let args = ["-P", &pid.to_string()];
+        let found = Command::new("pgrep")
+            .args(args)
+            .output()
+            .expect("pgrep starts");
+        let text = String::from_utf8_lossy(&found.stdout).into_owned();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let seen = RefCell::new(Vec::new());
+    let stopped = stop(child, "TERM", || {
+        *seen.borrow_mut() = children();
+        // A checker has a folder of its own.
+        !seen.borrow().is_empty() && !listing(&temporary).is_empty()
+    });
+    stopped.expect(143, "models were checked");
+    assert_eq!(read(folder, "check.json")["complete"], false);
+    assert_eq!(listing(&temporary), Vec::<String>::new());
+    for pid in seen.borrow().iter() {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let gone = state.is_empty() || state.contains(") Z ");
+        assert!(gone, "a checker lives on: {state}");
+    }
+}
