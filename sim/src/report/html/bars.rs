@@ -74,7 +74,7 @@ impl<'a> Below<'a> {
 
     fn within(pixels: u32, names: &'a [String]) -> Below<'a> {
         let longest = names.iter().map(|name| name.chars().count()).max();
-        let width = 8 * longest.unwrap_or(0) as u32;
+        let width = 7 * longest.unwrap_or(0) as u32;
         let upright = width > pixels.saturating_sub(80) / names.len().max(1) as u32;
         Below {
             names,
