@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: a command that is told to stop ends within a second, leaves nothing half made, and says how far it came.
+//! SIGINT and SIGTERM: a command that is told to stop ends within a second, leaves nothing half
+//! made, and says how far it came.
 //!
 //! ```text
 //! signal ──▶ flag ──▶ the command looks at `stopped()` between two operations, ends its work, calls `take_over()`, reports
@@ -7,8 +8,9 @@
 //!                     what to say (`at_end`): it says it, removes what is registered (`Ours`) and ends the process
 //! ```
 //!
-//! So a command that is busy where nobody can interrupt it, or that waits for its input, still ends in time. A second signal ends the process
-//! at once, reports or not. Exit statuses are those of shells: 128 and the signal's number.
+//! So a command that is busy where nobody can interrupt it, or that waits for its input, still ends
+//! in time. A second signal ends the process at once, reports or not. Exit statuses are those of
+//! shells: 128 and the signal's number.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -163,8 +165,8 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
     Arc::clone(&FLAG)
 }
 
-/// What a command that was told to stop does before it reports: from here on the watcher lets it. The process may end in here, for the
-/// watcher may have been first.
+/// What a command that was told to stop does before it reports: from here on the watcher lets it.
+/// The process may end in here, for the watcher may have been first.
 pub(crate) fn take_over() {
     while who_ends(BY_COMMAND) != BY_COMMAND {
         std::thread::park();
@@ -185,14 +187,14 @@ pub(crate) fn check(done: impl FnOnce() -> String) -> Result<(), Failure> {
     }
 }
 
-/// Says what is done so far when there is a signal, for a command that cannot look at [`stopped`] itself. It is called on another thread while
-/// the command goes on.
+/// Says what is done so far when there is a signal, for a command that cannot look at [`stopped`]
+/// itself. It is called on another thread while the command goes on.
 pub(crate) fn at_end(say: impl FnOnce() -> String + Send + 'static) {
     left().at_end = Some(Box::new(say));
 }
 
-/// From here on the command reports by itself: it has done all, and has only to say so. The process may end in here, for the watcher may be
-/// about to report.
+/// From here on the command reports by itself: it has done all, and has only to say so. The process
+/// may end in here, for the watcher may be about to report.
 pub(crate) fn finished() {
     left().at_end = None;
     while ENDING.load(Ordering::SeqCst) == BY_WATCHER {

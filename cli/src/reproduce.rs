@@ -1,7 +1,8 @@
 //! The command line that does the same again.
 //!
-//! It is read off clap's own record of what was given, so a flag that is added to a command is in it by itself. What was given but is the
-//! default is left out, and so are outputs, which change nothing in a report. `--seed` is always there, for it decides everything random.
+//! It is read off clap's own record of what was given, so a flag that is added to a command is in
+//! it by itself. What was given but is the default is left out, and so are outputs, which change
+//! nothing in a report. `--seed` is always there, for it decides everything random.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +13,8 @@ use clap::{Arg, ArgMatches, Command};
 /// Flags that say where a report goes.
 const OUTPUTS: [&str; 2] = ["json", "html"];
 
-/// `treering SUBCOMMAND …`, quoted for a shell; `command` is the subcommand that `matches` were read by.
+/// `treering SUBCOMMAND …`, quoted for a shell; `command` is the subcommand that `matches` were
+/// read by.
 pub(crate) fn line(command: &Command, matches: &ArgMatches) -> String {
     let mut words = vec!["treering".to_string(), command.get_name().to_string()];
     let given = |arg: &&Arg| {
@@ -74,7 +76,8 @@ fn flag(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     values.into_iter().map(word).collect()
 }
 
-/// A word as a shell reads it: plain where it can be, in quotes where not, and with bytes in hexadecimal if it is no text.
+/// A word as a shell reads it: plain where it can be, in quotes where not, and with bytes in
+/// hexadecimal if it is no text.
 fn quoted(word: &OsStr) -> String {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./:,=%+@".contains(b);
     match word.to_str() {

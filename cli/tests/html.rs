@@ -1,6 +1,7 @@
 //! The pages of `--html`, as a browser shows them, and the command that they say makes them again.
 //!
-//! Pictures of all pages are left in the folder that the first test names on stderr, to be looked at.
+//! Pictures of all pages are left in the folder that the first test names on stderr, to be looked
+//! at.
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -43,8 +44,8 @@ fn pictures() -> PathBuf {
     folder
 }
 
-/// A page around another: no window is as narrow as a phone, but a frame is. What the probe in it has to say is put where the browser
-/// prints it.
+/// A page around another: no window is as narrow as a phone, but a frame is. What the probe in it
+/// has to say is put where the browser prints it.
 fn frame(page: &Path, width: u32) -> String {
     let name = page.file_name().expect("a name").to_string_lossy();
     format!(

@@ -1,4 +1,5 @@
-//! Commands that are told to stop: within a second, with nothing left half made, and with what they did so far.
+//! Commands that are told to stop: within a second, with nothing left half made, and with what they
+//! did so far.
 
 mod support;
 
@@ -144,7 +145,8 @@ fn a_replay_reports_what_it_did_so_far() {
     }
 }
 
-/// Stops a replay when it has looked through its trace, which it does not show: told too early, it has nothing to report, and is told later.
+/// Stops a replay when it has looked through its trace, which it does not show: told too early, it
+/// has nothing to report, and is told later.
 fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
     let store = folder.join("store");
     let on_file = args.iter().any(|arg| arg.starts_with("file:"));

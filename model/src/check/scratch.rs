@@ -1,7 +1,7 @@
 //! What a check has outside its process: checkers that run, and folders for what they write.
 //!
-//! A check that is told to stop cannot wait for either, so both are on a list while they are there, and [`abandon`] ends the ones and removes
-//! the others.
+//! A check that is told to stop cannot wait for either, so both are on a list while they are there,
+//! and [`abandon`] ends the ones and removes the others.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -27,8 +27,8 @@ fn outside() -> MutexGuard<'static, Outside> {
     OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends every checker and removes every folder of a check that goes on in this process. No other checker is started after that, so what the
-/// check itself returns is of no use any more.
+/// Ends every checker and removes every folder of a check that goes on in this process. No other
+/// checker is started after that, so what the check itself returns is of no use any more.
 pub fn abandon() {
     let mut outside = outside();
     outside.abandoned = true;

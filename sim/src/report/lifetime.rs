@@ -67,8 +67,8 @@ pub(crate) struct Daily {
 }
 
 impl Daily {
-    /// What was asked for, or what the trace's times say, or once the drive's logical capacity, which
-    /// suits a drive of any size.
+    /// What was asked for, or what the trace's times say, or once the drive's logical capacity,
+    /// which suits a drive of any size.
     pub(crate) fn new(
         asked_bytes: Option<u64>,
         user_bytes: u64,

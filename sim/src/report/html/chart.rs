@@ -1,9 +1,10 @@
 //! What all pictures share: drawing by plotters into SVG, a legend, and marks.
 //!
-//! A *mark* is a part of a picture that has a value to tell (a bar, a curve, a moment). In the page it
-//! is a `<g>` with the value as its title and, if it belongs to a component of the chart, that
-//! component's number; the page's script shows the one and hides the other. plotters knows no groups,
-//! so marks are drawn as texts of their own, and become groups when the picture is finished:
+//! A *mark* is a part of a picture that has a value to tell (a bar, a curve, a moment). In the page
+//! it is a `<g>` with the value as its title and, if it belongs to a component of the chart, that
+//! component's number; the page's script shows the one and hides the other. plotters knows no
+//! groups, so marks are drawn as texts of their own, and become groups when the picture is
+//! finished:
 //!
 //! ```text
 //! draw ──▶ <text>⟨open⟩0⟨title⟩page: 3.2</text> <rect/> <text>⟨close⟩</text> ──▶ <g data-s="0"><title>page: 3.2</title><rect/></g>
@@ -192,7 +193,8 @@ pub(super) fn is_narrow(area: &Area<'_>) -> bool {
     area.dim_in_pixel().0 < WIDE / 2
 }
 
-/// Names with their colours, side by side, in as many rows as they need; gives what is left below them.
+/// Names with their colours, side by side, in as many rows as they need; gives what is left below
+/// them.
 pub(super) fn legend<'d, 'a>(
     area: &Area<'d>,
     names: impl Iterator<Item = (&'a str, RGBColor)>,

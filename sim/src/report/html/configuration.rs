@@ -1,4 +1,5 @@
-//! What was run: the command that runs it again, every option after defaults, the trace, the device's profile.
+//! What was run: the command that runs it again, every option after defaults, the trace, the
+//! device's profile.
 
 use serde_json::Value;
 

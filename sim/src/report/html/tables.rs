@@ -1,4 +1,5 @@
-//! Tables of the page. The page's script sorts them by what stands in `data-v`; without it they are as they are here.
+//! Tables of the page. The page's script sorts them by what stands in `data-v`; without it they are
+//! as they are here.
 
 use std::fmt::Write as _;
 
