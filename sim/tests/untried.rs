@@ -99,7 +99,7 @@ fn on_a_drive_that_compresses_every_predicted_number_of_small_skewed_stores_is_m
         assert!(named.contains(&what), "{named:?}");
     }
     assert!(text::render(&report).contains("? Predicted outside what the predictor was tried on"));
-    let page = html::render(&report);
+    let page = html::render(&report, None);
     assert!(page.contains("Predicted outside what the predictor was tried on"));
     assert!(page.matches(" ?</td>").count() >= 10);
 }

@@ -62,7 +62,7 @@ impl Shard {
     fn place(&self, hash: u64) -> usize {
         let slots = self.hashes.len();
         // The upper bits times the slots: any number of slots will do.
-        let mut at = (u128::from(hash) * slots as u128 >> 64) as usize;
+        let mut at = ((u128::from(hash) * slots as u128) >> 64) as usize;
         while self.hashes[at] != 0 && self.hashes[at] != hash {
             at = if at + 1 == slots { 0 } else { at + 1 };
         }
