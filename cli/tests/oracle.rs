@@ -87,6 +87,65 @@ fn a_program_is_replayed_and_what_never_happened_is_status_4() {
 }
 
 #[test]
+fn with_a_budget_what_had_no_time_is_named_and_only_strictly_status_4() {
+    let folder = tempfile::tempdir().unwrap();
+    // A program of three operations, which never splits a leaf, and time to spare.
+    let small =
+        "--engine btree:cow --mode differential --runs 1 --ops 3 --budget 60s --json met.json";
+    let small: Vec<&str> = small.split(' ').collect();
+    let output = oracle(folder.path(), &small);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        said.contains("not reached in this budget: splits"),
+        "{said}"
+    );
+    assert!(said.contains("1 did not reach everything"), "{said}");
+    let json = std::fs::read_to_string(folder.path().join("met.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["runs"][0]["verdict"], "holds");
+    assert_eq!(document["runs"][0]["never_reached"][0], "splits");
+    assert_eq!(document["budget"]["seconds"], 60.0);
+    let output = oracle(folder.path(), &[small.as_slice(), &["--strict"]].concat());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("never reached: splits"), "{said}");
+}
+
+#[test]
+fn a_mode_that_never_did_what_it_is_for_is_status_4_with_a_budget_too() {
+    let folder = tempfile::tempdir().unwrap();
+    // A store that nothing was written to has nothing to be harmed.
+    let args = "--engine btree:cow --mode damage --runs 0 --budget 60s";
+    let output = oracle(folder.path(), &args.split(' ').collect::<Vec<_>>());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("damage: never reached: harm to a store"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_small_budget_is_kept_and_each_mode_has_its_part_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let began = std::time::Instant::now();
+    let args = "--tree bminus --budget 4s --threads 1 --json met.json";
+    let output = oracle(folder.path(), &args.split(' ').collect::<Vec<_>>());
+    // A step on a busy machine may take long, a program takes longer.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let json = std::fs::read_to_string(folder.path().join("met.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for mode in ["differential", "crash", "concurrent", "events", "damage"] {
+        let runs = document["runs"].as_array().unwrap().iter();
+        let mut did = runs.filter(|run| run["mode"] == mode && run["verdict"] == "holds");
+        assert!(did.next().is_some(), "{mode}: {said}");
+    }
+}
+
+#[test]
 fn events_of_a_bf_tree_are_judged_by_the_mirrors_of_mini_pages_and_ring() {
     let folder = tempfile::tempdir().unwrap();
     let judge = |runs: &str| {

@@ -111,6 +111,7 @@ fn what_a_trace_loads_itself_is_not_loaded_again() {
     assert_eq!(auto.preload.share_of_reads, Some(0.0));
     let without_preload = |mut report: ReplayReport| {
         report.preload = Default::default();
+        report.options.remove("preload");
         serde_json::to_string(&report).unwrap()
     };
     assert_eq!(without_preload(none), without_preload(auto));

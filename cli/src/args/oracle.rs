@@ -26,8 +26,10 @@ use crate::units;
     writes less than it is given), 8k to 64k (pages); in persistent memory logs=N, chunk=Nk, cramped, \
     tight (a few writes fill it). \
     Without them each program draws its own, and each opening draws those that may differ.\n\n\
-    The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later.\n\
-    Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never exercised.")]
+    The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later, \
+    and names what it had no time for.\n\
+    Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never \
+    exercised: anything without a budget or with --strict, else what a mode is for.")]
 pub(crate) struct OracleArgs {
     /// All variants of one of our trees: btree, bf, bminus, ccl, lodge, pmtree
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]
@@ -49,12 +51,16 @@ pub(crate) struct OracleArgs {
     /// Threads [default: as many as there are processors]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) threads: Option<u32>,
-    /// How long in all; all modes and engines have turns, short ones first
+    /// How long in all; all modes and engines have turns, short ones first, and what is under way at the
+    /// end is interrupted. Only making a violation small may take longer
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) budget: Option<u64>,
     /// Stop at the first violation; without this the other modes and engines go on
     #[arg(long, conflicts_with_all = ["replay", "mutations"])]
     pub(crate) fail_fast: bool,
+    /// With a budget, too, end with 4 if anything was never reached; without this only if a mode never did what it is for
+    #[arg(long, conflicts_with_all = ["replay", "mutations"])]
+    pub(crate) strict: bool,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -156,7 +156,10 @@ mod tests {
         let mut row = Row::new("mine<1>".into(), Mode::Crash);
         row.actions.want(Area::Fault, "read fails in use");
         row.actions.met(Area::Step, "leaf split", 12_345);
-        let page = page(&Report { rows: vec![row] });
+        let page = page(&Report {
+            rows: vec![row],
+            budget: None,
+        });
         assert!(page.contains("<b>crash</b>: read fails in use"), "{page}");
         assert!(page.contains("<td class=\"never\">never</td>"), "{page}");
         assert!(page.contains("title=\"12345\">12k</td>") && page.contains("mine&lt;1&gt;"));

@@ -3,7 +3,7 @@
 //! | room | what |
 //! |---|---|
 //! | [`engines`] | engines by name |
-//! | [`rounds`] | which mode on which engine when, and for how long |
+//! | [`rounds`], [`turns`] | which mode on which engine when, and for how long |
 //! | [`runs`] | one mode on one engine |
 //! | [`kills`] | seeded bugs, and what catches them |
 //! | [`report`] | what is printed, and the JSON |
@@ -15,8 +15,10 @@ mod kills;
 mod report;
 mod rounds;
 mod runs;
+mod turns;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use treering_model::oracle::campaign::Plan;
 use treering_model::oracle::differential::Failure as Found;
@@ -28,10 +30,12 @@ use crate::args::{ModeArg, OracleArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Output, say};
-use report::{Report, Row};
+use report::{Report, Row, Spent};
 
 /// Runs the command.
 pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
+    treering_model::oracle::deadline::end_with(interrupt::flag());
+    let began = Instant::now();
     let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
     let coverage = (args.coverage.as_deref())
         .map(|path| Output::new("--coverage", path))
@@ -81,6 +85,13 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     }
     if interrupt::stopped().is_some() {
         interrupt::take_over();
+    }
+    report.budget = args.budget.map(|budget| Spent {
+        wanted: Duration::from_nanos(budget),
+        took: began.elapsed(),
+    });
+    if let Some(account) = report.account() {
+        say(account.as_bytes())?;
     }
     if let Some(json) = &json {
         json.write(&report.json())?;
@@ -176,7 +187,10 @@ fn replay_history(name: &str, text: &str, json: Option<&Output>) -> Result<(), F
         row.finding = Some(violation.in_words(name));
     }
     say(row.line().as_bytes())?;
-    let report = Report { rows: vec![row] };
+    let report = Report {
+        rows: vec![row],
+        budget: None,
+    };
     if let Some(json) = json {
         json.write(&report.json())?;
     }
@@ -192,6 +206,16 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         let (engine, mode) = (&row.engine, row.mode.name());
         let said = row.finding.as_ref().map(in_brief).unwrap_or_default();
         return Err(Failure::found(format!("{engine} {mode}: {said}")));
+    }
+    if rows.iter().any(|row| row.lenient) {
+        let idle = report.idle_modes().into_iter();
+        let idle: Vec<String> = idle
+            .map(|mode| format!("{}: never reached: {}", mode.name(), mode.purpose()))
+            .collect();
+        return match idle.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::not_reached(idle.join("; "))),
+        };
     }
     let missing: Vec<String> = (rows.iter().filter(|row| !row.never_reached().is_empty()))
         .map(|row| {
@@ -245,7 +269,10 @@ fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(),
     };
     let row = Row::replayed(engine.name(), program, result.err());
     say(row.line().as_bytes())?;
-    let report = Report { rows: vec![row] };
+    let report = Report {
+        rows: vec![row],
+        budget: None,
+    };
     if let Some(json) = json {
         json.write(&report.json())?;
     }

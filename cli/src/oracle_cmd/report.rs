@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use treering_model::oracle::campaign::Outcome;
 use treering_model::oracle::crash::{Phase, Point};
 use treering_model::oracle::differential::Failure as Found;
 use treering_model::oracle::edges::Edges;
@@ -23,6 +24,9 @@ fn limits_want(mode: Mode) -> u64 {
     }
 }
 
+/// Columns of the text.
+const WIDTH: usize = 100;
+
 /// How many different actions of a spec were taken.
 pub(super) const ACTIONS_TAKEN: &str = "actions of the spec taken";
 
@@ -31,8 +35,14 @@ pub(super) const ACTIONS_TAKEN: &str = "actions of the spec taken";
 pub(super) struct Row {
     pub(super) engine: String,
     pub(super) mode: Mode,
-    /// Programs.
+    /// Programs that were begun.
     pub(super) runs: u64,
+    /// Of these: how many were interrupted as time was up.
+    pub(super) interrupted: u64,
+    /// How often it did what its mode is for, see [`Mode::purpose`].
+    pub(super) did: u64,
+    /// There was a budget: what never happened had no time to.
+    pub(super) lenient: bool,
     pub(super) elapsed: Duration,
     pub(super) tally: Tally,
     /// Distinct ones.
@@ -63,6 +73,14 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
+    pub(super) budget: Option<Spent>,
+}
+
+/// A budget, and what was spent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    pub(super) wanted: Duration,
+    pub(super) took: Duration,
 }
 
 impl Row {
@@ -71,6 +89,9 @@ impl Row {
             engine,
             mode,
             runs: 0,
+            interrupted: 0,
+            did: 0,
+            lenient: false,
             elapsed: Duration::ZERO,
             tally: Tally::default(),
             crash_states: 0,
@@ -97,14 +118,15 @@ impl Row {
         row
     }
 
-    pub(super) fn note(
-        &mut self,
-        runs: u64,
-        elapsed: Duration,
-        failure: Option<(u64, Box<Found>)>,
-    ) {
-        self.runs = runs;
-        self.elapsed = elapsed;
+    /// How much was done.
+    pub(super) fn note<T, E>(&mut self, outcome: &Outcome<T, E>) {
+        self.runs = outcome.runs;
+        self.interrupted = outcome.interrupted;
+        self.elapsed = outcome.elapsed;
+    }
+
+    /// What was found, if anything.
+    pub(super) fn fail(&mut self, failure: Option<(u64, Box<Found>)>) {
         self.finding = failure.as_ref().map(|(_, found)| found.finding.clone());
         self.failure = failure;
     }
@@ -112,6 +134,8 @@ impl Row {
     /// Another turn of the same job, which came after: its programs are others.
     pub(super) fn add(&mut self, turn: Row) {
         self.runs += turn.runs;
+        self.interrupted += turn.interrupted;
+        self.did += turn.did;
         self.elapsed += turn.elapsed;
         self.tally.add(&turn.tally);
         self.crash_states += turn.crash_states;
@@ -157,14 +181,22 @@ impl Row {
     /// What was to be exercised and never was.
     pub(super) fn never_reached(&self) -> Vec<String> {
         let mut never = self.never.clone();
-        if self.runs >= limits_want(self.mode) {
+        if self.runs - self.interrupted >= limits_want(self.mode) {
             never.extend(self.limits.without(self.tally.edges).names());
         }
         never
     }
 
+    /// Whether everything was reached, or with a budget at least what the mode is for.
+    fn exercised(&self) -> bool {
+        match self.lenient {
+            true => self.did > 0,
+            false => self.never_reached().is_empty(),
+        }
+    }
+
     fn verdict(&self) -> &'static str {
-        match (&self.finding, self.never_reached().is_empty()) {
+        match (&self.finding, self.exercised()) {
             (Some(_), _) => "violated",
             (None, false) => "not-exercised",
             (None, true) => "holds",
@@ -208,6 +240,10 @@ impl Row {
             let _ = write!(line, ", {:.1} s", self.elapsed.as_secs_f64());
         }
         line.push('\n');
+        if self.interrupted > 0 {
+            let what = "programs interrupted";
+            let _ = writeln!(line, "  {what:<34} {:>10}", self.interrupted);
+        }
         let limits = self.limits.count();
         if limits > 0 {
             let met = limits - self.limits.without(self.tally.edges).count();
@@ -229,6 +265,10 @@ impl Row {
             let what = format!("cut in {} at a {}", phase.name(), point.name());
             let _ = writeln!(line, "  {what:<34} {n:>10}");
         }
+        if self.lenient {
+            let never = self.never_reached();
+            line.push_str(&listed("not reached in this budget", &never));
+        }
         line
     }
 
@@ -245,6 +285,7 @@ impl Row {
             "mode": self.mode.name(),
             "verdict": self.verdict(),
             "programs": self.runs,
+            "interrupted": self.interrupted,
             "operations": tally.operations,
             "crash_states": self.crash_states,
             "recoveries": self.recoveries,
@@ -278,15 +319,73 @@ impl Row {
     }
 }
 
+/// A heading and what belongs below it, in lines of at most [`WIDTH`]; nothing if that is nothing.
+fn listed(what: &str, names: &[String]) -> String {
+    let mut text = String::new();
+    if names.is_empty() {
+        return text;
+    }
+    let mut line = format!("  {what}:");
+    for (i, name) in names.iter().enumerate() {
+        let comma = if i + 1 < names.len() { "," } else { "" };
+        if line.len() + 1 + name.len() + comma.len() > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = "   ".into();
+        }
+        let _ = write!(line, " {name}{comma}");
+    }
+    let _ = writeln!(text, "{line}");
+    text
+}
+
 impl Report {
+    /// Modes on engines that had no turn within the budget.
+    fn without_a_turn(&self) -> usize {
+        self.rows.iter().filter(|row| row.runs == 0).count()
+    }
+
+    /// With a budget: whether it was kept, and what had no room in it.
+    pub(super) fn account(&self) -> Option<String> {
+        let budget = self.budget?;
+        let (wanted, took) = (budget.wanted.as_secs_f64(), budget.took.as_secs_f64());
+        let (all, not) = (self.rows.len(), self.without_a_turn());
+        let interrupted: u64 = self.rows.iter().map(|row| row.interrupted).sum();
+        let missing = self
+            .rows
+            .iter()
+            .filter(|row| !row.never_reached().is_empty());
+        Some(format!(
+            "{took:.1} s of a budget of {wanted:.1} s: {} of {all} modes on engines had turns, \
+             {interrupted} programs were interrupted, {} did not reach everything\n",
+            all - not,
+            missing.count(),
+        ))
+    }
+
+    /// Modes that were asked for, and on no engine did what they are for.
+    pub(super) fn idle_modes(&self) -> Vec<Mode> {
+        let idle = |mode: &Mode| {
+            let mut rows = self.rows.iter().filter(|row| row.mode == *mode).peekable();
+            rows.peek().is_some() && rows.all(|row| row.did == 0)
+        };
+        Mode::ALL.into_iter().filter(idle).collect()
+    }
+
     pub(super) fn json(&self) -> Vec<u8> {
         let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
-        let document = json!({
+        let mut document = json!({
             "schema": "treering.oracle/1",
             "complete": crate::interrupt::stopped().is_none(),
             "runs": rows,
             "mutations": [],
         });
+        if let Some(budget) = &self.budget {
+            document["budget"] = json!({
+                "seconds": budget.wanted.as_secs_f64(),
+                "took_seconds": budget.took.as_secs_f64(),
+                "without_a_turn": self.without_a_turn(),
+            });
+        }
         let mut text = serde_json::to_vec_pretty(&document).expect("numbers and strings are JSON");
         text.push(b'\n');
         text

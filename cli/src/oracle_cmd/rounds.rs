@@ -2,7 +2,7 @@
 //!
 //! A bug is found where it is, which nobody knows. So all jobs have a short turn first, those that
 //! differ most from one another one after the other; from then on whoever has had least, by its
-//! weight, has the next turn, as long as all its turns before: what is found quickly in any job is
+//! weight, has the next turn, as long as all its turns before ([`super::turns`]): what is found quickly in any job is
 //! found within the first seconds, and no mode whose programs are long takes the time of the others.
 //! The programs of a turn follow those of the job's turn before, so that the turns together are the
 //! same programs as one long turn, and runs without a budget repeat exactly.
@@ -16,16 +16,13 @@ use treering_model::oracle::campaign::Plan;
 
 use super::report::Row;
 use super::runs::{self, Mode};
+use super::turns::{Accounts, Turn};
 use crate::args::OracleArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 
 /// A mode on an engine.
 pub(super) type Job<'e> = (&'e dyn Engine, Mode);
-
-/// Of a budget each first turn takes this share of what would be the job's, or at least [`LEAST`].
-const FIRST: f64 = 0.06;
-const LEAST: Duration = Duration::from_millis(20);
 
 /// Without a budget the first turns are of one program in so many.
 const FIRST_RUNS: u64 = 25;
@@ -85,11 +82,8 @@ struct Turns<'e> {
     job: Job<'e>,
     plan: Plan,
     row: Option<Row>,
-    /// What its turns have taken.
-    spent: Duration,
     /// What one program in how many its next turn is, without a budget.
     share: u64,
-    done: bool,
 }
 
 /// Who is told of a job in which something was found.
@@ -107,45 +101,35 @@ pub(super) fn run(
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = args.threads.map_or(processors, |n| n as usize);
     let workers = threads.min(jobs.len()).max(1);
+    let weights: Vec<f64> = jobs.iter().map(|job| weight(*job)).collect();
+    let accounts = Mutex::new(Accounts::new(&weights, budget, workers));
     let all: Vec<Mutex<Turns<'_>>> = (jobs.into_iter())
         .map(|job| {
             Mutex::new(Turns {
                 plan: plan(args, job.0, job.1, threads / workers),
                 job,
                 row: None,
-                spent: Duration::ZERO,
                 share: FIRST_RUNS,
-                done: false,
             })
         })
         .collect();
-    // Of what would be a worker's: so many have their turns at a time.
-    let first =
-        budget.map(|budget| budget.mul_f64(FIRST * workers as f64) / all.len().max(1) as u32);
-    let first = first.map(|first| first.max(LEAST));
     let found = Mutex::new((found, Ok(())));
-    // Waits for nobody: a job whose turn it is, is taken.
-    let next = |picking: &Mutex<()>| {
-        let _one_at_a_time = picking.lock();
-        let free = all.iter().filter_map(|turns| turns.try_lock().ok());
-        let waiting = free.filter(|turns| !turns.done);
-        // The first of those that have had least.
-        waiting.min_by(|a, b| a.weighted().total_cmp(&b.weighted()))
-    };
-    let picking = Mutex::new(());
     // With `--fail-fast`, when the first violation is told.
     let enough = AtomicBool::new(false);
+    let lock = || accounts.lock().expect("accounts do not panic");
+    let next = || lock().next(began.elapsed());
     let work = || {
-        while let Some(mut turns) = next(&picking) {
-            let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
-            if left.is_some_and(|left| left.is_zero()) || enough.load(Ordering::Relaxed) {
+        while let Some((job, turn)) = next() {
+            if enough.load(Ordering::Relaxed) {
                 return;
             }
             if interrupt::stopped().is_some() {
                 return;
             }
-            let turn = first.map(|first| first.max(turns.spent).min(left.unwrap_or(first)));
-            turns.take(turn);
+            let mut turns = all[job].lock().expect("a run does not panic");
+            let from = Instant::now();
+            let through = turns.take(turn);
+            lock().settle(job, from.elapsed(), through);
             if let Some(row) = turns.row.as_ref().filter(|row| row.finding.is_some())
                 && !(args.fail_fast && enough.swap(true, Ordering::Relaxed))
                 && let Ok(mut found) = found.lock()
@@ -166,24 +150,20 @@ pub(super) fn run(
     let rows = all.into_iter().map(|turns| {
         let turns = turns.into_inner().expect("a run does not panic");
         let (engine, mode) = turns.job;
-        turns.row.unwrap_or_else(|| {
+        let mut row = turns.row.unwrap_or_else(|| {
             let mut row = Row::new(engine.name(), mode);
-            row.never.push("a turn within the budget".into());
+            row.never.push("a turn".into());
             row
-        })
+        });
+        row.lenient = budget.is_some() && !args.strict;
+        row
     });
     Ok(rows.collect())
 }
 
 impl Turns<'_> {
-    /// What it has had, by its weight.
-    fn weighted(&self) -> f64 {
-        self.spent.as_secs_f64() / weight(self.job)
-    }
-
-    /// One turn: so long, or the next of all programs.
-    fn take(&mut self, turn: Option<Duration>) {
-        let began = Instant::now();
+    /// One turn: so long, or the next of all programs. Whether it was the last.
+    fn take(&mut self, turn: Option<Turn>) -> bool {
         let before = self.row.as_ref().map_or(0, |row| row.runs);
         let left = self.plan.runs.saturating_sub(before);
         let runs = match turn {
@@ -198,7 +178,8 @@ impl Turns<'_> {
             &Plan {
                 seed: self.plan.seed.wrapping_add(before),
                 runs,
-                budget: turn,
+                budget: turn.map(|turn| turn.begins_for),
+                at_most: turn.map(|turn| turn.at_most),
                 ..self.plan
             },
             before,
@@ -207,13 +188,11 @@ impl Turns<'_> {
             Some(sum) => sum.add(row),
             None => self.row = Some(row),
         }
-        // A turn of nothing counts, too, or it would be this job's turn for ever.
-        self.spent += began.elapsed().max(Duration::from_millis(1));
         let row = self.row.as_ref();
         let through = row.is_none_or(|row| row.finding.is_some() || row.runs >= self.plan.runs);
         // A mode that did nothing in its turn will not do more in the next.
         let idle = row.is_some_and(|row| row.runs == before);
-        self.done = through || idle && turn.is_none();
+        through || idle && turn.is_none()
     }
 }
 

@@ -55,6 +55,17 @@ impl Mode {
         }
     }
 
+    /// What it is for: a run in which that never happened has shown nothing.
+    pub(super) fn purpose(self) -> &'static str {
+        match self {
+            Mode::Differential => "an operation beside the reference map",
+            Mode::Crash => "a power cut",
+            Mode::Concurrent => "calls that overlap",
+            Mode::Events => "an event that a mirror accepts",
+            Mode::Damage => "harm to a store",
+        }
+    }
+
     /// Programs, and operations of each.
     pub(super) fn defaults(self, engine: &dyn Engine) -> (u64, usize) {
         match self {
@@ -243,15 +254,19 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> 
     match mode {
         Mode::Differential => {
             let outcome = campaign::differential(engine, plan, &watcher);
-            row.note(outcome.runs, outcome.elapsed, outcome.failure);
+            row.note(&outcome);
+            row.fail(outcome.failure);
             row.never = never_done(engine, &outcome.done);
+            row.did = outcome.done.operations;
             row.tally = outcome.done;
             faults_wanted(engine, &mut row.actions);
             row.limits = Edges::within(&engine.limits());
         }
         Mode::Crash => {
             let outcome = campaign::crashes(engine, plan, Effort::on(engine.disk()), &watcher);
-            row.note(outcome.runs, outcome.elapsed, outcome.failure);
+            row.note(&outcome);
+            row.fail(outcome.failure);
+            row.did = outcome.done.judged;
             row.never = never_crashed(engine, &outcome.done);
             row.never.extend(never_done(engine, &outcome.done.tally));
             row.tally = outcome.done.tally;
@@ -282,9 +297,9 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> 
 /// Stores that are harmed.
 fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row) {
     let outcome = campaign::damage(engine, plan, watch);
-    row.runs = outcome.runs;
-    row.elapsed = outcome.elapsed;
+    row.note(&outcome);
     row.finding = outcome.failure.map(|(_, finding)| *finding);
+    row.did = outcome.done.cases();
     let done = outcome.done;
     row.never = done.never();
     row.tally.operations = done.operations;
@@ -351,6 +366,7 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
         calls: plan.operations as u64,
         histories: plan.runs,
         budget: plan.budget,
+        at_most: plan.at_most,
         ..concurrent::Plan::default()
     };
     let report = match concurrent::run(engine, &plan) {
@@ -370,6 +386,8 @@ fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
             .push("calls that overlap, splits and merges".into());
     }
     row.runs = report.histories;
+    row.interrupted = report.interrupted;
+    row.did = report.overlapping;
     row.histories = report.histories;
     row.limits = report.limits;
     row.elapsed = report.elapsed;
@@ -411,8 +429,8 @@ const WITH_THREADS: u64 = 8;
 fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
     let began = std::time::Instant::now();
     let budget = match plan.budget {
-        Some(budget) if plan.runs == u64::MAX => Budget::Time(budget),
-        _ => Budget::Episodes(plan.runs),
+        Some(budget) => Budget::Within(plan.runs, budget),
+        None => Budget::Episodes(plan.runs),
     };
     if let Some(store) = bf_store(engine) {
         by_events_of_bf(store, plan.seed, budget, row);
@@ -437,6 +455,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
     row.elapsed = began.elapsed();
     row.runs = report.episodes;
     row.tally.operations = report.accepted();
+    row.did = report.accepted();
     row.never = (report.never_heard().into_iter().chain(report.never_taken()))
         .map(str::to_owned)
         .collect();
@@ -463,7 +482,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
 /// As many episodes of mini-pages, over leaves in this store, as of the ring alone.
 fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
     let budget = match budget {
-        Budget::Time(all) => Budget::Time(all / 2),
+        Budget::Within(episodes, all) => Budget::Within(episodes, all / 2),
         other => other,
     };
     let report = mini::run_mixed(store, seed, budget);
@@ -503,6 +522,7 @@ fn by_events_of_shadows(variant: shadow::Variant, seed: u64, budget: Budget, row
 fn note_tally(row: &mut Row, part: &str, tally: &refused::Tally, actions: &[&str]) {
     let said = |label: &str| format!("{part}: {label}");
     row.tally.operations += tally.heard;
+    row.did += tally.heard;
     row.counts.push((said("events accepted"), tally.heard));
     let taken = tally.taken.iter();
     row.counts.extend(taken.map(|(label, n)| (said(label), *n)));

@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::crash::{self, Coverage, Effort};
+use super::deadline::Deadline;
 use super::differential::{self, Failure};
 use super::generate::Trouble;
 use super::random::Random;
@@ -25,6 +26,8 @@ pub struct Plan {
     pub runs: u64,
     /// So long, at most: no program is begun later.
     pub budget: Option<Duration>,
+    /// What is under way after so long is interrupted.
+    pub at_most: Option<Duration>,
     /// Operations of a program.
     pub operations: usize,
     /// What else is in it.
@@ -83,6 +86,7 @@ impl Default for Plan {
             seed: 0,
             runs: 20,
             budget: None,
+            at_most: None,
             operations: 200,
             trouble: Trouble::ANY,
             threads: 1,
@@ -170,6 +174,8 @@ pub struct Outcome<T, E = Failure> {
     pub done: T,
     /// Programs that were run.
     pub runs: u64,
+    /// Of these: how many were interrupted, see [`Plan::at_most`].
+    pub interrupted: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
     /// The seed whose program failed, and how.
@@ -179,13 +185,14 @@ pub struct Outcome<T, E = Failure> {
 struct Shared<T, E> {
     done: T,
     runs: u64,
+    interrupted: u64,
     failure: Option<(u64, Box<E>)>,
 }
 
 fn campaign<T: Default + Send, E: Send>(
     plan: &Plan,
     watch: &dyn Watch,
-    run: impl Fn(u64, &dyn Fn()) -> Result<T, Box<E>> + Sync,
+    run: impl Fn(u64, &Deadline, &dyn Fn()) -> Result<T, Box<E>> + Sync,
     add: impl Fn(&mut T, &T) + Sync,
 ) -> Outcome<T, E> {
     let began = Instant::now();
@@ -195,6 +202,7 @@ fn campaign<T: Default + Send, E: Send>(
     let shared = Mutex::new(Shared {
         done: T::default(),
         runs: 0,
+        interrupted: 0,
         failure: None,
     });
     let workers = plan.threads.max(1);
@@ -210,9 +218,11 @@ fn campaign<T: Default + Send, E: Send>(
             let seed = plan.seed.wrapping_add(n);
             under_way.set(worker, Some(seed));
             // What is made small takes its time.
-            let result = run(seed, &|| under_way.set(worker, None));
+            let deadline = Deadline::at(plan.at_most.map(|most| began + most));
+            let result = run(seed, &deadline, &|| under_way.set(worker, None));
             let mut shared = shared.lock().expect("a run does not panic");
             shared.runs += 1;
+            shared.interrupted += u64::from(deadline.has_struck());
             watch.through(shared.runs);
             match result {
                 Ok(done) => add(&mut shared.done, &done),
@@ -240,6 +250,7 @@ fn campaign<T: Default + Send, E: Send>(
     Outcome {
         done: shared.done,
         runs: shared.runs,
+        interrupted: shared.interrupted,
         elapsed: began.elapsed(),
         failure: shared.failure,
     }
@@ -247,9 +258,9 @@ fn campaign<T: Default + Send, E: Send>(
 
 /// Differential runs; `watch` is told how many are through.
 pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outcome<Tally> {
-    let run = |seed, found: &dyn Fn()| {
+    let run = |seed, until: &Deadline, found: &dyn Fn()| {
         let engine = plan.engine(engine, seed);
-        differential::run(&*engine, seed, plan.operations, plan.trouble, found)
+        differential::run(&*engine, seed, plan.operations, plan.trouble, until, found)
     };
     campaign(plan, watch, run, Tally::add)
 }
@@ -260,9 +271,13 @@ pub fn damage(
     plan: &Plan,
     watch: &dyn Watch,
 ) -> Outcome<damage::Tally, Finding> {
-    let run = |seed, _: &dyn Fn()| match engine.disk() {
-        DiskKind::Blocks(_) => damage::run(&*plan.engine(engine, seed), seed, plan.operations),
-        DiskKind::Pm(_) | DiskKind::Folder => damage::run(engine, seed, plan.operations),
+    let run = |seed, until: &Deadline, _: &dyn Fn()| match engine.disk() {
+        DiskKind::Blocks(_) => {
+            damage::run_until(&*plan.engine(engine, seed), seed, plan.operations, until)
+        }
+        DiskKind::Pm(_) | DiskKind::Folder => {
+            damage::run_until(engine, seed, plan.operations, until)
+        }
     };
     campaign(plan, watch, run, damage::Tally::add)
 }
@@ -274,10 +289,10 @@ pub fn crashes(
     effort: Effort,
     watch: &dyn Watch,
 ) -> Outcome<Coverage> {
-    let run = |seed, _: &dyn Fn()| {
+    let run = |seed, until: &Deadline, _: &dyn Fn()| {
         let engine = plan.engine(engine, seed);
         let program = generate::on_a_built_store(&*engine, seed, plan.operations, plan.trouble);
-        crash::explore(&*engine, &program, effort, seed)
+        crash::explore_until(&*engine, &program, effort, seed, until)
     };
     let mut outcome = campaign(plan, watch, run, Coverage::add);
     if let Some((seed, failure)) = &mut outcome.failure {
@@ -349,7 +364,7 @@ mod tests {
             ..Plan::default()
         };
         // The one of seed 8 goes on until somebody has been told.
-        let run = |seed, _: &dyn Fn()| {
+        let run = |seed, _: &Deadline, _: &dyn Fn()| {
             while seed == 8 && told.0.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }

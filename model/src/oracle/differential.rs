@@ -8,10 +8,11 @@ use proptest::test_runner::{TestCaseError, TestError};
 use proptest_state_machine::ReferenceStateMachine;
 
 use super::Engine;
+use super::deadline::Deadline;
 use super::finding::Finding;
 use super::generate::{Generated, Programs, Trouble, runner};
 use super::program::Program;
-use super::session::{Tally, execute};
+use super::session::{Tally, execute_until};
 
 /// A program, and what is wrong with the engine that it was run on.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub struct Failure {
 }
 
 /// Runs the program of about `operations` operations that `seed` makes, with such trouble in it; the same seed makes the same program. `found` is told
-/// of the first failure, before it is made small.
+/// of the first failure, before it is made small; that is what `until` does not interrupt.
 ///
 /// # Errors
 /// What was found, with the smallest program that shows it.
@@ -32,6 +33,7 @@ pub fn run(
     seed: u64,
     operations: usize,
     trouble: Trouble,
+    until: &Deadline,
     found: &dyn Fn(),
 ) -> Result<Tally, Box<Failure>> {
     let strategy = Programs::sequential_strategy(operations..=operations);
@@ -40,7 +42,10 @@ pub fn run(
     let tally: RefCell<Tally> = RefCell::new(Tally::default());
     let judge = |(shape, steps, counter): Generated| {
         let program = shape.program(&steps, engine, trouble);
-        let finding = match execute(engine, &program) {
+        // A smaller program takes less time, and the same whatever is left of it.
+        let never = Deadline::never();
+        let until = seen.borrow().as_ref().map_or(until, |_| &never);
+        let finding = match execute_until(engine, &program, until) {
             Ok(done) => {
                 *tally.borrow_mut() = done;
                 return Ok(());

@@ -12,7 +12,7 @@
 //! | [`damage`] | a medium that is harmed in ways that no crash leaves |
 //! | [`history`], [`linear`], [`concurrent`] | what threads did and saw; whether one order of it all explains that; runs of real threads |
 //! | [`events`] | whether what our engine does is what its spec allows, and the other way round |
-//! | [`campaign`] | many programs on a few threads |
+//! | [`campaign`], [`deadline`] | many programs on a few threads; when one has to stop |
 //! | `mutations` | with the feature of that name: seeded bugs, and which check catches which |
 //! | [`random`] | seeded chance |
 //! | [`finding`] | what is said when something is wrong |
@@ -21,6 +21,7 @@ pub mod campaign;
 pub mod concurrent;
 pub mod crash;
 pub mod damage;
+pub mod deadline;
 pub mod differential;
 pub mod edges;
 pub mod engine;
@@ -43,6 +44,7 @@ pub mod shrink;
 pub mod system;
 pub mod value;
 
+pub use deadline::Deadline;
 pub use engine::{Disk, DiskKind, Engine, Limits, Promise, Write};
 pub use finding::{Check, Finding};
 pub use program::{CrashPoint, Keep, KeyNo, Op, Program};

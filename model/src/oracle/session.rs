@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use treering_engine::{Error, Kv, Lsn};
 
+use super::deadline::Deadline;
 use super::finding::{Check, Finding};
 use super::medium::{Medium, When};
 use super::program::{Keep, KeyNo, Op, Program};
@@ -530,12 +531,30 @@ impl<'e> Session<'e> {
 /// # Errors
 /// The first violation.
 pub fn execute(engine: &dyn Engine, program: &Program) -> Result<Tally, Finding> {
+    execute_until(engine, program, &Deadline::never())
+}
+
+/// As [`execute`], but ends between two operations once `until` is over, and then judges no more.
+///
+/// # Errors
+/// The first violation.
+pub fn execute_until(
+    engine: &dyn Engine,
+    program: &Program,
+    until: &Deadline,
+) -> Result<Tally, Finding> {
     let mut at = 0;
     let run = || {
         let mut session = Session::start(engine, program)?;
         for i in 0..program.ops.len() {
+            if until.is_over() {
+                return Ok(session.end());
+            }
             at = i;
             session.step(i)?;
+        }
+        if until.is_over() {
+            return Ok(session.end());
         }
         session.finish()
     };

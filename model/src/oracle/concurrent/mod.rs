@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 use treering_engine::device::{MemPm, RequestKind};
 use treering_engine::{Kv, Lsn, Stats};
 
+use super::deadline::Deadline;
 use super::edges::Edges;
 use super::engine::{Disk, DiskKind, Engine, Promise, Write};
 use super::finding::Check;
@@ -47,6 +48,9 @@ use super::random::Random;
 use super::reach::Reach;
 use super::value::VERSION_BYTES;
 use slow::SlowDevice;
+
+/// Of the time until a deadline the clients have at most this share; the rest is for judging.
+const CALLS: f64 = 0.7;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +73,9 @@ pub struct Plan {
     pub vary: bool,
     /// No history begins after this time.
     pub budget: Option<Duration>,
+    /// The clients of a history that is under way after so long, from the beginning of all, make no
+    /// more calls; what they made is judged.
+    pub at_most: Option<Duration>,
     /// How long nothing may happen before it is called a hang.
     pub patience: Duration,
 }
@@ -85,6 +92,7 @@ impl Default for Plan {
             cut_every: 2,
             vary: true,
             budget: None,
+            at_most: None,
             patience: Duration::from_secs(30),
         }
     }
@@ -218,6 +226,8 @@ impl Wrong {
 pub struct Report {
     /// Histories recorded.
     pub histories: u64,
+    /// Of these: how many were interrupted, see [`Plan::at_most`].
+    pub interrupted: u64,
     /// Calls of all histories.
     pub calls: u64,
     /// Calls that overlapped another one: how concurrent it really was.
@@ -331,10 +341,13 @@ pub fn run(engine: &dyn Engine, plan: &Plan) -> Result<Report, RunError> {
         let engine = varied.as_deref().unwrap_or(engine);
         let cut = plan.cut_every > 0 && number % plan.cut_every == plan.cut_every - 1;
         let medium = cut.then(|| Medium::new(engine.disk())).flatten();
+        let until = Deadline::at(plan.at_most.map(|most| began + most));
+        let calls = until.part(CALLS);
         match medium {
-            Some(medium) => one_cut_off(engine, plan, number, &medium, &mut report)?,
-            None => one(engine, plan, number, &mut report)?,
+            Some(medium) => one_cut_off(engine, plan, number, &medium, &calls, &mut report)?,
+            None => one(engine, plan, number, &calls, &mut report)?,
         }
+        report.interrupted += u64::from(calls.has_struck());
         if report.wrong.is_some() {
             break;
         }
@@ -349,6 +362,7 @@ fn one_cut_off(
     plan: &Plan,
     number: u64,
     medium: &Medium,
+    until: &Deadline,
     report: &mut Report,
 ) -> Result<(), RunError> {
     let shape = Shape::of(number, plan.cut_every);
@@ -387,7 +401,7 @@ fn one_cut_off(
         .on(engine)
         .with_power(Arc::clone(&power));
     let session = Arc::new(session);
-    let mut findings = threads::run(plan, seed, &session, &kv)?;
+    let mut findings = threads::run(plan, seed, &session, &kv, until)?;
     medium.note(When::InUse, &mut report.reach);
     if power.is_cut() {
         let now = session.ticks.next();
@@ -471,7 +485,13 @@ fn check(history: &History, report: &mut Report) -> Result<(), Finding> {
 }
 
 /// One history: made, judged, counted.
-fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Result<(), RunError> {
+fn one(
+    engine: &dyn Engine,
+    plan: &Plan,
+    number: u64,
+    until: &Deadline,
+    report: &mut Report,
+) -> Result<(), RunError> {
     let shape = Shape::of(number, plan.cut_every);
     let work = Workload::new(
         shape,
@@ -496,7 +516,7 @@ fn one(engine: &dyn Engine, plan: &Plan, number: u64, report: &mut Report) -> Re
     // One more client: the auditor.
     let session = Arc::new(Session::new(work, plan.clients + 1).on(engine));
     let seed = Random::part(plan.seed, number).word();
-    let mut findings = threads::run(plan, seed, &session, &kv)?;
+    let mut findings = threads::run(plan, seed, &session, &kv, until)?;
     let stats = kv.stats();
     if findings.is_empty() {
         findings = audit(engine, &disk, kv, plan, seed, &session)?;

@@ -12,6 +12,7 @@ use treering_engine::{Kv, Lsn, Result};
 
 use super::races::Deed;
 use super::{Client, Finding, Plan, RunError, Session};
+use crate::oracle::deadline::Deadline;
 
 /// How often the watchdog looks.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -79,12 +80,14 @@ fn places(seed: u64) -> Option<u64> {
     seed.is_multiple_of(2).then_some(seed)
 }
 
-/// Lets clients make the calls of a history while pumps pump. Returns when all are done, or stuck.
+/// Lets clients make the calls of a history while pumps pump. Returns when all are done, or stuck;
+/// once `until` is over no client begins another call.
 pub(super) fn run(
     plan: &Plan,
     seed: u64,
     session: &Arc<Session>,
     kv: &Arc<dyn Kv>,
+    until: &Deadline,
 ) -> Result<Vec<Finding>, RunError> {
     let board = Arc::new(Board::default());
     let started = plan.clients;
@@ -127,9 +130,9 @@ pub(super) fn run(
         Ok((clients, pumps?))
     });
     let (clients, pumps) = pumps.inspect_err(|_| board.stop.store(true, Ordering::Relaxed))?;
-    let stuck = wait(plan, session, &board, clients);
+    let stuck = wait(plan, session, &board, clients, until);
     board.stop.store(true, Ordering::Relaxed);
-    let stuck = stuck.and_then(|()| wait(plan, session, &board, pumps));
+    let stuck = stuck.and_then(|()| wait(plan, session, &board, pumps, &Deadline::never()));
     let mut findings = std::mem::take(&mut *board.lock());
     findings.extend(stuck.err());
     Ok(findings)
@@ -185,18 +188,19 @@ pub(super) fn watched(
         sync.map_or(Ok(()), |lsn| kv.sync(lsn))?;
         auditor.audit(&*kv)
     })?;
-    let stuck = wait(plan, session, &board, vec![thread]);
+    let stuck = wait(plan, session, &board, vec![thread], &Deadline::never());
     let mut findings = std::mem::take(&mut *board.lock());
     findings.extend(stuck.err());
     Ok(findings)
 }
 
-/// Waits for threads as long as anything happens.
+/// Waits for threads as long as anything happens; tells them to stop once `until` is over.
 fn wait(
     plan: &Plan,
     session: &Session,
     board: &Board,
     mut threads: Vec<Thread>,
+    until: &Deadline,
 ) -> Result<(), Finding> {
     // Background work alone is no progress: a pump can find something to do for ever.
     let mut seen = session.ticks.last();
@@ -216,6 +220,9 @@ fn wait(
         let now = session.ticks.last();
         if now != seen {
             (seen, since) = (now, Instant::now());
+        }
+        if !threads.is_empty() && until.is_over() {
+            board.stop.store(true, Ordering::Relaxed);
         }
         if since.elapsed() > plan.patience {
             let pumped = board.pumped.load(Ordering::Relaxed);

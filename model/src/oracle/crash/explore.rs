@@ -9,6 +9,7 @@ use super::choices::Choices;
 use super::damage;
 use super::record::{Recorded, record};
 use super::{Coverage, Effort, Phase, Point};
+use crate::oracle::deadline::Deadline;
 use crate::oracle::differential::Failure;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::medium::{Image, InDoubt, Medium, Request};
@@ -16,6 +17,11 @@ use crate::oracle::program::{CrashPoint, Program};
 use crate::oracle::reference::Reference;
 use crate::oracle::session::{Place, Session};
 use crate::oracle::{Engine, panics};
+
+/// Of the time until a deadline the recorded run has at most this share.
+const RECORDED: f64 = 0.4;
+/// And of the rest the states that one crash leaves.
+const CRASHED_ONCE: f64 = 0.7;
 
 struct Explorer<'e> {
     engine: &'e dyn Engine,
@@ -149,8 +155,16 @@ impl<'e> Explorer<'e> {
 
     /// The states that are to be cut again, or gone on from, after all that need one crash only: so that what one crash shows is not
     /// blamed on a second.
-    fn follow_up(&mut self, run: &Recorded, crashes: &mut Vec<CrashPoint>) -> Result<(), Finding> {
+    fn follow_up(
+        &mut self,
+        run: &Recorded,
+        crashes: &mut Vec<CrashPoint>,
+        until: &Deadline,
+    ) -> Result<(), Finding> {
         for later in std::mem::take(&mut self.later) {
+            if until.is_over() {
+                break;
+            }
             let permitted = &run.promises[later.promise].reference;
             *crashes = vec![later.crash];
             if later.again {
@@ -253,10 +267,16 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    fn all(&mut self, run: &Recorded, crashes: &mut Vec<CrashPoint>) -> Result<(), Finding> {
+    fn all(
+        &mut self,
+        run: &Recorded,
+        crashes: &mut Vec<CrashPoint>,
+        until: &Deadline,
+    ) -> Result<(), Finding> {
+        let once = until.part(CRASHED_ONCE);
         let twin = run.twin();
         let mut promise = 0;
-        for after in 0..=run.requests.len() {
+        'points: for after in 0..=run.requests.len() {
             let point = match after.checked_sub(1).map(|i| &run.requests[i]) {
                 None => Point::Nothing,
                 Some(request) => {
@@ -281,6 +301,9 @@ impl<'e> Explorer<'e> {
             self.coverage.exhausted += u64::from(choices.all);
             self.coverage.sampled += u64::from(!choices.all);
             for keep in choices.ways {
+                if once.is_over() {
+                    break 'points;
+                }
                 let torn = keep.contains(&0) && keep.iter().any(|version| *version > 0);
                 let point = if torn { Point::torn(run.disk) } else { point };
                 self.coverage.note(Phase::Run, point);
@@ -293,7 +316,8 @@ impl<'e> Explorer<'e> {
                 self.try_state(image, promise, permitted, &crashes[0])?;
             }
         }
-        self.follow_up(run, crashes)?;
+        until.join(&once);
+        self.follow_up(run, crashes, until)?;
         crashes.clear();
         Ok(())
     }
@@ -319,12 +343,30 @@ pub fn explore(
     effort: Effort,
     seed: u64,
 ) -> Result<Coverage, Box<Failure>> {
+    explore_until(engine, program, effort, seed, &Deadline::never())
+}
+
+/// As [`explore`], but ends between two states once `until` is over. Of the time until then the run
+/// has at most the first part, and states that are looked at once only at most the next, so that
+/// there is something of each however little the time is.
+///
+/// # Errors
+/// As [`explore`].
+pub fn explore_until(
+    engine: &dyn Engine,
+    program: &Program,
+    effort: Effort,
+    seed: u64,
+    until: &Deadline,
+) -> Result<Coverage, Box<Failure>> {
     let mut crashes = Vec::new();
     let outcome = panics::catch(|| {
-        let (recorded, tally) = record(engine, program)?;
+        let run = until.part(RECORDED);
+        let (recorded, tally) = record(engine, program, &run)?;
+        until.join(&run);
         let mut explorer = Explorer::new(engine, program, effort, seed);
         explorer.coverage.tally = tally;
-        explorer.all(&recorded, &mut crashes)?;
+        explorer.all(&recorded, &mut crashes, until)?;
         Ok(explorer.coverage)
     });
     let finding = match outcome {
@@ -345,7 +387,7 @@ pub fn explore(
 /// What that shows.
 pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
     let run = || {
-        let (recorded, _) = record(engine, program)?;
+        let (recorded, _) = record(engine, program, &Deadline::never())?;
         let Some((first, later)) = program.crashes.split_first() else {
             return Ok(());
         };

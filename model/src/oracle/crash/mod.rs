@@ -31,7 +31,7 @@ mod record;
 
 use std::collections::BTreeMap;
 
-pub use explore::{explore, replay};
+pub use explore::{explore, explore_until, replay};
 pub use point::{Phase, Point};
 
 use super::DiskKind;

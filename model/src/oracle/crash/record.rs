@@ -1,6 +1,7 @@
 //! The run that is crashed afterwards: what reached the device, and what was promised when.
 
 use super::Point;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::generate::LEAST_BUILT;
 use crate::oracle::medium::{Medium, Request};
@@ -45,8 +46,13 @@ impl Recorded {
     }
 }
 
-/// Runs the program on a recording device. Its own crashes and failures are left out: all power cuts are tried anyway.
-pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded, Tally), Finding> {
+/// Runs the program on a recording device, or its first part if `until` is over before its end. Its own crashes and failures are left out: all
+/// power cuts are tried anyway.
+pub(super) fn record(
+    engine: &dyn Engine,
+    program: &Program,
+    until: &Deadline,
+) -> Result<(Recorded, Tally), Finding> {
     let disk = engine.disk();
     if disk == DiskKind::Folder {
         return Err(Finding {
@@ -78,6 +84,9 @@ pub(super) fn record(engine: &dyn Engine, program: &Program) -> Result<(Recorded
             Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_)
         ) {
             continue;
+        }
+        if until.is_over() {
+            break;
         }
         let before = done(&session);
         if op.is_write() {

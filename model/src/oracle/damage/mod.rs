@@ -32,6 +32,7 @@ use std::fmt;
 
 use treering_engine::device::Image;
 
+use super::deadline::Deadline;
 use super::finding::{Check, Finding};
 use super::panics;
 use super::random::Random;
@@ -42,6 +43,8 @@ use store::Built;
 
 /// How often one store is harmed, each time from the same beginning.
 const CASES: u64 = 100;
+/// Of the time until a deadline building the store has at most this share.
+const BUILT: f64 = 0.4;
 /// One in so many is in a real file, where there are locks, holes, and calls of the kernel.
 const IN_FILE: u64 = 10;
 
@@ -134,19 +137,38 @@ impl fmt::Display for State {
 /// # Errors
 /// The first harm that was neither told nor harmless.
 pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, Box<Finding>> {
+    run_until(engine, seed, operations, &Deadline::never())
+}
+
+/// As [`run`], but ends between two harms once `until` is over. Building the store has at most a
+/// part of the time until then; one that is not through by then is harmed as it is.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until(
+    engine: &dyn Engine,
+    seed: u64,
+    operations: usize,
+    until: &Deadline,
+) -> Result<Tally, Box<Finding>> {
     if let DiskKind::Pm(bytes) = engine.disk() {
-        return pm::run(engine, bytes, seed, operations);
+        return pm::run(engine, bytes, seed, operations, until);
     }
     let mut random = Random::part(seed, 0);
     let state = State::any(&mut random);
     let inert = random.percent(60);
-    let built = store::build(engine, state, inert, operations, &mut random)?;
+    let building = until.part(BUILT);
+    let built = store::build(engine, state, inert, operations, &mut random, &building)?;
+    until.join(&building);
     let mut tally = Tally {
         stores: 1,
-        operations: operations as u64,
+        operations: built.operations,
         ..Tally::default()
     };
     for case in 0..CASES {
+        if until.is_over() {
+            break;
+        }
         let mut random = Random::part(seed, case + 1);
         let Some(harm) = harm::pick(&built, &mut random) else {
             continue;
@@ -158,14 +180,23 @@ pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, B
         one(engine, &built, &harm, usage, &mut tally).map_err(|finding| {
             let discards = if inert { "do nothing" } else { "act" };
             let what = format!(
-                "{}, {state}, where discards {discards} (seed {seed}, case {case}): {}",
+                "{}, {state}, where discards {discards} (seed {seed}, case {case}{}): {}",
                 harm.sentence(&built.image),
+                fewer(built.operations, operations),
                 finding.what
             );
             Box::new(Finding { what, ..finding })
         })?;
     }
     Ok(tally)
+}
+
+/// How a store is to be had again that a deadline has kept from more operations.
+fn fewer(done: u64, planned: usize) -> String {
+    match done < planned as u64 {
+        true => format!(", after {done} of {planned} operations"),
+        false => String::new(),
+    }
 }
 
 /// One harm, judged.

@@ -14,7 +14,8 @@ use treering_engine::{Error, Kv, PmPlace, Result as EngineResult, pm_places};
 use super::harm::HarmKind;
 use super::judge::{self, Judged, Reader};
 use super::store::{PAST, Program, failed};
-use super::{State, Tally, caught};
+use super::{BUILT, State, Tally, caught, fewer};
+use crate::oracle::deadline::Deadline;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::random::Random;
 use crate::oracle::{Disk, Engine, Write};
@@ -27,6 +28,8 @@ const CASES: u64 = 25;
 /// A store and what it was.
 struct Built {
     state: State,
+    /// Operations that made it.
+    operations: u64,
     image: Vec<u8>,
     past: Vec<Vec<u8>>,
     program: Program,
@@ -135,13 +138,20 @@ fn build(
     state: State,
     operations: usize,
     random: &mut Random,
+    until: &Deadline,
 ) -> EngineResult<Built> {
     let device = Arc::new(MemPm::new(bytes));
     let open = || engine.open(&disk(&device));
     let mut program = Program::new(engine);
     let mut past = Vec::new();
     let mut store = open()?;
+    let mut done = 0;
     for n in 0..operations {
+        // There is one earlier time at least.
+        if n > 0 && until.is_over() {
+            break;
+        }
+        done += 1;
         program.step(&*store, random)?;
         if random.one_in(400) {
             store.checkpoint()?;
@@ -167,6 +177,7 @@ fn build(
     let in_use = in_use.map(|(at, _)| at).collect();
     Ok(Built {
         state,
+        operations: done,
         image,
         past,
         program,
@@ -239,16 +250,22 @@ pub(super) fn run(
     bytes: u64,
     seed: u64,
     operations: usize,
+    until: &Deadline,
 ) -> Result<Tally, Box<Finding>> {
     let mut random = Random::part(seed, 0);
     let state = State::any(&mut random);
-    let built = build(engine, bytes, state, operations, &mut random).map_err(failed)?;
+    let building = until.part(BUILT);
+    let built = build(engine, bytes, state, operations, &mut random, &building).map_err(failed)?;
+    until.join(&building);
     let mut tally = Tally {
         stores: 1,
-        operations: operations as u64,
+        operations: built.operations,
         ..Tally::default()
     };
     for case in 0..CASES {
+        if until.is_over() {
+            break;
+        }
         let mut random = Random::part(seed, case + 1);
         let Some(harm) = built.pick(&mut random) else {
             continue;
@@ -266,8 +283,11 @@ pub(super) fn run(
             }
             Err(finding) => {
                 let what = format!(
-                    "{}, {} (seed {seed}, case {case}): {}",
-                    harm.sentence, built.state, finding.what
+                    "{}, {} (seed {seed}, case {case}{}): {}",
+                    harm.sentence,
+                    built.state,
+                    fewer(built.operations, operations),
+                    finding.what
                 );
                 return Err(Box::new(Finding { what, ..finding }));
             }

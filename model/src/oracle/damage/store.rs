@@ -13,6 +13,7 @@ use treering_engine::device::{
 use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
 
 use super::State;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::random::Random;
 use crate::oracle::{Disk, DiskKind, Engine, Write};
@@ -28,6 +29,8 @@ pub(super) type Version = (Lsn, Option<Vec<u8>>);
 /// A store on a medium, and what must be read of it.
 pub(super) struct Built {
     pub(super) state: State,
+    /// Operations that made it.
+    pub(super) operations: u64,
     /// Whether discards do nothing.
     pub(super) inert: bool,
     pub(super) image: Image,
@@ -206,6 +209,7 @@ pub(super) fn build(
     inert: bool,
     operations: usize,
     random: &mut Random,
+    until: &Deadline,
 ) -> Result<Built, Box<Finding>> {
     let DiskKind::Blocks(blocks) = engine.disk() else {
         unreachable!("only engines on blocks are asked for");
@@ -220,8 +224,14 @@ pub(super) fn build(
     }
     let mut past = Vec::new();
     let mut store = open()?;
+    let mut done = 0;
     for n in 0..operations {
+        // There is one earlier time at least.
+        if n > 0 && until.is_over() {
+            break;
+        }
         program.step(&*store, random).map_err(failed)?;
+        done += 1;
         if random.one_in(64) && !at_last {
             store.checkpoint().map_err(failed)?;
         }
@@ -255,9 +265,10 @@ pub(super) fn build(
     // With the store still open, behind a cut: dropping it might write.
     let image = medium.image().map_err(in_memory)?;
     let in_use = changed(&Image::zeroed(blocks), &image);
-    let foreign = another(engine, &image, operations, random)?;
+    let foreign = another(engine, &image, done, random)?;
     Ok(Built {
         state,
+        operations: done as u64,
         inert,
         image,
         past,

@@ -93,8 +93,8 @@ pub enum Budget {
     Episodes(u64),
     /// Until so many events are accepted.
     Events(u64),
-    /// So long.
-    Time(Duration),
+    /// So many episodes, or so long, whichever is less.
+    Within(u64, Duration),
 }
 
 impl Budget {
@@ -103,7 +103,7 @@ impl Budget {
         match self {
             Budget::Episodes(n) => episodes >= n,
             Budget::Events(n) => events >= n,
-            Budget::Time(limit) => began.elapsed() >= limit,
+            Budget::Within(n, limit) => episodes >= n || began.elapsed() >= limit,
         }
     }
 }

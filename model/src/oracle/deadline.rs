@@ -1,0 +1,135 @@
+//! When a program has to stop, though it is not through.
+//!
+//! A campaign with little time cannot wait for a program that takes long. Whoever runs one asks its
+//! deadline between two steps, and stops where that is over: at a state from which the store could
+//! go on, so that what was judged until then stands.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// Set once the whole process is told to stop.
+static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From here on every deadline is over, too, once `flag` is set: for a process that may be interrupted.
+/// Only the first call counts.
+pub fn end_with(flag: Arc<AtomicBool>) {
+    let _ = STOPPED.set(flag);
+}
+
+/// Of one program; it knows afterwards whether the program was stopped.
+#[derive(Debug)]
+pub struct Deadline {
+    clock: Clock,
+    struck: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Clock {
+    Never,
+    At(Instant),
+    /// After so many more questions.
+    Questions(AtomicU64),
+}
+
+impl Deadline {
+    fn on(clock: Clock) -> Deadline {
+        Deadline {
+            clock,
+            struck: AtomicBool::new(false),
+        }
+    }
+
+    /// Never over.
+    #[must_use]
+    pub fn never() -> Deadline {
+        Deadline::on(Clock::Never)
+    }
+
+    /// Over from then on; `None`: never.
+    #[must_use]
+    pub fn at(when: Option<Instant>) -> Deadline {
+        Deadline::on(when.map_or(Clock::Never, Clock::At))
+    }
+
+    /// Over when it has been asked `n` times: a clock that goes the same way on any machine.
+    #[must_use]
+    pub fn after_questions(n: u64) -> Deadline {
+        Deadline::on(Clock::Questions(AtomicU64::new(n)))
+    }
+
+    /// Whether to stop now. Whoever is told so does stop.
+    pub fn is_over(&self) -> bool {
+        let stopped = STOPPED.get();
+        let stopped = stopped.is_some_and(|flag| flag.load(Ordering::Relaxed));
+        let over = match &self.clock {
+            _ if stopped => true,
+            Clock::Never => false,
+            Clock::At(when) => Instant::now() >= *when,
+            Clock::Questions(left) => {
+                let less = |left: u64| left.checked_sub(1);
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+                    .is_err()
+            }
+        };
+        if over {
+            self.struck.store(true, Ordering::Relaxed);
+        }
+        over
+    }
+
+    /// Whether anybody was told to stop.
+    pub fn has_struck(&self) -> bool {
+        self.struck.load(Ordering::Relaxed)
+    }
+
+    /// A deadline of its own for a first part, at this share of what is left.
+    #[must_use]
+    pub fn part(&self, share: f64) -> Deadline {
+        Deadline::on(match &self.clock {
+            Clock::Never => Clock::Never,
+            Clock::At(when) => {
+                let now = Instant::now();
+                let left = when.saturating_duration_since(now);
+                Clock::At(now + left.mul_f64(share))
+            }
+            Clock::Questions(left) => {
+                let left = left.load(Ordering::Relaxed) as f64;
+                Clock::Questions(AtomicU64::new((left * share) as u64))
+            }
+        })
+    }
+
+    /// What a part of it was told counts as told by it.
+    pub fn join(&self, part: &Deadline) {
+        if part.has_struck() {
+            self.struck.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_strikes_once_it_is_over_and_only_then() {
+        let never = Deadline::never();
+        assert!(!never.is_over() && !never.has_struck());
+        let later = Deadline::after_questions(2);
+        assert!(!later.is_over() && !later.is_over() && !later.has_struck());
+        assert!(later.is_over() && later.has_struck());
+        let past = Deadline::at(Some(Instant::now()));
+        assert!(past.is_over());
+    }
+
+    #[test]
+    fn a_part_is_over_before_the_whole() {
+        let whole = Deadline::after_questions(10);
+        let part = whole.part(0.5);
+        assert_eq!((0..10).filter(|_| !part.is_over()).count(), 5);
+        assert!(!whole.has_struck());
+        whole.join(&part);
+        assert!(whole.has_struck() && !whole.is_over());
+    }
+}
