@@ -145,6 +145,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     if json != Some(Output::Stdout) {
         say(text(&report, !args.only.is_empty()).as_bytes())?;
+        say(crate::glossary::SEE.as_bytes())?;
     }
     match report.complaints.len() {
         0 => Ok(()),

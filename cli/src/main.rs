@@ -8,6 +8,7 @@
 //! | [`output`] | stdout, files that appear whole or not at all |
 //! | [`rows`], [`new_store`] | records as lines of JSON; a store file that is made of them |
 //! | [`progress`] | a bar for a person who waits |
+//! | [`glossary`] | the words of reports, each of which a page explains |
 //! | [`reproduce`] | the command line that does the same again |
 //! | [`interrupt`] | SIGINT and SIGTERM |
 //! | [`failure`] | one line on stderr and an exit status |
@@ -20,6 +21,7 @@ mod devices_cmd;
 mod dump_cmd;
 mod failure;
 mod gen_cmd;
+mod glossary;
 mod import_cmd;
 mod info_cmd;
 mod interrupt;

@@ -110,7 +110,8 @@ fn write(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Fa
         report.warnings.iter().for_each(|w| output::warn(w));
         return Ok(());
     }
-    output::say(text::render(report).as_bytes())
+    output::say(text::render(report).as_bytes())?;
+    output::say(crate::glossary::SEE.as_bytes())
 }
 
 /// `--strict`: a figure of something that never happened is no figure.

@@ -16,7 +16,8 @@ use clap::{Args, ValueEnum};
     treering check WalRecovery --only published_free-reads --checker mirror   tell a counterexample\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; TLC_JAR and TLA_MC name your own.\n\
     Exit codes: 0 all as expected, 1 a counterexample or a difference, 2 usage or a spec at fault, 3 Java, Maven or a tool is missing, \
-    4 not all was reached (--against-engine: an action never taken, or edges left for want of time).")]
+    4 not all was reached (--against-engine: an action never taken, or edges left for want of time).\n\
+    Words: docs/GLOSSARY.md")]
 pub(crate) struct CheckArgs {
     /// Specs, by module name; all if none is named
     #[arg(value_name = "SPEC")]

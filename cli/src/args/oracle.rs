@@ -29,7 +29,8 @@ use crate::units;
     The same seed, operations and runs give the same programs and the same verdict; a budget stops sooner or later, \
     and names what it had no time for.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 usage or a bad program file, 3 not in this build, 4 something was never \
-    exercised: anything without a budget or with --strict, else what a mode is for.")]
+    exercised: anything without a budget or with --strict, else what a mode is for.\n\
+    Words: docs/GLOSSARY.md explains those of reports and help, each in a sentence.")]
 pub(crate) struct OracleArgs {
     /// All variants of one of our trees: btree, bf, bminus, ccl, lodge, pmtree
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]

@@ -21,7 +21,8 @@ use crate::units;
     treering replay zipf.trz --tree ccl --device pm --nbatch 4 --timing --clients 8\n  \
     treering replay zipf.trz --tree lodge --device pm --t-node 4 --node-split double\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
-    treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4")]
+    treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4\n\n\
+    Words: docs/GLOSSARY.md")]
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,

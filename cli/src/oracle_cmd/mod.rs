@@ -28,6 +28,7 @@ use treering_model::oracle::{Engine, Finding, Program, concurrent, crash, execut
 
 use crate::args::{ModeArg, OracleArgs};
 use crate::failure::Failure;
+use crate::glossary;
 use crate::interrupt;
 use crate::output::{Output, say};
 use report::{Report, Row, Spent};
@@ -93,6 +94,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     if let Some(account) = report.account() {
         say(account.as_bytes())?;
     }
+    say(glossary::SEE.as_bytes())?;
     if let Some(json) = &json {
         json.write(&report.json())?;
     }

@@ -37,6 +37,23 @@ pub enum Check {
 }
 
 impl Check {
+    /// All of them.
+    pub const ALL: [Check; 13] = [
+        Check::Reference,
+        Check::Scan,
+        Check::Crash,
+        Check::CrashInRecovery,
+        Check::Damage,
+        Check::InjectedFailure,
+        Check::Room,
+        Check::Structure,
+        Check::Linearizability,
+        Check::Progress,
+        Check::Conformance,
+        Check::Error,
+        Check::Panic,
+    ];
+
     /// As tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {

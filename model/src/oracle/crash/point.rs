@@ -63,6 +63,22 @@ impl Point {
         }
     }
 
+    /// All of them.
+    pub const ALL: [Point; 12] = [
+        Point::Nothing,
+        Point::Log,
+        Point::Page,
+        Point::Extra,
+        Point::Torn,
+        Point::Flush,
+        Point::Trim,
+        Point::Store,
+        Point::WriteBack,
+        Point::NtStore,
+        Point::Fence,
+        Point::TornLine,
+    ];
+
     /// As tables show it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,0 +1,214 @@
+//! The words of reports and help that need a page: `docs/GLOSSARY.md` explains each in a sentence.
+//!
+//! A word that a report begins to use goes into [`TERMS`] and onto the page. Tests hold page, list and
+//! reports to one another.
+
+/// The line with which reports point to the page.
+pub(crate) const SEE: &str = "The words of this report: docs/GLOSSARY.md\n";
+
+/// The words, by the alphabet.
+#[cfg(test)]
+const TERMS: [&str; 77] = [
+    "action",
+    "background work",
+    "buffer node",
+    "cache miss",
+    "check",
+    "checkpoint",
+    "cleaning",
+    "CLI",
+    "conformance",
+    "counterexample",
+    "crash",
+    "crash point",
+    "crash state",
+    "cut",
+    "damage",
+    "delta",
+    "depth",
+    "device gc",
+    "differential",
+    "distinct",
+    "edge",
+    "engine",
+    "episode",
+    "event",
+    "eviction",
+    "extra write",
+    "fence",
+    "finding",
+    "flush",
+    "harm",
+    "history",
+    "interrupted",
+    "limit",
+    "linearizability",
+    "log wrap",
+    "medium",
+    "merge",
+    "mini-page",
+    "mirror",
+    "mode",
+    "modification log",
+    "mutation",
+    "non-temporal store",
+    "opening",
+    "over-provisioning",
+    "page write",
+    "power cut",
+    "predicted",
+    "program",
+    "promise",
+    "recovery",
+    "reference",
+    "request",
+    "room",
+    "run",
+    "scan",
+    "seed",
+    "spec",
+    "split",
+    "step",
+    "store",
+    "structure",
+    "superblock",
+    "tombstone",
+    "torn line",
+    "torn writes",
+    "trigger write",
+    "trim",
+    "turn",
+    "verdict",
+    "walk",
+    "warm-up",
+    "write amplification",
+    "write-back",
+    "XBI",
+    "XPBuffer",
+    "XPLine",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use clap::CommandFactory as _;
+    use treering_model::oracle::Check;
+    use treering_model::oracle::crash::Point;
+
+    use super::*;
+    use crate::args::Cli;
+
+    const PAGE: &str = include_str!("../../docs/GLOSSARY.md");
+
+    /// What the page explains, and how.
+    fn entries() -> Vec<(String, String)> {
+        let entries = PAGE.split("\n- **").skip(1);
+        entries
+            .map(|entry| {
+                let (term, text) = entry.split_once("**: ").expect("a term, and its sentence");
+                let words: Vec<&str> = text.split_whitespace().collect();
+                (term.to_owned(), words.join(" "))
+            })
+            .collect()
+    }
+
+    /// Where the words of reports come from: of these folders and files all strings.
+    const SOURCES: [&str; 8] = [
+        "cli/src/oracle_cmd",
+        "cli/src/check_cmd.rs",
+        "cli/src/against_cmd.rs",
+        "cli/src/args",
+        "model/src/oracle",
+        "model/src/check",
+        "sim/src/report",
+        "sim/src/replay",
+    ];
+
+    fn files(at: &Path, into: &mut Vec<PathBuf>) {
+        if !at.is_dir() {
+            return into.push(at.to_owned());
+        }
+        for entry in std::fs::read_dir(at).expect("a folder of sources") {
+            files(&entry.expect("its files").path(), into);
+        }
+    }
+
+    /// What stands between quotes in a source, up to its tests.
+    fn strings(source: &str) -> String {
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let code: Vec<&str> = code.collect();
+        let code = code.join("\n").replace("\\\"", "'");
+        let parts = code.split('"').skip(1).step_by(2);
+        parts.collect::<Vec<_>>().join("\n")
+    }
+
+    fn said() -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut all = Vec::new();
+        SOURCES
+            .iter()
+            .for_each(|at| files(&root.join(at), &mut all));
+        let mut said: Vec<String> = (all.iter())
+            .map(|file| strings(&std::fs::read_to_string(file).expect("a source")))
+            .collect();
+        let mut command = Cli::command();
+        for name in ["oracle", "check", "replay"] {
+            let command = command.find_subcommand_mut(name).expect("a command");
+            said.push(command.render_long_help().to_string());
+        }
+        let text = said.join("\n").to_lowercase();
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
+        format!(" {} ", words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Also as more than one of it.
+    fn uses(said: &str, term: &str) -> bool {
+        let term = term.to_lowercase();
+        let forms = [term.clone(), format!("{term}s"), format!("{term}es")];
+        forms.iter().any(|form| said.contains(&format!(" {form} ")))
+    }
+
+    #[test]
+    fn every_word_is_explained_in_one_sentence_and_every_explanation_is_of_a_word() {
+        let entries = entries();
+        let explained: Vec<&str> = entries.iter().map(|(term, _)| term.as_str()).collect();
+        assert_eq!(explained, TERMS);
+        let sorted = TERMS.is_sorted_by_key(|term| term.to_lowercase());
+        assert!(sorted, "by the alphabet");
+        for (term, text) in &entries {
+            assert!(
+                text.ends_with('.') && !text.contains(". "),
+                "{term}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_word_is_used_in_a_report_or_in_help() {
+        let said = said();
+        let unused: Vec<&str> = (TERMS.into_iter())
+            .filter(|term| !uses(&said, term))
+            .collect();
+        assert!(unused.is_empty(), "nothing says {unused:?}");
+        assert!(!uses(&said, "nonesuchword"));
+    }
+
+    #[test]
+    fn what_reports_count_is_explained() {
+        let terms: BTreeSet<&str> = TERMS.into_iter().collect();
+        let points = Point::ALL.iter().map(|point| point.name());
+        // Words that are as plain as their explanations would be.
+        let plain = ["nothing", "log write", "error", "panic", "progress"];
+        let checks = Check::ALL.iter().map(|check| check.name());
+        let compound = ["crash-in-recovery", "injected-failure"];
+        for word in points.chain(checks) {
+            let known = terms.contains(word) || plain.contains(&word) || compound.contains(&word);
+            assert!(known, "{word} is not on the page");
+        }
+    }
+}
