@@ -248,7 +248,11 @@ StoreLink(w) ==
     /\ UNCHANGED <<clientVars, bufferVars, logVars, powerVars>>
 
 (* The new leaf is found from now on.  "Finally, the remaining KVs are     *)
-(* inserted into the oldLeaf through normal batch insertion."              *)
+(* inserted into the oldLeaf through normal batch insertion."  The new     *)
+(* leaf's buffer node begins with copies of its first entries, as in the   *)
+(* published code; recovery makes none.  The old one's goes on with what   *)
+(* it has; in the code and in the engine it gets copies, too, and in any   *)
+(* case they are as their leaf has them.                                   *)
 FenceLink(w) ==
     /\ job[w].at = "link"
     /\ LET l    == job[w].leaf
@@ -258,7 +262,7 @@ FenceLink(w) ==
            i    == Position(l)
        IN /\ Becomes(Fence(pm, HeaderLine(l)))
           /\ inner' = SubSeq(inner, 1, i) \o <<[leaf |-> new, low |-> low]>> \o SubSeq(inner, i + 1, Len(inner))
-          /\ buffer' = [buffer EXCEPT ![new] = EmptyBuffer]
+          /\ buffer' = [buffer EXCEPT ![new] = IF w \in Clients THEN Copies(new) ELSE EmptyBuffer]
           /\ IF w \in Clients /\ call[w].key \notin DOMAIN job[w].batch
              THEN TakesEffect(w)
              ELSE UNCHANGED <<call, written>>

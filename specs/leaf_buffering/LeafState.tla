@@ -223,6 +223,15 @@ Rest(l, batch) == [k \in {k \in DOMAIN batch : k < SplitKey(l)} |-> batch[k]]
 Records(l) ==
     [k \in {k \in KeysIn(Visible, l) : InLeaf(Visible, l, k) # Absent} |-> InLeaf(Visible, l, k)]
 
+(* A buffer node with copies of the first of them, and nothing to flush.   *)
+Copies(l) ==
+    LET content == Records(l)
+        keys    == DOMAIN content
+    IN [slots |-> [i \in 1..Batch |->
+            IF i > Cardinality(keys) THEN NoKv
+            ELSE [key |-> Nth(keys, i), value |-> content[Nth(keys, i)], bit |-> 0]],
+        count |-> 0]
+
 (* The left sibling of a leaf that is not the first.                       *)
 LeftOf(l) == inner[Position(l) - 1].leaf
 

@@ -188,6 +188,15 @@ impl Held<'_> {
         fields.set(50 + at as u32, 1, usize::from(change.delete));
     }
 
+    /// The node holds these, as the leaf has them, and nothing else; at most N_batch of them.
+    pub(crate) fn cache(&mut self, entries: &[Change]) {
+        for (at, entry) in entries.iter().enumerate() {
+            self.set(at, *entry, 0);
+        }
+        self.fields.set_unflushed(0);
+        self.fields.set_filled(entries.len());
+    }
+
     /// When the leaf was last flushed to: all its log entries up to then are in it.
     pub(crate) fn flushed_at(&self) -> Time {
         Time(self.node.flushed.load(Relaxed))

@@ -110,6 +110,8 @@ impl Stamps {
 pub(crate) struct Written {
     /// Keys from here on are another leaf's now.
     pub(crate) split_at: Option<Bytes>,
+    /// After a split: entries that the leaf's buffer node begins with.
+    pub(super) copies: Vec<Change>,
     /// Slots of the leaf that are in use.
     pub(crate) used: usize,
     /// Changes that were made, and whether there were deletes among them.
@@ -351,7 +353,8 @@ impl Leaves {
         room: Room,
     ) -> Result<Plan<'_>> {
         let batch: Vec<Change> = held.unflushed().into_iter().chain(extra).collect();
-        self.plan(leaf, &batch, IfFull::Split(room))
+        let plan = self.plan(leaf, &batch, IfFull::Split(room))?;
+        Ok(plan.with_copies(self.nodes.batch()))
     }
 
     /// Flushes as planned; the node has been locked since.
@@ -380,7 +383,12 @@ impl Leaves {
     }
 
     /// What moved to another leaf is no longer this node's to keep; and the records of keys that are deleted are gone.
+    /// Nothing is unflushed.
     pub(super) fn keep_cached(&self, held: &mut Held<'_>, written: &Written) -> Result<()> {
+        if !written.copies.is_empty() {
+            held.cache(&written.copies);
+            return Ok(());
+        }
         let mut kept = 0;
         for at in 0..held.fields.filled() {
             let change = held.change(at);

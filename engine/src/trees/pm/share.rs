@@ -113,6 +113,7 @@ impl Leaves {
         let Some(plan) = self.plan_division(leaf, lower, Room::Delete)? else {
             return Ok(None);
         };
+        let plan = plan.with_copies(self.nodes.batch());
         let new = plan.new_leaf();
         let now = self.clock.tick();
         // Of a global buffer all of the log is replayed, unless a leaf has a time of its own.

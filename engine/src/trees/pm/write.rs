@@ -11,7 +11,14 @@
 //!   not have yet. Entries of one flush too many are replayed, which changes nothing, as no trigger write of a later flush to such a
 //!   key is durable before this timestamp is. A new leaf gets the flush's own time: it is whole before anything names it.
 //!
+//! - A split hands out no empty buffer nodes. Both begin with copies of the first N_batch entries of
+//!   their leaf, which lookups find: the paper does not say so, its code does
+//!   (github.com/ISCS-ZJU/CCL-BTree, `cclbtree_lb.h`, `old_cache` and `new_cache`). They are as the
+//!   leaf has them, so that none of it concerns the log.
+//!
 //! `specs/leaf_buffering` checks these orders.
+
+use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::mutation;
@@ -60,12 +67,23 @@ struct Split {
     right: LeafId,
     /// Keys that stay; half of them if it is nobody's wish.
     lower: Option<usize>,
+    /// So many entries of each half are copied to its buffer node.
+    copies: usize,
 }
 
 impl Plan<'_> {
     /// The leaf that the upper part of a split goes to.
     pub(super) fn new_leaf(&self) -> Option<LeafId> {
         self.split.as_ref().map(|split| split.right)
+    }
+
+    /// If it splits the leaf, both buffer nodes begin with copies of so many of its entries. The node
+    /// must be locked until what `carry_out` says of its own is in it.
+    pub(super) fn with_copies(mut self, copies: usize) -> Self {
+        if let Some(split) = &mut self.split {
+            split.copies = copies;
+        }
+        self
     }
 }
 
@@ -278,6 +296,7 @@ impl Leaves {
             rest,
             right: self.space.allocate_leaf(room)?,
             lower: None,
+            copies: 0,
         });
         Ok(())
     }
@@ -298,6 +317,7 @@ impl Leaves {
             rest: Vec::new(),
             right: self.space.allocate_leaf(room)?,
             lower: Some(lower),
+            copies: 0,
         };
         Ok(Some(Plan {
             split: Some(split),
@@ -370,6 +390,7 @@ impl Leaves {
         let used = usize::try_from(edit.image.header().bitmap().count_ones());
         Ok(Written {
             split_at: None,
+            copies: Vec::new(),
             used: used.expect("at most 14"),
             changes,
             deletes,
@@ -426,7 +447,12 @@ impl Leaves {
         split: Split,
         stamps: Stamps,
     ) -> Result<Written> {
-        let Split { rest, right, lower } = split;
+        let Split {
+            rest,
+            right,
+            lower,
+            copies,
+        } = split;
         let mut all = Vec::with_capacity(SLOTS);
         for at in edit.image.used() {
             all.push((self.records.key(edit.image.slot(at))?, at));
@@ -466,6 +492,7 @@ impl Leaves {
 
         let mut node = self.nodes.node(right).lock();
         node.fields = Default::default();
+        node.cache(&self.first_of(&new.image, &[], copies)?);
         node.set_flushed_at(stamps.new);
         self.index.insert(&fence, Self::page(right));
         drop(node);
@@ -473,12 +500,38 @@ impl Leaves {
         for slot in edit.gone.into_iter().chain(new.gone) {
             self.retire(slot)?;
         }
+        let copies = self.first_of(&edit.image, &below, copies)?;
         let lower = self.write(leaf, &below, IfFull::Refuse, stamps)?;
         debug_assert!(lower.split_at.is_none(), "half a leaf takes a batch");
         Ok(Written {
             split_at: Some(fence),
+            copies,
             ..lower
         })
+    }
+
+    /// The first `most` entries of a leaf, by their keys, as they will be after these puts.
+    fn first_of(&self, image: &LeafImage, puts: &[Change], most: usize) -> Result<Vec<Change>> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let mut entries = BTreeMap::new();
+        for slot in image.used().map(|at| image.slot(at)) {
+            if !slot.is_absent() {
+                let delete = false;
+                entries.insert(self.records.key(slot)?, Change { slot, delete });
+            }
+        }
+        for put in puts {
+            let key = self.records.key(put.slot)?;
+            // The anchor of a key that is deleted is no entry.
+            if put.slot.is_absent() {
+                entries.remove(&key);
+            } else {
+                entries.insert(key, *put);
+            }
+        }
+        Ok(entries.into_values().take(most).collect())
     }
 
     /// Changes to keys from `fence` on, and to keys below.

@@ -126,6 +126,21 @@ impl LeafBuffering {
         batch
     }
 
+    /// `Copies`.
+    pub(super) fn copies(&self, m: &Words, leaf: u8) -> Buffer {
+        let content = self.records(m, leaf);
+        let mut buffer = Buffer::default();
+        let keys = members(content.keys).take(self.batch);
+        for (slot, key) in buffer.slots.iter_mut().zip(keys) {
+            *slot = Slot {
+                key: key as u8,
+                value: content.value(key),
+                bit: 0,
+            };
+        }
+        buffer
+    }
+
     /// `LeftOf`.
     pub(super) fn left_of(&self, s: &State, leaf: u8) -> u8 {
         let left = s.inner.position(leaf).saturating_sub(1);

@@ -391,7 +391,10 @@ impl LeafBuffering {
         fence_line(s, leaf);
         let at = s.inner.position(leaf) + 1;
         s.inner.insert(at, Child { leaf: new, low });
-        *s.buffer_mut(new) = Buffer::default();
+        *s.buffer_mut(new) = match w == RECOVERER {
+            true => Buffer::default(),
+            false => self.copies(&m, new),
+        };
         if let Some(Call::Write { key, .. }) = s.call.get(w)
             && s.job[w].batch.keys >> key & 1 == 0
         {
