@@ -6,6 +6,7 @@ use treering_engine::{CclOptions, PmTreeKind};
 use treering_sim::pm;
 use treering_sim::replay::{PmReplayConfig, ReplayError, run_pm};
 use treering_sim::report::{PmReport, ReplayReport};
+use treering_traces::OpKind;
 
 use crate::trace::Trace;
 
@@ -21,6 +22,8 @@ pub(crate) enum Work {
     Uniform,
     /// Updates of keys by Zipf's law with this exponent (CCL-BTree §5.1: 0.9).
     Zipf(f64),
+    /// Searches for keys, all equally likely (CCL-BTree §5.3).
+    Searches,
     /// Half inserts, half updates by Zipf's law of what was loaded.
     GrowingZipf(f64),
 }
@@ -30,6 +33,7 @@ impl Work {
         match self {
             Work::Inserts => "inserts".into(),
             Work::Uniform => "uniform updates".into(),
+            Work::Searches => "searches".into(),
             Work::Zipf(theta) => format!("Zipf {theta} updates"),
             Work::GrowingZipf(theta) => format!("half inserts, half Zipf {theta} updates"),
         }
@@ -42,7 +46,12 @@ pub(crate) fn trace(loaded: u64, ops: u64, work: Work) -> Result<Trace, ReplayEr
     let records = (0..loaded).chain((0..ops).map(|i| draws.key(loaded, i)));
     // Odd multiples are different from one another, and in no order.
     let keys = records.map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
-    Trace::of(&work.name(), (loaded + ops, loaded), keys)
+    let kind = |at: usize| match work == Work::Searches && at as u64 >= loaded {
+        true => OpKind::Get,
+        false => OpKind::Put,
+    };
+    let all = keys.enumerate().map(|(at, key)| (kind(at), key));
+    Trace::of(&work.name(), (loaded + ops, loaded), all)
 }
 
 /// Which record is next.
@@ -57,7 +66,7 @@ impl Draws {
     fn new(records: u64, work: Work) -> Draws {
         let mut sum = 0.0;
         let weights = match work {
-            Work::Inserts | Work::Uniform => Vec::new(),
+            Work::Inserts | Work::Uniform | Work::Searches => Vec::new(),
             Work::Zipf(theta) | Work::GrowingZipf(theta) => (1..=records)
                 .map(|rank| {
                     sum += (rank as f64).powf(-theta);
@@ -76,7 +85,7 @@ impl Draws {
         match self.work {
             Work::Inserts => loaded + i,
             Work::GrowingZipf(_) if i.is_multiple_of(2) => loaded + i / 2,
-            Work::Uniform => self.rng.random_range(0..loaded),
+            Work::Uniform | Work::Searches => self.rng.random_range(0..loaded),
             Work::Zipf(_) | Work::GrowingZipf(_) => {
                 let all = self.weights.last().copied().unwrap_or_default();
                 let at = self.rng.random::<f64>() * all;

@@ -18,6 +18,10 @@ const ENTRY: f64 = 24.0;
 /// GiB that 50 M inserts write to the medium; GiB of persistent memory and of DRAM with 100 M records (Table 1, by N_batch from 1).
 const MEDIA_GIB: [f64; 5] = [9.37, 7.52, 6.63, 6.17, 5.88];
 const PM_GIB: [f64; 5] = [2.71, 2.77, 2.96, 2.83, 2.81];
+/// M of 50 M searches that a buffer node answers (Table 1, "DRAM hit").
+const DRAM_HITS: [f64; 5] = [4.9, 9.4, 14.2, 17.6, 21.7];
+/// Searches that are measured.
+const SEARCHES: u64 = 1_000_000;
 const DRAM_GIB: [f64; 5] = [0.47, 0.59, 0.74, 0.82, 0.93];
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -26,6 +30,33 @@ fn formula(batch: f64) -> (f64, f64) {
     let leaf = XPLINE / RECORD / (batch + 1.0);
     let log = ENTRY / RECORD * batch / (batch + 1.0);
     (leaf, log)
+}
+
+/// Searches that buffer nodes answer, after a load; beside what N_batch slots of each node can be of
+/// the leaf's records and of those that wait above it.
+fn hits(batches: &[usize]) -> Result<Table, ReplayError> {
+    let trace = trace(RECORDS, SEARCHES, Work::Searches)?;
+    let reports = each(batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;
+    let mut table = Table::new(&[
+        "N_batch",
+        "DRAM hits",
+        "Table 1",
+        "off, points",
+        "N_batch over records of a leaf and its node",
+    ]);
+    for (i, (batch, report)) in batches.iter().zip(&reports).enumerate() {
+        let measured = 100.0 * report.cache.hit_ratio;
+        let published = 100.0 * DRAM_HITS[i] / 50.0;
+        let leaves = report.space.leaves as f64;
+        table.row(&[
+            batch.to_string(),
+            format!("{measured:.1} %"),
+            format!("{published:.1} %"),
+            format!("{:+.1}", measured - published),
+            format!("{:.1} %", 100.0 * *batch as f64 * leaves / RECORDS as f64),
+        ]);
+    }
+    Ok(table)
 }
 
 pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
@@ -108,6 +139,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         paper.push((n, published));
         ideal.push((n, leaf + log));
     }
+    sheet.table("dram-hits", hits(&batches)?);
     sheet.table("table1", table);
     sheet.table("left-out", left_out);
     sheet.table("space", space);

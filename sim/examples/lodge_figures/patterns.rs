@@ -1,6 +1,7 @@
 //! What is written, in which order.
 
 use treering_sim::replay::ReplayError;
+use treering_traces::OpKind;
 
 use crate::trace::Trace;
 
@@ -81,7 +82,7 @@ impl Pattern {
 
     /// A trace of so many puts, of which the first half is warm-up.
     pub(crate) fn trace(self, ops: u64) -> Result<Trace, ReplayError> {
-        let keys = (0..ops).map(|i| self.key(i));
-        Trace::of(self.name(), (ops, ops / 2), keys)
+        let puts = (0..ops).map(|i| (OpKind::Put, self.key(i)));
+        Trace::of(self.name(), (ops, ops / 2), puts)
     }
 }

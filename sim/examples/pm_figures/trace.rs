@@ -1,4 +1,4 @@
-//! Traces of puts of eight and eight bytes, on disk.
+//! Traces of puts of eight and eight bytes, and of gets, on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// So many puts of these keys, of which the first `warmup` are warm-up.
+    /// So many puts and gets of these keys, of which the first `warmup` are warm-up.
     pub(crate) fn of(
         name: &str,
         (ops, warmup): (u64, u64),
-        keys: impl Iterator<Item = [u8; 8]>,
+        all: impl Iterator<Item = (OpKind, [u8; 8])>,
     ) -> Result<Trace, ReplayError> {
         let folder = TempDir::new().map_err(|source| TraceError::Io {
             file: std::env::temp_dir().display().to_string(),
@@ -36,11 +36,11 @@ impl Trace {
             addresses: false,
         };
         let mut writer = Writer::create(&path, header)?;
-        for key in keys {
+        for (kind, key) in all {
             writer.write(&Op {
-                kind: OpKind::Put,
+                kind,
                 key: key.to_vec(),
-                value_len: 8,
+                value_len: if kind == OpKind::Put { 8 } else { 0 },
                 ..Op::default()
             })?;
         }
