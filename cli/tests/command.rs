@@ -297,3 +297,61 @@ fn real_traces_are_imported_and_replayed() {
         assert_eq!(report["complete"], true, "{name}");
     }
 }
+
+/// Requests of 24 bytes: seconds, identifier, size, next access (`TRACE_FORMATS`, oracleGeneral).
+fn oracle_general(requests: &[(u32, u64, u32)]) -> Vec<u8> {
+    let mut next = vec![-1i64; requests.len()];
+    let mut seen = std::collections::HashMap::new();
+    for (number, (_, id, _)) in requests.iter().enumerate().rev() {
+        next[number] = seen.insert(id, number as i64).unwrap_or(-1);
+    }
+    let requests = requests.iter().zip(next);
+    let bytes = requests.flat_map(|((time, id, size), next)| {
+        let (time, id) = (time.to_le_bytes(), id.to_le_bytes());
+        [&time[..], &id, &size.to_le_bytes(), &next.to_le_bytes()].concat()
+    });
+    bytes.collect()
+}
+
+#[test]
+fn equal_operations_in_two_formats_give_equal_reports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let requests: Vec<(u32, u64, u32)> = (0..4000u64)
+        .map(|n| {
+            (
+                n as u32 / 10,
+                1000 + n * n % 509,
+                100 + (n * n % 509) as u32,
+            )
+        })
+        .collect();
+    let lines: String = (requests.iter())
+        .map(|(time, id, size)| format!("{time},put,{id},{size}\n"))
+        .collect();
+    std::fs::write(folder.join("same.csv"), lines).expect("written");
+    std::fs::write(folder.join("same.bin"), oracle_general(&requests)).expect("written");
+    let report = |import: &str, flags: &str| {
+        ok(folder, &import.split(' ').collect::<Vec<_>>());
+        let args = format!("replay same.trz --json - {flags}");
+        let mut report = json(&ok(folder, &args.split(' ').collect::<Vec<_>>()));
+        report["trace"]["source"] = Value::Null;
+        report.to_string()
+    };
+    for flags in [
+        "--tree btree",
+        "--tree bf",
+        "--tree bminus --device csd",
+        "--tree ccl --device pm",
+    ] {
+        let csv = report(
+            "import csv same.csv --columns time=1:s,op=2,key=3,value=4 -o same.trz",
+            flags,
+        );
+        let oracle = report(
+            "import oracle-general same.bin --oracle-op put -o same.trz",
+            flags,
+        );
+        assert_eq!(csv, oracle, "{flags}");
+    }
+}

@@ -277,6 +277,25 @@ fn csv_reads_key_value_traces_too() {
     assert!(report.warnings[0].contains("1 × flush"));
     let (ops, _) = run_csv("op=1,key=2:hex", "put,0xff00\n").unwrap();
     assert_eq!((&ops[0].key[..], ops[0].value_len), (&[0xff, 0][..], 120));
+    // Numbers as they are written are numbers; all else is text.
+    let odd = ["258", "0258", "18446744073709551616", "2.5", "-1", "0"];
+    let lines: String = odd.iter().map(|key| format!("w,{key}\n")).collect();
+    let (ops, _) = run_csv("op=1,key=2", &lines).unwrap();
+    let keys: Vec<&[u8]> = ops.iter().map(|op| &op.key[..]).collect();
+    let number = |n: u64| n.to_be_bytes();
+    assert_eq!(
+        keys,
+        [
+            &number(258)[..],
+            b"0258",
+            b"18446744073709551616",
+            b"2.5",
+            b"-1",
+            &number(0)[..]
+        ]
+    );
+    let (ops, _) = run_csv("op=1,key=2:text", "w,258\n").unwrap();
+    assert_eq!(ops[0].key, b"258");
     let (ops, _) = run_csv("op=1,key=2:int", "w,258\n").unwrap();
     assert_eq!(ops[0].key, [0, 0, 0, 0, 0, 0, 1, 2]);
     let (ops, report) = run_csv("op=1,key=2", "kind,key\nw,a\n").unwrap();
@@ -308,7 +327,7 @@ fn column_specifications_that_cannot_work_are_refused() {
         ("op=1,key=", "a column for key, found nothing"),
         (
             "op=1,key=2:base64",
-            "expected text, hex, int for key, found `base64`",
+            "expected auto, text, hex, int for key, found `base64`",
         ),
         (
             "op=1,key=2,time=3:h",

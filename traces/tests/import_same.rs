@@ -10,9 +10,9 @@
 //!
 //! Keys differ between two groups of key-value formats, and so they stay: where the format's key is
 //! a number (oracle-general, lcs, block-cache; hexadecimal of 8 bytes in rocksdb) it becomes 8
-//! bytes, big-endian, as `key=…:int` of `csv` makes them, so that numeric order is key order; where
-//! it is text (twitter, cachelib, ycsb, `key=…` of `csv`) it stays that text, for a cache's key
-//! `0017` is not `17`.
+//! bytes, big-endian, as `csv` makes them of keys that are numbers, so that numeric order is key
+//! order; where it is text (twitter, cachelib, ycsb, `key=…:text` of `csv`) it stays that text, for a
+//! cache's key `0017` is not `17`.
 
 mod support;
 
@@ -439,7 +439,11 @@ fn key_reference(ops: &[KeyOp], form: &KeyValue) -> Vec<Op> {
         format!("{time},{kind},{key},{size},{client},{ttl}")
     });
     let mut spec = String::from("op=2,value=4");
-    spec += if form.numbers { ",key=3:int" } else { ",key=3" };
+    spec += if form.numbers {
+        ",key=3"
+    } else {
+        ",key=3:text"
+    };
     spec += if form.times { ",time=1:s" } else { "" };
     spec += if form.clients { ",client=5" } else { "" };
     spec += if form.ttls { ",ttl=6" } else { "" };

@@ -12,12 +12,16 @@
 //! offset   bytes | sectors (512) | kib | blocks (4096)      \  a block request: split into 4 KiB blocks
 //! size     bytes | sectors (512) | kib | blocks (4096)      /
 //! device   any text                                         tells several devices apart
-//! key      text | hex (bytes) | int (8 bytes, big-endian)   a key-value operation
+//! key      auto | text | hex (bytes) | int                  a key-value operation
 //! value    bytes                                            value length of a put
 //! scan     records                                          length of a scan, 1 if there is no column
 //! client   any text
 //! ttl      s | ms | us | ns                              of a put's key; 0 or blank: it lives on
 //! ```
+//!
+//! A key that is an `int` is its number in 8 bytes, big-endian, as the identifiers of `oracle-general`, `lcs`
+//! and `rocksdb` are. With `auto` those keys are that are written as numbers are, without leading
+//! zeros, below 2^64; all others are their text. So equal identifiers give equal keys, whatever the format.
 //!
 //! `op` is needed, and either `offset` with `size`, or `key`. Without `value`, puts have the option's value size.
 //! With `words`, 0 and 1 are understood like `w1`.
@@ -84,7 +88,9 @@ pub(super) enum OpCode {
 /// How a key is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KeyCode {
+    /// Numbers as numbers, others as text.
     #[default]
+    Auto,
     Text,
     Hex,
     Int,
@@ -263,6 +269,7 @@ impl Spec {
             }
             Field::Key => {
                 let codes = [
+                    ("auto", KeyCode::Auto),
                     ("text", KeyCode::Text),
                     ("hex", KeyCode::Hex),
                     ("int", KeyCode::Int),

@@ -74,6 +74,10 @@ impl Table {
         let key = field(Field::Key);
         self.key.clear();
         match self.spec.key_code {
+            KeyCode::Auto => match plain_number(key) {
+                Some(number) => self.key.extend_from_slice(&number.to_be_bytes()),
+                None => self.key.extend_from_slice(key),
+            },
             KeyCode::Text => self.key.extend_from_slice(key),
             KeyCode::Hex => hex_bytes(key, "a key", &mut self.key)?,
             KeyCode::Int => self
@@ -107,4 +111,12 @@ impl Table {
             1,
         )
     }
+}
+
+/// A number below 2^64 as numbers are written: digits, without leading zeros.
+fn plain_number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().all(u8::is_ascii_digit);
+    let padded = text.len() > 1 && text[0] == b'0';
+    let text = std::str::from_utf8(text).ok()?;
+    text.parse().ok().filter(|_| digits && !padded)
 }
