@@ -193,7 +193,7 @@ impl Checkpointer {
         let written = snapshot::write(chain, &pager.pages, |visit| {
             tree.leaves()
                 .index
-                .for_each(|fence, page| visit(fence, page, pager.pages.version(page)));
+                .for_each(|fence, page| visit(fence, pager.leaf_entry(page)));
         })?;
         // After the snapshot: the table must name images at least as new as it says.
         let flushed = (pager.pages.persist_table())

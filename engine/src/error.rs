@@ -38,7 +38,8 @@ pub enum Error {
         /// Page size in bytes.
         page_size: usize,
     },
-    /// Key and value together are larger than a page of this size can hold.
+    /// Key and value together are larger than a page of this size can hold, where long values have
+    /// no place of their own: in a store without a disk.
     #[error(
         "record of {len} bytes (key and value) is larger than the {max} bytes that a {page_size}-byte page allows"
     )]
@@ -49,6 +50,14 @@ pub enum Error {
         max: usize,
         /// Page size in bytes.
         page_size: usize,
+    },
+    /// The value is longer than any store takes.
+    #[error("value of {len} bytes is longer than the {max} bytes that a value may have")]
+    ValueTooLong {
+        /// The value's length in bytes.
+        len: usize,
+        /// The longest that is taken.
+        max: usize,
     },
     /// An option has a value that cannot work.
     #[error("option {name}: {why}")]

@@ -58,7 +58,7 @@ use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, StoreId};
 use crate::wal::LogRegion;
 
 const MAGIC: [u8; 8] = *b"TREERING";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Entries of one 4 KiB page-table block; see [`crate::pages`].
 pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;

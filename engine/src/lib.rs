@@ -48,8 +48,8 @@
 //! # After an error
 //!
 //! A failed read leaves the store as it was; other keys can be read. A write that the store
-//! *refuses* ([`Error::KeyTooLong`], [`Error::RecordTooLarge`], [`Error::Full`],
-//! [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed nothing, and others may
+//! *refuses* ([`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::RecordTooLarge`],
+//! [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed nothing, and others may
 //! succeed. A write, flush or checkpoint that *fails on the device* leaves in doubt what the device
 //! holds: from then on the store refuses every write with [`Error::Poisoned`], which carries the
 //! first cause, and still answers reads as far as it can. Whether the write that failed survives is
@@ -73,6 +73,7 @@ mod kv;
 mod layout;
 mod mutation;
 mod options;
+mod overflow;
 mod pager;
 mod pages;
 mod pm;
@@ -101,6 +102,7 @@ pub use options::{
     LogPacking, Logging, ModLog, NodeSplit, Options, PageStoreKind, PmOptions, PmTreeKind,
     ResetRule, TablePersist, TreeKind,
 };
+pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pager::Progress;
 pub use pages::delta_block;
 pub use pm::places::{PmPlace, pm_places};
@@ -111,7 +113,7 @@ pub use repair::{
 };
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
-    ModLogStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
+    ModLogStats, OverflowStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
 };
 pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};

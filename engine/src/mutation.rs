@@ -32,6 +32,16 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("free-before-durable", "store_crash"),
     // The copy-on-write table overtakes the page it names.
     ("table-before-page", "store_crash"),
+    // Long values. The log names one that is not durable.
+    ("overflow-not-synced-before-log", "store_crash"),
+    // The place of one is another's before the record that replaced it is durable.
+    ("overflow-freed-at-once", "store_crash"),
+    // Redo writes a page that is long dead over the value that has its place by now.
+    ("overflow-redo-of-the-dead", "store_crash"),
+    // Redo moves a page to where a value is that nobody has told it of.
+    ("overflow-redo-moves-over", "store_crash"),
+    // What is read is taken for the value, whatever it is.
+    ("overflow-block-unchecked", "store_long"),
     // A split waits for a frame with its leaf latched.
     ("frame-awaited-under-latch", "store_many_threads"),
     // BUGS L1: a turn ends, and whoever is next sleeps on.

@@ -48,6 +48,7 @@ use crate::index::Index;
 use crate::layout::Slot;
 use crate::mutation;
 use crate::node::{PageLayout, Refused, records};
+use crate::overflow::recover::{Seen, Taken};
 use crate::pager::Pager;
 use crate::pages::{PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
@@ -117,6 +118,8 @@ pub(crate) struct Redo<'a> {
     /// Slots of the snapshot that recovery began from. In a store with fixed places a page of that number is dead by the end of the log, and
     /// must not be written: until the next superblock the chunk in its place is what a crash needs.
     snapshot: &'a [Slot],
+    /// What the first pass has seen of long values.
+    seen: &'a Seen<'a>,
     /// Pages whose image is missing or not theirs, with the reason.
     lost: BTreeMap<PageId, Error>,
     /// Pages that the log names and that are sparse: nobody else remembers that they may want a
@@ -126,10 +129,16 @@ pub(crate) struct Redo<'a> {
 }
 
 impl<'a> Redo<'a> {
-    pub(crate) fn new(pager: &'a Pager, index: &'a Index, snapshot: &'a [Slot]) -> Redo<'a> {
+    pub(crate) fn new(
+        pager: &'a Pager,
+        index: &'a Index,
+        snapshot: &'a [Slot],
+        seen: &'a Seen<'a>,
+    ) -> Redo<'a> {
         Redo {
             pager,
             index,
+            seen,
             gathered: Vec::new(),
             bytes: Vec::new(),
             snapshot,
@@ -241,6 +250,11 @@ impl<'a> Redo<'a> {
     fn apply_to_page(&mut self, page: PageId, group: &[Gathered], bytes: &[u8]) -> Result<()> {
         let mut leaf: Option<WriteGuard<'a>> = None;
         for Gathered { lsn, change, .. } in group {
+            if self.seen.is_before_value(page, *lsn) {
+                drop(leaf.take());
+                self.lost.insert(page, Error::MissingPage { page });
+                continue;
+            }
             match change {
                 Change::Build {
                     layout,
@@ -419,18 +433,44 @@ impl<'a> Redo<'a> {
                 found: format!("{page} twice or outside"),
             });
         }
-        for (page, why) in self.lost {
+        for (page, why) in std::mem::take(&mut self.lost) {
             if live.contains(page.0) {
                 return Err(why);
             }
         }
+        let values = self.values(&live)?;
+        let others = self.snapshot.iter().map(|slot| slot.0);
+        let mut others = others.chain(values.iter_taken()).map(Slot);
         self.pager
             .pages
-            .set_live(&mut live.iter_taken().map(PageId), self.snapshot)?;
+            .set_live(&mut live.iter_taken().map(PageId), &mut others)?;
         // Before anything is written: the table on the device still names the dead.
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&live);
         self.sparse.retain(|page| live.contains(page.0));
         Ok((self.report, self.sparse))
+    }
+
+    /// The places of long values, by the leaves that may name some. What a leaf names that cannot be
+    /// read is not known: who asks for its keys is told of that leaf.
+    fn values(&self, live: &SlotMap) -> Result<SlotMap> {
+        let (pager, overflow) = (self.pager, &self.pager.overflow);
+        let mut taken = Taken::new(&pager.volume, &pager.layout);
+        for page in overflow.marked() {
+            let leaf = match live.contains(page.0).then(|| pager.read(page)) {
+                Some(Ok(Fix::Got(leaf))) => leaf,
+                None | Some(Ok(Fix::Gone)) => {
+                    overflow.unmark(page);
+                    continue;
+                }
+                Some(Err(Error::Damaged { .. } | Error::MissingPage { .. })) => continue,
+                Some(Err(e)) => return Err(e),
+            };
+            if !taken.take(&leaf.view())? {
+                overflow.unmark(page);
+            }
+        }
+        overflow.found_places(taken.slots.used());
+        Ok(taken.slots)
     }
 }

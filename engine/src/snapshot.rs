@@ -18,6 +18,9 @@
 //! | 24 | 8 | number of the snapshot: the sequence number of the first superblock that names it |
 //! | 32 | … | entries: fence length `u16`, fence, page `u64`, version `u64` |
 //!
+//! The highest bit of a fence's length is set if the leaf may have pointers to long values
+//! ([`crate::overflow`]).
+//!
 //! A chunk is written when the next one's slot is taken, so that it can name it. One of another
 //! chain, which a lost or misdirected write leaves in its place, has another number.
 //!
@@ -39,6 +42,8 @@ const MAGIC: [u8; 4] = *b"ISNP";
 /// Bytes of an entry beside its fence.
 pub(crate) const ENTRY_BYTES: usize = 2 + 8 + 8;
 const HEADER: usize = 32;
+/// In the length of a fence: the leaf may have pointers.
+const HAS_POINTERS: u16 = 1 << 15;
 
 /// One entry: a leaf's lower fence, its page, and the LSN of that page's image; zero if it has none
 /// yet.
@@ -47,6 +52,16 @@ pub(crate) struct Entry {
     pub(crate) fence: Vec<u8>,
     pub(crate) page: PageId,
     pub(crate) version: Lsn,
+    /// Whether the leaf may have pointers to long values.
+    pub(crate) pointers: bool,
+}
+
+/// What a checkpoint says of a leaf beside its fence.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf {
+    pub(crate) page: PageId,
+    pub(crate) version: Lsn,
+    pub(crate) pointers: bool,
 }
 
 /// What the chunks of one chain have in common.
@@ -72,7 +87,7 @@ pub(crate) struct Written {
 pub(crate) fn write(
     chain: Chain<'_>,
     pages: &dyn PageStore,
-    each: impl FnOnce(&mut dyn FnMut(&[u8], PageId, Lsn)),
+    each: impl FnOnce(&mut dyn FnMut(&[u8], Leaf)),
 ) -> Result<Written> {
     let mut writer = Writer {
         chain,
@@ -84,9 +99,9 @@ pub(crate) fn write(
         entries: 0,
     };
     let mut outcome = Ok(());
-    each(&mut |fence, page, version| {
+    each(&mut |fence, leaf| {
         if outcome.is_ok() {
-            outcome = writer.push(fence, page, version);
+            outcome = writer.push(fence, leaf);
         }
     });
     match outcome.and_then(|()| writer.write_chunk(None)) {
@@ -116,7 +131,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn push(&mut self, fence: &[u8], page: PageId, version: Lsn) -> Result<()> {
+    fn push(&mut self, fence: &[u8], leaf: Leaf) -> Result<()> {
         let need = fence.len() + ENTRY_BYTES;
         assert!(HEADER + need <= self.chunk.len(), "a fence fits a chunk");
         if self.used + need > self.chunk.len() {
@@ -125,11 +140,12 @@ impl Writer<'_> {
             self.slots.push(slot);
             written?;
         }
+        let pointers = if leaf.pointers { HAS_POINTERS } else { 0 };
         for piece in [
-            &(fence.len() as u16).to_le_bytes(),
+            &(fence.len() as u16 | pointers).to_le_bytes(),
             fence,
-            &page.0.to_le_bytes()[..],
-            &version.0.to_le_bytes()[..],
+            &leaf.page.0.to_le_bytes()[..],
+            &leaf.version.0.to_le_bytes()[..],
         ] {
             self.chunk[self.used..self.used + piece.len()].copy_from_slice(piece);
             self.used += piece.len();
@@ -253,8 +269,8 @@ fn read_chunk(
     let mut rest = &buf[HEADER..used];
     for _ in 0..u32_at(16) {
         let entry = rest.split_at_checked(2).and_then(|(len, tail)| {
-            let len = usize::from(u16::from_le_bytes([len[0], len[1]]));
-            let (fence, tail) = tail.split_at_checked(len)?;
+            let len = u16::from_le_bytes([len[0], len[1]]);
+            let (fence, tail) = tail.split_at_checked(usize::from(len & !HAS_POINTERS))?;
             let (page, tail) = tail.split_at_checked(8)?;
             let (version, tail) = tail.split_at_checked(8)?;
             rest = tail;
@@ -262,6 +278,7 @@ fn read_chunk(
                 fence: fence.to_vec(),
                 page: PageId(u64::from_le_bytes(page.try_into().ok()?)),
                 version: Lsn(u64::from_le_bytes(version.try_into().ok()?)),
+                pointers: len & HAS_POINTERS != 0,
             })
         });
         let Some(entry) = entry else {

@@ -76,6 +76,21 @@ impl ModLogStats {
     }
 }
 
+/// What a store's long values are and were, see [`crate::MAX_VALUE_BYTES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverflowStats {
+    /// Values written to overflow blocks.
+    pub values_written: u64,
+    /// Bytes of those blocks: a part of the bytes of class `Page`.
+    pub bytes_written: u64,
+    /// Bytes of overflow blocks read because a value was asked for.
+    pub bytes_read: u64,
+    /// Values whose places became free.
+    pub values_freed: u64,
+    /// Places that long values take now, and those whose end is not durable yet.
+    pub places: u64,
+}
+
 /// What a store has done since it was opened, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -128,6 +143,8 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Memory that the store's parts take now.
     pub memory: MemoryStats,
+    /// The long values.
+    pub overflow: OverflowStats,
     /// The mini-pages, if the tree has them.
     pub bf: Option<BfStats>,
     /// The modification log, if pages have one.

@@ -6,6 +6,7 @@
 //! space does the step itself.
 
 mod life;
+mod long;
 
 use life::Life;
 
@@ -20,6 +21,8 @@ use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
 use crate::mutation;
 use crate::options::{Options, PageStoreKind, TreeKind};
+use crate::overflow::recover::Seen;
+use crate::overflow::{self, Overflow, Pointer};
 use crate::pager::{Pager, Progress};
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, SlotMap, Versioned};
 use crate::recovery::{RecoveryReport, Redo};
@@ -150,8 +153,9 @@ impl Store {
         let region = layout.log_region();
         let start = Lsn(options.first_lsn.next_multiple_of(BLOCK_SIZE as u64));
         let log = Log::create(Arc::clone(&volume), region, 1, start, options)?;
+        let overflow = Overflow::new(1, pages.page_limit());
         let first = pages.allocate(0)?;
-        let pager = new_pager(volume, layout, pages, log, options);
+        let pager = new_pager(volume, layout, pages, (log, overflow), options);
         let mut leaf = pager.create(first, pager.spare()?)?;
         leaf.edit()
             .init(options.page_layout(), first, b"", None)
@@ -210,9 +214,14 @@ impl Store {
         )?;
         let table = PageTable::load(&volume, &layout, superblock.names())?;
         let pages = page_store(&volume, layout, options, table, &chain)?;
-        entries
-            .iter()
-            .for_each(|entry| pages.expect(entry.page, entry.version));
+        let epoch = superblock.epoch + 1;
+        let overflow = Overflow::new(epoch, pages.page_limit());
+        for entry in &entries {
+            pages.expect(entry.page, entry.version);
+            if entry.pointers {
+                overflow.mark(entry.page);
+            }
+        }
         let beyond = entries
             .iter()
             .map(|entry| (entry.version, entry.page))
@@ -230,21 +239,27 @@ impl Store {
             epoch: known_epoch,
             flush_blocks: u64::from(superblock.flush_blocks),
         };
-        let end = Log::scan_end(&volume, region, start, |_, record| {
+        let scan_volume = Arc::clone(&volume);
+        let mut seen = Seen::new(&scan_volume, &layout);
+        let end = Log::scan_end(&volume, region, start, |lsn, record| {
             record.pages().for_each(|page| pages.named_in_log(page));
+            seen.take(lsn, &record, &overflow);
             Ok(())
         })?;
         if let Some(page) = beyond.filter(|(version, _)| *version > end.end) {
             return Err(log_too_short(&layout, page, end.end));
         }
         pages.recover_to(end.end);
-        let repaired = pages.repair(&chain, from)?;
+        let others = |slot| chain.contains(&slot) || seen.has_value(slot);
+        let repaired = pages.repair(&others, from)?;
         if !mutation::on("restart-trusts-superblock") {
             Superblock::rewrite(&volume)?;
         }
         volume.flush()?;
+        if end.records > 0 {
+            seen.hold_live(&overflow, &pages)?;
+        }
         // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
-        let epoch = known_epoch + 1;
         let log = Log::create(Arc::clone(&volume), region, epoch, end.next_start, options)?;
         log.keep_from(from);
         volume.tell(|| Event::RecoveryBegins {
@@ -252,8 +267,8 @@ impl Store {
             redo_start: from,
             log_start: end.next_start,
         });
-        let pager = new_pager(Arc::clone(&volume), layout, pages, log, options);
-        let mut redo = Redo::new(&pager, &index, &chain);
+        let pager = new_pager(Arc::clone(&volume), layout, pages, (log, overflow), options);
+        let mut redo = Redo::new(&pager, &index, &chain, &seen);
         crate::wal::replay_to(&volume, region, start, &end, |lsn, record| {
             redo.take(lsn, &record)
         })?;
@@ -476,6 +491,7 @@ impl Store {
             index_bytes: tree.index_bytes,
             map_bytes: pager.cache.map_bytes()
                 + pager.pages.map_bytes()
+                + pager.overflow.map_bytes()
                 + tree.bf.map_or(0, |bf| bf.mapping_bytes),
             log_buffer_bytes: pager.log.buffer_bytes(),
             write_buffer_bytes: pager.write_buffer_bytes(),
@@ -531,13 +547,21 @@ pub struct LeafFill {
 
 impl Kv for Store {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        self.tree.get(key, value)
+        let found = self.tree.get(key, value)?;
+        match Pointer::of(value) {
+            Some(pointer) if found => self.get_long(key, pointer, value),
+            _ => Ok(found),
+        }
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
-        self.tree.leaves().check_record(key, value)?;
+        let limits = self.tree.leaves().limits();
+        overflow::check(limits, key, value)?;
         let for_others = self.must_flush_for_others();
-        let lsn = self.change(&mut || self.tree.try_put(key, value))?;
+        let lsn = match overflow::goes_out_of_line(limits, key.len(), value) {
+            true => self.put_long(key, value)?,
+            false => self.change(&mut || self.tree.try_put(key, value))?,
+        };
         self.acknowledge(lsn, for_others)
     }
 
@@ -545,7 +569,7 @@ impl Kv for Store {
         if self.options.read_only {
             return Err(Error::ReadOnly);
         }
-        if self.tree.leaves().check_record(key, b"").is_err() {
+        if overflow::check(self.tree.leaves().limits(), key, b"").is_err() {
             // No such key can be there; the answer is as durable as the log is.
             return Ok(self.tree.leaves().pager.log.durable());
         }
@@ -561,11 +585,11 @@ impl Kv for Store {
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        self.tree.scan(from, visit)
+        self.following(visit, |visit| self.tree.scan(from, visit))
     }
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.tree.scan_back(before, visit)
+        self.following(visit, |visit| self.tree.scan_back(before, visit))
     }
 
     fn sync(&self, lsn: Lsn) -> Result<()> {
@@ -605,6 +629,7 @@ impl Kv for Store {
             memory: self.memory(),
             mod_log: pager.pages.mod_log_stats(),
             places_taken: pager.pages.places_taken(),
+            overflow: pager.overflow.stats(),
             ..self.tree.stats(pager.log.stats(pager.volume.stats()))
         }
     }
@@ -654,7 +679,7 @@ fn new_pager(
     volume: Arc<Volume>,
     layout: Layout,
     pages: Versioned,
-    log: Log,
+    log: (Log, Overflow),
     options: &Options,
 ) -> Pager {
     let frames = options.frames() as usize;

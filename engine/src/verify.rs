@@ -2,7 +2,7 @@
 //!
 //! The store is recovered on an [`OverlayDevice`], so that the file itself is not touched, and then walked: every leaf that the
 //! index names is read, its checksum and every slot of it are checked, and its fences must join those of its neighbours
-//! without gap or overlap. Damage is listed, not followed.
+//! without gap or overlap. Long values are read, and held against their checksums. Damage is listed, not followed.
 
 use crate::cache::Fix;
 use crate::device::{BlockDevice, OverlayDevice, Volume};
@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::layout::Superblock;
 use crate::node;
 use crate::options::{ModLog, Options};
+use crate::overflow::Pointer;
 use crate::store::{MIN_CACHE_PAGES, Store};
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};
@@ -21,8 +22,10 @@ pub struct VerifyReport {
     pub leaves: u64,
     /// Records in the leaves that could be read.
     pub records: u64,
-    /// Bytes of keys and values in them.
+    /// Bytes of keys and values in them, those of long values included.
     pub user_bytes: u64,
+    /// Values that are out of line.
+    pub long_values: u64,
     /// Page size in bytes.
     pub page_size: usize,
     /// Log records that recovery had to read: 0 after a clean close.
@@ -111,13 +114,44 @@ fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
         }
         report.records += view.count() as u64;
         let prefix = view.prefix().len();
-        let bytes: usize = view
-            .iter()
-            .map(|(suffix, value)| prefix + suffix.len() + value.len())
-            .sum();
-        report.user_bytes += bytes as u64;
+        for (suffix, value) in view.iter() {
+            let len = match Pointer::of(value) {
+                Some(pointer) => {
+                    let key = [view.prefix(), &suffix].concat();
+                    check_long(store, &key, &pointer, report)?;
+                    pointer.len as usize
+                }
+                None => value.len(),
+            };
+            report.user_bytes += (prefix + suffix.len() + len) as u64;
+        }
     }
     Ok(())
+}
+
+/// Reads a long value.
+fn check_long(
+    store: &Store,
+    key: &[u8],
+    pointer: &Pointer,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    report.long_values += 1;
+    let pager = &*store.tree.leaves().pager;
+    match pager.read_value(key, pointer, &mut Vec::new()) {
+        Err(e @ Error::Damaged { .. }) => report.damage.push(format!("key {}: {e}", Hex(key))),
+        read => read?,
+    }
+    Ok(())
+}
+
+/// A key in hexadecimal digits.
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 impl Options {

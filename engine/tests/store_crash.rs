@@ -70,7 +70,15 @@ fn dense_step(rng: &mut StdRng, i: usize) -> Step {
     }
 }
 
-fn step(rng: &mut StdRng, i: usize, options: &Options) -> Step {
+/// What a program's values are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    Short,
+    /// One in five is out of line, of one to eight blocks.
+    Long,
+}
+
+fn step(rng: &mut StdRng, i: usize, options: &Options, values: Values) -> Step {
     if options.leaf_layouts().may_be_dense() {
         return dense_step(rng, i);
     }
@@ -84,7 +92,11 @@ fn step(rng: &mut StdRng, i: usize, options: &Options) -> Step {
     };
     if rng.random_bool(grow) {
         let mut value = (i as u64).to_be_bytes().to_vec();
-        value.resize(8 + rng.random_range(0..page_size / 8), b'v');
+        let len = match values {
+            Values::Long if rng.random_bool(0.2) => rng.random_range(page_size / 4..32_000),
+            _ => 8 + rng.random_range(0..page_size / 8),
+        };
+        value.resize(len, b'v');
         Step::Put(key, value)
     } else {
         Step::Delete(key)
@@ -106,14 +118,19 @@ struct History {
 }
 
 /// Runs a program until the power goes (or the program ends).
-fn run_until_cut(store: &Store, rng: &mut StdRng, from: usize, options: &Options) -> History {
+fn run_until_cut(
+    store: &Store,
+    rng: &mut StdRng,
+    from: usize,
+    (options, values): (&Options, Values),
+) -> History {
     let mut history = History {
         steps: Vec::new(),
         acknowledged: 0,
     };
     let mut newest = Lsn(0);
     for i in from..from + 1_200 {
-        let step = step(rng, i, options);
+        let step = step(rng, i, options, values);
         let done = match &step {
             Step::Put(k, v) => store.put(k, v),
             Step::Delete(k) => store.delete(k),
@@ -263,8 +280,11 @@ fn in_words(options: &Options) -> String {
 
 /// As [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the store is opened again on the same device.
 /// What a failed flush has forgotten may vanish rounds later, when the power goes.
-fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
-    let story = format!("{}, seed {seed}, with failures", in_words(options));
+fn fail_again_and_again((options, values): (&Options, Values), seed: u64, rounds: usize) {
+    let story = format!(
+        "{}, {values:?} values, seed {seed}, with failures",
+        in_words(options)
+    );
     let mut rng = StdRng::seed_from_u64(seed);
     let mut device = Arc::new(CrashDevice::new(BLOCKS));
     let mut store = open(&device, options).expect("formats");
@@ -276,7 +296,7 @@ fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
             1 => device.fail_write_in(rng.random_range(0..500)),
             _ => device.cut_power_in(rng.random_range(0..1_500)),
         }
-        let history = run_until_cut(&store, &mut rng, round * 1_000, options);
+        let history = run_until_cut(&store, &mut rng, round * 1_000, (options, values));
         drop(store);
         if end < 2 {
             store = restart(&device, options, &mut rng);
@@ -303,15 +323,15 @@ fn fail_again_and_again(options: &Options, seed: u64, rounds: usize) {
     }
 }
 
-fn crash_again_and_again(options: &Options, seed: u64, rounds: usize) {
-    let story = format!("{}, seed {seed}", in_words(options));
+fn crash_again_and_again((options, values): (&Options, Values), seed: u64, rounds: usize) {
+    let story = format!("{}, {values:?} values, seed {seed}", in_words(options));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut device = Arc::new(CrashDevice::new(BLOCKS));
     let mut store = open(&device, options).expect("formats");
     let mut base = Map::new();
     for round in 0..rounds {
         device.cut_power_in(rng.random_range(0..1_500));
-        let history = run_until_cut(&store, &mut rng, round * 1_000, options);
+        let history = run_until_cut(&store, &mut rng, round * 1_000, (options, values));
         drop(store);
         let after = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
         (device, store) = recover(after, options, &mut rng);
@@ -355,21 +375,21 @@ fn each(kind: Pages, check: impl Fn(&Options, u64)) {
 #[test]
 fn in_place_comes_back_with_a_prefix() {
     each(IN_PLACE, |options, seed| {
-        crash_again_and_again(options, seed, 8);
+        crash_again_and_again((options, Values::Short), seed, 8);
     });
 }
 
 #[test]
 fn copy_on_write_comes_back_with_a_prefix() {
     each(EACH_FLUSH, |options, seed| {
-        crash_again_and_again(options, seed, 8);
+        crash_again_and_again((options, Values::Short), seed, 8);
     });
 }
 
 #[test]
 fn copy_on_write_with_a_lazy_table_comes_back_with_a_prefix() {
     each(LAZY, |options, seed| {
-        crash_again_and_again(options, seed, 8);
+        crash_again_and_again((options, Values::Short), seed, 8);
     });
 }
 
@@ -377,7 +397,7 @@ fn copy_on_write_with_a_lazy_table_comes_back_with_a_prefix() {
 fn shadowed_pages_come_back_with_a_prefix() {
     for kind in [SHADOW, BMINUS] {
         each(kind, |options, seed| {
-            crash_again_and_again(options, seed, 8);
+            crash_again_and_again((options, Values::Short), seed, 8);
         });
     }
 }
@@ -386,7 +406,7 @@ fn shadowed_pages_come_back_with_a_prefix() {
 fn modification_logs_of_other_stores_come_back_with_a_prefix() {
     for kind in [IN_PLACE_LOGGED, LAZY_LOGGED] {
         each(kind, |options, seed| {
-            crash_again_and_again(options, seed, 8);
+            crash_again_and_again((options, Values::Short), seed, 8);
         });
     }
 }
@@ -402,11 +422,31 @@ fn leaves_of_every_layout_come_back_with_a_prefix() {
                     ..options(tree, kind, 4096)
                 };
                 for seed in 0..rounds() / 2 {
-                    crash_again_and_again(&options, seed, 8);
-                    fail_again_and_again(&options, seed, 8);
+                    crash_again_and_again((&options, Values::Short), seed, 8);
+                    fail_again_and_again((&options, Values::Short), seed, 8);
                 }
             }
         }
+    }
+}
+
+/// Their blocks are on the device before the log says so, whatever is cut, and nobody writes over them before the log says that they
+/// are gone.
+#[test]
+fn long_values_come_back_with_a_prefix() {
+    for kind in STORES {
+        each(kind, |options, seed| {
+            crash_again_and_again((options, Values::Long), seed, 8);
+        });
+    }
+}
+
+#[test]
+fn long_values_survive_failures_and_restarts() {
+    for kind in STORES {
+        each(kind, |options, seed| {
+            fail_again_and_again((options, Values::Long), seed, 10);
+        });
     }
 }
 
@@ -414,7 +454,7 @@ fn leaves_of_every_layout_come_back_with_a_prefix() {
 fn failures_and_restarts_leave_a_prefix() {
     for kind in STORES {
         each(kind, |options, seed| {
-            fail_again_and_again(options, seed, 10);
+            fail_again_and_again((options, Values::Short), seed, 10);
         });
     }
 }
@@ -432,7 +472,7 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
             // The first failing write is somewhere in write-back, a checkpoint or a log flush.
             device.fail_write_in(200 + 17 * seed);
             for i in 0.. {
-                let step = step(&mut rng, i, &options);
+                let step = step(&mut rng, i, &options, Values::Short);
                 let done = match &step {
                     Step::Put(k, v) => store.put(k, v),
                     Step::Delete(k) => store.delete(k),

@@ -14,7 +14,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{BF, EACH_FLUSH, IN_PLACE, LEAST_RING, Pages, STORES, TREES, bf};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::{Durability, Kv, Options, Progress, Store, SystemClock, TreeKind, verify};
+use treering_engine::{
+    Durability, Kv, MAX_VALUE_BYTES, Options, Progress, Store, SystemClock, TreeKind, verify,
+};
 
 fn tiny(tree: TreeKind, store: Pages, page_size: usize, frames: u64) -> Options {
     let log_bytes = 64 * page_size as u64;
@@ -304,13 +306,13 @@ fn refuses_records_over_the_limit(options: &Options) {
             .to_string()
             .contains("longer than")
     );
-    let big = vec![0; limits.max_record + 1];
+    let big = vec![0; MAX_VALUE_BYTES + 1];
     assert!(
         store
             .put(b"", &big)
             .unwrap_err()
             .to_string()
-            .contains("larger than")
+            .contains("longer than")
     );
     assert_same(&store, &BTreeMap::new(), "after two refusals");
     // At the limit everything is ordinary.

@@ -49,6 +49,8 @@ pub struct Volume {
     flushes: AtomicU64,
     /// Flushes begun. A write that has returned when this is `n` is durable once more than `n` are done.
     flushes_begun: AtomicU64,
+    /// A stamp and one of what is to be durable before the log says that it is there; 0: nothing was.
+    before_log: AtomicU64,
     /// Whether a flush has ever failed.
     flush_failed: Mutex<bool>,
     hook: Hook,
@@ -69,6 +71,7 @@ impl Volume {
             trimmed_bytes: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             flushes_begun: AtomicU64::new(0),
+            before_log: AtomicU64::new(0),
             flush_failed: Mutex::new(false),
             hook: Hook::new(observer),
         }
@@ -190,6 +193,25 @@ impl Volume {
     pub(crate) fn is_durable(&self, written: Stamp) -> bool {
         // None fails before one that succeeds: after a failure all do.
         self.flushes.load(SeqCst) > written.0
+    }
+
+    /// What has been written by now is durable before any block of the log is written that gets
+    /// records from now on.
+    pub(crate) fn durable_before_log(&self) {
+        self.before_log.fetch_max(self.stamp().0 + 1, SeqCst);
+    }
+
+    /// Called before a block of the log is written: flushes, if somebody has asked for that and no
+    /// flush has succeeded since.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub(crate) fn flush_before_log(&self) -> Result<()> {
+        let wanted = self.before_log.load(SeqCst).checked_sub(1).map(Stamp);
+        match wanted {
+            Some(written) if !self.is_durable(written) => self.flush(),
+            _ => Ok(()),
+        }
     }
 
     /// What passed so far: the I/O part of [`Stats`], the rest zero.

@@ -27,7 +27,9 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::layout::Layout;
 use crate::mutation;
+use crate::overflow::Overflow;
 use crate::pages::{PageStore, Versioned};
+use crate::snapshot::Leaf;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::types::{Lsn, PageId};
@@ -49,7 +51,7 @@ pub(crate) struct PagerCounters {
     pub(crate) evictions: AtomicU64,
     pub(crate) written_back: AtomicU64,
     pub(crate) checkpointed: AtomicU64,
-    /// Pages that were merged away and are free.
+    /// Pages that were merged away and long values that nothing names, which are free now.
     pub(crate) freed: AtomicU64,
 }
 
@@ -60,6 +62,8 @@ pub(crate) struct Pager {
     pub(crate) cache: Cache,
     pub(crate) pages: Versioned,
     pub(crate) log: Log,
+    /// What is known of long values.
+    pub(crate) overflow: Overflow,
     pub(crate) counters: PagerCounters,
     /// Most pages a write-back step writes; also the low watermark of free frames. The high one is twice this.
     batch: usize,
@@ -86,7 +90,7 @@ impl Pager {
         layout: Layout,
         cache: Cache,
         pages: Versioned,
-        log: Log,
+        (log, overflow): (Log, Overflow),
         write_batch_pages: usize,
     ) -> Pager {
         let batch = write_batch_pages
@@ -101,6 +105,7 @@ impl Pager {
             cache,
             pages,
             log,
+            overflow,
             counters: PagerCounters::default(),
             batch,
             sweep: Mutex::new(SweepState::new(batch, layout.page_size)),
@@ -185,17 +190,29 @@ impl Pager {
         self.pending_free.lock().push((Lsn(0), page));
     }
 
-    /// Frees the pages whose merges are durable by now; says how many. What fails is freed another time.
+    /// What a checkpoint says of a leaf.
+    pub(crate) fn leaf_entry(&self, page: PageId) -> Leaf {
+        Leaf {
+            page,
+            version: self.pages.version(page),
+            pointers: self.overflow.may_be_in(page),
+        }
+    }
+
+    /// Frees the pages whose merges are durable by now, and the long values that nothing names; says how many. What fails is freed
+    /// another time.
     pub(crate) fn free_retired(&self) -> Result<u64> {
         // No image of a page may be on its way to the device when its place is given up.
         let _no_write_back = self.sweep.lock();
         let durable = self.log.durable();
         let mut pending = self.pending_free.lock();
-        let mut freed = 0;
+        let mut freed = self.free_values()?;
         while let Some(at) = pending
             .iter()
             .position(|(lsn, _)| *lsn <= durable || mutation::on("free-before-durable"))
         {
+            // Before the name is anybody else's.
+            self.overflow.unmark(pending[at].1);
             self.pages
                 .free(pending[at].1)
                 .inspect_err(|e| self.poison(e))?;
@@ -206,9 +223,10 @@ impl Pager {
         Ok(freed)
     }
 
-    /// Whether pages wait for their merges to become durable.
+    /// Whether pages wait for their merges to become durable, or long values for what replaced
+    /// them.
     pub(crate) fn has_retired(&self) -> bool {
-        !self.pending_free.lock().is_empty()
+        !self.pending_free.lock().is_empty() || self.has_retired_values()
     }
 
     /// As [`Pager::write`], but never waits for the page's latch: nothing if the page is gone or

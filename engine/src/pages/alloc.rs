@@ -12,8 +12,13 @@
 //! are O(log64 n). Words are made when they are first used. What is handed out depends on nothing
 //! but the calls made, so that runs repeat exactly.
 
+use std::ops::Range;
+
 use crate::mutation;
 use crate::sparse::Sparse;
+
+/// Holes that are looked at for a long run.
+const HOLES_TRIED: u32 = 64;
 
 /// A set of taken numbers below a fixed limit.
 pub(crate) struct SlotMap {
@@ -126,6 +131,90 @@ impl SlotMap {
         (at < self.limit).then_some(at)
     }
 
+    /// Takes `count` numbers, all or none, in as few runs as a short look finds: of the first holes
+    /// one that is large enough, else what was never taken, else one hole after the other.
+    pub(crate) fn allocate_runs(&mut self, count: u64) -> Option<Vec<Range<u64>>> {
+        if count > self.free() {
+            return None;
+        }
+        let runs = match self.find_run(count) {
+            Some(run) => vec![run],
+            None => self.holes(count),
+        };
+        for n in runs.iter().cloned().flatten() {
+            self.take(n);
+        }
+        Some(runs)
+    }
+
+    fn find_run(&self, count: u64) -> Option<Range<u64>> {
+        let mut from = 0;
+        for _ in 0..HOLES_TRIED {
+            let hole = self.hole(self.next_free(from)?, count);
+            if hole.end - hole.start == count {
+                return Some(hole);
+            }
+            from = hole.end;
+        }
+        let fresh = self.high_water;
+        (self.limit - fresh >= count).then_some(fresh..fresh + count)
+    }
+
+    /// The first holes that have `count` numbers together; there are as many.
+    fn holes(&self, count: u64) -> Vec<Range<u64>> {
+        let (mut runs, mut left, mut from) = (Vec::new(), count, 0);
+        while left > 0
+            && let Some(start) = self.next_free(from)
+        {
+            let hole = self.hole(start, left);
+            left -= hole.end - hole.start;
+            from = hole.end;
+            runs.push(hole);
+        }
+        runs
+    }
+
+    /// The free numbers from `start` on, which is one, `most` at most.
+    fn hole(&self, start: u64, most: u64) -> Range<u64> {
+        let limit = self.limit.min(start + most);
+        let mut end = start;
+        while end < limit {
+            let taken = self.word(0, end / 64) >> (end % 64);
+            if taken != 0 {
+                end += u64::from(taken.trailing_zeros());
+                break;
+            }
+            end = (end / 64 + 1) * 64;
+        }
+        start..end.min(limit)
+    }
+
+    /// The smallest free number from `from` on.
+    fn next_free(&self, from: u64) -> Option<u64> {
+        let (mut at, mut level) = (from, 0);
+        // Up to a word with something open behind `at`, and down again to the first of it.
+        loop {
+            if level == self.levels.len() || at / 64 >= self.levels[level].len() {
+                return None;
+            }
+            let open = !self.word(level, at / 64) & (u64::MAX << (at % 64));
+            if open != 0 {
+                at = at / 64 * 64 + u64::from(open.trailing_zeros());
+                break;
+            }
+            at = at / 64 + 1;
+            level += 1;
+        }
+        for below in (0..level).rev() {
+            if at >= self.levels[below].len() {
+                return None;
+            }
+            let open = !self.word(below, at);
+            at = at * 64 + u64::from(open.trailing_zeros());
+        }
+        (at < self.limit).then_some(at)
+    }
+
     fn allocate_in_turn(&mut self) -> Option<u64> {
         let from = self.cursor;
         let n = (from..self.limit)
@@ -203,6 +292,24 @@ mod tests {
     }
 
     #[test]
+    fn a_long_run_lies_together_where_there_is_room_and_in_pieces_where_there_is_none() {
+        let mut map = SlotMap::new(1_000);
+        let mut take = |count, released: &[u64]| {
+            assert!(released.iter().all(|n| map.release(*n)));
+            map.allocate_runs(count)
+        };
+        let one = |run: Range<u64>| Some(Vec::from([run]));
+        assert_eq!(take(300, &[]), one(0..300));
+        assert_eq!(take(3, &[10, 11, 100, 150, 151, 152]), one(150..153));
+        assert_eq!(take(4, &[]), one(300..304));
+        assert_eq!(take(695, &[]), one(304..999));
+        assert_eq!(take(5, &[]), None, "four are free");
+        let pieces = Vec::from([10..12, 100..101, 999..1_000]);
+        assert_eq!(take(4, &[]), Some(pieces));
+        assert_eq!(map.free(), 0);
+    }
+
+    #[test]
     fn a_map_of_a_terabyte_is_small() {
         let mut map = SlotMap::new(1 << 28);
         assert_eq!(map.allocate(), Some(0));
@@ -215,14 +322,23 @@ mod tests {
         #[test]
         fn it_is_the_set_of_what_is_taken(
             limit in 1u64..20_000,
-            steps in proptest::collection::vec((0u8..3, 0u64..20_000), 1..200),
+            steps in proptest::collection::vec((0u8..4, 0u64..20_000), 1..200),
         ) {
             let mut map = SlotMap::new(limit);
             let mut set = BTreeSet::new();
             for (step, n) in steps {
+                prop_assert_eq!(map.next_free(n), (n..limit).find(|n| !set.contains(n)));
                 match step {
                     0 => prop_assert_eq!(map.take(n), n < limit && set.insert(n)),
                     1 => prop_assert_eq!(map.release(n), set.remove(&n)),
+                    2 => match map.allocate_runs(n) {
+                        None => prop_assert!(n > limit - set.len() as u64),
+                        Some(runs) => {
+                            let all: Vec<u64> = runs.into_iter().flatten().collect();
+                            prop_assert_eq!(all.len() as u64, n);
+                            prop_assert!(all.into_iter().all(|n| n < limit && set.insert(n)));
+                        }
+                    },
                     _ => {
                         let smallest = (0..limit).find(|n| !set.contains(n));
                         prop_assert_eq!(map.allocate(), smallest);

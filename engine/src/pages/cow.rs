@@ -18,7 +18,7 @@
 //! first write of a block may have failed), before any slot has a new tenant.
 
 use super::mod_log::LogsBehind;
-use super::{Found, PageImage, PageStore, PageTable, SlotMap};
+use super::{Found, PageImage, PageStore, PageTable, SlotMap, SlotRun};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
@@ -390,7 +390,11 @@ impl PageStore for CowStore {
         Ok(())
     }
 
-    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
+    fn set_live(
+        &self,
+        live: &mut dyn Iterator<Item = PageId>,
+        others: &mut dyn Iterator<Item = Slot>,
+    ) -> Result<()> {
         let mut state = self.state.lock();
         let mut names = SlotMap::new(state.names.limit());
         for page in live {
@@ -416,7 +420,7 @@ impl PageStore for CowStore {
             .map(|(_, s)| s)
             .chain(state.held.iter_taken().map(Slot))
             .collect();
-        for slot in named.iter().chain(snapshot).map(|s| s.0) {
+        for slot in named.into_iter().chain(others).map(|s| s.0) {
             if !slots.take(slot) {
                 return Err(Error::Damaged {
                     what: "page table".into(),
@@ -441,6 +445,49 @@ impl PageStore for CowStore {
 
     fn free_slot(&self, slot: Slot) -> Result<()> {
         self.release(slot)
+    }
+
+    fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>> {
+        // Pages on the move need a batch of places, as when pages are named.
+        let needed = (slots.saturating_add(keep_slots)).saturating_add(self.max_batch as u64);
+        let try_to = || {
+            let mut state = self.state.lock();
+            let enough = state.slots.free() >= needed;
+            enough.then(|| state.slots.allocate_runs(slots)).flatten()
+        };
+        let mut runs = try_to();
+        if runs.is_none() {
+            let _one_at_a_time = self.writing.lock();
+            let held = self.state.lock().held.used();
+            if held > 0 && self.state.lock().slots.free() + held >= needed {
+                self.write_table()?;
+                runs = try_to();
+            }
+        }
+        let runs = runs.ok_or(Error::Full {
+            pages: self.layout.slots,
+        })?;
+        Ok(runs.iter().map(SlotRun::of).collect())
+    }
+
+    fn free_run(&self, run: SlotRun) -> Result<()> {
+        let blocks = run.slots * self.layout.blocks_per_slot();
+        // Trim first, as for one slot.
+        self.volume.trim(self.lba(run.first), blocks)?;
+        let mut state = self.state.lock();
+        for slot in run.iter() {
+            let was_taken = state.slots.release(slot);
+            debug_assert!(was_taken, "slot {slot} freed twice");
+        }
+        Ok(())
+    }
+
+    fn hold_run(&self, run: SlotRun) {
+        let mut state = self.state.lock();
+        // Where a page lies nothing is written anyway; and no value that is live by the log's end.
+        run.iter().for_each(|slot| {
+            state.slots.take(slot);
+        });
     }
 
     fn persist_table(&self) -> Result<()> {
@@ -471,7 +518,7 @@ impl PageStore for CowStore {
         self.logs.named_in_log(page);
     }
 
-    fn repair(&self, _snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
+    fn repair(&self, _others: &dyn Fn(Slot) -> bool, _redo_start: Lsn) -> Result<u64> {
         self.read_named_blocks()?;
         // The images are durable, for each was flushed before the table that names it was written.
         let blocks = self.state.lock().table.dirty_blocks();

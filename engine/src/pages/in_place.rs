@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use super::mod_log::LogsBehind;
 use super::places::Places;
-use super::{Found, PageImage, PageStore};
+use super::{Found, PageImage, PageStore, SlotRun};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::Result;
 use crate::layout::{Layout, Slot};
@@ -200,8 +200,12 @@ impl PageStore for InPlaceStore {
         self.places.give_back(page.0)
     }
 
-    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
-        self.places.set_live(live, snapshot)
+    fn set_live(
+        &self,
+        live: &mut dyn Iterator<Item = PageId>,
+        others: &mut dyn Iterator<Item = Slot>,
+    ) -> Result<()> {
+        self.places.set_live(live, others)
     }
 
     fn page_limit(&self) -> u64 {
@@ -228,6 +232,17 @@ impl PageStore for InPlaceStore {
         self.places.give_back(slot.0)
     }
 
+    fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>> {
+        self.places.take_runs(slots, keep_slots)
+    }
+
+    fn free_run(&self, run: SlotRun) -> Result<()> {
+        self.places.give_run_back(run)
+    }
+
+    /// Recovery writes pages to their own places only, and leaves out what a value has by then.
+    fn hold_run(&self, _: SlotRun) {}
+
     fn persist_table(&self) -> Result<()> {
         Ok(())
     }
@@ -236,12 +251,9 @@ impl PageStore for InPlaceStore {
         self.logs.named_in_log(page);
     }
 
-    fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64> {
-        // Until the next superblock the chunks of the snapshot are what a crash needs.
-        let place = |page: PageId| {
-            self.home(page)
-                .filter(|_| !snapshot.contains(&Slot(page.0)))
-        };
+    fn repair(&self, others: &dyn Fn(Slot) -> bool, redo_start: Lsn) -> Result<u64> {
+        // Until the next superblock the chunks of the snapshot are what a crash needs, and long values are at any time.
+        let place = |page: PageId| self.home(page).filter(|_| !others(Slot(page.0)));
         self.logs.repair(&self.volume, place)?;
         let mut repaired = 0;
         let mut home = AlignedBuf::zeroed(self.layout.page_size);
@@ -251,7 +263,7 @@ impl PageStore for InPlaceStore {
                 continue;
             }
             // The page was freed after it was written, and its home has a new tenant that no journal protects.
-            if snapshot.contains(&Slot(page.0)) {
+            if others(Slot(page.0)) {
                 continue;
             }
             let lba = self.layout.slot_lba(Slot(page.0));

@@ -32,6 +32,8 @@ pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
 pub(crate) use table::PageTable;
 pub(crate) use versioned::Versioned;
 
+use std::ops::Range;
+
 use crate::device::{AlignedBuf, BlockRead, Volume};
 use crate::error::Result;
 use crate::layout::Slot;
@@ -79,9 +81,13 @@ pub(crate) trait PageStore: Send + Sync {
     /// `page` is in no tree any more, and that is durable: its name and place may be used again.
     fn free(&self, page: PageId) -> Result<()>;
 
-    /// After recovery: exactly `live` pages exist, everything else is free. [`PageStore::persist_table`] must follow before
-    /// anything is written.
-    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()>;
+    /// After recovery: exactly `live` pages exist, and `taken` are the places of index snapshots and long values; everything
+    /// else is free. [`PageStore::persist_table`] must follow before anything is written.
+    fn set_live(
+        &self,
+        live: &mut dyn Iterator<Item = PageId>,
+        taken: &mut dyn Iterator<Item = Slot>,
+    ) -> Result<()>;
 
     /// Number of page names, used or not: ids are below this.
     fn page_limit(&self) -> u64;
@@ -104,6 +110,17 @@ pub(crate) trait PageStore: Send + Sync {
     /// Gives a snapshot's place back.
     fn free_slot(&self, slot: Slot) -> Result<()>;
 
+    /// Places for a long value, so many in all, as long as more than `keep_slots` are left then: all, or
+    /// [`crate::Error::Full`].
+    fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>>;
+
+    /// Gives places of a long value back. Nobody is reading them for it, or minds.
+    fn free_run(&self, run: SlotRun) -> Result<()>;
+
+    /// Recovery may find a live long value there: nothing is to be written over it until
+    /// [`PageStore::set_live`].
+    fn hold_run(&self, run: SlotRun);
+
     /// Writes whatever recovery needs beside the pages themselves (the page table), durably, as part of a checkpoint.
     fn persist_table(&self) -> Result<()>;
 
@@ -111,11 +128,11 @@ pub(crate) trait PageStore: Send + Sync {
     fn named_in_log(&self, page: PageId);
 
     /// Makes good what a crash may have left half-written (the journal's work) and writes again what may be read now and yet not be
-    /// durable, so that after the next good flush it is; before any page is read. `snapshot` slots hold no
+    /// durable, so that after the next good flush it is; before any page is read. `others` slots hold no
     /// pages and are left alone, whatever an old journal image says. Returns the number of pages repaired.
     /// Images up to `redo_start` are left alone too: their homes were durable when that checkpoint was, so a bad one is damage and
     /// not a torn write.
-    fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64>;
+    fn repair(&self, others: &dyn Fn(Slot) -> bool, redo_start: Lsn) -> Result<u64>;
 
     /// Where `page` lies now, for messages.
     fn place(&self, page: PageId) -> Lba;
@@ -125,6 +142,27 @@ pub(crate) trait PageStore: Send + Sync {
 
     /// What the modification log did, if there is one.
     fn mod_log_stats(&self) -> Option<ModLogStats>;
+}
+
+/// Places that lie one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotRun {
+    pub(crate) first: Slot,
+    pub(crate) slots: u64,
+}
+
+impl SlotRun {
+    fn of(range: &Range<u64>) -> SlotRun {
+        SlotRun {
+            first: Slot(range.start),
+            slots: range.end - range.start,
+        }
+    }
+
+    /// Each of them.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
+        self.first.0..self.first.0 + self.slots
+    }
 }
 
 /// Buffers of one length, used again.

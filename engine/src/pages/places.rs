@@ -1,6 +1,6 @@
 //! Fixed places: page `n` lives in slot `n`, and so may a chunk of an index snapshot, of which there is then no page `n`.
 
-use super::SlotMap;
+use super::{SlotMap, SlotRun};
 use crate::device::Volume;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
@@ -48,17 +48,43 @@ impl Places {
         Ok(())
     }
 
+    /// Free slots for a long value, as long as more than `keep_free` are left then.
+    pub(super) fn take_runs(&self, slots: u64, keep_free: u64) -> Result<Vec<SlotRun>> {
+        let mut taken = self.taken.lock();
+        let runs = match taken.free() >= slots.saturating_add(keep_free) {
+            true => taken.allocate_runs(slots),
+            false => None,
+        };
+        let runs = runs.ok_or(Error::Full {
+            pages: self.layout.slots,
+        })?;
+        Ok(runs.iter().map(SlotRun::of).collect())
+    }
+
+    /// Gives the slots of a long value back, all of them trimmed.
+    pub(super) fn give_run_back(&self, run: SlotRun) -> Result<()> {
+        let blocks = run.slots * self.layout.blocks_per_slot();
+        // Trim first, as for one slot.
+        self.volume.trim(self.layout.slot_lba(run.first), blocks)?;
+        let mut taken = self.taken.lock();
+        for slot in run.iter() {
+            let was_taken = taken.release(slot);
+            debug_assert!(was_taken, "slot {slot} freed twice");
+        }
+        Ok(())
+    }
+
     /// As [`super::PageStore::set_live`].
     pub(super) fn set_live(
         &self,
         live: &mut dyn Iterator<Item = PageId>,
-        snapshot: &[Slot],
+        others: &mut dyn Iterator<Item = Slot>,
     ) -> Result<()> {
         let mut taken = self.taken.lock();
         let mut fresh = SlotMap::new(self.layout.slots);
         fresh.keep_high_water(&taken);
         *taken = fresh;
-        for slot in live.map(|p| p.0).chain(snapshot.iter().map(|s| s.0)) {
+        for slot in live.map(|p| p.0).chain(others.map(|s| s.0)) {
             if !taken.take(slot) {
                 return Err(Error::Damaged {
                     what: "index snapshot".into(),

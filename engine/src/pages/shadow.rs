@@ -59,7 +59,7 @@ use reading::{Choice, Reading};
 
 use super::mod_log::{self, Block, ModLogs};
 use super::places::Places;
-use super::{Buffers, Found, PageImage, PageStore, read_spans};
+use super::{Buffers, Found, PageImage, PageStore, SlotRun, read_spans};
 use crate::device::{AlignedBuf, BlockWrite, Stamp, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Shadow};
@@ -483,8 +483,12 @@ impl PageStore for ShadowStore {
         self.places.give_back(page.0)
     }
 
-    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
-        self.places.set_live(live, snapshot)
+    fn set_live(
+        &self,
+        live: &mut dyn Iterator<Item = PageId>,
+        others: &mut dyn Iterator<Item = Slot>,
+    ) -> Result<()> {
+        self.places.set_live(live, others)
     }
 
     fn page_limit(&self) -> u64 {
@@ -512,6 +516,17 @@ impl PageStore for ShadowStore {
         self.places.give_back(slot.0)
     }
 
+    fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>> {
+        self.places.take_runs(slots, keep_slots)
+    }
+
+    fn free_run(&self, run: SlotRun) -> Result<()> {
+        self.places.give_run_back(run)
+    }
+
+    /// Recovery writes pages to their own places only, and leaves out what a value has by then.
+    fn hold_run(&self, _: SlotRun) {}
+
     fn persist_table(&self) -> Result<()> {
         let _one_at_a_time = self.writing.lock();
         self.settle()
@@ -523,12 +538,12 @@ impl PageStore for ShadowStore {
         }
     }
 
-    fn repair(&self, snapshot: &[Slot], _redo_start: Lsn) -> Result<u64> {
+    fn repair(&self, others: &dyn Fn(Slot) -> bool, _redo_start: Lsn) -> Result<u64> {
         let named = std::mem::take(&mut self.state.lock().named);
         let mut torn = 0;
         for page in named {
-            // A place that a snapshot has by now is nobody's page.
-            if snapshot.contains(&Slot(page.0)) {
+            // A place that a snapshot or a long value has by now is nobody's page.
+            if others(Slot(page.0)) {
                 continue;
             }
             torn += u64::from(self.write_again(page)?);

@@ -41,7 +41,7 @@
 //!
 //! Memory: 8 bytes a page name in use.
 
-use super::{Found, PageImage, PageStore};
+use super::{Found, PageImage, PageStore, SlotRun};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
@@ -188,7 +188,11 @@ impl PageStore for Versioned {
         self.inner.free(page)
     }
 
-    fn set_live(&self, live: &mut dyn Iterator<Item = PageId>, snapshot: &[Slot]) -> Result<()> {
+    fn set_live(
+        &self,
+        live: &mut dyn Iterator<Item = PageId>,
+        others: &mut dyn Iterator<Item = Slot>,
+    ) -> Result<()> {
         let live: Vec<PageId> = live.collect();
         let mut kept = live.iter().map(|page| (*page, self.version(*page)));
         let kept: Vec<(PageId, Lsn)> = kept.by_ref().filter(|(_, v)| v.0 > 0).collect();
@@ -198,7 +202,7 @@ impl PageStore for Versioned {
         kept.iter()
             .for_each(|(page, version)| self.set(*page, *version));
         self.horizon.store(EXACT, Ordering::Release);
-        self.inner.set_live(&mut live.into_iter(), snapshot)
+        self.inner.set_live(&mut live.into_iter(), others)
     }
 
     fn page_limit(&self) -> u64 {
@@ -225,6 +229,18 @@ impl PageStore for Versioned {
         self.inner.free_slot(slot)
     }
 
+    fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>> {
+        self.inner.allocate_runs(slots, keep_slots)
+    }
+
+    fn free_run(&self, run: SlotRun) -> Result<()> {
+        self.inner.free_run(run)
+    }
+
+    fn hold_run(&self, run: SlotRun) {
+        self.inner.hold_run(run);
+    }
+
     fn persist_table(&self) -> Result<()> {
         self.inner.persist_table()
     }
@@ -233,8 +249,8 @@ impl PageStore for Versioned {
         self.inner.named_in_log(page);
     }
 
-    fn repair(&self, snapshot: &[Slot], redo_start: Lsn) -> Result<u64> {
-        self.inner.repair(snapshot, redo_start)
+    fn repair(&self, others: &dyn Fn(Slot) -> bool, redo_start: Lsn) -> Result<u64> {
+        self.inner.repair(others, redo_start)
     }
 
     fn place(&self, page: PageId) -> Lba {

@@ -275,7 +275,13 @@ impl Log {
         } else {
             &writes[..]
         };
-        let outcome = self.volume.write_batch(writes).and_then(|()| {
+        // Or a record could survive a crash that the value it points at does not.
+        let before = match mutation::on("overflow-not-synced-before-log") {
+            true => Ok(()),
+            false => self.volume.flush_before_log(),
+        };
+        let outcome = before.and_then(|()| {
+            self.volume.write_batch(writes)?;
             self.volume.tell(|| Event::LogWritten { to });
             self.volume.flush()
         });

@@ -14,6 +14,7 @@ use crate::mini::events::{Event as Told, LeafImage, MiniImage};
 use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::adapt::Use;
+use crate::overflow::Pointer;
 use crate::pages::PageStore as _;
 use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
@@ -75,6 +76,9 @@ impl BfTree {
         }
         let was_sparse = leaf.view().is_three_quarters_free();
         let deletes = entries.iter().any(|entry| !entry.kind.exists());
+        let replaced: Vec<Pointer> = (entries.iter())
+            .filter_map(|entry| self.leaves.pointer_in(page, &leaf.view(), entry.key))
+            .collect();
         let mut edit = leaf.edit();
         // All together fit, as they were admitted; one by one in the order of keys they need not. So what does not fit waits for what makes
         // the leaf smaller.
@@ -95,6 +99,10 @@ impl BfTree {
                 self.leaves.pager.poison(&e);
                 return Err(e);
             }
+        }
+        // The records that replaced these were appended before.
+        for pointer in replaced {
+            self.leaves.retire_value(Some(pointer), mini.view().lsn());
         }
         // When its first change was made nobody has noted: not before the last checkpoint that is complete.
         let first = if mutation::on("bf-dirty-since-newest") {

@@ -52,6 +52,7 @@ use crate::mini::{self, Kind, Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::node::adapt::Use;
 use crate::options::BfOptions;
+use crate::overflow::Pointer;
 use crate::pages::PageStore as _;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
@@ -232,7 +233,7 @@ impl BfTree {
 
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        if self.leaves.check_record(key, b"").is_err() {
+        if key.len() > self.leaves.limits().max_key {
             return Ok(false);
         }
         let (page, guard) = self.lock_shared(key)?;
@@ -452,7 +453,14 @@ impl BfTree {
                 return Ok(Changed::Attempted(stopped.map(|never| match never {})));
             }
         };
+        // What is dirty in the mini-page is nowhere else; a pointer in the leaf goes when that is written over.
+        let mini = guard.bytes().map(MiniRef::new).expect("made ready");
+        let replaced = (mini.find(change.key))
+            .filter(|old| old.kind.is_dirty() && old.kind.exists())
+            .and_then(|old| Pointer::of(old.value));
+        self.leaves.note_value(page, change.value);
         let lsn = self.leaves.append(&record(page))?;
+        self.leaves.retire_value(replaced, lsn);
         let block = guard.bytes_mut().expect("made ready");
         let mut mini = MiniMut::new(block);
         let at = mini.put_grown(change.kind, change.key, change.value, growth);

@@ -35,6 +35,7 @@ use crate::mutation;
 use crate::node::adapt::Use;
 use crate::node::{self, LayoutChoice, Limits, PageRef, Refused};
 use crate::options::{ContentionSplit, Options};
+use crate::overflow::{self, Pointer};
 use crate::pager::{Pager, Spare};
 use crate::pages::PageStore as _;
 use crate::snapshot::ENTRY_BYTES;
@@ -226,8 +227,47 @@ impl BTree {
         })
     }
 
-    pub(crate) fn check_record(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.limits.check(key.len(), value.len())
+    /// How long keys may be, and records that are in a leaf whole.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Writes a long value to places of its own.
+    pub(crate) fn try_write_value(&self, key: &[u8], value: &[u8]) -> Result<Attempt<Pointer>> {
+        let keep = self.kept_slots(Keep::Reserve);
+        let written = self.pager.write_value(key, value, keep)?;
+        Ok(written.map_or(Attempt::StoreFull, Attempt::Done))
+    }
+
+    /// The pointer that the leaf has under `key`, if it has one.
+    #[inline]
+    pub(in crate::trees) fn pointer_in(
+        &self,
+        page: PageId,
+        leaf: &PageRef<'_>,
+        key: &[u8],
+    ) -> Option<Pointer> {
+        if !self.pager.overflow.may_be_in(page) {
+            return None;
+        }
+        leaf.get(key).and_then(Pointer::of)
+    }
+
+    /// Under the latch or lock of `page`, before a record that sets a key in it to `value` is
+    /// appended.
+    #[inline]
+    pub(in crate::trees) fn note_value(&self, page: PageId, value: &[u8]) {
+        if overflow::is_pointer(value) {
+            self.pager.overflow.mark(page);
+        }
+    }
+
+    /// From the record at `lsn` on nothing names this value, if there is one.
+    #[inline]
+    pub(in crate::trees) fn retire_value(&self, pointer: Option<Pointer>, lsn: Lsn) {
+        if let Some(pointer) = pointer {
+            self.pager.retire_value(pointer, lsn);
+        }
     }
 
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
@@ -292,9 +332,12 @@ impl BTree {
         value: &[u8],
     ) -> Result<Option<Attempt<Lsn>>> {
         let (page, mut leaf) = self.leaf_mut(key)?;
+        let replaced = self.pointer_in(page, &leaf.view(), key);
         match leaf.edit().put(key, value) {
             Ok(_) => {
+                self.note_value(page, value);
                 let lsn = self.append(&Record::Put { page, key, value })?;
+                self.retire_value(replaced, lsn);
                 self.changed(&mut leaf, page, lsn);
                 if self.counts(Use::Point) {
                     self.count_use_of(page, &mut leaf, Use::Point)?;
@@ -322,6 +365,7 @@ impl BTree {
             return Ok(Attempt::LogFull);
         };
         let (page, mut leaf) = self.leaf_mut(key)?;
+        let deleted = self.pointer_in(page, &leaf.view(), key);
         if !leaf.edit().delete(key) {
             // The key is absent as of the leaf's last change; that is what the caller may want durable.
             return Ok(Attempt::Done((leaf.view().lsn(), false)));
@@ -331,6 +375,7 @@ impl BTree {
         } else {
             self.append(&Record::Delete { page, key })?
         };
+        self.retire_value(deleted, lsn);
         self.changed(&mut leaf, page, lsn);
         let sparse = leaf.view().is_three_quarters_free();
         if sparse {

@@ -136,6 +136,7 @@ impl BTree {
             Err(Error::Full { .. }) => return Ok(Attempt::StoreFull),
             Err(e) => return Err(e),
         };
+        self.pager.overflow.mark_as(right_id, left_id);
         let mut right = match self.pager.create(right_id, means.spare) {
             Ok(right) => right,
             Err(e) => {
@@ -222,6 +223,7 @@ impl BTree {
         let Some(_room) = self.room(moved.len() + fences) else {
             return Ok(Merge::PutOff);
         };
+        self.pager.overflow.mark_as(left_id, right_id);
         let lsn = self.append(&Record::Merge {
             left: left_id,
             right: right_id,

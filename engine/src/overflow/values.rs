@@ -1,0 +1,444 @@
+//! Writing long values, reading them, letting go of them.
+
+use super::block::{self, Header, Run, key_sum};
+use super::{MAX_VALUE_BYTES, Name, Pointer, overflow_blocks};
+use crate::device::{AlignedBuf, Volume};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Slot};
+use crate::mutation;
+use crate::pager::Pager;
+use crate::pages::{PageStore as _, SlotRun};
+use crate::sparse::Sparse;
+use crate::stats::OverflowStats;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId, StoreId};
+
+/// Blocks that are written or read at once.
+const PIECE: usize = 256;
+
+/// What a running store knows of its long values. Where they lie the leaves say.
+pub(crate) struct Overflow {
+    /// Of the log of this session.
+    epoch: u32,
+    next_number: AtomicU64,
+    /// Pages that may have a pointer, in their leaf or in their mini-page. A mark is set before the record that makes it so is
+    /// appended, and goes with the page.
+    marks: Sparse<AtomicBool>,
+    /// Values that no record names any more, with the LSN from which on that is so.
+    retired: Mutex<Vec<(Lsn, Pointer)>>,
+    /// Places that live values take, and those that wait in `retired`.
+    places: AtomicU64,
+    values_written: AtomicU64,
+    bytes_written: AtomicU64,
+    bytes_read: AtomicU64,
+    values_freed: AtomicU64,
+}
+
+impl Overflow {
+    /// Of a session that writes its log in `epoch`, with page names below `pages`.
+    pub(crate) fn new(epoch: u32, pages: u64) -> Overflow {
+        Overflow {
+            epoch,
+            next_number: AtomicU64::new(0),
+            marks: Sparse::new(pages),
+            retired: Mutex::new(Vec::new()),
+            places: AtomicU64::new(0),
+            values_written: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            values_freed: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether `page` may have a pointer.
+    #[inline]
+    pub(crate) fn may_be_in(&self, page: PageId) -> bool {
+        let mark = self.marks.get(page.0);
+        mark.is_some_and(|mark| mark.load(Ordering::Acquire))
+    }
+
+    /// `page` may have one from now on.
+    pub(crate) fn mark(&self, page: PageId) {
+        if let Some(mark) = self.marks.make(page.0) {
+            mark.store(true, Ordering::Release);
+        }
+    }
+
+    /// `page`, which is new, gets records of `from`; or takes them over beside its own.
+    pub(crate) fn mark_as(&self, page: PageId, from: PageId) {
+        if self.may_be_in(from) {
+            self.mark(page);
+        }
+    }
+
+    /// `page` has no pointer: it is gone, or has just been looked through.
+    pub(crate) fn unmark(&self, page: PageId) {
+        if let Some(mark) = self.marks.get(page.0) {
+            mark.store(false, Ordering::Release);
+        }
+    }
+
+    /// The pages that may have one, ascending.
+    pub(crate) fn marked(&self) -> Vec<PageId> {
+        let marks = self.marks.iter();
+        let set = marks.filter(|(_, mark)| mark.load(Ordering::Acquire));
+        set.map(|(page, _)| PageId(page)).collect()
+    }
+
+    /// Recovery has found that live values take so many places.
+    pub(crate) fn found_places(&self, places: u64) {
+        self.places.store(places, Ordering::Relaxed);
+    }
+
+    pub(crate) fn map_bytes(&self) -> u64 {
+        self.marks.bytes()
+    }
+
+    pub(crate) fn stats(&self) -> OverflowStats {
+        OverflowStats {
+            values_written: self.values_written.load(Ordering::Relaxed),
+            bytes_written: self.bytes_written.load(Ordering::Relaxed),
+            bytes_read: self.bytes_read.load(Ordering::Relaxed),
+            values_freed: self.values_freed.load(Ordering::Relaxed),
+            places: self.places.load(Ordering::Relaxed),
+        }
+    }
+
+    fn name(&self) -> Name {
+        Name {
+            epoch: self.epoch,
+            number: self.next_number.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+/// The blocks of a value on its way.
+struct Writer<'a> {
+    volume: &'a Volume,
+    store: StoreId,
+    header: Header,
+    /// What is left to write.
+    value: &'a [u8],
+}
+
+impl Writer<'_> {
+    /// Writes the next blocks to `run`, behind which comes `next`.
+    fn write(&mut self, run: Run, next: Option<Run>) -> Result<()> {
+        let mut buffer = AlignedBuf::zeroed(PIECE.min(run.blocks as usize) * BLOCK_SIZE);
+        let (mut at, mut left) = (run.first.0, run.blocks as usize);
+        self.header.next = next;
+        while left > 0 {
+            let piece = left.min(PIECE);
+            let bytes = &mut buffer[..piece * BLOCK_SIZE];
+            for block in bytes.chunks_exact_mut(BLOCK_SIZE) {
+                let (payload, rest) = self.value.split_at(self.value.len().min(block::PAYLOAD));
+                self.header.seal(block, payload, self.store);
+                self.header.index += 1;
+                self.header.next = None;
+                self.value = rest;
+            }
+            self.volume.write(Lba(at), bytes, IoClass::Page)?;
+            at += piece as u64;
+            left -= piece;
+        }
+        Ok(())
+    }
+}
+
+/// The blocks of these places that a value of so many blocks takes, in order.
+fn runs_of(layout: &Layout, places: &[SlotRun], blocks: u64) -> Vec<Run> {
+    let mut left = blocks;
+    let runs = places.iter().map(|run| {
+        let here = left.min(run.slots * layout.blocks_per_slot());
+        left -= here;
+        Run {
+            first: layout.slot_lba(run.first),
+            blocks: here as u32,
+        }
+    });
+    runs.collect()
+}
+
+/// The places that a run takes; `None`: it is none that a store of this layout writes.
+pub(super) fn places_of(layout: &Layout, run: Run) -> Option<SlotRun> {
+    let per_slot = layout.blocks_per_slot();
+    let from = run.first.0.checked_sub(layout.slot_lba(Slot(0)).0)?;
+    let slots = u64::from(run.blocks).div_ceil(per_slot);
+    let first = from / per_slot;
+    let fits = from % per_slot == 0 && slots > 0 && first.checked_add(slots)? <= layout.slots;
+    fits.then_some(SlotRun {
+        first: Slot(first),
+        slots,
+    })
+}
+
+/// What every run but the first needs a look at the one before for.
+pub(super) fn next_run(volume: &Volume, store: StoreId, run: Run, name: Name) -> Option<Run> {
+    let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE);
+    volume.read(run.first, &mut bytes, IoClass::Page).ok()?;
+    let header = Header::read(&bytes, store)?;
+    header.next.filter(|_| header.name == name)
+}
+
+/// Calls `each` with the runs of a value, as far as its blocks still say them.
+pub(super) fn each_run(
+    volume: &Volume,
+    layout: &Layout,
+    pointer: &Pointer,
+    mut each: impl FnMut(SlotRun),
+) {
+    let mut run = Some(Run {
+        first: pointer.first,
+        blocks: pointer.blocks,
+    });
+    let mut left = pointer.all_blocks();
+    while let Some(here) = run.take() {
+        let Some(places) = places_of(layout, here) else {
+            return;
+        };
+        each(places);
+        left = left.saturating_sub(u64::from(here.blocks));
+        if left > 0 {
+            run = next_run(volume, layout.id, here, pointer.name);
+        }
+    }
+}
+
+/// Appends the value of `key` that `pointer` names to `value`.
+///
+/// # Errors
+/// [`Error::Damaged`] where the blocks are not this value's, device failures. `value` then means
+/// nothing.
+pub(crate) fn read(
+    volume: &Volume,
+    store: StoreId,
+    key: &[u8],
+    pointer: &Pointer,
+    value: &mut Vec<u8>,
+) -> Result<()> {
+    let before = value.len();
+    let len = pointer.len as usize;
+    if len > MAX_VALUE_BYTES {
+        return Err(damaged(pointer, pointer.first, "a value of 16 MiB at most"));
+    }
+    let mut expected = Header {
+        name: pointer.name,
+        index: 0,
+        next: None,
+        len: pointer.len,
+        key: key_sum(key),
+    };
+    let mut run = Run {
+        first: pointer.first,
+        blocks: pointer.blocks,
+    };
+    let mut left = pointer.all_blocks();
+    value.reserve(len);
+    while left > 0 {
+        let blocks = left.min(u64::from(run.blocks));
+        let end = run.first.0.checked_add(blocks);
+        if blocks == 0 || end.is_none_or(|end| end > volume.capacity_blocks()) {
+            return Err(damaged(pointer, run.first, "a run of blocks that goes on"));
+        }
+        let next = read_run(
+            volume,
+            store,
+            pointer,
+            &mut expected,
+            (run.first, blocks),
+            value,
+        )?;
+        left -= blocks;
+        if left > 0 {
+            run = next.ok_or_else(|| damaged(pointer, run.first, "the place of its next run"))?;
+        }
+    }
+    value.truncate(before + len);
+    if xxhash_rust::xxh3::xxh3_64(&value[before..]) != pointer.sum {
+        return Err(damaged(
+            pointer,
+            pointer.first,
+            "the value's checksum to match",
+        ));
+    }
+    Ok(())
+}
+
+/// Appends what the blocks of one run hold, and says where the next one lies.
+fn read_run(
+    volume: &Volume,
+    store: StoreId,
+    pointer: &Pointer,
+    expected: &mut Header,
+    (first, blocks): (Lba, u64),
+    value: &mut Vec<u8>,
+) -> Result<Option<Run>> {
+    let mut buffer = AlignedBuf::zeroed(PIECE.min(blocks as usize) * BLOCK_SIZE);
+    let mut next = None;
+    for at in (0..blocks).step_by(PIECE) {
+        let piece = (blocks - at).min(PIECE as u64);
+        let bytes = &mut buffer[..piece as usize * BLOCK_SIZE];
+        volume.read(Lba(first.0 + at), bytes, IoClass::Page)?;
+        for (block, lba) in bytes.chunks_exact(BLOCK_SIZE).zip(first.0 + at..) {
+            let found = Header::read(block, store);
+            let says = found.and_then(|found| found.next);
+            let found = found.map(|found| Header {
+                next: None,
+                ..found
+            });
+            if found != Some(*expected) && !mutation::on("overflow-block-unchecked") {
+                return Err(damaged(pointer, Lba(lba), "its block of a long value"));
+            }
+            if lba == first.0 {
+                next = says;
+            }
+            expected.index += 1;
+            value.extend_from_slice(block::payload(block));
+        }
+    }
+    Ok(next)
+}
+
+#[cold]
+fn damaged(pointer: &Pointer, lba: Lba, expected: &str) -> Error {
+    let Name { epoch, number } = pointer.name;
+    Error::Damaged {
+        what: format!("long value {number} of epoch {epoch}"),
+        lba,
+        expected: expected.into(),
+        found: "other bytes".into(),
+    }
+}
+
+impl Pager {
+    /// Writes a value to places of its own, with more than `keep_slots` left; `None` if there are
+    /// not so many. It is durable before any record is that is appended from now on.
+    pub(crate) fn write_value(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        keep_slots: u64,
+    ) -> Result<Option<Pointer>> {
+        let blocks = overflow_blocks(value.len());
+        let slots = blocks.div_ceil(self.layout.blocks_per_slot());
+        if slots + keep_slots > self.layout.slots {
+            return Err(Error::Full {
+                pages: self.pages.page_limit(),
+            });
+        }
+        // What is free by now is used again first.
+        self.free_values()?;
+        let places = match self.pages.allocate_runs(slots, keep_slots) {
+            Ok(places) => places,
+            Err(Error::Full { .. }) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let pointer = self.write_to(key, value, &places);
+        if let Err(e) = &pointer {
+            self.poison(e);
+            if e.is_no_space() {
+                self.give_back(&places)?;
+            }
+        }
+        let pointer = pointer?;
+        let overflow = &self.overflow;
+        overflow.places.fetch_add(slots, Ordering::Relaxed);
+        overflow.values_written.fetch_add(1, Ordering::Relaxed);
+        let bytes = blocks * BLOCK_SIZE as u64;
+        overflow.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Some(pointer))
+    }
+
+    fn write_to(&self, key: &[u8], value: &[u8], places: &[SlotRun]) -> Result<Pointer> {
+        let runs = runs_of(&self.layout, places, overflow_blocks(value.len()));
+        let name = self.overflow.name();
+        let mut writer = Writer {
+            volume: &self.volume,
+            store: self.layout.id,
+            header: Header {
+                name,
+                index: 0,
+                next: None,
+                len: value.len() as u32,
+                key: key_sum(key),
+            },
+            value,
+        };
+        for (at, run) in runs.iter().enumerate() {
+            writer.write(*run, runs.get(at + 1).copied())?;
+        }
+        self.volume.durable_before_log();
+        Ok(Pointer {
+            len: value.len() as u32,
+            name,
+            first: runs[0].first,
+            blocks: runs[0].blocks,
+            sum: xxhash_rust::xxh3::xxh3_64(value),
+        })
+    }
+
+    /// Appends the value of `key` that `pointer` names to `value`; as [`read`].
+    pub(crate) fn read_value(
+        &self,
+        key: &[u8],
+        pointer: &Pointer,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        read(&self.volume, self.layout.id, key, pointer, value)?;
+        let bytes = pointer.all_blocks() * BLOCK_SIZE as u64;
+        let read = &self.overflow.bytes_read;
+        read.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// From the record at `lsn` on nothing names this value: its places are free once that is
+    /// durable.
+    pub(crate) fn retire_value(&self, pointer: Pointer, lsn: Lsn) {
+        self.overflow.retired.lock().push((lsn, pointer));
+        if mutation::on("overflow-freed-at-once") {
+            drop(self.free_values());
+        }
+    }
+
+    /// Nothing has ever named this value: its places are free.
+    pub(crate) fn give_value_up(&self, pointer: &Pointer) -> Result<()> {
+        self.free_value(pointer).inspect_err(|e| self.poison(e))
+    }
+
+    /// Whether values wait for the records behind them to become durable.
+    pub(crate) fn has_retired_values(&self) -> bool {
+        !self.overflow.retired.lock().is_empty()
+    }
+
+    /// Frees the values that nothing names any more, durably; says how many.
+    pub(crate) fn free_values(&self) -> Result<u64> {
+        let free: Vec<Pointer> = {
+            let mut retired = self.overflow.retired.lock();
+            let durable = self.log.durable();
+            let at_once = mutation::on("overflow-freed-at-once");
+            let free = retired.extract_if(.., |(lsn, _)| *lsn <= durable || at_once);
+            free.map(|(_, pointer)| pointer).collect()
+        };
+        for pointer in &free {
+            self.free_value(pointer).inspect_err(|e| self.poison(e))?;
+            self.overflow.values_freed.fetch_add(1, Ordering::Relaxed);
+            self.counters.freed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(free.len() as u64)
+    }
+
+    fn free_value(&self, pointer: &Pointer) -> Result<()> {
+        // All of them are asked for before the first is trimmed, for it says where the next one is.
+        let mut places = Vec::new();
+        each_run(&self.volume, &self.layout, pointer, |run| places.push(run));
+        let slots = places.iter().map(|run| run.slots).sum::<u64>();
+        self.give_back(&places)?;
+        self.overflow.places.fetch_sub(slots, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, places: &[SlotRun]) -> Result<()> {
+        places.iter().try_for_each(|run| self.pages.free_run(*run))
+    }
+}

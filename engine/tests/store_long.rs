@@ -1,0 +1,391 @@
+//! Long values: whatever their length, they come back as they were put, also from a store that was opened again; what they took is
+//! free when they are gone; damage to them is told.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use support::{contents, tiny};
+use treering_engine::device::MemDevice;
+use treering_engine::{
+    BLOCK_SIZE, Error, Kv, Lba, MAX_VALUE_BYTES, Options, Progress, Store, SystemClock,
+    required_blocks, verify,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
+    Store::open(device.clone(), Arc::new(SystemClock::new()), options).expect("opens")
+}
+
+/// Bytes that say which value they are, at each place another.
+fn value(n: u64, len: usize) -> Vec<u8> {
+    (0..len as u64)
+        .map(|i| (n.wrapping_mul(31) + i * 7 + i / 251) as u8)
+        .collect()
+}
+
+fn pump(store: &Store) {
+    while let Some(task) = store.due() {
+        if store.pump(task).expect("pumps") == Progress::Idle {
+            break;
+        }
+    }
+}
+
+/// Around every boundary there is: of the quarter page, of the leaf, of blocks, of places, of pieces that are written at once.
+fn lengths(options: &Options) -> Vec<usize> {
+    let quarter = options.page_size / 4;
+    let mut all = vec![0, 1, 39, 40, 41, quarter - 1, quarter, quarter + 1];
+    for blocks in [1, 2, 3, 5, 8, 9, 17, 256, 257] {
+        all.extend([4_048 * blocks - 1, 4_048 * blocks, 4_048 * blocks + 1]);
+    }
+    all
+}
+
+#[test]
+fn values_of_every_length_come_back_from_every_store() {
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 6_000)));
+        let mut store = open(&device, &options);
+        let mut map = Map::new();
+        for round in 0..3 {
+            for (n, len) in lengths(&options).into_iter().enumerate() {
+                // Each time another value under the key, short where there was a long one.
+                let key = format!("{:03}", (n * 7 + round * 5) % 40).into_bytes();
+                let bytes = value(n as u64 + 100 * round as u64, len);
+                store.put(&key, &bytes).expect("puts");
+                map.insert(key, bytes);
+                pump(&store);
+            }
+            let mut got = Vec::new();
+            for (key, value) in &map {
+                assert!(store.get(key, &mut got).expect("gets"), "{tree:?} {kind:?}");
+                assert!(
+                    got == *value,
+                    "{tree:?} {kind:?}: {key:?}, {} bytes",
+                    value.len()
+                );
+            }
+            assert!(contents(&store) == map, "{tree:?} {kind:?}: scan");
+            store.close().expect("closes");
+            store = open(&device, &options);
+            assert!(contents(&store) == map, "{tree:?} {kind:?}: opened again");
+        }
+        drop(store);
+        let report = verify(device.clone()).expect("verifies");
+        assert_eq!(report.damage, Vec::<String>::new(), "{tree:?} {kind:?}");
+        let bytes: usize = map.iter().map(|(k, v)| k.len() + v.len()).sum();
+        assert_eq!(report.user_bytes, bytes as u64, "{tree:?} {kind:?}");
+        let long = map
+            .values()
+            .filter(|v| v.len() > options.page_size / 4)
+            .count();
+        assert_eq!(report.long_values, long as u64, "{tree:?} {kind:?}");
+    }
+}
+
+#[test]
+fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
+    let options = Options::default();
+    let device = Arc::new(MemDevice::new(required_blocks(&options, 9_000)));
+    let store = open(&device, &options);
+    let longest = value(1, MAX_VALUE_BYTES);
+    store.put(b"key", &longest).expect("puts");
+    let refused = store
+        .put(b"key", &value(2, MAX_VALUE_BYTES + 1))
+        .unwrap_err();
+    assert!(matches!(refused, Error::ValueTooLong { .. }), "{refused}");
+    assert_eq!(
+        refused.to_string(),
+        "value of 16777217 bytes is longer than the 16777216 bytes that a value may have"
+    );
+    let mut got = Vec::new();
+    assert!(store.get(b"key", &mut got).expect("gets") && got == longest);
+}
+
+/// A store that is written over and over holds no more places than its values take, whoever looks.
+#[test]
+fn what_a_long_value_took_is_used_again() {
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind);
+        // Room for a few of the values at once, and for a tree.
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
+        let store = open(&device, &options);
+        for n in 0..400_u64 {
+            let key = [b'a' + (n % 3) as u8];
+            if n % 7 == 6 {
+                store.delete(&key).expect("deletes");
+            } else {
+                store
+                    .put(&key, &value(n, 100_000))
+                    .expect("room is made again");
+            }
+            pump(&store);
+        }
+        for key in [b"a", b"b", b"c"] {
+            store.delete(key).expect("deletes");
+        }
+        store.checkpoint().expect("checkpoints");
+        store.checkpoint().expect("checkpoints");
+        let stats = store.stats();
+        assert_eq!(stats.overflow.places, 0, "{tree:?} {kind:?}");
+        assert!(stats.overflow.values_freed >= 300, "{tree:?} {kind:?}");
+        assert_eq!(contents(&store), Map::new());
+    }
+}
+
+#[test]
+fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 200)));
+        let store = open(&device, &options);
+        let (mut map, mut refused) = (Map::new(), 0);
+        for n in 0..400_u64 {
+            let (key, bytes) = (n.to_be_bytes().to_vec(), value(n, 20_000));
+            match store.put(&key, &bytes) {
+                Ok(_) => drop(map.insert(key, bytes)),
+                Err(Error::Full { .. }) => refused += 1,
+                Err(e) => panic!("{tree:?} {kind:?}: {e}"),
+            }
+        }
+        assert!(
+            refused > 10 && map.len() > 5,
+            "{tree:?} {kind:?}: {refused}, {}",
+            map.len()
+        );
+        assert!(contents(&store) == map, "{tree:?} {kind:?}");
+        // Nothing of what was refused is lost to the store.
+        let places = store.stats().overflow.places;
+        store.close().expect("a full store closes");
+        let store = open(&device, &options);
+        assert_eq!(store.stats().overflow.places, places, "{tree:?} {kind:?}");
+        let first = map.keys().next().expect("some").clone();
+        store.delete(&first).expect("deletes");
+        store
+            .put(&first, &value(1, 20_000))
+            .expect("there is room now");
+    }
+}
+
+#[test]
+fn a_scan_reads_the_values_that_it_comes_to() {
+    for tree in support::TREES {
+        let options = tiny(tree, support::IN_PLACE);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 1_000)));
+        let store = open(&device, &options);
+        for n in 0..20_u64 {
+            store
+                .put(&n.to_be_bytes(), &value(n, 50_000))
+                .expect("puts");
+        }
+        let before = store.stats().overflow.bytes_read;
+        let mut rows = 0;
+        store
+            .scan(b"", &mut |_, _| {
+                rows += 1;
+                if rows == 3 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .expect("scans");
+        let read = store.stats().overflow.bytes_read - before;
+        assert_eq!(read, 3 * 13 * BLOCK_SIZE as u64, "{tree:?}");
+    }
+}
+
+/// Every block of a long value: with flipped bits, with zeros, and with what was there before, it is told, and other keys are
+/// as they were.
+#[test]
+fn damage_to_any_block_of_a_long_value_is_told() {
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 500)));
+        let store = open(&device, &options);
+        store.put(b"other", &value(9, 30_000)).expect("puts");
+        store.put(b"key", &value(1, 30_000)).expect("puts");
+        store.checkpoint().expect("checkpoints");
+        let before = support::read_all(&device);
+        store.put(b"key", &value(2, 30_000)).expect("puts");
+        store.close().expect("closes");
+        let after = support::read_all(&device);
+        let marked = |block: &[u8]| block[4..8] == *b"OVFL";
+        let number = |block: &[u8]| u64::from_le_bytes(block[8..16].try_into().expect("eight"));
+        let places: Vec<usize> = (0..after.len())
+            .filter(|at| marked(&after[*at]) && number(&after[*at]) == 2)
+            .collect();
+        assert_eq!(places.len(), 8, "{tree:?} {kind:?}");
+        for at in places {
+            let mut flipped = after[at].clone();
+            flipped[2_000] ^= 1;
+            for bad in [
+                flipped,
+                vec![0; BLOCK_SIZE],
+                before[at].clone(),
+                after[at - 1].clone(),
+            ] {
+                let mut blocks = after.clone();
+                blocks[at] = bad;
+                let device = support::device_of(&blocks);
+                let report = verify(device.clone()).expect("verifies");
+                assert_eq!(
+                    report.damage.len(),
+                    1,
+                    "{tree:?} {kind:?}: {:?}",
+                    report.damage
+                );
+                assert!(
+                    report.damage[0].contains(&Lba(at as u64).to_string()),
+                    "{:?}",
+                    report.damage
+                );
+                let store = open(&device, &options);
+                let mut got = Vec::new();
+                let told = store.get(b"key", &mut got).unwrap_err();
+                assert!(matches!(told, Error::Damaged { .. }), "{told}");
+                assert!(store.get(b"other", &mut got).expect("gets") && got == value(9, 30_000));
+                // It can be replaced.
+                store.put(b"key", b"new").expect("puts");
+                assert!(store.get(b"key", &mut got).expect("gets") && got == b"new");
+            }
+        }
+    }
+}
+
+/// A random program against an ordered map, reopened now and then in a store that is nearly full.
+#[test]
+fn a_random_program_is_that_of_an_ordered_map() {
+    for (tree, kind) in support::all() {
+        for seed in 0..3 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let options = tiny(tree, kind);
+            let device = Arc::new(MemDevice::new(required_blocks(&options, 600)));
+            let mut store = open(&device, &options);
+            let mut map = Map::new();
+            for n in 0..1_500_u64 {
+                let key = format!("{:03}", rng.random_range(0..200)).into_bytes();
+                let len = match rng.random_range(0..10) {
+                    0..4 => rng.random_range(0..200),
+                    4..8 => rng.random_range(1_000..6_000),
+                    _ => rng.random_range(6_000..60_000),
+                };
+                if rng.random_bool(0.4) {
+                    store.delete(&key).expect("deletes");
+                    map.remove(&key);
+                } else {
+                    let bytes = value(n, len);
+                    match store.put(&key, &bytes) {
+                        Ok(_) => drop(map.insert(key.clone(), bytes)),
+                        Err(Error::Full { .. }) => {}
+                        Err(e) => panic!("{tree:?} {kind:?}, seed {seed}: {e}"),
+                    }
+                }
+                let mut got = Vec::new();
+                let found = store.get(&key, &mut got).expect("gets");
+                assert_eq!(
+                    found.then_some(&got),
+                    map.get(&key),
+                    "{tree:?} {kind:?}, seed {seed}, step {n}"
+                );
+                pump(&store);
+                if n % 400 == 399 {
+                    assert!(
+                        contents(&store) == map,
+                        "{tree:?} {kind:?}, seed {seed}, step {n}"
+                    );
+                    drop(store);
+                    store = open(&device, &options);
+                }
+            }
+            assert!(contents(&store) == map, "{tree:?} {kind:?}, seed {seed}");
+            let mut down = Vec::new();
+            store
+                .scan_back(None, &mut |k, v| {
+                    down.push((k.to_vec(), v.to_vec()));
+                    ControlFlow::Continue(())
+                })
+                .expect("scans");
+            assert!(
+                down.into_iter().rev().eq(map),
+                "{tree:?} {kind:?}, seed {seed}"
+            );
+        }
+    }
+}
+
+/// Writers replace what readers are reading, in a store so small that places are used again at once: whoever reads finds a value
+/// that the key had, whole.
+#[test]
+fn readers_find_whole_values_while_their_places_are_written_again() {
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
+        let store = open(&device, &options);
+        let key = |n: u64| [b'a' + (n % 6) as u8];
+        let written = |key: u8, n: u64| {
+            let mut bytes = value(n, 2_000 + (n % 9) as usize * 3_000);
+            bytes[..8].copy_from_slice(&n.to_le_bytes());
+            bytes[8] = key;
+            bytes
+        };
+        let check = |key: &[u8], found: &[u8]| {
+            let n = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
+            assert!(found == written(key[0], n), "{tree:?} {kind:?}: {key:?}");
+        };
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut got = Vec::new();
+                    let mut n = 0;
+                    while !done.load(Ordering::Relaxed) {
+                        n += 1;
+                        if store.get(&key(n), &mut got).expect("gets") {
+                            check(&key(n), &got);
+                        }
+                        if n % 5 == 0 {
+                            let mut see = |key: &[u8], value: &[u8]| {
+                                check(key, value);
+                                ControlFlow::Continue(())
+                            };
+                            store.scan(b"", &mut see).expect("scans");
+                        }
+                    }
+                });
+            }
+            let writers: Vec<_> = (0..2_u64)
+                .map(|writer| {
+                    let store = &store;
+                    scope.spawn(move || {
+                        for n in 0..400 {
+                            let key = key(n * 7 + writer);
+                            let number = 2 * n + writer;
+                            store.put(&key, &written(key[0], number)).expect("puts");
+                            if n % 11 == 0 {
+                                store.delete(&key).expect("deletes");
+                            }
+                            pump(store);
+                        }
+                    })
+                })
+                .collect();
+            let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+            done.store(true, Ordering::Relaxed);
+            assert!(ended.iter().all(Result::is_ok), "{tree:?} {kind:?}");
+        });
+        store.close().expect("closes");
+        assert_eq!(
+            verify(device.clone()).expect("verifies").damage,
+            Vec::<String>::new()
+        );
+    }
+}
