@@ -140,6 +140,7 @@ pub(crate) fn engine(device: &str, error: EngineError) -> Failure {
         e @ (EngineError::Mismatch { .. }
         | EngineError::NotAStore { .. }
         | EngineError::KeyTooLong { .. }
+        | EngineError::ValueTooLong { .. }
         | EngineError::RecordTooLarge { .. }) => Failure::usage(format!("{device}: {e}")),
         e => Failure::cannot_run(format!("{device}: {e}")),
     }

@@ -128,9 +128,9 @@ fn fill(
         }
         match new.put(&key, &value) {
             Ok(()) => {}
-            Err(e @ (Error::KeyTooLong { .. } | Error::RecordTooLarge { .. })) => {
+            Err(e @ (Error::KeyTooLong { .. } | Error::ValueTooLong { .. })) => {
                 return Err(bad(format!(
-                    "expected a record that fits a page, found a {e}"
+                    "expected a record that a store takes, found a {e}"
                 )));
             }
             Err(e) => return Err(failure::engine(name, e)),

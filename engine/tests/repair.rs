@@ -15,6 +15,7 @@ use treering_engine::{
     KeyRange, Kv, Lsn, Options, PageStoreKind, SalvageHints, SalvageReport, Store, StoreId,
     SystemClock, TreeKind, required_blocks, salvage,
 };
+use xxhash_rust::xxh3::xxh3_64;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -49,7 +50,9 @@ fn lived(options: &Options, seed: u64, closed: bool) -> Left {
         };
         let done = if rng.random_bool(grow) {
             let mut value = i.to_be_bytes().to_vec();
-            value.resize(4 + rng.random_range(0..200), b'v');
+            let long = rng.random_bool(0.05);
+            let most = if long { 9_000 } else { 200 };
+            value.resize(4 + rng.random_range(0..most), b'v');
             left.history
                 .entry(key.clone())
                 .or_default()
@@ -169,6 +172,7 @@ enum Kind {
     Page,
     ModLog,
     Log,
+    Long,
     Other,
 }
 
@@ -177,6 +181,8 @@ fn kind(blocks: &[Vec<u8>], lba: usize, page_blocks: usize, options: &Options) -
         Kind::Page
     } else if &blocks[lba][4..8] == b"MLOG" {
         Kind::ModLog
+    } else if &blocks[lba][4..8] == b"OVFL" {
+        Kind::Long
     } else if (2..2 + options.log_bytes as usize / BLOCK).contains(&lba) {
         Kind::Log
     } else {
@@ -223,13 +229,19 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
                 .collect();
             if hit
                 .iter()
-                .all(|(kind, _)| matches!(kind, Kind::Page | Kind::Other))
+                .all(|(kind, _)| matches!(kind, Kind::Page | Kind::Long | Kind::Other))
             {
+                // A block of a long value names its key.
+                let owners: Vec<u64> = (hit.iter())
+                    .filter(|(kind, _)| *kind == Kind::Long)
+                    .map(|(_, lba)| &left.blocks[*lba][40..48])
+                    .map(|sum| u64::from_le_bytes(sum.try_into().expect("eight bytes")))
+                    .collect();
                 for (key, value) in &left.held {
                     let name = String::from_utf8_lossy(key);
                     let there = found.get(key) == Some(value);
                     assert!(
-                        there || within(&touched, key),
+                        there || within(&touched, key) || owners.contains(&xxh3_64(key)),
                         "{story}: {name} was undamaged"
                     );
                 }

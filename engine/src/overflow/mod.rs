@@ -75,7 +75,7 @@ pub(crate) mod block;
 pub(crate) mod recover;
 mod values;
 
-pub(crate) use values::Overflow;
+pub(crate) use values::{Overflow, read};
 
 use crate::error::{Error, Result};
 use crate::node::Limits;

@@ -34,6 +34,12 @@
 //!   are not whole, or the log has a hole behind the image. Its records are given, the range is
 //!   told as **doubtful**: values in it may be old, deleted keys may be back.
 //!
+//! # Long values
+//!
+//! A record that points at a long value ([`crate::overflow`]) is worth what the blocks are worth
+//! that it points at. They bear the value's name, so blocks that were another's since are not
+//! taken for it. A value that is not whole is told as damage, and its key as missing.
+//!
 //! # What cannot be seen
 //!
 //! A log whose last blocks are damaged looks like one that a crash tore, unless a later block or a

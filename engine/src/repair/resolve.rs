@@ -22,6 +22,7 @@ use super::{KeyRange, SalvageReport, SalvageStep, SalvageVisitor};
 use crate::device::Volume;
 use crate::error::Result;
 use crate::node::{PageRef, records};
+use crate::overflow::{self, Pointer};
 use crate::types::{Lsn, StoreId};
 
 /// What is known of a range.
@@ -248,9 +249,36 @@ impl Giver<'_> {
     }
 
     fn give_one(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let Some(pointer) = Pointer::of(value) else {
+            return self.give_value(key, value);
+        };
+        let mut long = Vec::new();
+        match overflow::read(self.volume, self.store, key, &pointer, &mut long) {
+            Ok(()) => self.give_value(key, &long),
+            Err(e) => {
+                self.report.damage.push(e.to_string());
+                let behind = [key, &[0]].concat();
+                let alone = KeyRange {
+                    from: key.to_vec(),
+                    to: Some(behind),
+                };
+                note_alone(&mut self.report.missing, alone);
+                Ok(())
+            }
+        }
+    }
+
+    fn give_value(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.report.records += 1;
         self.report.user_bytes += (key.len() + value.len()) as u64;
         (self.visit)(key, value)
+    }
+}
+
+/// Adds a range of one key, unless the last one has it.
+fn note_alone(ranges: &mut Vec<KeyRange>, key: KeyRange) {
+    if ranges.last().is_none_or(|last| !last.contains(&key.from)) {
+        note(ranges, &key);
     }
 }
 
