@@ -40,7 +40,8 @@ pub(crate) struct NewStoreArgs {
     treering dump a.store | treering load b.store --store-kind cow --page 16KiB\n  \
     xz -dc store.jsonl.xz | treering load c.store --tree bminus\n\n\
     Lines are those of `treering dump`, in any order, each key once. A bad line is named, and then there is no new \
-    store: it is written beside its place and renamed when it is whole.")]
+    store: it is written beside its place and renamed when it is whole. A key may be an eighth of a page long, a value \
+    16 MiB.")]
 pub(crate) struct LoadArgs {
     /// The store file to make; it must not be there
     pub(crate) store: PathBuf,

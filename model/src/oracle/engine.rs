@@ -103,6 +103,12 @@ pub trait Engine: Send + Sync {
     /// What it takes; programs stay within.
     fn limits(&self) -> Limits;
 
+    /// Values that it takes beside [`Engine::limits`], because it keeps them elsewhere: longer than the first of these, in
+    /// bytes, up to the second. `None`: it takes none. Programs then write values of such lengths, too.
+    fn long_values(&self) -> Option<(usize, usize)> {
+        None
+    }
+
     /// The kinds of crash points that it has no request for, so that nobody waits for them: an engine in persistent memory may well do without
     /// non-temporal stores.
     fn avoids(&self) -> Vec<Point> {

@@ -226,6 +226,11 @@ impl Shape {
             return loading.make(steps, engine, trouble, build);
         }
         let limits = engine.limits();
+        let long_values = engine.long_values();
+        let lengths = Lengths {
+            limits: &limits,
+            long: long_values,
+        };
         let faults = match engine.disk() {
             DiskKind::Blocks(_) => self.faults,
             // A store to memory does not fail.
@@ -281,7 +286,7 @@ impl Shape {
             let op = match kind {
                 Kind::Put => {
                     let long = keys[key(step.a).0 as usize].len();
-                    Op::Put(key(step.a), self.length(step.b, long, &limits))
+                    Op::Put(key(step.a), self.length(step.b, long, lengths))
                 }
                 Kind::Delete => Op::Delete(match step.b % 16 {
                     15 => any(step.a, 3),
@@ -322,7 +327,7 @@ impl Shape {
                         _ => {
                             let key = key(step.a.wrapping_add(i % 5));
                             let long = keys[key.0 as usize].len();
-                            Op::Put(key, self.length(step.b.wrapping_add(i * 31), long, &limits))
+                            Op::Put(key, self.length(step.b.wrapping_add(i * 31), long, lengths))
                         }
                     };
                     more.extend((1..4).map(write));
@@ -351,7 +356,7 @@ impl Shape {
                     let write = |i: u16| {
                         let key = key(step.a.wrapping_add(i));
                         let long = keys[key.0 as usize].len();
-                        Op::Put(key, self.length(step.b.wrapping_add(i * 31), long, &limits))
+                        Op::Put(key, self.length(step.b.wrapping_add(i * 31), long, lengths))
                     };
                     let writes = 3 + step.b / 4 % 24;
                     more.extend((0..writes).map(write));
@@ -372,7 +377,7 @@ impl Shape {
                 // and then the power goes.
                 Kind::Starve if starves && power && step.b.is_multiple_of(2) => {
                     let long = keys[key(step.a).0 as usize].len();
-                    let put = Op::Put(key(step.a), self.length(step.b, long, &limits));
+                    let put = Op::Put(key(step.a), self.length(step.b, long, lengths));
                     more.extend([Op::Starve(true), put.clone(), Op::Step, Op::Pump]);
                     more.extend([Op::Starve(false), put, Op::Checkpoint]);
                     more.push(Op::Crash(Keep::Seeded(seed)));
@@ -398,7 +403,7 @@ impl Shape {
             }
             std::iter::once(op).chain(more)
         });
-        let load = self.load(&written, &keys, &limits);
+        let load = self.load(&written, &keys, lengths);
         let load = match build {
             None => load.take(usize::from(loads)).collect(),
             Some(seed) => built(load, &keys, engine, seed),
@@ -415,20 +420,28 @@ impl Shape {
         &self,
         written: &[KeyNo],
         keys: &[Vec<u8>],
-        limits: &Limits,
+        lengths: Lengths<'_>,
     ) -> impl Iterator<Item = Op> {
         let mut random = Random::part(self.salt, u64::MAX);
         let stride = if random.one_in(2) { 1 } else { 7_919 };
         (0..written.len()).map(move |n| {
             let at = written[n * stride % written.len()];
             let long = keys[at.0 as usize].len();
-            Op::Put(at, self.length(random.word() as u16, long, limits))
+            Op::Put(at, self.length(random.word() as u16, long, lengths))
         })
     }
 
     /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
-    fn length(&self, n: u16, key: usize, limits: &Limits) -> u32 {
-        let room = limits.max_record - key;
+    fn length(&self, n: u16, key: usize, lengths: Lengths<'_>) -> u32 {
+        let limits = lengths.limits;
+        let mut room = limits.max_record - key;
+        if let Some(long) = lengths.long {
+            room = room.min(long.0);
+            // Of a third of the programs a quarter of the values; of many keys no store would hold them.
+            if (self.salt / 4_096).is_multiple_of(3) && self.keys <= FILLING_KEYS && n % 4 == 1 {
+                return long_length(n / 4, long);
+            }
+        }
         // A row of another length ends a leaf that is for one, so there are few.
         let few = [256, 256, 64, 16][(self.salt / 64 % 4) as usize];
         if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(few) {
@@ -462,6 +475,27 @@ impl Shape {
         };
         len.min(room) as u32
     }
+}
+
+/// What values may be like.
+#[derive(Clone, Copy)]
+struct Lengths<'a> {
+    limits: &'a Limits,
+    /// Longer than the first, up to the second, and out of line.
+    long: Option<(usize, usize)>,
+}
+
+/// The length of a long value: around those at which it takes another block, or any.
+fn long_length(n: u16, (from, to): (usize, usize)) -> u32 {
+    let blocks = (1 + usize::from(n / 8) % 5) * 4_048;
+    let len = match n % 8 {
+        0 => from + 1,
+        1 => to,
+        2 => blocks,
+        3 => blocks + 1,
+        _ => from + usize::from(n / 8) * (to - from) / 2_048,
+    };
+    len.clamp(from + 1, to) as u32
 }
 
 /// How many rows a scan wants: a few, those of several leaves, or all.

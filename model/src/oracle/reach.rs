@@ -185,6 +185,10 @@ impl Reach {
             step("page written as a delta", log.delta_writes);
             step("page written whole", log.whole_writes);
         }
+        // Not every program has room for some.
+        let long = &stats.overflow;
+        self.met(Area::Step, "long value written", long.values_written);
+        self.met(Area::Step, "long value freed", long.values_freed);
     }
 }
 

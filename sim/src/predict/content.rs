@@ -236,7 +236,7 @@ impl<'a> Sampler<'a> {
     }
 
     fn value_len(&self, key: u32) -> usize {
-        self.workload.keys[key as usize].value_len as usize
+        self.workload.stored_len(key, self.options.page_size)
     }
 
     fn leaves(&mut self, stored: &mut Stored) {

@@ -126,7 +126,7 @@ impl<'a> Growth<'a> {
     }
 
     fn value_len(&self, rank: u32) -> usize {
-        self.workload.keys[self.order[rank as usize] as usize].value_len as usize
+        (self.workload).stored_len(self.order[rank as usize], self.page_size)
     }
 
     fn first_put(&self, rank: u32) -> u32 {

@@ -42,5 +42,6 @@ pub mod workload;
 pub use content::Compression;
 pub use device::{Before, Cleaning, DeviceParams, DeviceWa};
 pub use log::Pace;
+pub(crate) use store::blocks_per_place;
 pub use store::{HostWa, ModLogPrediction, Prediction, predict};
 pub use workload::{Span, Workload};

@@ -10,6 +10,9 @@
 //! | copy-on-write, table at checkpoints | `W s / U` | `(4096 N t + N (S + 4096)) / U`, `t` table blocks changed in a period |
 //! | shadowing | `W s / U` | `N (S + 4096) / U` |
 //!
+//! Long values add their overflow blocks to the pages, each `4096 ceil(len / 4048)` bytes a put: they are written once, beside
+//! journal, page table and log, and read past the page cache.
+//!
 //! With a modification log a share of the `W` is written whole ([`super::mod_log`]), and journal and table see only those; the others are 4 KiB
 //! each. On a drive that compresses every kind of block has its α ([`super::content`]): `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
 //!
@@ -74,6 +77,8 @@ impl HostWa {
 pub struct Prediction {
     /// By the engine, over user bytes.
     pub host: HostWa,
+    /// Overflow blocks of long values among its pages, over user bytes.
+    pub overflow: f64,
     /// By the drive, over user bytes.
     pub device: DeviceWa,
     /// After compression, over user bytes: α·WA of B⁻-tree eq. (2); `null` where nothing compresses.
@@ -135,7 +140,9 @@ pub fn predict(
     let whole = pages * logged.whole_share();
     let extra = run.extra_bytes(whole, &checkpoints, device);
     let user = (workload.measured.user_bytes as f64).max(1.0);
-    let page_bytes = whole * options.page_size as f64 + (pages - whole) * BLOCK_SIZE as f64;
+    let overflow = run.overflow.written * BLOCK_SIZE as f64;
+    let leaf_bytes = whole * options.page_size as f64 + (pages - whole) * BLOCK_SIZE as f64;
+    let page_bytes = leaf_bytes + overflow;
     let host = HostWa::new([flushes.device_bytes, page_bytes, extra], user);
     let written = Written {
         pages,
@@ -167,6 +174,7 @@ pub fn predict(
     };
     Prediction {
         host,
+        overflow: overflow / user,
         device: device::predict(&packed, &traffic, user),
         stored: compressed.map(|c| HostWa::new(c.bytes, user)),
         hit_ratio: run.hit_ratio(&cache),
@@ -267,6 +275,40 @@ struct Run<'a> {
     stretch: f64,
     /// What stands between the operations and the frames.
     buffer: Option<bf::Outcome>,
+    overflow: Overflow,
+}
+
+/// The overflow blocks of a run. A value is written once, when it is put, and goes when it is put again.
+#[derive(Clone, Copy, Debug)]
+struct Overflow {
+    /// Written in the measured part.
+    written: f64,
+    /// Of all records at the end.
+    live: f64,
+    /// Places that these take.
+    places: f64,
+}
+
+impl Overflow {
+    fn of(workload: &Workload, options: &Options) -> Overflow {
+        let page_size = options.page_size;
+        let written = workload.measured.overflow_bytes(page_size) as f64;
+        let per_place = blocks_per_place(options);
+        Overflow {
+            written: written / BLOCK_SIZE as f64,
+            live: workload.overflow_sum(page_size, |blocks| blocks),
+            places: workload.overflow_sum(page_size, |blocks| blocks.div_ceil(per_place)),
+        }
+    }
+}
+
+/// Blocks of a place for a page: of its one image or two, and of its log block if it has one.
+pub(crate) fn blocks_per_place(options: &Options) -> u64 {
+    let images = match options.store {
+        PageStoreKind::Shadow => 2,
+        PageStoreKind::InPlace | PageStoreKind::CopyOnWrite { .. } => 1,
+    };
+    images * (options.page_size / BLOCK_SIZE) as u64 + u64::from(options.mod_log.is_some())
 }
 
 impl<'a> Run<'a> {
@@ -298,7 +340,9 @@ impl<'a> Run<'a> {
                 (n + level.weight, bytes + level.weight * each(s))
             })
         };
-        let records = |t: &Totals| t.log_bytes as f64 + t.writes() as f64 * page_name;
+        let page_size = options.page_size;
+        let records =
+            |t: &Totals| t.log_bytes_with(page_size) as f64 + t.writes() as f64 * page_name;
         let (splits, split_bytes) = split_log(true);
         Run {
             workload,
@@ -316,6 +360,7 @@ impl<'a> Run<'a> {
             splits,
             stretch,
             buffer: None,
+            overflow: Overflow::of(workload, options),
         }
     }
 
@@ -326,7 +371,10 @@ impl<'a> Run<'a> {
         let page_name = log::page_name_bytes(self.level.count());
         let pace = bf::LogPace {
             every: self.options.checkpoint_log_bytes as f64,
-            again: per_write(warmup.log_bytes as f64, warmup.writes()) + page_name,
+            again: per_write(
+                warmup.log_bytes_with(self.options.page_size) as f64,
+                warmup.writes(),
+            ) + page_name,
             measured: per_write(self.measured_log, self.workload.measured.writes()),
             at_start: self.positions(self.warmup_log),
             buffer: self.options.log_buffer_bytes as f64,
@@ -608,17 +656,12 @@ impl<'a> Run<'a> {
         let space = device.capacity_blocks as f64 * BLOCK_SIZE as f64;
         let places = (space - self.options.log_bytes as f64) / self.place_bytes();
         let snapshots = 2.0 * self.snapshot_bytes() / self.options.page_size as f64;
-        (places - snapshots - self.level.count()).max(1.0)
+        (places - snapshots - self.level.count() - self.overflow.places).max(1.0)
     }
 
-    /// What a page takes of the space: one image or two, and a log block if it has one.
+    /// What a page takes of the space.
     fn place_bytes(&self) -> f64 {
-        let images = match self.options.store {
-            PageStoreKind::Shadow => 2.0,
-            PageStoreKind::InPlace | PageStoreKind::CopyOnWrite { .. } => 1.0,
-        };
-        let log_block = self.options.mod_log.map_or(0.0, |_| BLOCK_SIZE as f64);
-        images * self.options.page_size as f64 + log_block
+        (blocks_per_place(self.options) * BLOCK_SIZE as u64) as f64
     }
 
     fn warnings(&self) -> Vec<String> {

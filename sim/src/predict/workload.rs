@@ -15,6 +15,8 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use treering_engine::node::{self, MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -82,6 +84,30 @@ pub struct Totals {
     pub log_bytes: u64,
     /// Sum of the lengths of scans in records.
     pub scanned_records: u64,
+    /// Of puts whose values are out of line, by page size.
+    long: [Long; PAGE_SIZES],
+}
+
+/// Page sizes that there are: powers of two.
+const PAGE_SIZES: usize = (MAX_PAGE_BYTES / MIN_PAGE_BYTES).ilog2() as usize + 1;
+
+/// Puts whose values are out of line with pages of one size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Long {
+    /// Bytes of their overflow blocks.
+    overflow_bytes: u64,
+    /// By how much their redo records are shorter than with the values in them.
+    log_saved: u64,
+}
+
+/// Which of [`Totals::long`] is that of a page size.
+fn size_class(page_size: usize) -> usize {
+    (page_size / MIN_PAGE_BYTES).max(1).ilog2() as usize
+}
+
+/// Bytes of a redo record of a put, without the page's name.
+fn put_bytes(key: u64, value: u64) -> u64 {
+    record_bytes(varint_len(key) + key + value)
 }
 
 impl Totals {
@@ -110,12 +136,41 @@ impl Totals {
         let key = op.key.len() as u64;
         match op.kind {
             OpKind::Put => {
-                let fields = varint_len(key) + key + u64::from(op.value_len);
-                self.log_bytes += record_bytes(fields);
+                self.log_bytes += put_bytes(key, u64::from(op.value_len));
+                self.add_long(key, op.value_len);
             }
             OpKind::Delete => self.log_bytes += record_bytes(key),
             OpKind::Get | OpKind::Scan => {}
         }
+    }
+
+    fn add_long(&mut self, key: u64, value: u32) {
+        let blocks = overflow_blocks(value as usize);
+        let saved = || put_bytes(key, u64::from(value)) - put_bytes(key, POINTER_BYTES as u64);
+        for (class, long) in self.long.iter_mut().enumerate() {
+            // Where it fits a small page it fits a larger one.
+            if !is_long(
+                &node::limits(MIN_PAGE_BYTES << class),
+                key as usize,
+                value as usize,
+            ) {
+                return;
+            }
+            long.overflow_bytes += blocks * BLOCK_SIZE as u64;
+            long.log_saved += saved();
+        }
+    }
+
+    /// [`Totals::log_bytes`] in a store of pages of this size, whose long values are not in the log.
+    #[must_use]
+    pub fn log_bytes_with(&self, page_size: usize) -> u64 {
+        self.log_bytes - self.long[size_class(page_size)].log_saved
+    }
+
+    /// Bytes of overflow blocks that puts write in such a store.
+    #[must_use]
+    pub fn overflow_bytes(&self, page_size: usize) -> u64 {
+        self.long[size_class(page_size)].overflow_bytes
     }
 }
 
@@ -215,6 +270,28 @@ impl Workload {
     #[must_use]
     pub fn sample_weight(&self) -> f64 {
         (1u64 << self.sample_shift) as f64
+    }
+
+    /// What a leaf of this page size keeps of a key's value, in bytes.
+    pub(crate) fn stored_len(&self, index: u32, page_size: usize) -> usize {
+        let stats = &self.keys[index as usize];
+        let (key, value) = (usize::from(stats.key_len), stats.value_len as usize);
+        match is_long(&node::limits(page_size), key, value) {
+            true => POINTER_BYTES,
+            false => value,
+        }
+    }
+
+    /// Sum over the records of a store of such pages, if nothing is deleted, of what `of` says of the overflow blocks of each.
+    #[must_use]
+    pub fn overflow_sum(&self, page_size: usize, of: impl Fn(u64) -> u64) -> f64 {
+        let limits = node::limits(page_size);
+        let put = self.keys.iter().filter(|k| k.first_put != NEVER);
+        let long = put.filter(|k| is_long(&limits, usize::from(k.key_len), k.value_len as usize));
+        let sum: u64 = long
+            .map(|k| of(overflow_blocks(k.value_len as usize)))
+            .sum();
+        sum as f64 * self.sample_weight()
     }
 
     pub(crate) fn key(&self, index: u32) -> &[u8] {

@@ -25,7 +25,7 @@ pub enum Size {
 pub enum Oversize {
     /// The replay ends with an error.
     Reject,
-    /// The value is cut to the largest that fits; an oversized key is an error.
+    /// The value is cut to the longest that a store takes; a key that is too long is an error.
     Clamp,
     /// The operation is left out and counted.
     Skip,

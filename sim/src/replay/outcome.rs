@@ -17,9 +17,9 @@ use super::{Acknowledge, Precondition, ReplayConfig, Size, Target};
 use crate::csd::CompressionCounters;
 use crate::predict::Prediction;
 use crate::report::{
-    self, ByOp, CacheReport, CsdWa, Daily, DeviceReport, DeviceWa, HostWa, IoBytes, KernelReport,
-    LifetimeReport, MiniPagesReport, PageIo, ReplayReport, SeriesPoint, SpaceReport, StoreReport,
-    TimeReport, TraceInfo, WaReport, WaSide, Worn,
+    self, ByOp, CacheReport, CsdWa, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
+    KernelReport, LifetimeReport, MiniPagesReport, PageCauses, PageIo, ReplayReport, SeriesPoint,
+    SpaceReport, StoreReport, TimeReport, TraceInfo, WaReport, WaSide, Worn,
 };
 use crate::ssd::{CLASSES, SsdCounters};
 
@@ -156,7 +156,10 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         ops: outcome.phase.by_op(),
         user_bytes,
         wa: WaReport {
-            host: measured.host,
+            host: HostReport {
+                by_class: measured.host,
+                page_causes: Some(page_causes(before, after, user_bytes, prediction.as_ref())),
+            },
             device: measured.device,
             predicted,
             error,
@@ -216,6 +219,21 @@ fn host_wa(written: &treering_engine::ClassBytes, user_bytes: u64) -> HostWa<f64
         page: over(written.page, user_bytes),
         extra: over(written.extra, user_bytes),
         total: over(written.total(), user_bytes),
+    }
+}
+
+fn page_causes(
+    before: &Stats,
+    after: &Stats,
+    user_bytes: u64,
+    prediction: Option<&Prediction>,
+) -> PageCauses {
+    let page = after.written.since(&before.written).page;
+    let overflow = after.overflow.bytes_written - before.overflow.bytes_written;
+    PageCauses {
+        leaf: over(page - overflow, user_bytes),
+        overflow: over(overflow, user_bytes),
+        overflow_predicted: prediction.map(|p| p.overflow),
     }
 }
 
@@ -470,7 +488,7 @@ fn steady_warnings(
 ) {
     if outcome.phase.skipped > 0 {
         warnings.push(format!(
-            "{} operations were skipped: their records fit no page (--oversize skip).",
+            "{} operations were skipped: no store takes their records (--oversize skip).",
             outcome.phase.skipped
         ));
     }

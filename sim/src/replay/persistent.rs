@@ -33,7 +33,7 @@ use crate::predict::pm::{self as predict, LogCleaning, Logged, PmPrediction, PmT
 use crate::predict::tried::{Case, Family, untried};
 use crate::predict::workload::Workload;
 use crate::report::{
-    self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostWa, IoBytes,
+    self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
     LifetimeReport, LodgePredicted, LodgeReport, PmReport, ReplayReport, SpaceReport, StoreReport,
     TimeReport, TraceInfo, WaReport, Worn,
 };
@@ -585,7 +585,10 @@ fn report(
         ops: outcome.phase.by_op(),
         user_bytes,
         wa: WaReport {
-            host,
+            host: HostReport {
+                by_class: host,
+                page_causes: None,
+            },
             device: Some(DeviceWa {
                 total: media.total,
                 gc: 0.0,

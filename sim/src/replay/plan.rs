@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use treering_engine::node::LayoutChoice;
-use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
+use treering_engine::{BLOCK_SIZE, Durability, MAX_VALUE_BYTES, Nanos, Options, required_blocks};
 use treering_traces::{Header, Op, OpKind, OpSource};
 
 use super::preload::{Input, Loads, Preload};
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
 use crate::predict::leaf::LeafLevel;
-use crate::predict::{Span, Workload};
+use crate::predict::{Span, Workload, blocks_per_place};
 use crate::ssd::{GcPolicy, SsdProfile};
 
 /// Pages that a store gets beyond what its leaves are expected to take: enough for a small trace to be wrong about them.
@@ -21,6 +21,9 @@ const SPARE_PAGES: f64 = 64.0;
 /// A fitted log is never smaller than this, in bytes and in pages.
 const MIN_FITTED_LOG: u64 = 1 << 20;
 const MIN_FITTED_LOG_PAGES: u64 = 64;
+
+/// Bytes of a redo record of a put whose value is out of line, with a short key.
+const LEAST_LONG_RECORD: f64 = 60.0;
 
 /// Most clients of a simulated drive, each an event in the queue and an operation in hand.
 const MAX_VIRTUAL_CLIENTS: u32 = 1 << 20;
@@ -177,7 +180,8 @@ pub(super) fn plan(
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
     let leaves = LeafLevel::grow(&workload, engine.page_size, engine.leaf_layouts()).count();
-    let device_blocks = device_blocks(config, &engine, leaves)?;
+    let places = leaves + overflow_places(&engine, &workload);
+    let device_blocks = device_blocks(config, &engine, places)?;
     warnings.extend(tiny_drive(config, device_blocks));
     warnings.extend(no_closed_form(config));
     warnings.extend(not_as_dense(config, &workload, engine.leaf_layouts()));
@@ -266,6 +270,19 @@ fn fit_log(options: &mut Options, data_bytes: f64) {
     options.log_bytes = half.max(least).min(options.log_bytes);
     options.checkpoint_log_bytes = options.log_bytes / 2;
     options.log_buffer_bytes = options.log_buffer_bytes.min(options.log_bytes / 4);
+}
+
+/// Places for the long values of all records, and for those that were replaced while the log behind that is not flushed yet.
+fn overflow_places(engine: &Options, workload: &Workload) -> f64 {
+    let per_place = blocks_per_place(engine);
+    let live = workload.overflow_sum(engine.page_size, |blocks| blocks.div_ceil(per_place));
+    if live == 0.0 {
+        return 0.0;
+    }
+    let values = workload.overflow_sum(engine.page_size, |_| 1);
+    // A record of the log is 60 bytes or more.
+    let unflushed = engine.log_buffer_bytes as f64 / LEAST_LONG_RECORD;
+    live + (live / values * unflushed).min(live)
 }
 
 fn device_blocks(config: &ReplayConfig, engine: &Options, leaves: f64) -> Result<u64, ReplayError> {
@@ -383,15 +400,15 @@ impl OpSource for Counted<'_> {
     }
 }
 
-/// What to do with a record that no page can hold.
+/// What to do with a record that no store takes.
 pub(super) enum Fit {
     /// Do it, with a value of this length.
     Yes(u32),
     Skip,
 }
 
-/// Holds one put against the page's limits. It is number `number` of all, of which `loaded` come
-/// before the trace: what of these fits no page is made to, or left out, as the trace itself will say
+/// Holds one put against the limits of a store: of keys, by the page, and of values. It is number `number` of all, of which
+/// `loaded` come before the trace: what of these no store takes is made to fit, or left out, as the trace itself will say
 /// so if it matters.
 pub(super) fn fit(
     op: &Op,
@@ -401,18 +418,17 @@ pub(super) fn fit(
     trace: &str,
 ) -> Result<Fit, ReplayError> {
     let value_len = op.value_len as usize;
-    if limits.admits(op.key.len(), value_len) {
+    let key_fits = op.key.len() <= limits.max_key;
+    if key_fits && value_len <= MAX_VALUE_BYTES {
         return Ok(Fit::Yes(op.value_len));
     }
     let reject = || {
         let why = format!(
-            "a record of {} bytes (key {}, value {value_len}) is over what a {}-byte page allows: key {}, record {}; \
-             expected a larger --page, or --oversize clamp or skip",
-            op.key.len() + value_len,
+            "a key of {} bytes with a value of {value_len} is over what a store with pages of {} bytes takes: a key of {}, \
+             a value of {MAX_VALUE_BYTES}; expected a larger --page for the key, or --oversize clamp or skip",
             op.key.len(),
             limits.page_size,
             limits.max_key,
-            limits.max_record
         );
         ReplayError::Operation {
             trace: trace.into(),
@@ -421,16 +437,15 @@ pub(super) fn fit(
         }
     };
     if number <= loaded {
-        let room = limits.max_record.checked_sub(op.key.len());
-        let fits = op.key.len() <= limits.max_key;
-        return Ok(room
-            .filter(|_| fits)
-            .map_or(Fit::Skip, |room| Fit::Yes(room as u32)));
+        return Ok(match key_fits {
+            true => Fit::Yes(MAX_VALUE_BYTES as u32),
+            false => Fit::Skip,
+        });
     }
     match oversize {
         Oversize::Reject => Err(reject()),
         Oversize::Skip => Ok(Fit::Skip),
-        Oversize::Clamp if op.key.len() > limits.max_key => Err(reject()),
-        Oversize::Clamp => Ok(Fit::Yes((limits.max_record - op.key.len()) as u32)),
+        Oversize::Clamp if !key_fits => Err(reject()),
+        Oversize::Clamp => Ok(Fit::Yes(MAX_VALUE_BYTES as u32)),
     }
 }

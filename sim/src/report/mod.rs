@@ -12,6 +12,7 @@ mod pm;
 pub mod text;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use serde::Serialize;
 
@@ -215,7 +216,7 @@ impl<T> ByOp<T> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaReport {
     /// Bytes the engine wrote over user bytes; on persistent memory, bytes of lines that reached the XPBuffer.
-    pub host: HostWa<f64>,
+    pub host: HostReport,
     /// Bytes the drive programmed over user bytes; `null` on files.
     pub device: Option<DeviceWa<f64>>,
     /// The same, predicted; `null` where there is no prediction.
@@ -226,6 +227,50 @@ pub struct WaReport {
     pub csd: Option<CsdWa>,
     /// What of the prediction lies outside the bounds between which predictions were tried; empty if nothing does.
     pub untried: Vec<Untried>,
+}
+
+/// By class, and what wrote the pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HostReport {
+    /// By class.
+    #[serde(flatten)]
+    pub by_class: HostWa<f64>,
+    /// The part of class page, by cause; `null` on persistent memory.
+    pub page_causes: Option<PageCauses>,
+}
+
+impl Deref for HostReport {
+    type Target = HostWa<f64>;
+
+    fn deref(&self) -> &HostWa<f64> {
+        &self.by_class
+    }
+}
+
+/// Bytes of class page over user bytes, by what they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PageCauses {
+    /// Leaves, and the differences of leaves in modification logs.
+    pub leaf: f64,
+    /// Values that are longer than a quarter of a page, on blocks of their own.
+    pub overflow: f64,
+    /// The same, predicted.
+    pub overflow_predicted: Option<f64>,
+}
+
+impl PageCauses {
+    /// The row of overflow blocks beside those of all pages, if there are any; `total`: measured, all classes.
+    fn row(&self, total: f64, untried: bool) -> Option<Row> {
+        let predicted = self.overflow_predicted;
+        let any = self.overflow > 0.0 || predicted.is_some_and(|p| p > 0.0);
+        any.then(|| Row {
+            name: "host page overflow",
+            measured: self.overflow,
+            predicted,
+            error: predicted.and_then(|p| error(self.overflow, p, total)),
+            untried,
+        })
+    }
 }
 
 /// Write amplification on a compressing drive, both ways: over user bytes and over compressed bytes.
@@ -380,6 +425,13 @@ impl WaReport {
                 error: error.and_then(|e| e.host.rows()[i].1),
                 untried: self.is_untried(Decides::All),
             });
+        let mut host: Vec<Row> = host.collect();
+        let causes = self.host.page_causes.as_ref();
+        if let Some(overflow) =
+            causes.and_then(|causes| causes.row(self.host.total, self.is_untried(Decides::All)))
+        {
+            host.insert(2, overflow);
+        }
         let device = self.device.iter().flat_map(|d| (0..).zip(d.rows()));
         let device = device.map(|(i, (name, measured))| Row {
             name,
@@ -399,7 +451,7 @@ impl WaReport {
             error: error.and_then(|e| CsdWa::of_classes(e.csd?).get(i)?.1),
             untried: self.is_untried(Decides::All),
         });
-        host.chain(device).chain(csd).collect()
+        host.into_iter().chain(device).chain(csd).collect()
     }
 }
 

@@ -372,7 +372,8 @@ fn one_cut_off(
         engine.disk(),
         u64::from(plan.clients),
         engine.may_refuse(&Write::Put),
-    );
+    )
+    .with_long(engine.long_values());
     let disk = match medium.disk() {
         Disk::Blocks(device) => Disk::Blocks(Arc::new(SlowDevice::over(device))),
         other => other,
@@ -499,7 +500,8 @@ fn one(
         engine.disk(),
         u64::from(plan.clients),
         engine.may_refuse(&Write::Put),
-    );
+    )
+    .with_long(engine.long_values());
     let folder;
     let disk = match engine.disk() {
         DiskKind::Blocks(blocks) => Disk::Blocks(Arc::new(SlowDevice::new(blocks))),

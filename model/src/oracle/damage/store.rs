@@ -311,6 +311,8 @@ pub(super) struct Program {
     /// Longest value, twice.
     most: u64,
     syncs: bool,
+    /// Lengths of values that are out of line, if there are such.
+    long: Option<(usize, usize)>,
     /// Whether the store may be full.
     may_be_full: bool,
 }
@@ -321,6 +323,7 @@ impl Program {
             keys: BTreeMap::new(),
             most: engine.limits().max_record.min(600) as u64,
             syncs: true,
+            long: engine.long_values(),
             may_be_full: engine.may_refuse(&Write::Put),
         }
     }
@@ -374,7 +377,13 @@ impl Program {
 
     fn value(&self, random: &mut Random) -> Vec<u8> {
         let mut value = random.word().to_le_bytes().to_vec();
-        value.resize(8 + random.below(self.most / 2) as usize, 0xa5);
+        let len = match self.long {
+            Some((from, to)) if random.one_in(16) => {
+                from + 1 + random.below((to - from) as u64) as usize
+            }
+            _ => 8 + random.below(self.most / 2) as usize,
+        };
+        value.resize(len, 0xa5);
         value
     }
 

@@ -345,7 +345,8 @@ impl BTree {
                 let pages = (LONG_LOG_BYTES / 3) / self.options.page_size as u64;
                 (128, pages.max(200), 24)
             }
-            Geometry::Tiny | Geometry::Medium => (16, 200, 24),
+            // A few hundred of them for long values.
+            Geometry::Tiny | Geometry::Medium => (16, 600, 24),
             Geometry::Small => (64, 16_384, 64),
         };
         let options = &mut self.options;
@@ -584,9 +585,19 @@ impl Engine for BTree {
         let limits = node::limits(self.options.page_size);
         Limits {
             max_key: limits.max_key,
-            max_record: limits.max_record,
+            // With hardly room there is none for values that take a place of their own.
+            max_record: match self.cramped {
+                true => self.options.page_size / 4,
+                false => limits.max_record,
+            },
             empty_key: true,
         }
+    }
+
+    fn long_values(&self) -> Option<(usize, usize)> {
+        let quarter = self.options.page_size / 4;
+        // Several places, and more than one block of each.
+        (!self.cramped).then_some((quarter, quarter + 24_000))
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
@@ -714,8 +725,8 @@ fn blocks(disk: &Disk) -> &Arc<dyn BlockDevice> {
     device
 }
 
-/// The blocks of page images, of modification logs, and of the journal: what is lacking, the
-/// version of a page tells (`engine/src/pages/versioned.rs`).
+/// The blocks of page images, of modification logs, of the journal, and of long values: what is lacking, the
+/// version of a page tells (`engine/src/pages/versioned.rs`), or the name of a value.
 fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
     let mut block = vec![0; BLOCK_SIZE];
     let mut found = Vec::new();
@@ -726,7 +737,7 @@ fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
         if &block[24..26] == b"TR" {
             let blocks = (page_size / BLOCK_SIZE) as u64;
             found.extend((0..blocks).map(|i| Lba(lba.0 + i)));
-        } else if &block[4..8] == b"MLOG" {
+        } else if [*b"MLOG", *b"OVFL"].contains(&block[4..8].try_into().expect("four bytes")) {
             found.push(lba);
         }
     }

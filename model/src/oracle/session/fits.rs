@@ -28,7 +28,9 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
                 let (key, len) = (program.key(*key).len(), *len as usize);
                 if key > limits.max_key {
                     Some(format!("the key is longer than {} bytes", limits.max_key))
-                } else if key + len > limits.max_record {
+                } else if key + len > limits.max_record
+                    && engine.long_values().is_none_or(|(_, most)| len > most)
+                {
                     Some(format!(
                         "key and value are longer than {} bytes",
                         limits.max_record

@@ -3,8 +3,6 @@
 //! Drawn without replacement. To draw from the counts as if they were the popularity would make keys that were visited once come back as often
 //! as others, and find them cached ([`crate::predict::cache`], "Finite traces").
 
-use treering_engine::node::limits;
-
 use super::{LEAST_RING, MOST_VISITS, Setting};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::workload::{NEVER, Workload};
@@ -83,7 +81,6 @@ impl Visits {
             weight: level.weight * apart as f64,
         };
         let shape = setting.shape;
-        let most = limits(setting.page_size).max_record as u32;
         let (mut first_puts, mut again) = (Vec::new(), Vec::new());
         for (i, leaf) in level.leaves.iter().enumerate().step_by(apart) {
             let end = (level.starts.get(i + 1)).map_or(level.order.len(), |at| *at as usize);
@@ -91,7 +88,8 @@ impl Visits {
             for (rank, &key) in keys.iter().enumerate() {
                 let stats = &workload.keys[key as usize];
                 let index = visits.keys.len() as u32;
-                let record = (u32::from(stats.key_len) + stats.value_len).min(most);
+                let value = workload.stored_len(key, setting.page_size) as u32;
+                let record = u32::from(stats.key_len) + value;
                 visits.keys.push(Key {
                     leaf: visits.leaves.len() as u32,
                     rank: rank as u32,

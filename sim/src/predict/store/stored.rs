@@ -14,6 +14,9 @@ use crate::predict::mod_log::{self, Growth, Visits};
 /// A superblock after compression: some 80 bytes of a block are in use.
 const SUPERBLOCK_STORED: f64 = 80.0;
 
+/// The same of an overflow block that holds zeros: its header, and what says that zeros follow.
+const EMPTY_OVERFLOW_BYTES: f64 = 80.0;
+
 /// What the modification logs of all pages do, page writes weighted alike.
 pub(super) struct Logged {
     rule: Option<ModLog>,
@@ -61,6 +64,8 @@ pub(super) struct Sizes {
     pub(super) log_kept: f64,
     /// A block of class extra.
     pub(super) extra: f64,
+    /// An overflow block of a long value.
+    pub(super) overflow: f64,
     /// Mean over all blocks written.
     pub(super) mean: f64,
 }
@@ -230,6 +235,7 @@ impl Run<'_> {
             log: 1.0,
             log_kept: 1.0,
             extra: 1.0,
+            overflow: 1.0,
             mean: 1.0,
         }
     }
@@ -258,7 +264,11 @@ impl Run<'_> {
             LogPacking::Packed => stored.log(PAYLOAD_BYTES),
             LogPacking::Sparse => log_bytes / log_blocks.max(1e-9),
         };
-        let extents = whole * stored.page_extents + deltas + log_blocks + extra_blocks;
+        let overflow_blocks = self.overflow.written;
+        let overflow_bytes = overflow_blocks * block * self.overflow_alpha();
+        let extents =
+            whole * stored.page_extents + deltas + log_blocks + extra_blocks + overflow_blocks;
+        let page_bytes = page_bytes + overflow_bytes;
         let all = log_bytes + page_bytes + extra_bytes;
         Compressed {
             bytes: [log_bytes, page_bytes, extra_bytes],
@@ -269,9 +279,15 @@ impl Run<'_> {
                 log: each(log_bytes, log_blocks),
                 log_kept: (kept + how.extent_header) / block,
                 extra: each(extra_bytes, extra_blocks),
+                overflow: self.overflow_alpha() + how.extent_header / block,
                 mean: each(all, extents).max(0.01),
             },
         }
+    }
+
+    /// What compression leaves of an overflow block: nothing of the zeros at the end of values but their header, all of the rest.
+    fn overflow_alpha(&self) -> f64 {
+        1.0 - self.workload.zeros * (1.0 - EMPTY_OVERFLOW_BYTES / BLOCK_SIZE as f64)
     }
 
     fn stored_log(&self, flushes: &Flushes, stored: &Stored) -> f64 {

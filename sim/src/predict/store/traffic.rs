@@ -101,7 +101,8 @@ impl Run<'_> {
         let host_blocks = pages * per_page
             + deltas * sizes.delta
             + log_blocks * sizes.log
-            + extra_blocks * sizes.extra;
+            + extra_blocks * sizes.extra
+            + self.overflow.written * sizes.overflow;
         let tables = self.table_writes(pages, checkpoints.len() as f64, device);
         for (class, rate) in &rates {
             let n = class.pages;
@@ -123,6 +124,11 @@ impl Run<'_> {
         }
         let known: f64 = rates.iter().map(|(c, _)| c.pages).sum();
         traffic.add((self.level.count() - known).max(0.0) * per_page, 0.0);
+        let overflow = self.overflow;
+        traffic.add(
+            overflow.live * sizes.overflow,
+            overflow.written * sizes.overflow,
+        );
         // A log block lives until the next Δ, or until its page is written whole.
         traffic.add(known * sizes.delta_held, deltas * sizes.delta);
         traffic.log_writes = log_blocks * sizes.log;

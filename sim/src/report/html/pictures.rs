@@ -57,7 +57,7 @@ pub(super) fn short(n: f64) -> String {
 fn bars(r: &ReplayReport) -> Vec<(&'static str, [f64; 4])> {
     let gc = |device: &Option<crate::report::DeviceWa<f64>>| device.as_ref().map_or(0.0, |d| d.gc);
     // Garbage collection moves what is compressed, so below it stands what was compressed, too.
-    let host = r.wa.csd.as_ref().map_or(r.wa.host, |csd| csd.stored);
+    let host = r.wa.csd.as_ref().map_or(*r.wa.host, |csd| csd.stored);
     let mut bars = vec![("measured", parts(&host, gc(&r.wa.device)))];
     if let Some(p) = &r.wa.predicted {
         bars.push(("predicted", parts(&p.csd.unwrap_or(p.host), gc(&p.device))));
