@@ -355,3 +355,37 @@ fn equal_operations_in_two_formats_give_equal_reports() {
         assert_eq!(csv, oracle, "{flags}");
     }
 }
+
+/// As traces of caches have them: 16 MiB is the longest value, and one byte more is told.
+#[test]
+fn values_of_megabytes_are_replayed_and_longer_ones_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let csv = |longest: u64| {
+        let rows = (0..40).map(|n| format!("{n},k{},1,{},1,set,0\n", n % 7, 500 + 3_000 * n));
+        rows.chain([format!("41,long,4,{longest},1,set,0\n")])
+            .collect::<String>()
+    };
+    std::fs::write(folder.join("fits.csv"), csv(16 << 20)).expect("writes");
+    std::fs::write(folder.join("over.csv"), csv((16 << 20) + 1)).expect("writes");
+    for name in ["fits", "over"] {
+        let (from, to) = (format!("{name}.csv"), format!("{name}.trz"));
+        ok(folder, &["import", "twitter", &from, "-o", &to]);
+    }
+    for tree in ["btree", "bf", "bminus"] {
+        let report = json(&ok(
+            folder,
+            &["replay", "fits.trz", "--tree", tree, "--json", "-"],
+        ));
+        let pages = &report["wa"]["host"]["page_causes"];
+        assert!(pages["overflow"].as_f64() > Some(0.9), "{tree}: {pages}");
+    }
+    let refused = treering(folder, &["replay", "over.trz"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("value of 16777217") && said.contains("a value of 16777216"),
+        "{said}"
+    );
+    ok(folder, &["replay", "over.trz", "--oversize", "clamp"]);
+}

@@ -21,6 +21,11 @@ fn folder() -> tempfile::TempDir {
 /// `count` lines, in order, some of them of bytes that are no text.
 fn lines(count: u32) -> String {
     let line = |n: u32| match n % 10 {
+        // One that takes a few overflow blocks.
+        7 if n % 100 == 7 => format!(
+            "{{\"key\":\"key-{n:06}\",\"value\":\"{}\"}}\n",
+            format!("long {n} ").repeat(4_000)
+        ),
         3 => format!("{{\"key\":\"key-{n:06}\",\"value_hex\":\"ff00{n:08x}\"}}\n"),
         _ => format!("{{\"key\":\"key-{n:06}\",\"value\":\"värde \\\"{n}\\\"\"}}\n"),
     };

@@ -389,3 +389,42 @@ fn readers_find_whole_values_while_their_places_are_written_again() {
         );
     }
 }
+
+/// A user may store what looks like a pointer, even one that was valid once: it comes back, and follows nowhere.
+#[test]
+fn a_value_that_looks_like_a_pointer_is_a_value() {
+    for (tree, kind) in support::all() {
+        let options = tiny(tree, kind);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
+        let store = open(&device, &options);
+        store.put(b"long", &value(1, 20_000)).expect("puts");
+        store.checkpoint().expect("checkpoints");
+        // Behind the mark, any 36 bytes; those that a leaf has are among them.
+        let mark = [0xfd, b'O', b'V', 0x01];
+        let blocks = support::read_all(&device);
+        let bytes = blocks.concat();
+        let places = (0..bytes.len() - 40).filter(|at| bytes[*at..].starts_with(&mark));
+        let mut forged: Vec<Vec<u8>> = places.map(|at| bytes[at..at + 40].to_vec()).collect();
+        assert!(
+            !forged.is_empty(),
+            "{tree:?} {kind:?}: a pointer is on the device"
+        );
+        forged.push([&mark[..], &[0; 36]].concat());
+        forged.push([&mark[..], &[0xff; 36]].concat());
+        let map: Map = (0_u8..).map(|n| vec![n]).zip(forged).collect();
+        for (key, value) in &map {
+            store.put(key, value).expect("puts");
+        }
+        let mut expected = map.clone();
+        expected.insert(b"long".to_vec(), value(1, 20_000));
+        assert!(contents(&store) == expected, "{tree:?} {kind:?}");
+        store.close().expect("closes");
+        let store = open(&device, &options);
+        assert!(contents(&store) == expected, "{tree:?} {kind:?}");
+        drop(store);
+        assert_eq!(
+            verify(device.clone()).expect("verifies").damage,
+            Vec::<String>::new()
+        );
+    }
+}

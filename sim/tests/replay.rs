@@ -199,6 +199,56 @@ fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
     }
 }
 
+/// What a page's quarter does not hold is written once, beside log and leaves, and named; and a drive that compresses knows what
+/// it holds.
+#[test]
+fn long_values_are_named_and_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "long.trz", |params| {
+        params.records = 1_000;
+        params.ops = Some(8_000);
+        params.value_size = Some(ValueSize {
+            min: 200,
+            max: 12_000,
+        });
+    });
+    for store in STORES {
+        for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
+            let mut config = config(&path, |_| {});
+            config.engine.store = store;
+            config.engine.tree = tree;
+            let report = replay(&config);
+            let causes = report.wa.host.page_causes.expect("a store of pages");
+            let story = format!("{tree:?} on {store:?}");
+            let predicted = causes.overflow_predicted.expect("a prediction");
+            close(
+                &format!("{story}: overflow"),
+                (causes.overflow, predicted),
+                0.001,
+            );
+            // 24 in 25 user bytes are of such values, each of which ends within a block.
+            assert!((1.0..1.5).contains(&causes.overflow), "{story}: {causes:?}");
+            let page = causes.leaf + causes.overflow;
+            close(&format!("{story}: page"), (page, report.wa.host.page), 1e-9);
+            let total = (
+                report.wa.host.total,
+                report.wa.predicted.unwrap().host.total,
+            );
+            close(&format!("{story}: total"), total, 0.05);
+            assert!(report.wa.host.log < 0.1, "{story}: the log has no value");
+            let text = text::render(&report);
+            assert!(text.contains("host page overflow"), "{text}");
+            let document = serde_json::to_value(&report).unwrap();
+            let named = &document["wa"]["host"]["page_causes"]["overflow"];
+            assert_eq!(named.as_f64(), Some(causes.overflow), "{story}");
+        }
+    }
+    let compressed = replay(&compressing(&path, |_| {}));
+    let (csd, predicted) = (compressed.wa.csd.unwrap(), compressed.wa.predicted.unwrap());
+    let pages = (csd.stored.page, predicted.csd.unwrap().page);
+    close("what compression leaves of pages", pages, 0.05);
+}
+
 #[test]
 fn groups_of_commits_write_less_log_as_predicted() {
     let folder = tempfile::tempdir().unwrap();

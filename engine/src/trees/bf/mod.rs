@@ -453,11 +453,8 @@ impl BfTree {
                 return Ok(Changed::Attempted(stopped.map(|never| match never {})));
             }
         };
-        // What is dirty in the mini-page is nowhere else; a pointer in the leaf goes when that is written over.
         let mini = guard.bytes().map(MiniRef::new).expect("made ready");
-        let replaced = (mini.find(change.key))
-            .filter(|old| old.kind.is_dirty() && old.kind.exists())
-            .and_then(|old| Pointer::of(old.value));
+        let replaced = self.pointer_alone_in(page, mini, change.key);
         self.leaves.note_value(page, change.value);
         let lsn = self.leaves.append(&record(page))?;
         self.leaves.retire_value(replaced, lsn);
@@ -479,6 +476,18 @@ impl BfTree {
             drop(self.move_to_tail(guard));
         }
         Ok(Changed::Attempted(Attempt::Done(lsn)))
+    }
+
+    /// The pointer that only the mini-page has under `key`, if it has one: a dirty one. One in the leaf
+    /// goes when that is written over.
+    #[inline]
+    fn pointer_alone_in(&self, page: PageId, mini: MiniRef<'_>, key: &[u8]) -> Option<Pointer> {
+        if !self.leaves.pager.overflow.may_be_in(page) {
+            return None;
+        }
+        let old = mini.find(key)?;
+        let alone = old.kind.is_dirty() && old.kind.exists();
+        alone.then(|| Pointer::of(old.value)).flatten()
     }
 
     /// Makes sure that the leaf can take the change and that there is a mini-page which can hold it.

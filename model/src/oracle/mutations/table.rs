@@ -275,6 +275,35 @@ pub const TABLE: &[Mutation] = &[
         Mode::Differential,
         COW,
     ),
+    // The log says that a long value is there; its blocks are another's; redo writes there.
+    mutation(
+        "overflow-not-synced-before-log",
+        "the pointer survives, the value does not",
+        Check::Crash,
+        Mode::Crash,
+        IN_PLACE,
+    ),
+    mutation(
+        "overflow-freed-at-once",
+        "D1 blobs reused before the overwrite is durable",
+        Check::Crash,
+        Mode::Crash,
+        IN_PLACE,
+    ),
+    mutation(
+        "overflow-redo-moves-over",
+        "recovery hands out what lives",
+        Check::Crash,
+        Mode::Crash,
+        COW,
+    ),
+    mutation(
+        "overflow-block-unchecked",
+        "a rotten blob given out",
+        Check::Damage,
+        Mode::Damage,
+        IN_PLACE,
+    ),
     mutation(
         "any-image-will-do",
         "a lost write, an old image believed",
