@@ -232,7 +232,7 @@ fn long_values_are_named_and_predicted() {
             close(&format!("{story}: page"), (page, report.wa.host.page), 1e-9);
             let total = (
                 report.wa.host.total,
-                report.wa.predicted.unwrap().host.total,
+                report.wa.predicted.as_ref().unwrap().host.total,
             );
             close(&format!("{story}: total"), total, 0.05);
             assert!(report.wa.host.log < 0.1, "{story}: the log has no value");

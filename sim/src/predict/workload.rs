@@ -96,6 +96,8 @@ const PAGE_SIZES: usize = (MAX_PAGE_BYTES / MIN_PAGE_BYTES).ilog2() as usize + 1
 struct Long {
     /// Bytes of their overflow blocks.
     overflow_bytes: u64,
+    /// Bytes of their values.
+    value_bytes: u64,
     /// By how much their redo records are shorter than with the values in them.
     log_saved: u64,
 }
@@ -157,6 +159,7 @@ impl Totals {
                 return;
             }
             long.overflow_bytes += blocks * BLOCK_SIZE as u64;
+            long.value_bytes += u64::from(value);
             long.log_saved += saved();
         }
     }
@@ -171,6 +174,12 @@ impl Totals {
     #[must_use]
     pub fn overflow_bytes(&self, page_size: usize) -> u64 {
         self.long[size_class(page_size)].overflow_bytes
+    }
+
+    /// Bytes of the values in them.
+    #[must_use]
+    pub fn overflow_value_bytes(&self, page_size: usize) -> u64 {
+        self.long[size_class(page_size)].value_bytes
     }
 }
 

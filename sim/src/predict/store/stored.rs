@@ -285,9 +285,14 @@ impl Run<'_> {
         }
     }
 
-    /// What compression leaves of an overflow block: nothing of the zeros at the end of values but their header, all of the rest.
+    /// What compression leaves of overflow blocks: their headers, and of the values all but the zeros at their ends.
     fn overflow_alpha(&self) -> f64 {
-        1.0 - self.workload.zeros * (1.0 - EMPTY_OVERFLOW_BYTES / BLOCK_SIZE as f64)
+        let (totals, page_size) = (&self.workload.measured, self.options.page_size);
+        let written = totals.overflow_bytes(page_size) as f64;
+        let values = totals.overflow_value_bytes(page_size) as f64;
+        let headers = written / BLOCK_SIZE as f64 * EMPTY_OVERFLOW_BYTES;
+        let left = values * (1.0 - self.workload.zeros) + headers;
+        (left / written.max(1.0)).min(1.0)
     }
 
     fn stored_log(&self, flushes: &Flushes, stored: &Stored) -> f64 {
