@@ -31,8 +31,8 @@ pub trait Kv: Any + Send + Sync {
     /// `sync` of that LSN (or of a later one) has returned.
     ///
     /// # Errors
-    /// - [`crate::Error::KeyTooLong`] or [`crate::Error::RecordTooLarge`] if the record does not
-    ///   fit a page, [`crate::Error::Full`] or [`crate::Error::LogFull`] if the store has no room:
+    /// - [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`] or
+    ///   [`crate::Error::RecordTooLarge`] if no store of the kind takes it, [`crate::Error::Full`] or [`crate::Error::LogFull`] if the store has no room:
     ///   nothing has changed, and other writes may succeed.
     /// - Damage met on the way ([`crate::Error::Damaged`], [`crate::Error::MissingPage`]): nothing
     ///   has changed; keys of other pages can be written.

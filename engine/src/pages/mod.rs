@@ -12,6 +12,9 @@
 //! three may have, they decide what is written. What a store reads may be damaged, or old: above
 //! them [`versioned`] believes only the newest image.
 //!
+//! Long values ([`crate::overflow`]) lie in places between the pages', which the stores hand out in runs and know nothing
+//! else of.
+//!
 //! Write ordering is the caller's: the log is durable up to a page's LSN before the page comes here.
 
 mod alloc;
