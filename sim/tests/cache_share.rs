@@ -80,13 +80,13 @@ fn a_trace_without_warm_up_begins_empty_and_is_taken_at_its_end() {
 #[test]
 fn values_that_are_cut_or_left_out_count_as_they_are_stored() {
     let folder = tempfile::tempdir().expect("a folder");
+    let longest = treering_engine::MAX_VALUE_BYTES as u64;
     let values: Vec<u32> = (0..4000)
-        .map(|n| if n % 10 == 0 { 1 << 20 } else { 292 })
+        .map(|n| if n % 1500 == 0 { longest as u32 + 1 } else { 292 })
         .collect();
     let path = trace(folder.path(), 3000, &values);
     let skipped = replay(&path, Oversize::Skip).cache.data_set_bytes;
-    assert_eq!(skipped, 2700 * (KEY + 292));
+    assert_eq!(skipped, 2998 * (KEY + 292));
     let cut = replay(&path, Oversize::Clamp).cache.data_set_bytes;
-    let largest = treering_engine::node::limits(4096).max_record as u64;
-    assert_eq!(cut, 2700 * (KEY + 292) + 300 * largest);
+    assert_eq!(cut, 2998 * (KEY + 292) + 2 * (KEY + longest));
 }
