@@ -32,8 +32,9 @@ pub trait Kv: Any + Send + Sync {
     ///
     /// # Errors
     /// - [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`] or
-    ///   [`crate::Error::RecordTooLarge`] if no store of the kind takes it, [`crate::Error::Full`] or [`crate::Error::LogFull`] if the store has no room:
-    ///   nothing has changed, and other writes may succeed.
+    ///   [`crate::Error::RecordTooLarge`] if no store of the kind takes it,
+    ///   [`crate::Error::Full`] or [`crate::Error::LogFull`] if the store has no room: nothing has
+    ///   changed, and other writes may succeed.
     /// - Damage met on the way ([`crate::Error::Damaged`], [`crate::Error::MissingPage`]): nothing
     ///   has changed; keys of other pages can be written.
     /// - A device that fails to read: nothing has changed. One that fails to write or flush:

@@ -49,7 +49,8 @@
 //!
 //! A failed read leaves the store as it was; other keys can be read. A write that the store
 //! *refuses* ([`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::RecordTooLarge`],
-//! [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed nothing, and others may
+//! [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed
+//! nothing, and others may
 //! succeed. A write, flush or checkpoint that *fails on the device* leaves in doubt what the device
 //! holds: from then on the store refuses every write with [`Error::Poisoned`], which carries the
 //! first cause, and still answers reads as far as it can. Whether the write that failed survives is

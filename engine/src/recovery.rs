@@ -451,8 +451,8 @@ impl<'a> Redo<'a> {
         Ok((self.report, self.sparse))
     }
 
-    /// The places of long values, by the leaves that may name some. What a leaf names that cannot be
-    /// read is not known: who asks for its keys is told of that leaf.
+    /// The places of long values, by the leaves that may name some. What a leaf names that cannot
+    /// be read is not known: who asks for its keys is told of that leaf.
     fn values(&self, live: &SlotMap) -> Result<SlotMap> {
         let (pager, overflow) = (self.pager, &self.pager.overflow);
         let mut taken = Taken::new(&pager.volume, &pager.layout);

@@ -2,7 +2,8 @@
 //!
 //! The store is recovered on an [`OverlayDevice`], so that the file itself is not touched, and then walked: every leaf that the
 //! index names is read, its checksum and every slot of it are checked, and its fences must join those of its neighbours
-//! without gap or overlap. Long values are read, and held against their checksums. Damage is listed, not followed.
+//! without gap or overlap. Long values are read, and held against their checksums. Damage is
+//! listed, not followed.
 
 use crate::cache::Fix;
 use crate::device::{BlockDevice, OverlayDevice, Volume};

@@ -430,8 +430,8 @@ fn leaves_of_every_layout_come_back_with_a_prefix() {
     }
 }
 
-/// Their blocks are on the device before the log says so, whatever is cut, and nobody writes over them before the log says that they
-/// are gone.
+/// Their blocks are on the device before the log says so, whatever is cut, and nobody writes over
+/// them before the log says that they are gone.
 #[test]
 fn long_values_come_back_with_a_prefix() {
     for kind in STORES {

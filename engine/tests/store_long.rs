@@ -1,5 +1,5 @@
-//! Long values: whatever their length, they come back as they were put, also from a store that was opened again; what they took is
-//! free when they are gone; damage to them is told.
+//! Long values: whatever their length, they come back as they were put, also from a store that was
+//! opened again; what they took is free when they are gone; damage to them is told.
 
 mod support;
 
@@ -38,7 +38,8 @@ fn pump(store: &Store) {
     }
 }
 
-/// Around every boundary there is: of the quarter page, of the leaf, of blocks, of places, of pieces that are written at once.
+/// Around every boundary there is: of the quarter page, of the leaf, of blocks, of places, of
+/// pieces that are written at once.
 fn lengths(options: &Options) -> Vec<usize> {
     let quarter = options.page_size / 4;
     let mut all = vec![0, 1, 39, 40, 41, quarter - 1, quarter, quarter + 1];
@@ -203,8 +204,8 @@ fn a_scan_reads_the_values_that_it_comes_to() {
     }
 }
 
-/// Every block of a long value: with flipped bits, with zeros, and with what was there before, it is told, and other keys are
-/// as they were.
+/// Every block of a long value: with flipped bits, with zeros, and with what was there before, it
+/// is told, and other keys are as they were.
 #[test]
 fn damage_to_any_block_of_a_long_value_is_told() {
     for (tree, kind) in support::all() {
@@ -322,8 +323,8 @@ fn a_random_program_is_that_of_an_ordered_map() {
     }
 }
 
-/// Writers replace what readers are reading, in a store so small that places are used again at once: whoever reads finds a value
-/// that the key had, whole.
+/// Writers replace what readers are reading, in a store so small that places are used again at
+/// once: whoever reads finds a value that the key had, whole.
 #[test]
 fn readers_find_whole_values_while_their_places_are_written_again() {
     for (tree, kind) in support::all() {
@@ -390,7 +391,8 @@ fn readers_find_whole_values_while_their_places_are_written_again() {
     }
 }
 
-/// A user may store what looks like a pointer, even one that was valid once: it comes back, and follows nowhere.
+/// A user may store what looks like a pointer, even one that was valid once: it comes back, and
+/// follows nowhere.
 #[test]
 fn a_value_that_looks_like_a_pointer_is_a_value() {
     for (tree, kind) in support::all() {

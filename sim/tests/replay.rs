@@ -199,8 +199,8 @@ fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
     }
 }
 
-/// What a page's quarter does not hold is written once, beside log and leaves, and named; and a drive that compresses knows what
-/// it holds.
+/// What a page's quarter does not hold is written once, beside log and leaves, and named; and a
+/// drive that compresses knows what it holds.
 #[test]
 fn long_values_are_named_and_predicted() {
     let folder = tempfile::tempdir().unwrap();

@@ -122,7 +122,8 @@ pub(crate) struct ReplayArgs {
     /// What the drive has been through before [default: none]
     #[arg(long)]
     pub(crate) precondition: Option<Before>,
-    /// What to do with keys longer than an eighth of the page and values longer than 16 MiB, which no store of pages takes
+    /// What to do with keys longer than an eighth of the page and values longer than 16 MiB, which
+    /// no store of pages takes
     #[arg(long, default_value = "reject")]
     pub(crate) oversize: OversizeArg,
     /// What the user writes a day, for the lifetime [default: what the trace's times say; if it has none, the drive's logical capacity]

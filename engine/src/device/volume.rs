@@ -49,7 +49,8 @@ pub struct Volume {
     flushes: AtomicU64,
     /// Flushes begun. A write that has returned when this is `n` is durable once more than `n` are done.
     flushes_begun: AtomicU64,
-    /// A stamp and one of what is to be durable before the log says that it is there; 0: nothing was.
+    /// A stamp and one of what is to be durable before the log says that it is there; 0: nothing
+    /// was.
     before_log: AtomicU64,
     /// Whether a flush has ever failed.
     flush_failed: Mutex<bool>,

@@ -113,7 +113,8 @@ pub(crate) struct Name {
 }
 
 impl Pointer {
-    /// The pointer that these bytes of a leaf, a mini-page or the log are; `None`: they are a value.
+    /// The pointer that these bytes of a leaf, a mini-page or the log are; `None`: they are a
+    /// value.
     #[inline]
     pub(crate) fn of(stored: &[u8]) -> Option<Pointer> {
         is_pointer(stored).then(|| Pointer::decode(stored))

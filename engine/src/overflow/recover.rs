@@ -13,14 +13,14 @@
 //! **Fixed places.** Redo and repair write a page to its own place only. Slot `n` has a live value
 //! at the end, and the log names page `n`: then the page died before the value was written, hence
 //! before any record names the value, and that record is in the log, too, for else the page would
-//! be named later than the value. So what the log says of a page before the last record that names a
-//! value in its slot is left out ([`Seen::is_before_value`]). The page need not be read for that:
+//! be named later than the value. So what the log says of a page before the last record that names
+//! a value in its slot is left out ([`Seen::is_before_value`]). The page need not be read for that:
 //! what is left of its image in a corner of the slot is nobody's.
 //!
 //! **Moving pages.** Copy-on-write takes any free slot for what redo writes, so the slots of the
-//! values that are live at the end are taken before ([`Seen::hold_live`]). A value is live at the end if
-//! the log's last word on its key names it; or if the log says nothing of the key since the image
-//! that names it. Dead ones are left out, for their slots may be all that is free.
+//! values that are live at the end are taken before ([`Seen::hold_live`]). A value is live at the
+//! end if the log's last word on its key names it; or if the log says nothing of the key since the
+//! image that names it. Dead ones are left out, for their slots may be all that is free.
 //!
 //! Memory: an entry for each page that the log names; copy-on-write, also for each key that it
 //! changes in a page with a mark.
@@ -112,8 +112,9 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Records that come to another page; says whether there is a pointer among them. The mark of the page they come from
-    /// may be gone: the snapshot may have been made while it was merged away. What is no list of records redo will say.
+    /// Records that come to another page; says whether there is a pointer among them. The mark of
+    /// the page they come from may be gone: the snapshot may have been made while it was merged
+    /// away. What is no list of records redo will say.
     fn moves(&mut self, moved: &[u8], lsn: Lsn) -> bool {
         let mut any = false;
         if !may_have_pointers(moved) {
@@ -161,7 +162,8 @@ impl<'a> Seen<'a> {
         named.is_some_and(|named| named.last < named.value)
     }
 
-    /// Holds the places of the values that are live at the end, where redo would write to them. `marks` are those of all records.
+    /// Holds the places of the values that are live at the end, where redo would write to them.
+    /// `marks` are those of all records.
     ///
     /// # Errors
     /// Device failures. Of a page that is damaged nobody knows what it names.

@@ -22,8 +22,8 @@ pub(crate) struct Overflow {
     /// Of the log of this session.
     epoch: u32,
     next_number: AtomicU64,
-    /// Pages that may have a pointer, in their leaf or in their mini-page. A mark is set before the record that makes it so is
-    /// appended, and goes with the page.
+    /// Pages that may have a pointer, in their leaf or in their mini-page. A mark is set before the
+    /// record that makes it so is appended, and goes with the page.
     marks: Sparse<AtomicBool>,
     /// Values that no record names any more, with the LSN from which on that is so.
     retired: Mutex<Vec<(Lsn, Pointer)>>,

@@ -199,8 +199,8 @@ impl Pager {
         }
     }
 
-    /// Frees the pages whose merges are durable by now, and the long values that nothing names; says how many. What fails is freed
-    /// another time.
+    /// Frees the pages whose merges are durable by now, and the long values that nothing names;
+    /// says how many. What fails is freed another time.
     pub(crate) fn free_retired(&self) -> Result<u64> {
         // No image of a page may be on its way to the device when its place is given up.
         let _no_write_back = self.sweep.lock();

@@ -252,7 +252,8 @@ impl PageStore for InPlaceStore {
     }
 
     fn repair(&self, others: &dyn Fn(Slot) -> bool, redo_start: Lsn) -> Result<u64> {
-        // Until the next superblock the chunks of the snapshot are what a crash needs, and long values are at any time.
+        // Until the next superblock the chunks of the snapshot are what a crash needs, and long
+        // values are at any time.
         let place = |page: PageId| self.home(page).filter(|_| !others(Slot(page.0)));
         self.logs.repair(&self.volume, place)?;
         let mut repaired = 0;

@@ -12,8 +12,8 @@
 //! three may have, they decide what is written. What a store reads may be damaged, or old: above
 //! them [`versioned`] believes only the newest image.
 //!
-//! Long values ([`crate::overflow`]) lie in places between the pages', which the stores hand out in runs and know nothing
-//! else of.
+//! Long values ([`crate::overflow`]) lie in places between the pages', which the stores hand out in
+//! runs and know nothing else of.
 //!
 //! Write ordering is the caller's: the log is durable up to a page's LSN before the page comes here.
 
@@ -84,8 +84,9 @@ pub(crate) trait PageStore: Send + Sync {
     /// `page` is in no tree any more, and that is durable: its name and place may be used again.
     fn free(&self, page: PageId) -> Result<()>;
 
-    /// After recovery: exactly `live` pages exist, and `taken` are the places of index snapshots and long values; everything
-    /// else is free. [`PageStore::persist_table`] must follow before anything is written.
+    /// After recovery: exactly `live` pages exist, and `taken` are the places of index snapshots
+    /// and long values; everything else is free. [`PageStore::persist_table`] must follow before
+    /// anything is written.
     fn set_live(
         &self,
         live: &mut dyn Iterator<Item = PageId>,
@@ -113,8 +114,8 @@ pub(crate) trait PageStore: Send + Sync {
     /// Gives a snapshot's place back.
     fn free_slot(&self, slot: Slot) -> Result<()>;
 
-    /// Places for a long value, so many in all, as long as more than `keep_slots` are left then: all, or
-    /// [`crate::Error::Full`].
+    /// Places for a long value, so many in all, as long as more than `keep_slots` are left then:
+    /// all, or [`crate::Error::Full`].
     fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>>;
 
     /// Gives places of a long value back. Nobody is reading them for it, or minds.
@@ -131,7 +132,8 @@ pub(crate) trait PageStore: Send + Sync {
     fn named_in_log(&self, page: PageId);
 
     /// Makes good what a crash may have left half-written (the journal's work) and writes again what may be read now and yet not be
-    /// durable, so that after the next good flush it is; before any page is read. `others` slots hold no
+    /// durable, so that after the next good flush it is; before any page is read. `others` slots
+    /// hold no
     /// pages and are left alone, whatever an old journal image says. Returns the number of pages repaired.
     /// Images up to `redo_start` are left alone too: their homes were durable when that checkpoint was, so a bad one is damage and
     /// not a torn write.

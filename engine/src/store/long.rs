@@ -16,8 +16,8 @@ impl Store {
         let stored = pointer.encode();
         let put = self.change(&mut || self.tree.try_put(key, &stored));
         match put {
-            // Refused before anything was appended. What fails otherwise may have been: then the next opening knows whether the
-            // places are free.
+            // Refused before anything was appended. What fails otherwise may have been: then the
+            // next opening knows whether the places are free.
             Err(e @ (Error::Full { .. } | Error::LogFull { .. } | Error::NoSpace { .. })) => {
                 leaves.pager.give_value_up(&pointer)?;
                 Err(e)
@@ -43,7 +43,8 @@ impl Store {
             if !matches!(e, Error::Damaged { .. }) {
                 return Err(e);
             }
-            // Replaced since, perhaps, and its places written again. A pointer that is still there never was.
+            // Replaced since, perhaps, and its places written again. A pointer that is still there
+            // never was.
             if !self.tree.get(key, value)? {
                 return Ok(false);
             }
@@ -55,7 +56,8 @@ impl Store {
         }
     }
 
-    /// Has `scan` visit what the tree has, pointers followed: one by one, as the visitor comes to them.
+    /// Has `scan` visit what the tree has, pointers followed: one by one, as the visitor comes to
+    /// them.
     pub(super) fn following(
         &self,
         visit: &mut Visitor<'_>,

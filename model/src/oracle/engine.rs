@@ -103,8 +103,9 @@ pub trait Engine: Send + Sync {
     /// What it takes; programs stay within.
     fn limits(&self) -> Limits;
 
-    /// Values that it takes beside [`Engine::limits`], because it keeps them elsewhere: longer than the first of these, in
-    /// bytes, up to the second. `None`: it takes none. Programs then write values of such lengths, too.
+    /// Values that it takes beside [`Engine::limits`], because it keeps them elsewhere: longer than
+    /// the first of these, in bytes, up to the second. `None`: it takes none. Programs then write
+    /// values of such lengths, too.
     fn long_values(&self) -> Option<(usize, usize)> {
         None
     }

@@ -437,7 +437,8 @@ impl Shape {
         let mut room = limits.max_record - key;
         if let Some(long) = lengths.long {
             room = room.min(long.0);
-            // Of half of the programs a quarter of the values; of many keys no store would hold them.
+            // Of half of the programs a quarter of the values; of many keys no store would hold
+            // them.
             if (self.salt / 4_096).is_multiple_of(2) && self.keys <= FILLING_KEYS && n % 4 == 1 {
                 return long_length(n / 4, long);
             }

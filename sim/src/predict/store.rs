@@ -10,8 +10,8 @@
 //! | copy-on-write, table at checkpoints | `W s / U` | `(4096 N t + N (S + 4096)) / U`, `t` table blocks changed in a period |
 //! | shadowing | `W s / U` | `N (S + 4096) / U` |
 //!
-//! Long values add their overflow blocks to the pages, each `4096 ceil(len / 4048)` bytes a put: they are written once, beside
-//! journal, page table and log, and read past the page cache.
+//! Long values add their overflow blocks to the pages, each `4096 ceil(len / 4048)` bytes a put:
+//! they are written once, beside journal, page table and log, and read past the page cache.
 //!
 //! With a modification log a share of the `W` is written whole ([`super::mod_log`]), and journal and table see only those; the others are 4 KiB
 //! each. On a drive that compresses every kind of block has its α ([`super::content`]): `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
@@ -278,7 +278,8 @@ struct Run<'a> {
     overflow: Overflow,
 }
 
-/// The overflow blocks of a run. A value is written once, when it is put, and goes when it is put again.
+/// The overflow blocks of a run. A value is written once, when it is put, and goes when it is put
+/// again.
 #[derive(Clone, Copy, Debug)]
 struct Overflow {
     /// Written in the measured part.

@@ -164,7 +164,8 @@ impl Totals {
         }
     }
 
-    /// [`Totals::log_bytes`] in a store of pages of this size, whose long values are not in the log.
+    /// [`Totals::log_bytes`] in a store of pages of this size, whose long values are not in the
+    /// log.
     #[must_use]
     pub fn log_bytes_with(&self, page_size: usize) -> u64 {
         self.log_bytes - self.long[size_class(page_size)].log_saved
@@ -291,7 +292,8 @@ impl Workload {
         }
     }
 
-    /// Sum over the records of a store of such pages, if nothing is deleted, of what `of` says of the overflow blocks of each.
+    /// Sum over the records of a store of such pages, if nothing is deleted, of what `of` says of
+    /// the overflow blocks of each.
     #[must_use]
     pub fn overflow_sum(&self, page_size: usize, of: impl Fn(u64) -> u64) -> f64 {
         let limits = node::limits(page_size);

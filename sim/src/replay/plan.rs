@@ -272,7 +272,8 @@ fn fit_log(options: &mut Options, data_bytes: f64) {
     options.log_buffer_bytes = options.log_buffer_bytes.min(options.log_bytes / 4);
 }
 
-/// Places for the long values of all records, and for those that were replaced while the log behind that is not flushed yet.
+/// Places for the long values of all records, and for those that were replaced while the log behind
+/// that is not flushed yet.
 fn overflow_places(engine: &Options, workload: &Workload) -> f64 {
     let per_place = blocks_per_place(engine);
     let live = workload.overflow_sum(engine.page_size, |blocks| blocks.div_ceil(per_place));
@@ -407,8 +408,9 @@ pub(super) enum Fit {
     Skip,
 }
 
-/// Holds one put against the limits of a store: of keys, by the page, and of values. It is number `number` of all, of which
-/// `loaded` come before the trace: what of these no store takes is made to fit, or left out, as the trace itself will say
+/// Holds one put against the limits of a store: of keys, by the page, and of values. It is number
+/// `number` of all, of which `loaded` come before the trace: what of these no store takes is made
+/// to fit, or left out, as the trace itself will say
 /// so if it matters.
 pub(super) fn fit(
     op: &Op,

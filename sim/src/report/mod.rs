@@ -259,7 +259,8 @@ pub struct PageCauses {
 }
 
 impl PageCauses {
-    /// The row of overflow blocks beside those of all pages, if there are any; `total`: measured, all classes.
+    /// The row of overflow blocks beside those of all pages, if there are any; `total`: measured,
+    /// all classes.
     fn row(&self, total: f64, untried: bool) -> Option<Row> {
         let predicted = self.overflow_predicted;
         let any = self.overflow > 0.0 || predicted.is_some_and(|p| p > 0.0);

@@ -478,8 +478,8 @@ impl BfTree {
         Ok(Changed::Attempted(Attempt::Done(lsn)))
     }
 
-    /// The pointer that only the mini-page has under `key`, if it has one: a dirty one. One in the leaf
-    /// goes when that is written over.
+    /// The pointer that only the mini-page has under `key`, if it has one: a dirty one. One in the
+    /// leaf goes when that is written over.
     #[inline]
     fn pointer_alone_in(&self, page: PageId, mini: MiniRef<'_>, key: &[u8]) -> Option<Pointer> {
         if !self.leaves.pager.overflow.may_be_in(page) {

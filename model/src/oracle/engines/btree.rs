@@ -725,8 +725,8 @@ fn blocks(disk: &Disk) -> &Arc<dyn BlockDevice> {
     device
 }
 
-/// The blocks of page images, of modification logs, of the journal, and of long values: what is lacking, the
-/// version of a page tells (`engine/src/pages/versioned.rs`), or the name of a value.
+/// The blocks of page images, of modification logs, of the journal, and of long values: what is
+/// lacking, the version of a page tells (`engine/src/pages/versioned.rs`), or the name of a value.
 fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
     let mut block = vec![0; BLOCK_SIZE];
     let mut found = Vec::new();

@@ -285,7 +285,8 @@ impl Run<'_> {
         }
     }
 
-    /// What compression leaves of overflow blocks: their headers, and of the values all but the zeros at their ends.
+    /// What compression leaves of overflow blocks: their headers, and of the values all but the
+    /// zeros at their ends.
     fn overflow_alpha(&self) -> f64 {
         let (totals, page_size) = (&self.workload.measured, self.options.page_size);
         let written = totals.overflow_bytes(page_size) as f64;
