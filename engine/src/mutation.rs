@@ -36,8 +36,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("overflow-not-synced-before-log", "store_crash"),
     // The place of one is another's before the record that replaced it is durable.
     ("overflow-freed-at-once", "store_crash"),
-    // Redo writes a page that is long dead over the value that has its place by now.
-    ("overflow-redo-of-the-dead", "store_crash"),
+    // Repair or redo writes a page that is long dead over the value that has its place by now.
+    ("overflow-redo-of-the-dead", "store_long"),
     // Redo moves a page to where a value is that nobody has told it of.
     ("overflow-redo-moves-over", "store_crash"),
     // What is read is taken for the value, whatever it is.
