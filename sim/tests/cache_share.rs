@@ -82,7 +82,13 @@ fn values_that_are_cut_or_left_out_count_as_they_are_stored() {
     let folder = tempfile::tempdir().expect("a folder");
     let longest = treering_engine::MAX_VALUE_BYTES as u64;
     let values: Vec<u32> = (0..4000)
-        .map(|n| if n % 1500 == 0 { longest as u32 + 1 } else { 292 })
+        .map(|n| {
+            if n % 1500 == 0 {
+                longest as u32 + 1
+            } else {
+                292
+            }
+        })
         .collect();
     let path = trace(folder.path(), 3000, &values);
     let skipped = replay(&path, Oversize::Skip).cache.data_set_bytes;
