@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering check                                   every spec, small models, all three checkers\n  \
-    treering check WalRecovery --graph --mutations   its state graphs, and that its seeded bugs are caught\n  \
+    treering check WalRecovery --graph --mutations   its state graphs, and its seeded bugs\n  \
     treering check --model full                      the large models: minutes\n  \
     treering check WalRecovery --against-engine      the engine along the mirror's edges: minutes\n  \
     treering check CircularBuffer --against-engine   its ring along the mirror's edges: minutes\n  \

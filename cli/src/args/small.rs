@@ -10,7 +10,7 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering import mqsim tpcc.trace.xz -o tpcc.trz\n  \
-    treering import csv io.csv.gz --columns time=1:s,op=3,device=4,offset=5:bytes,size=6:bytes -o io.trz\n  \
+    treering import csv io.csv.gz --columns time=1:s,op=3,offset=5:bytes,size=6:bytes -o io.trz\n  \
     treering import parquet io.parquet --columns time=ts,op=type,offset=lba:sectors,size=len -o io.trz\n  \
     treering import oracle-general wiki.oracleGeneral.zst --oracle-op get --skip-bad 10 -o wiki.trz\n\n\
     FORMAT of a block trace is mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, \

@@ -1,0 +1,422 @@
+//! What readers are told to type works: every example of `--help`, and the shell blocks of the
+//! documents.
+//!
+//! Each line is run as it stands, by a shell, in a folder that has the inputs that it names. What
+//! would take minutes is made smaller by the tables below, and by nothing else. Every `treering` in a
+//! line, also one that feeds a pipe, must end with 0.
+
+#[path = "support/inputs.rs"]
+mod inputs;
+#[path = "support/serving.rs"]
+mod serving;
+mod support;
+#[path = "support/told.rs"]
+mod told;
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use told::Help;
+
+/// Values of flags that are made smaller: command, flag, value, why.
+const SMALLER: &[(&str, &str, &str, &str)] = &[
+    (
+        "gen",
+        "--records",
+        "2k",
+        "millions take minutes, and gigabytes of disk",
+    ),
+    (
+        "gen",
+        "--ops",
+        "4k",
+        "millions take minutes, and gigabytes of disk",
+    ),
+    (
+        "layout",
+        "--records",
+        "5k",
+        "a million in a build for tests takes a minute",
+    ),
+    ("oracle", "--budget", "2s", "minutes"),
+    (
+        "oracle",
+        "--runs",
+        "2",
+        "thousands of programs take minutes",
+    ),
+    ("oracle", "--ops", "200", "long programs take minutes"),
+    (
+        "check",
+        "--model",
+        "smoke",
+        "a million states and more; the slow test has them",
+    ),
+    (
+        "check",
+        "--checker",
+        "mirror",
+        "TLC and tla-mc are fetched, and take minutes",
+    ),
+    ("check", "--budget", "2s", "minutes"),
+];
+
+/// What is added where the flag is not given: command, unless one of these is there, flag, why.
+const ADDED: &[(&str, &[&str], &str, &str)] = &[
+    (
+        "layout",
+        &["--records"],
+        "--records 5k",
+        "the default is a million",
+    ),
+    (
+        "oracle",
+        &["--budget", "--runs", "--replay"],
+        "--budget 2s",
+        "the default is minutes",
+    ),
+    (
+        "check",
+        &["--checker", "--against-engine"],
+        "--checker mirror",
+        "TLC takes minutes",
+    ),
+    (
+        "check --against-engine",
+        &["--budget"],
+        "--budget 2s",
+        "the default is minutes",
+    ),
+];
+
+/// What is left out: command, flag, why.
+const DROPPED: &[(&str, &str, &str)] = &[("check", "--graph", "needs TLC, which is fetched")];
+
+/// Text that is replaced before all else: text, replacement, why.
+const REPLACED: &[(&str, &str, &str)] = &[
+    ("/mnt/", "mnt/", "a mount of its own is not for tests"),
+    (
+        "time=ts,op=type,offset=lba:sectors,size=len",
+        "time=time,op=op,offset=offset:sectors,size=size",
+        "the sample's columns have the names of fields",
+    ),
+];
+
+/// Lines that are not run, by how they begin: beginning, why.
+const SKIPPED: &[(&str, &str)] = &[
+    (
+        "treering check WalRecovery --only NAME",
+        "NAME is for the reader to fill in",
+    ),
+    ("treering layout KEYFILE|dense", "a synopsis"),
+    (
+        "treering check MiniPage --only published_early-validation --checker tlc",
+        "TLC is fetched; `.ci/run specs` checks it with mirrors",
+    ),
+    ("mvn ", "fetches TLC; `.ci/run specs` runs it"),
+    ("cd specs/", "runs TLC; `.ci/run specs` runs it"),
+    ("apt-get ", "installs packages"),
+    ("export ROCKSDB_LIB_DIR", "for a RocksDB that is installed"),
+];
+
+/// One status more than 0, where a cut-short run has not reached everything: why.
+const CUT_SHORT: &[(&str, &str)] = &[
+    (
+        "oracle",
+        "two seconds do not meet all that a run must meet (4)",
+    ),
+    ("check --against-engine", "two seconds leave edges (4)"),
+];
+
+/// Does `line` have all these words?
+fn has(line: &[String], words: &str) -> bool {
+    words
+        .split(' ')
+        .all(|word| line.iter().any(|other| other == word))
+}
+
+/// A line as it is run here: made smaller, if `small`.
+fn adapted(line: &str, small: bool) -> String {
+    let mut line = line.to_owned();
+    for (text, instead, _) in REPLACED {
+        line = line.replace(text, instead);
+    }
+    if !small || !line.starts_with("treering ") {
+        return line;
+    }
+    // What is behind a pipe or goes to a file stays behind.
+    let end = line.find(" | ").or(line.find(" > ")).unwrap_or(line.len());
+    let rest = line.split_off(end);
+    let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    for (command, flag, value, _) in SMALLER {
+        let at = words.iter().position(|word| word == flag);
+        if let (true, Some(at)) = (has(&words, command), at) {
+            words[at + 1] = (*value).to_owned();
+        }
+    }
+    for (command, flag, _) in DROPPED {
+        if has(&words, command) {
+            words.retain(|word| word != flag);
+        }
+    }
+    for (command, unless, added, _) in ADDED {
+        if has(&words, command) && !unless.iter().any(|flag| has(&words, flag)) {
+            words.push((*added).to_owned());
+        }
+    }
+    words.join(" ") + &rest
+}
+
+/// A folder with all inputs, and the command as `treering`.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().expect("a folder");
+        inputs::prepare(folder.path());
+        Place { folder }
+    }
+
+    /// Another one with the same inputs.
+    fn again(&self) -> Place {
+        let folder = tempfile::tempdir().expect("a folder");
+        let copied = Command::new("cp")
+            .args(["-a", "."])
+            .arg(folder.path())
+            .current_dir(self.folder.path())
+            .status();
+        assert!(copied.expect("cp starts").success());
+        Place { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A `treering` that notes how each of its runs ended: a shell only says how the last of a pipe
+    /// did.
+    fn shim(&self) -> PathBuf {
+        let bin = self.path().join("bin");
+        std::fs::create_dir_all(&bin).expect("a folder");
+        let script = format!(
+            "#!/bin/sh\n'{}' \"$@\"\nstatus=$?\necho $status >>'{}'\nexit $status\n",
+            env!("CARGO_BIN_EXE_treering"),
+            self.statuses().display()
+        );
+        let file = bin.join("treering");
+        std::fs::write(&file, script).expect("write");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        bin
+    }
+
+    fn statuses(&self) -> PathBuf {
+        self.path().join("bin/statuses")
+    }
+
+    /// Runs a line and says what is wrong with it, if anything is.
+    fn run(&self, line: &str, small: bool) -> Result<(), String> {
+        if let Some((_, why)) = SKIPPED.iter().find(|(start, _)| line.starts_with(start)) {
+            eprintln!("not run: {line}: {why}");
+            return Ok(());
+        }
+        if let Some(command) = line.strip_prefix("cargo run --release -- ") {
+            return self.run(&format!("treering {command}"), small);
+        }
+        let Some(command) = runnable(&adapted(line, small)) else {
+            return Ok(());
+        };
+        if command.starts_with("treering explore ") {
+            return serving::explore(self.path(), &command);
+        }
+        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        // A store that it makes must not be there.
+        let replayed = words.iter().find_map(|word| word.strip_prefix("file:"));
+        let loaded = command.split_once("treering load ").map(|(_, rest)| rest);
+        let made = replayed.or(loaded.and_then(|rest| rest.split(' ').next()));
+        let _ = made.map(|store| std::fs::remove_file(self.path().join(store)));
+        let shim = self.shim();
+        let _ = std::fs::remove_file(self.statuses());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(self.path())
+            .env("PATH", format!("{}:{path}", shim.display()))
+            .env("HOME", self.path())
+            .output()
+            .expect("sh starts");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let statuses = std::fs::read_to_string(self.statuses()).unwrap_or_default();
+        let cut_short = small && CUT_SHORT.iter().any(|(command, _)| has(&words, command));
+        let fine = |status: &str| status == "0" || (cut_short && status == "4");
+        let shell = output.status.code().map(|code| code.to_string());
+        let ended = shell.iter().map(String::as_str).chain(statuses.lines());
+        if statuses.is_empty() || shell.is_none() || !ended.clone().all(fine) {
+            let ended: Vec<&str> = ended.collect();
+            return Err(format!("{command}\nexit statuses {ended:?}\n{stderr}"));
+        }
+        self.judge(&command, &stdout)
+    }
+
+    /// On stdout there is nothing but results, and a file that was asked for has some.
+    fn judge(&self, command: &str, stdout: &str) -> Result<(), String> {
+        let fail = |what: &str| Err(format!("{command}\n{what}\n{stdout}"));
+        if stdout.contains(['\r', '\u{1b}']) || stdout.contains("treering: ") {
+            return fail("progress or an error on stdout");
+        }
+        if let Some((_, file)) = command.split_once(" > ") {
+            let file = self.path().join(file.replace('~', "."));
+            let written = std::fs::read_to_string(&file).unwrap_or_default();
+            if !stdout.is_empty() || written.is_empty() {
+                return fail("expected all of it in the file");
+            }
+            if command.contains("--json - >") && !is_json(&written) {
+                return fail("expected one JSON document in the file");
+            }
+            return Ok(());
+        }
+        if command.contains("| jq ") {
+            let answers = stdout.trim();
+            if answers.is_empty() || answers.lines().any(|line| line == "null") {
+                return fail("jq does not find what the example asks for");
+            }
+        } else if command.contains("--json -") && !is_json(stdout) {
+            return fail("expected one JSON document on stdout");
+        }
+        Ok(())
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(text).is_ok()
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Without jq its part is `cat`, without xz a line is not run; either is said where no harness hides it.
+fn runnable(command: &str) -> Option<String> {
+    let note = |text: &str| {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {text}: {command}");
+    };
+    if command.starts_with("xz ") && !is_installed("xz") {
+        note("xz is not in PATH (apt-get install xz-utils)");
+        return None;
+    }
+    match command.split_once("| jq ") {
+        Some((before, _)) if !is_installed("jq") => {
+            note("jq is not in PATH (apt-get install jq), `cat` instead");
+            Some(format!("{before}| cat"))
+        }
+        _ => Some(command.to_owned()),
+    }
+}
+
+/// Fails with all stories at once.
+fn none_of(stories: Vec<String>) {
+    assert!(stories.is_empty(), "{}", stories.join("\n---\n"));
+}
+
+#[test]
+fn every_command_has_examples_that_a_terminal_shows_on_a_line_each() {
+    let mut stories = Vec::new();
+    for help in Help::of_all() {
+        let examples = help.examples();
+        if examples.is_empty() && help.subcommands().is_empty() {
+            stories.push(format!("{}: no example", help.name()));
+        }
+        let shown = help.on_a_terminal();
+        for example in examples {
+            if !shown.lines().any(|line| line.contains(&example)) {
+                stories.push(format!(
+                    "{}: wrapped, so nobody can copy it: {example}",
+                    help.name()
+                ));
+            }
+        }
+    }
+    none_of(stories);
+}
+
+#[test]
+fn every_example_of_help_does_what_it_says() {
+    let prepared = Place::new();
+    let mut stories = Vec::new();
+    let mut count = 0;
+    for help in Help::of_all() {
+        for example in help.examples() {
+            count += 1;
+            let story = if example.contains("cargo ") {
+                told::cargo_names(&example)
+            } else {
+                prepared.again().run(&example, true)
+            };
+            stories.extend(story.err().map(|story| format!("{}: {story}", help.name())));
+        }
+    }
+    assert!(count > 40, "{count} examples: most were not found");
+    none_of(stories);
+}
+
+/// What the other test makes small, at its size: the large models, and the engine along the edges.
+#[test]
+#[ignore = "minutes; .ci/run runs it"]
+fn examples_of_check_do_what_they_say_at_full_size() {
+    let prepared = Place::new();
+    let mut stories = Vec::new();
+    for help in Help::of_all() {
+        for example in help.examples() {
+            if example.starts_with("treering check ") && !example.contains("--graph") {
+                let checker = ["--checker", "--against-engine"];
+                let given = checker.iter().any(|flag| example.contains(flag));
+                let mirror = if given { "" } else { " --checker mirror" };
+                let line = example + mirror;
+                stories.extend(prepared.again().run(&line, false).err());
+            }
+        }
+    }
+    none_of(stories);
+}
+
+/// Does it need nothing from the lines before it? Then once is enough, whoever tells it.
+fn stands_alone(line: &str) -> bool {
+    ["check", "explore", "oracle"]
+        .iter()
+        .any(|command| line.starts_with(&format!("treering {command}")))
+}
+
+#[test]
+fn the_shell_blocks_of_documents_do_what_they_say() {
+    let prepared = Place::new();
+    let mut stories = Vec::new();
+    let mut seen = HashSet::new();
+    for document in told::documents() {
+        // The lines of a document build on those before.
+        let place = prepared.again();
+        for line in told::shell_lines(&document) {
+            let is_ours =
+                line.starts_with("treering ") || line.starts_with("cargo run --release -- ");
+            let is_skipped = SKIPPED.iter().any(|(start, _)| line.starts_with(start));
+            let story = match line.as_str() {
+                _ if stands_alone(&line) && !seen.insert(adapted(&line, true)) => Ok(()),
+                _ if is_ours || is_skipped => place.run(&line, true),
+                _ if line.contains("cargo ") => told::cargo_names(&line),
+                script if script.starts_with(".ci/") => told::script_exists(script),
+                _ => Err(format!("{line}: neither run nor in a table")),
+            };
+            stories.extend(story.err().map(|story| format!("{document}: {story}")));
+        }
+        for span in told::cargo_spans(&document) {
+            let story = told::cargo_names(&span).err();
+            stories.extend(story.map(|story| format!("{document}: {story}")));
+        }
+    }
+    none_of(stories);
+}

@@ -1,0 +1,139 @@
+//! A folder with the inputs that examples name: small ones.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::support::ok;
+use super::told::root;
+
+/// A program that found something; here nothing is found any more.
+const PROGRAM: &str = concat!(
+    "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n",
+    "put \"k\" 100\nsync\nget \"k\"\ncrash keep-oldest\nget \"k\"\n"
+);
+
+/// Makes all of them in `folder`. What an example writes is not among them.
+pub(crate) fn prepare(folder: &Path) {
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("write");
+    for below in [
+        "mnt/test",
+        ".local/share/bash-completion/completions",
+        ".config/fish/completions",
+    ] {
+        std::fs::create_dir_all(folder.join(below)).expect("a folder");
+    }
+    std::os::unix::fs::symlink(root().join("traces"), folder.join("traces")).expect("a link");
+    ok(
+        folder,
+        &words("gen zipf --records 2k --writes 1 -o zipf.trz"),
+    );
+    std::fs::copy(
+        root().join("traces/samples/blocks.parquet"),
+        folder.join("io.parquet"),
+    )
+    .expect("the sample");
+
+    write("tpcc.trace.xz", &xz(mqsim().as_bytes()));
+    write("cloudphysics.csv.xz", &xz(cloudphysics().as_bytes()));
+    write("io.csv.gz", &gzip(columns().as_bytes()));
+    write("mydrive.csv", columns().as_bytes());
+    let wiki = zstd::encode_all(&oracle_general()[..], 1).expect("in memory");
+    write("wiki.oracleGeneral.zst", &wiki);
+    write("vm.csv", cloudphysics().as_bytes());
+    ok(folder, &words("import cloudphysics vm.csv -o vm.trz"));
+
+    write("keys.txt", keys().as_bytes());
+    write("urls.txt.xz", &xz(keys().as_bytes()));
+    for name in ["found.program", "oracle-btree-cow-7.program"] {
+        write(name, PROGRAM.as_bytes());
+    }
+    write("my-drive.toml", ok(folder, &["devices", "ssd"]).as_bytes());
+
+    write("store.jsonl", rows().as_bytes());
+    write("store.jsonl.xz", &xz(rows().as_bytes()));
+    for name in ["mnt/store", "a.store"] {
+        ok(folder, &["load", name, "store.jsonl"]);
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Blocks that come again, in no order: a multiplier that is coprime to their number scatters them.
+fn scattered(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(|i| i.wrapping_mul(2_654_435_761) % 1500)
+}
+
+fn mqsim() -> String {
+    let mut text = String::new();
+    for (i, block) in scattered(3000).enumerate() {
+        let kind = u8::from(i % 3 == 0);
+        let _ = writeln!(text, "{} 0 {} 8 {kind}", i * 1000, block * 8);
+    }
+    text
+}
+
+fn cloudphysics() -> String {
+    let mut text = "version,time,op,size,lbn\n".to_owned();
+    for (i, block) in scattered(4000).enumerate() {
+        let op = if i % 3 == 0 { "28" } else { "2a" };
+        let _ = writeln!(text, "1,{},{op},4096,{}", 5_633_898 + i / 100, block * 8);
+    }
+    text
+}
+
+/// Time, host, operation, device, offset and size.
+fn columns() -> String {
+    let mut text = String::new();
+    for (i, block) in scattered(1000).enumerate() {
+        let op = if i % 3 == 0 { "R" } else { "W" };
+        let _ = writeln!(text, "{i},host,{op},0,{},4096", block * 4096);
+    }
+    text
+}
+
+/// Records of libCacheSim's `oracleGeneral`: time, object, size, next access.
+fn oracle_general() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (time, id) in (0u32..).zip(scattered(1000)) {
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(512u32.to_le_bytes());
+        bytes.extend((-1i64).to_le_bytes());
+    }
+    bytes
+}
+
+fn keys() -> String {
+    (0..3000).fold(String::new(), |mut text, i| {
+        let _ = writeln!(
+            text,
+            "https://example.org/wiki/Page_{:06}",
+            i * 7919 % 100_003
+        );
+        text
+    })
+}
+
+fn rows() -> String {
+    (0..300).fold(String::new(), |mut text, i| {
+        let _ = writeln!(text, "{{\"key\":\"key {i:04}\",\"value\":\"value {i}\"}}");
+        text
+    })
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let mut reader = liblzma::read::XzEncoder::new(bytes, 1);
+    reader.read_to_end(&mut packed).expect("in memory");
+    packed
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let mut reader = flate2::read::GzEncoder::new(bytes, flate2::Compression::fast());
+    reader.read_to_end(&mut packed).expect("in memory");
+    packed
+}
