@@ -65,7 +65,7 @@ pub(crate) struct CheckArgs {
 pub(crate) enum ModelSize {
     /// Seconds each.
     Smoke,
-    /// A million states or more each.
+    /// A hundred thousand to millions of states each.
     Full,
 }
 
