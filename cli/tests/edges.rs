@@ -117,7 +117,7 @@ fn edges() -> Vec<Edge> {
             )
         },
         Edge {
-            on_pages: Sentence("trace.jsonl, operation 1: a record of 65635 bytes (key 65535"),
+            on_pages: Sentence("trace.jsonl, operation 1: a key of 65535 bytes"),
             ..edge(
                 "a key of 65,535 bytes",
                 vec![long_key, put(1, 100)],

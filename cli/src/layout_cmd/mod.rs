@@ -75,8 +75,8 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<(), Failure> {
     }
     let records = records(args)?;
     if records.puts.is_empty() {
-        return Err(Failure::not_reached(format!(
-            "{}: no record to lay out",
+        return Err(Failure::usage(format!(
+            "{}: no record to lay out; expected one or more",
             records.name
         )));
     }

@@ -184,7 +184,7 @@ pub fn predict(
         rotation_ops: cache.rotation_ops,
         log_group_bytes: flushes.group,
         checkpoints: checkpoints.len() as u64,
-        untried: untried(&Case::of_pages(workload, options, &level, device)),
+        untried: untried(&Case::of_pages(workload, options, &level, (device, pace))),
         warnings: run.warnings(),
         mod_log: logged.prediction(options),
         mini_pages: run.buffer.map(|buffer| buffer.mini_pages),

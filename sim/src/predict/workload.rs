@@ -73,6 +73,22 @@ pub(crate) struct KeyStats {
     pub(crate) run_writes: u32,
 }
 
+impl KeyStats {
+    /// Whether the store has a record of it now.
+    fn is_live(&self) -> bool {
+        self.first_put != NEVER && !self.deleted
+    }
+}
+
+/// Bytes of the keys and values that a store has now.
+fn live_bytes(keys: &[KeyStats]) -> f64 {
+    let live = keys.iter().filter(|k| k.is_live());
+    let bytes: u64 = live
+        .map(|k| u64::from(k.key_len) + u64::from(k.value_len))
+        .sum();
+    bytes as f64
+}
+
 /// Sums over one part (warm-up or measured) of the trace: exact, not sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
@@ -256,13 +272,20 @@ impl Workload {
         put as f64 * self.sample_weight()
     }
 
+    /// Number of records the store holds at the end (estimated where sampled).
+    #[must_use]
+    pub fn live_records(&self) -> f64 {
+        let live = self.keys.iter().filter(|k| k.is_live()).count();
+        live as f64 * self.sample_weight()
+    }
+
     /// What a share of the data set is a share of, as in `--cache 20%`: bytes of the keys and values that the store holds at the end of
     /// the warm-up. A trace that has none begins with an empty store; there it is those of its end.
     #[must_use]
     pub fn data_set_bytes(&self) -> f64 {
         match self.warmup_bytes {
             Some(bytes) if bytes > 0.0 => bytes,
-            _ => self.data_bytes(),
+            _ => live_bytes(&self.keys) * self.sample_weight(),
         }
     }
 
@@ -417,12 +440,8 @@ impl Pass {
     /// Sums up what the store holds when measuring begins.
     fn end_warmup(&mut self) {
         self.count_waiting();
-        let there = (self.keys.iter()).filter(|k| k.first_put != NEVER && !k.deleted);
-        let bytes: u64 = there
-            .map(|k| u64::from(k.key_len) + u64::from(k.value_len))
-            .sum();
         let weight = (1u64 << self.shift) as f64;
-        self.warmup_bytes = (self.seen > 0).then_some(bytes as f64 * weight);
+        self.warmup_bytes = (self.seen > 0).then_some(live_bytes(&self.keys) * weight);
     }
 
     fn take(&mut self, op: &Op) {

@@ -124,8 +124,9 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
         drive,
     } = material;
     let (before, after) = (&outcome.before, &outcome.after);
-    let predicted = prediction
-        .as_ref()
+    // Without user bytes there is nothing to be an amplification of.
+    let predicted = (prediction.as_ref())
+        .filter(|_| user_bytes > 0)
         .map(|p| predicted_side(p, measured.device.is_some()));
     let error = predicted.as_ref().map(|p| errors(&measured, p));
     let space = space(&outcome.leaves, after, plan, drive);

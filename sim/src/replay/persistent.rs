@@ -530,7 +530,10 @@ fn report(
     let user_bytes = outcome.phase.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
     let device = after.device.since(&before.device);
-    let over = |bytes: u64| bytes as f64 / user_bytes.max(1) as f64;
+    let over = |bytes: u64| match user_bytes {
+        0 => 0.0,
+        user_bytes => bytes as f64 / user_bytes as f64,
+    };
     let by_class = |bytes: [u64; 3]| HostWa {
         log: over(bytes[0]),
         page: over(bytes[1]),
@@ -543,7 +546,7 @@ fn report(
     let stats = |s: &Snapshot| s.stats.pm.unwrap_or_default();
     let pm_stats = stats(after).since(&stats(before));
     let leaves = after.stats.leaf_pages;
-    let records = looked.workload.records();
+    let records = looked.workload.live_records();
     let leaf_slots = match config.tree {
         PmTreeKind::Lodge(_) => LODGE_SLOTS,
         _ => LEAF_SLOTS,
@@ -570,7 +573,7 @@ fn report(
             source: looked.header.source.clone(),
             ops: outcome.done_ops,
             warmup_ops: looked.warmup_ops.min(outcome.done_ops),
-            records: records.round() as u64,
+            records: looked.workload.records().round() as u64,
         },
         preload: looked.loads.report.clone(),
         tree: config.tree.name().into(),

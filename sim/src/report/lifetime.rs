@@ -147,7 +147,7 @@ impl LifetimeReport {
     fn unknown(&self) -> Option<&'static str> {
         match (self.pe_limit_cycles, self.years_until_pe_limit) {
             (None, _) => Some("unknown: the profile gives no P/E limit"),
-            (Some(_), None) => Some("unknown: nothing was written after warm-up"),
+            (Some(_), None) => Some("unknown: nothing reached the drive after warm-up"),
             (Some(_), Some(_)) => None,
         }
     }

@@ -91,6 +91,14 @@ impl CacheReport {
         let data_set = text::bytes(self.data_set_bytes as f64);
         match self.share {
             None => format!("{budget} asked for; the data set is {data_set}"),
+            Some(share)
+                if (share * self.data_set_bytes as f64) < self.budget_bytes as f64 - 1.0 =>
+            {
+                format!(
+                    "the least that works; {:.1} % of {data_set} asked for",
+                    100.0 * share
+                )
+            }
             Some(share) => format!("{budget} asked for, {:.1} % of {data_set}", 100.0 * share),
         }
     }
@@ -661,13 +669,16 @@ pub(crate) fn preloaded(p: &PreloadReport) -> Option<String> {
         sentence += &format!("; {sized} of them, which it never puts, with values of {mean} bytes");
     }
     if let Some(share) = p.share_of_reads {
-        sentence += &format!("; without, {:.1} % of its gets find no key", 100.0 * share);
+        sentence += &format!(
+            "; {:.1} % of its gets read what only these wrote",
+            100.0 * share
+        );
     }
     Some(sentence)
 }
 
 /// `measured / predicted − 1`, or nothing for a component of little weight (on both sides).
 pub fn error(measured: f64, predicted: f64, measured_total: f64) -> Option<f64> {
-    let counts = measured >= LEAST_SHARE * measured_total && measured > 0.0;
+    let counts = measured.max(predicted) >= LEAST_SHARE * measured_total;
     (counts && predicted > 0.0).then(|| measured / predicted - 1.0)
 }

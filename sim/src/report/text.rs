@@ -32,7 +32,7 @@ fn header(r: &ReplayReport, out: &mut String) {
     line(
         out,
         &format!(
-            "  {} operations measured after {} of warm-up; {} records; {} written by the user",
+            "  {} operations measured after {} of warm-up; {} keys put; {} written by the user",
             grouped(measured),
             grouped(r.trace.warmup_ops),
             grouped(r.trace.records),
@@ -83,6 +83,9 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
             "Mini-pages (gets: shares; others: an operation)  measured    predicted      error",
         );
         rows(r.cache.compared.iter().map(|c| c.row(untried)), out);
+    }
+    if r.wa.error.is_some() || r.pm.as_ref().is_some_and(|pm| pm.error.is_some()) {
+        line(out, "error: measured over predicted, less one");
     }
     if let Some(note) = r.wa.untried_note() {
         wrapped("", &note, out);

@@ -137,6 +137,14 @@ fn rates(keys: u64, theta: f64, accesses: u64) -> Vec<(f64, f64)> {
     blocks
 }
 
+/// Relative error of [`population`].
+const RESOLUTION: f64 = 5e-4;
+
+/// Where the search for a population ends.
+fn most_population(seen: u64) -> u64 {
+    seen.saturating_mul(1 << 10)
+}
+
 /// How many keys there must be so that `seen` of them are expected to be accessed.
 fn population(seen: u64, theta: f64, accesses: u64) -> u64 {
     let expected = |keys: u64| -> f64 {
@@ -146,7 +154,7 @@ fn population(seen: u64, theta: f64, accesses: u64) -> u64 {
             .sum()
     };
     // If nearly every access meets a new key, the population has no upper bound worth the name.
-    let most = seen.saturating_mul(1 << 10);
+    let most = most_population(seen);
     let (mut low, mut high) = (seen, seen.saturating_mul(2));
     while high < most && expected(high) < seen as f64 {
         (low, high) = (high, high.saturating_mul(2));
@@ -241,7 +249,12 @@ pub(crate) fn zipf(observed: Observed<'_>) -> Option<Fit> {
         theta,
         theta_error,
         population,
-        population_error: (high - low).abs() / (2.0 * population as f64),
+        population_error: match problem.observed.closed {
+            true => 0.0,
+            // The search ends there: there may be any number more.
+            false if population >= most_population(problem.observed.keys) => 1.0,
+            false => ((high - low).abs() / (2.0 * population as f64)).max(RESOLUTION),
+        },
         ks: problem.ks(theta),
     })
 }

@@ -106,7 +106,11 @@ fn popularity(out: &mut String, info: &TraceInfo) {
         popularity.theta_error,
         if popularity.population_error > 0.0 {
             let error = 100.0 * popularity.population_error;
-            format!("≈{} (± {error:.1} %)", count(popularity.population))
+            let about = count(popularity.population);
+            match popularity.population_error < 1.0 {
+                true => format!("≈{about} (± {error:.1} %)"),
+                false => format!("≈{about} or more"),
+            }
         } else {
             count(popularity.population)
         },

@@ -1,10 +1,11 @@
 //! A case that is predicted, in the quantities in which grids have bounds.
 
-use treering_engine::{Options, TreeKind};
+use treering_engine::{Durability, Options, PageStoreKind, TreeKind};
 use treering_traces::OpKind;
 
-use crate::predict::device::DeviceParams;
+use crate::predict::device::{Before, DeviceParams};
 use crate::predict::leaf::LeafLevel;
+use crate::predict::log::Pace;
 use crate::predict::workload::{NEVER, Workload};
 
 /// Kinds of stores that are predicted by the same mechanisms.
@@ -53,6 +54,14 @@ pub enum Quantity {
     Records,
     /// Updates of a leaf before measuring.
     RewritesOfLeaf,
+    /// Seconds after which the log is flushed at the latest.
+    FlushInterval,
+    /// Whether each commit waits for a flush: 1, else 0.
+    Commits,
+    /// Clients.
+    Clients,
+    /// Whether somebody else's data were on the drive: 1, else 0.
+    DriveInUse,
 }
 
 impl Quantity {
@@ -72,6 +81,10 @@ impl Quantity {
             Quantity::Leaves => "leaves",
             Quantity::Records => "records",
             Quantity::RewritesOfLeaf => "updates of a leaf before measuring",
+            Quantity::FlushInterval => "seconds between flushes of the log",
+            Quantity::Commits => "share of commits that wait for a flush",
+            Quantity::Clients => "clients",
+            Quantity::DriveInUse => "share of the drive that was in use before",
         }
     }
 
@@ -80,7 +93,8 @@ impl Quantity {
         match self {
             Quantity::Burstiness => format!("{value:.2}"),
             Quantity::RecordBytes | Quantity::PageBytes => format!("{value:.0} B"),
-            Quantity::Leaves | Quantity::Records => format!("{value:.0}"),
+            Quantity::Leaves | Quantity::Records | Quantity::Clients => format!("{value:.0}"),
+            Quantity::FlushInterval => format!("{value}"),
             Quantity::RewritesOfLeaf => format!("{value:.1}"),
             _ => {
                 let percent = format!("{:.1}", 100.0 * value);
@@ -106,18 +120,20 @@ impl Case {
         workload: &Workload,
         options: &Options,
         level: &LeafLevel,
-        device: &DeviceParams,
+        (device, pace): (&DeviceParams, Option<&Pace>),
     ) -> Case {
         let compresses = device.compression.is_some();
         let buffered = matches!(options.tree, TreeKind::Bf(_));
         let family = match (compresses, buffered, options.mod_log.is_some()) {
-            (false, false, false) => Some(Family::Pages),
-            (false, true, false) => Some(Family::MiniPages),
+            (false, false, false) if options.store != PageStoreKind::Shadow => Some(Family::Pages),
+            (false, true, false) if options.store == PageStoreKind::InPlace => {
+                Some(Family::MiniPages)
+            }
             (true, _, false) => Some(Family::Compressed),
             (true, _, true) => Some(Family::CompressedModLog),
-            (false, _, true) => None,
+            (false, _, _) => None,
         };
-        let in_place = options.store == treering_engine::PageStoreKind::InPlace;
+        let in_place = options.store == PageStoreKind::InPlace;
         let combination = format!(
             "{}{} on {}",
             options.tree_name(),
@@ -129,7 +145,11 @@ impl Case {
             match (compresses, in_place) {
                 (true, true) => "pages written in place, on a drive that compresses",
                 (true, false) => "a drive that compresses",
-                (false, _) => "a drive that does not compress",
+                (false, _) => match options.store {
+                    PageStoreKind::InPlace => "pages written in place",
+                    PageStoreKind::CopyOnWrite { .. } => "copy-on-write pages",
+                    PageStoreKind::Shadow => "shadowed pages",
+                },
             }
         );
         let mut case = Case {
@@ -137,6 +157,18 @@ impl Case {
             combination,
             values: values(workload),
         };
+        if let Durability::Grouped(interval) = options.durability {
+            let seconds = interval.0 as f64 / 1e9;
+            case.values.push((Quantity::FlushInterval, seconds));
+        }
+        case.values.extend(pace.iter().flat_map(|pace| {
+            [
+                (Quantity::Commits, f64::from(u8::from(pace.commits))),
+                (Quantity::Clients, f64::from(pace.clients)),
+            ]
+        }));
+        let in_use = f64::from(u8::from(device.before != Before::Nothing));
+        case.values.push((Quantity::DriveInUse, in_use));
         let leaves = level.count();
         let leaf_bytes = leaves * options.page_size as f64;
         let ops = (workload.measured.all_ops() as f64).max(1.0);

@@ -71,6 +71,12 @@ const FEW_DELETES: Bound = all(Quantity::Deletes, 0.0, 0.02);
 const FEW_RUNS: Bound = all(Quantity::Runs, 0.0, 0.1);
 /// Leaves that appear while measuring: models take the tree's shape from its end.
 const LITTLE_GROWTH: Bound = all(Quantity::Growth, 0.0, 0.1);
+/// The log is flushed when its buffer is full or a page must not overtake it, as with the default of a minute.
+const RARE_FLUSHES: Bound = all(Quantity::FlushInterval, 60.0, f64::INFINITY);
+const NO_COMMITS: Bound = all(Quantity::Commits, 0.0, 0.0);
+const ONE_CLIENT: Bound = all(Quantity::Clients, 1.0, 1.0);
+const UP_TO_16_CLIENTS: Bound = all(Quantity::Clients, 1.0, 16.0);
+const FRESH_DRIVE: Bound = collection(Quantity::DriveInUse, 0.0, 0.0);
 const NO_SCANS: Bound = all(Quantity::Scans, 0.0, 0.0);
 
 const GRID: &str = "cargo run --release -p treering-sim --example prediction_grid";
@@ -100,6 +106,10 @@ pub const TRIED: &[Tried] = &[
             FEW_RUNS,
             LITTLE_GROWTH,
             NO_SCANS,
+            RARE_FLUSHES,
+            NO_COMMITS,
+            ONE_CLIENT,
+            FRESH_DRIVE,
         ],
     },
     Tried {
@@ -118,6 +128,10 @@ pub const TRIED: &[Tried] = &[
             FEW_RUNS,
             LITTLE_GROWTH,
             NO_SCANS,
+            RARE_FLUSHES,
+            NO_COMMITS,
+            ONE_CLIENT,
+            FRESH_DRIVE,
         ],
     },
     Tried {
@@ -136,6 +150,9 @@ pub const TRIED: &[Tried] = &[
             FEW_RUNS,
             LITTLE_GROWTH,
             NO_SCANS,
+            RARE_FLUSHES,
+            UP_TO_16_CLIENTS,
+            FRESH_DRIVE,
         ],
     },
     Tried {
@@ -155,6 +172,9 @@ pub const TRIED: &[Tried] = &[
             FEW_RUNS,
             LITTLE_GROWTH,
             NO_SCANS,
+            RARE_FLUSHES,
+            UP_TO_16_CLIENTS,
+            FRESH_DRIVE,
         ],
     },
     Tried {
@@ -217,8 +237,7 @@ pub fn untried(case: &Case) -> Vec<Untried> {
     let outside = tried.bounds.iter().filter_map(|bound| {
         let found = case.of(bound.quantity)?;
         // A share that was set is not hit to the last digit.
-        let slack = 1e-3 * bound.low.abs().max(1e-3);
-        let inside = found >= bound.low - slack && found <= bound.high + slack;
+        let inside = found >= 0.99 * bound.low && found <= 1.01 * bound.high;
         (!inside).then(|| bound.untried(found, tried.by))
     });
     let mut outside: Vec<Untried> = outside.collect();

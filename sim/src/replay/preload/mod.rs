@@ -75,7 +75,7 @@ pub struct PreloadReport {
     pub bytes: u64,
     /// From what is known how long the values are.
     pub evidence: Evidence,
-    /// Share of the measured gets that find no key without what is loaded; `null` without gets, or if
+    /// Share of the measured gets that read what only the load wrote; `null` without gets, or if
     /// nobody looked.
     pub share_of_reads: Option<f64>,
 }
