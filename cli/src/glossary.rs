@@ -1,6 +1,6 @@
 //! The words of reports and help that need a page: `docs/GLOSSARY.md` explains each in a sentence.
 //!
-//! A word that a report begins to use goes into [`TERMS`] and onto the page. Tests hold page, list and
+//! A word that a report begins to use goes into `TERMS` and onto the page. Tests hold page, list and
 //! reports to one another.
 
 /// The line with which reports point to the page.
