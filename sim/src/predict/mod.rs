@@ -16,7 +16,7 @@
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
 //! | [`pm`] | trees in persistent memory: buffers, splits, logs and their cleaning, the XPBuffer | growth played, renewal of buffers, fixed points |
-//! | `recency` | whether keys come back at independent moments | an index over gaps, on a sample of keys |
+//! | [`recency`] | whether keys come back at independent moments | an index over gaps, on a sample of keys |
 //! | [`tried`] | which of all this was held against measurements, and between which bounds | data |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
@@ -33,7 +33,7 @@ pub mod leaf;
 pub mod log;
 pub mod mod_log;
 pub mod pm;
-mod recency;
+pub mod recency;
 pub mod space;
 pub mod store;
 pub mod tried;

@@ -5,7 +5,7 @@
 //! sum are uniform on a simplex). Accesses in bursts give more, accesses at a steady beat down to a half.
 //! The index of a trace is the mean over keys, weighted by their gaps.
 //!
-//! Only keys whose hash ends with zero bits are followed, at most [`MOST_KEYS`] of them: spatial sampling
+//! Only keys whose hash ends with zero bits are followed, at most 4,096 of them: spatial sampling
 //! (Waldspurger et al., SHARDS, FAST'15) with a sample of fixed size.
 
 use rustc_hash::FxHashMap;
