@@ -231,7 +231,7 @@ impl Workload {
     /// # Errors
     /// What the source says of a bad trace.
     pub fn analyze(source: &mut dyn OpSource, span: Span) -> Result<Workload, TraceError> {
-        Workload::analyze_stored(source, span, &mut |_, _| Ok::<_, TraceError>(true))
+        Workload::analyze_stored(source, span, |_, _| Ok::<_, TraceError>(true))
     }
 
     /// As [`Workload::analyze`], of what a store makes of the trace: `stored` gets each operation with its number, from 1 on; it may cut
@@ -242,7 +242,7 @@ impl Workload {
     pub fn analyze_stored<E: From<TraceError>>(
         source: &mut dyn OpSource,
         span: Span,
-        stored: &mut dyn FnMut(&mut Op, u64) -> Result<bool, E>,
+        mut stored: impl FnMut(&mut Op, u64) -> Result<bool, E>,
     ) -> Result<Workload, E> {
         let mut pass = Pass::new(span);
         let mut op = Op::default();

@@ -223,7 +223,7 @@ pub fn run_pm(
             why,
         });
     }
-    let looked = look_through(&config.extent(), &mut |_, _| Ok(true), progress)?;
+    let looked = look_through(&config.extent(), |_, _| Ok(true), progress)?;
     let bytes = config
         .capacity_bytes
         .unwrap_or_else(|| device_bytes(config, &looked));

@@ -72,15 +72,12 @@ pub(super) struct Extent<'a> {
     pub(super) seed: u64,
 }
 
-/// Makes of an operation what the store does, or says that it does nothing.
-pub(super) type Stored<'a> = dyn FnMut(&mut Op, (u64, u64)) -> Result<bool, ReplayError> + 'a;
-
 /// Looks through a trace, or as much of it as `limit` says; warm-up is a share of that, or what the trace marks.
 /// `stored` makes of each operation what the store does ([`Workload::analyze_stored`]); it is told
 /// the operation's number and how many are loaded before the trace.
 pub(super) fn look_through(
     extent: &Extent<'_>,
-    stored: &mut Stored<'_>,
+    mut stored: impl FnMut(&mut Op, (u64, u64)) -> Result<bool, ReplayError>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Looked, ReplayError> {
     let Extent {
@@ -133,8 +130,8 @@ pub(super) fn look_through(
         progress,
     };
     let loaded = loads.len();
-    let mut stored = |op: &mut Op, number| stored(op, (number, loaded));
-    let mut workload = Workload::analyze_stored(&mut counted, span, &mut stored)?;
+    let stored = |op: &mut Op, number| stored(op, (number, loaded));
+    let mut workload = Workload::analyze_stored(&mut counted, span, stored)?;
     workload.zeros = header.zeros;
     let measured_span_ns = counted.times.map(|(first, last)| last - first);
     Ok(Looked {
@@ -163,7 +160,7 @@ pub(super) fn plan(
     } = {
         let limits = treering_engine::node::limits(config.engine.page_size);
         let trace = config.trace.display().to_string();
-        let mut stored = |op: &mut Op, numbers| {
+        let stored = |op: &mut Op, numbers: (u64, u64)| {
             if op.kind != OpKind::Put {
                 return Ok(true);
             }
@@ -175,7 +172,7 @@ pub(super) fn plan(
                 Fit::Skip => false,
             })
         };
-        look_through(&config.extent(), &mut stored, progress)?
+        look_through(&config.extent(), stored, progress)?
     };
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
