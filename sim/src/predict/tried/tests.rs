@@ -4,7 +4,7 @@ use super::*;
 
 /// A value that lies between all bounds of a quantity.
 fn inside(tried: &Tried, quantity: Quantity) -> f64 {
-    let bounds = tried.bounds.iter().filter(|b| b.quantity == quantity);
+    let bounds = tried.all_bounds().filter(|b| b.quantity == quantity);
     let (low, high) = bounds.fold((0.0f64, f64::INFINITY), |(low, high), b| {
         (low.max(b.low), high.min(b.high))
     });
@@ -17,8 +17,7 @@ fn inside(tried: &Tried, quantity: Quantity) -> f64 {
 
 fn case(tried: &Tried, quantity: Quantity, value: f64) -> Case {
     let others = tried
-        .bounds
-        .iter()
+        .all_bounds()
         .map(|b| (b.quantity, inside(tried, b.quantity)));
     let mut values: Vec<_> = others.filter(|(q, _)| *q != quantity).collect();
     values.push((quantity, value));
@@ -28,7 +27,7 @@ fn case(tried: &Tried, quantity: Quantity, value: f64) -> Case {
 #[test]
 fn each_bound_holds_from_both_sides() {
     for tried in TRIED {
-        for bound in tried.bounds {
+        for bound in tried.all_bounds() {
             let doubts = |value| -> Vec<Untried> {
                 let all = untried(&case(tried, bound.quantity, value));
                 assert!(all.iter().all(|u| u.what == bound.quantity.name()));
