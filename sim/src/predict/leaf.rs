@@ -89,6 +89,12 @@ impl LeafLevel {
         LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
     }
 
+    /// Measured operations that follow one on the key right before theirs, in the whole tree.
+    pub(crate) fn in_runs(&self) -> f64 {
+        let in_runs: f64 = self.leaves.iter().map(|leaf| leaf.in_runs).sum();
+        in_runs * self.weight
+    }
+
     /// As [`LeafLevel::grow`], of a part of a tree: its first leaf has the lower fence, its last one the upper fence given.
     #[must_use]
     pub(crate) fn grow_between(

@@ -680,8 +680,7 @@ impl<'a> Run<'a> {
                 "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
             ));
         }
-        let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
-        let in_runs = in_runs * self.level.weight / self.ops.max(1.0);
+        let in_runs = self.level.in_runs() / self.ops.max(1.0);
         if in_runs > 0.1 {
             warnings.push(format!(
                 "{:.0} % of the operations follow one on the key right before theirs: a trace of runs comes back to its pages sooner than \

@@ -172,7 +172,6 @@ impl Case {
         let leaves = level.count();
         let leaf_bytes = leaves * options.page_size as f64;
         let ops = (workload.measured.all_ops() as f64).max(1.0);
-        let in_runs: f64 = level.leaves.iter().map(|leaf| leaf.in_runs).sum();
         let warmup_end = workload.warmup.all_ops() / workload.tick;
         let grown = (level.splits.iter())
             .filter(|split| u64::from(split.time) >= warmup_end)
@@ -184,7 +183,7 @@ impl Case {
             ),
             (Quantity::PageBytes, options.page_size as f64),
             (Quantity::Leaves, leaves),
-            (Quantity::Runs, in_runs * level.weight / ops),
+            (Quantity::Runs, level.in_runs() / ops),
             (
                 Quantity::Growth,
                 grown as f64 * level.weight / leaves.max(1.0),
