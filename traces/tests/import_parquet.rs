@@ -127,8 +127,8 @@ fn columns_are_described_as_those_of_csv_and_the_same_table_gives_the_same_opera
     same(run_parquet(Some(spec), &bytes), &expected);
     assert_eq!(expected.len(), 4, "with the delete of what expired");
     assert_eq!(expected[0].key, key(0, 258));
-    // By number, and as text.
-    let spec = "time=1:s,op=2,key=3,value=4";
+    // By number, and as text: without a unit they would be numbers again.
+    let spec = "time=1:s,op=2,key=3:text,value=4";
     let (expected, _) = run_csv(spec, csv).unwrap();
     same(run_parquet(Some(spec), &bytes), &expected);
     assert_eq!(expected[0], put("258", 99, Some(0)));
