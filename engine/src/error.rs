@@ -129,8 +129,8 @@ pub enum Error {
         /// Its size in bytes.
         bytes: u64,
     },
-    /// A key or value is longer than a chunk of a persistent memory.
-    #[error("{what} of {len} bytes is longer than the {max} bytes that a chunk allows")]
+    /// A key that is longer than a chunk of a persistent memory, or a value that no store takes.
+    #[error("a {what} of {len} bytes is longer than the {max} bytes that this store takes")]
     PmTooLong {
         /// `key` or `value`.
         what: &'static str,

@@ -259,6 +259,14 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("pm-blank-by-magic", "oracle"),
     // A record of zeros is the empty value.
     ("pm-record-anywhere", "oracle"),
+    // Long values in pieces: the later ones are not durable when the first is; no recovery knows
+    // that they are in use; nobody gives them back; a scan passes a long value, or reads all of
+    // them before their rows.
+    ("pm-later-pieces-cached", "pm_crash"),
+    ("pm-later-pieces-unnamed", "pm_crash"),
+    ("pm-later-pieces-kept", "pm_long"),
+    ("pm-scan-passes-long", "pm_long"),
+    ("pm-scan-reads-ahead", "pm_long"),
     // The separator that recovery finds is another one than before: the smallest key was deleted.
     ("pm-anchor-dropped", "pm_crash"),
     // A record is written over that an entry of the log still names.

@@ -533,7 +533,7 @@ pub struct PmOptions {
     /// The tree. Default: `Ccl`. On the device a store has none: any may open it that has its leaves, which are LodgeTree's own or everybody else's.
     pub tree: PmTreeKind,
     /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of 256 (LodgeTree: of 512) from 1 KiB to 8 MiB. Default: 4 MiB (§3.3); a store that is there
-    /// already keeps its own.
+    /// already keeps its own. A key is at most eight bytes shorter than one; a value may be longer.
     pub chunk_bytes: u64,
     /// Threads that read leaves and logs at an opening; the engine starts them, and they end before it returns. Default: 1, which is the caller's.
     pub recovery_threads: usize,

@@ -311,13 +311,13 @@ impl Kv for PmStore {
     /// [`Error::PmTooLong`], [`Error::PmFull`], a device failure, damage.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         let records = self.tree.base().records;
-        records.check("key", key.len())?;
-        records.check("value", value.len())?;
+        records.check_key(key.len())?;
+        records.check_value(value.len())?;
         self.change(key, Some(value))
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
-        if self.tree.base().records.check("key", key.len()).is_err() {
+        if self.tree.base().records.check_key(key.len()).is_err() {
             // No such key can be there.
             return Ok(self.now());
         }
@@ -371,6 +371,7 @@ impl Kv for PmStore {
             log_appended_bytes: pm.log_appends * ENTRY_BYTES,
             leaf_pages: base.space.leaves(),
             index_bytes,
+            overflow: base.records.overflow(),
             pm: Some(pm),
             ..Stats::default()
         }

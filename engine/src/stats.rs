@@ -76,14 +76,15 @@ impl ModLogStats {
     }
 }
 
-/// What a store's long values are and were, see [`crate::MAX_VALUE_BYTES`].
+/// What a store's long values are and were, see [`crate::MAX_VALUE_BYTES`]: in a store of pages
+/// those on overflow blocks, in persistent memory those of several pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverflowStats {
-    /// Values written to overflow blocks.
+    /// Values written.
     pub values_written: u64,
-    /// Bytes of those blocks: a part of the bytes of class `Page`.
+    /// Bytes of their blocks or pieces: a part of the bytes of class `Page`.
     pub bytes_written: u64,
-    /// Bytes of overflow blocks read because a value was asked for.
+    /// Bytes of these read because a value was asked for.
     pub bytes_read: u64,
     /// Values whose places became free.
     pub values_freed: u64,

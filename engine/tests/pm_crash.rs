@@ -367,6 +367,32 @@ fn every_request_of_short_stories_of_a_lodge() {
     every_request(lodges());
 }
 
+/// Values that are longer than a chunk, in pieces; the power fails while they are written, replaced,
+/// deleted, copied by a cleaning, and while a recovery finds them.
+#[test]
+fn long_values_at_every_request() {
+    for options in all().into_iter().chain(lodges()) {
+        let mut rng = StdRng::seed_from_u64(7);
+        let mut steps = steps(&mut rng, 70, 12);
+        for step in &mut steps {
+            if let Step::Put(_, value) = step
+                && rng.random_bool(0.3)
+            {
+                // One piece, two or three; of those the last is tiny, or fills its chunk.
+                let to = [1016, 1017, 1025, 2024, 2025, 2600][rng.random_range(0..6)];
+                let pattern: Vec<u8> = (0..to).map(|at| (at / 8) as u8 ^ value[7]).collect();
+                value.resize(8, 0);
+                value.extend_from_slice(&pattern[8..]);
+            }
+        }
+        let name = format!("long values, {:?}", options.tree);
+        let blank = PmImage::zeroed(2 * BYTES);
+        let story = Story::tell(name, options, blank, Map::new(), &steps);
+        assert_eq!(story.refused, 0, "{}", story.name);
+        story.crash_everywhere(3, 2);
+    }
+}
+
 fn every_request(trees: Vec<PmOptions>) {
     for options in trees {
         for seed in 0..seeds() {

@@ -11,8 +11,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice, PmImage};
 use treering_engine::{
-    CclOptions, Cleaning, Error, GlobalOptions, Kv, Logging, PmOptions, PmStore, PmTreeKind,
-    Progress,
+    CclOptions, Cleaning, Error, GlobalOptions, Kv, Logging, MAX_VALUE_BYTES, PmOptions, PmStore,
+    PmTreeKind, Progress,
 };
 
 #[path = "support/pm.rs"]
@@ -472,7 +472,7 @@ fn bad_options_are_refused_by_name() {
 }
 
 #[test]
-fn keys_and_values_that_no_chunk_holds_are_refused_and_nothing_changes() {
+fn keys_that_no_chunk_holds_and_values_that_no_store_takes_are_refused_and_nothing_changes() {
     let device = Arc::new(MemPm::new(1 << 20));
     let store = open(&device, &options(PmTreeKind::Ccl(CclOptions::default())));
     let most = vec![9; 2048 - 8];
@@ -482,7 +482,7 @@ fn keys_and_values_that_no_chunk_holds_are_refused_and_nothing_changes() {
         Err(Error::PmTooLong { what: "key", .. })
     ));
     assert!(matches!(
-        store.put(b"", &more),
+        store.put(b"", &vec![9; MAX_VALUE_BYTES + 1]),
         Err(Error::PmTooLong { what: "value", .. })
     ));
     store.delete(&more).unwrap();

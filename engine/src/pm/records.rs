@@ -1,10 +1,27 @@
-//! Keys and values that are not of eight bytes: out of the leaves, which name their places (CCL-BTree §4.4, "indirection pointers").
+//! Keys and values that are not of eight bytes: out of the leaves, which name their places
+//! (CCL-BTree §4.4, "indirection pointers").
 //!
 //! ```text
 //! length 4 | crc 4 | bytes, padded to a multiple of 16          the crc is of the place, too
 //! ```
 //!
-//! A record is durable before anything names it, since an entry of the log that is whole may be replayed though its write was never acknowledged.
+//! A value that is longer than a chunk, up to [`MAX_VALUE_BYTES`], lies in several pieces. All but
+//! the last one fill a chunk and say where the next one is:
+//!
+//! ```text
+//! length 4 | crc 4 | next 8 | bytes to the end of the chunk ──▶ ... ──▶ length 4 | crc 4 | bytes
+//! ```
+//!
+//! The length is that of the value from this piece on, so a piece tells by it whether it is the
+//! last. The crc of a piece is of its length and of `next`, too: no piece of another value, or of
+//! another part of this one, is taken for it.
+//!
+//! A record is durable, with all of its pieces, before anything names it, since an entry of the log
+//! that is whole may be replayed though its write was never acknowledged. It is never changed, and
+//! its room is used again once neither a leaf nor an entry of the log names it ([`super::space`]).
+//!
+//! A scan reads no value longer than [`EAGER_BYTES`] before it gets to its row
+//! ([`Records::row_value`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,6 +29,7 @@ use std::ops::Range;
 use crate::device::LINE_SIZE;
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::overflow::MAX_VALUE_BYTES;
 use crate::types::IoClass;
 
 use super::layout::{Time, damaged};
@@ -19,14 +37,52 @@ use super::leaf::{AT, Slot};
 use super::logs::LogicalClock;
 use super::medium::Medium;
 use super::space::{GRAIN, Room, Space};
+use crate::stats::OverflowStats;
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const HEAD: u64 = 8;
+/// Bytes of the head of a piece that another one follows.
+const PIECE_HEAD: u64 = 16;
+
+/// Bytes of the longest value that a scan reads along with the other rows of a leaf.
+pub(crate) const EAGER_BYTES: usize = 4096;
+
+/// The value of a row of a scan.
+#[derive(Clone, Debug)]
+pub(crate) enum RowValue {
+    Read(Bytes),
+    /// It is long, and read when the scan gets to its row.
+    Later,
+}
+
+/// A record, or a piece of one.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    offset: u64,
+    /// Bytes of the record from here on.
+    len: usize,
+    crc: u32,
+    /// Where it goes on.
+    next: Option<u64>,
+}
+
+/// What became of values of several pieces.
+#[derive(Default)]
+struct LongCounters {
+    written: AtomicU64,
+    bytes_written: AtomicU64,
+    bytes_read: AtomicU64,
+    freed: AtomicU64,
+    /// Pieces that they take, those that are retired left out.
+    pieces: AtomicU64,
+}
 
 /// Records in the chunks of a [`Space`].
 pub(crate) struct Records {
     medium: Arc<Medium>,
     space: Arc<Space>,
+    long: LongCounters,
 }
 
 /// A key or value as bytes, wherever they came from.
@@ -98,18 +154,76 @@ fn crc_at(offset: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// The same of a piece with `len` bytes from it on, which goes on at `next`, if it does.
+fn crc_of_piece(offset: u64, len: usize, next: Option<u64>, bytes: &[u8]) -> u32 {
+    let Some(next) = next else {
+        return crc_at(offset, bytes);
+    };
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(&(len as u32).to_le_bytes());
+    hasher.update(&next.to_le_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+fn check(what: &'static str, len: usize, max: usize) -> Result<()> {
+    if len <= max {
+        return Ok(());
+    }
+    Err(Error::PmTooLong { what, len, max })
+}
+
 impl Records {
     pub(crate) fn new(medium: Arc<Medium>, space: Arc<Space>) -> Records {
-        Records { medium, space }
+        Records {
+            medium,
+            space,
+            long: LongCounters::default(),
+        }
     }
 
-    /// Refuses what does not fit a chunk.
-    pub(crate) fn check(&self, what: &'static str, len: usize) -> Result<()> {
-        let max = (self.space.geometry().chunk_bytes - HEAD) as usize;
-        if len <= max {
-            return Ok(());
+    /// What became of values of several pieces since the opening; a place is a piece.
+    pub(crate) fn overflow(&self) -> OverflowStats {
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        OverflowStats {
+            values_written: load(&self.long.written),
+            bytes_written: load(&self.long.bytes_written),
+            bytes_read: load(&self.long.bytes_read),
+            values_freed: load(&self.long.freed),
+            places: load(&self.long.pieces),
         }
-        Err(Error::PmTooLong { what, len, max })
+    }
+
+    /// Refuses a key that fits no chunk.
+    pub(crate) fn check_key(&self, len: usize) -> Result<()> {
+        check("key", len, self.most_of_one())
+    }
+
+    /// Refuses a value that no store takes.
+    pub(crate) fn check_value(&self, len: usize) -> Result<()> {
+        check("value", len, MAX_VALUE_BYTES)
+    }
+
+    /// Bytes of the longest record of one piece.
+    fn most_of_one(&self) -> usize {
+        (self.space.geometry().chunk_bytes - HEAD) as usize
+    }
+
+    /// Bytes that a piece has of a record which has `len` bytes from there on.
+    fn bytes_of_piece(&self, len: usize) -> usize {
+        if len <= self.most_of_one() {
+            return len;
+        }
+        (self.space.geometry().chunk_bytes - PIECE_HEAD) as usize
+    }
+
+    /// Bytes that such a piece takes.
+    fn size_of_piece(&self, len: usize) -> u64 {
+        if len <= self.most_of_one() {
+            return size_of_record(len);
+        }
+        self.space.geometry().chunk_bytes
     }
 
     /// A slot for key and value; or for a key alone, whose value is `None`. What it names is durable, and the caller's to free.
@@ -164,47 +278,151 @@ impl Records {
         if let Some(word) = word_of(bytes).filter(|word| word & AT == 0) {
             return Ok(word);
         }
-        let size = size_of_record(bytes.len());
-        let offset = self.space.allocate_record(size, room)?;
-        let mut record = Vec::with_capacity(size as usize);
-        record.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        record.extend_from_slice(&crc_at(offset, bytes).to_le_bytes());
-        record.extend_from_slice(bytes);
-        self.medium.store(offset, &record)?;
-        let end = offset + record.len() as u64;
-        self.medium.write_back(offset..end, IoClass::Page)?;
-        Ok(AT | offset)
+        let pieces = self.allocate(bytes.len(), room)?;
+        let mut rest = bytes;
+        for (at, offset) in pieces.iter().enumerate() {
+            let next = pieces.get(at + 1).copied();
+            let (here, behind) = rest.split_at(self.bytes_of_piece(rest.len()));
+            let mut record = Vec::with_capacity(self.size_of_piece(rest.len()) as usize);
+            record.extend_from_slice(&(rest.len() as u32).to_le_bytes());
+            let crc = crc_of_piece(*offset, rest.len(), next, here);
+            record.extend_from_slice(&crc.to_le_bytes());
+            if let Some(next) = next {
+                record.extend_from_slice(&next.to_le_bytes());
+            }
+            record.extend_from_slice(here);
+            self.medium.store(*offset, &record)?;
+            if at == 0 || !mutation::on("pm-later-pieces-cached") {
+                let end = offset + record.len() as u64;
+                self.medium.write_back(*offset..end, IoClass::Page)?;
+            }
+            rest = behind;
+        }
+        if pieces.len() > 1 {
+            let bytes = self.size_of_pieces(bytes.len());
+            self.long.written.fetch_add(1, Relaxed);
+            self.long.bytes_written.fetch_add(bytes, Relaxed);
+            self.long.pieces.fetch_add(pieces.len() as u64, Relaxed);
+        }
+        Ok(AT | pieces[0])
     }
 
-    /// Length and checksum of the record at `offset`.
-    fn head(&self, offset: u64) -> Result<(usize, u32)> {
+    /// Bytes that all pieces of a record of `len` bytes take.
+    fn size_of_pieces(&self, len: usize) -> u64 {
+        let (mut rest, mut size) = (len, 0);
+        while rest > self.most_of_one() {
+            size += self.size_of_piece(rest);
+            rest -= self.bytes_of_piece(rest);
+        }
+        size + self.size_of_piece(rest)
+    }
+
+    /// Room for the pieces of a record of `len` bytes, in their order: one at least.
+    fn allocate(&self, len: usize, room: Room) -> Result<Vec<u64>> {
+        let mut pieces = Vec::new();
+        let mut rest = len;
+        loop {
+            match self.space.allocate_record(self.size_of_piece(rest), room) {
+                Ok(offset) => pieces.push(offset),
+                Err(e) => {
+                    let mut given = len;
+                    for offset in pieces {
+                        self.space.free_record(offset, self.size_of_piece(given));
+                        given -= self.bytes_of_piece(given);
+                    }
+                    return Err(e);
+                }
+            }
+            rest -= self.bytes_of_piece(rest);
+            if rest == 0 {
+                return Ok(pieces);
+            }
+        }
+    }
+
+    /// The head of the record at `offset`, or of a piece of one.
+    fn head(&self, offset: u64) -> Result<Piece> {
         let head = self.medium.load_word(offset, IoClass::Page)?;
-        let (len, crc) = (head as u32, (head >> 32) as u32);
-        if u64::from(len) + HEAD <= self.space.geometry().chunk_bytes {
-            return Ok((len as usize, crc));
+        let (len, crc) = (head as u32 as usize, (head >> 32) as u32);
+        if len > MAX_VALUE_BYTES {
+            return Err(damaged(
+                "a record",
+                offset,
+                format!("a length of at most {MAX_VALUE_BYTES} bytes"),
+                format!("{len} bytes"),
+            ));
+        }
+        let mut piece = Piece {
+            offset,
+            len,
+            crc,
+            next: None,
+        };
+        if len > self.most_of_one() {
+            let next = self.medium.load_word(offset + HEAD, IoClass::Page)?;
+            self.room(next)?;
+            piece.next = Some(next);
+        }
+        Ok(piece)
+    }
+
+    /// The head of the piece behind one, which must go on with what that one leaves.
+    fn head_behind(&self, piece: Piece) -> Result<Option<Piece>> {
+        let Some(next) = piece.next else {
+            return Ok(None);
+        };
+        let found = self.head(next)?;
+        let expected = piece.len - self.bytes_of_piece(piece.len);
+        if found.len == expected {
+            return Ok(Some(found));
         }
         Err(damaged(
-            "a record",
-            offset,
-            "a length that fits a chunk".into(),
-            format!("{len} bytes"),
+            "a piece of a record",
+            next,
+            format!("{expected} bytes from it on"),
+            format!("{}", found.len),
         ))
+    }
+
+    /// The place and size of each piece of the record at `offset`, in their order.
+    fn pieces(&self, offset: u64) -> Result<Vec<(u64, u64)>> {
+        let mut pieces = Vec::new();
+        let mut piece = Some(self.head(offset)?);
+        while let Some(at) = piece {
+            pieces.push((at.offset, self.size_of_piece(at.len)));
+            piece = self.head_behind(at)?;
+        }
+        Ok(pieces)
     }
 
     fn load(&self, offset: u64) -> Result<Vec<u8>> {
-        let (len, crc) = self.head(offset)?;
-        let mut bytes = vec![0; len];
-        self.medium.load(offset + HEAD, &mut bytes, IoClass::Page)?;
-        let found = crc_at(offset, &bytes);
-        if found == crc {
-            return Ok(bytes);
+        let mut piece = self.head(offset)?;
+        let mut bytes = vec![0; piece.len];
+        let mut filled = 0;
+        if piece.next.is_some() {
+            let size = self.size_of_pieces(piece.len);
+            self.long.bytes_read.fetch_add(size, Relaxed);
         }
-        Err(damaged(
-            "a record",
-            offset,
-            format!("the checksum {crc:#010x}"),
-            format!("{found:#010x}"),
-        ))
+        loop {
+            let end = filled + self.bytes_of_piece(piece.len);
+            let here = &mut bytes[filled..end];
+            let head = piece.next.map_or(HEAD, |_| PIECE_HEAD);
+            self.medium.load(piece.offset + head, here, IoClass::Page)?;
+            let found = crc_of_piece(piece.offset, piece.len, piece.next, here);
+            if found != piece.crc {
+                return Err(damaged(
+                    "a record",
+                    piece.offset,
+                    format!("the checksum {:#010x}", piece.crc),
+                    format!("{found:#010x}"),
+                ));
+            }
+            filled = end;
+            match self.head_behind(piece)? {
+                Some(behind) => piece = behind,
+                None => return Ok(bytes),
+            }
+        }
     }
 
     /// What a word of a slot stands for.
@@ -226,6 +444,18 @@ impl Records {
         self.bytes(slot.value, slot.indirect)
     }
 
+    /// A slot's value, which is there, for a row of a scan: a long one only if its row is the
+    /// `next` one.
+    pub(crate) fn row_value(&self, slot: Slot, next: bool) -> Result<RowValue> {
+        if slot.indirect && slot.value & AT != 0 && !next {
+            let len = self.head(slot.value & !AT)?.len;
+            if len > EAGER_BYTES && !mutation::on("pm-scan-reads-ahead") {
+                return Ok(RowValue::Later);
+            }
+        }
+        self.value(slot).map(RowValue::Read)
+    }
+
     /// Whether a slot's key is `key`.
     pub(crate) fn is_key(&self, slot: Slot, key: &[u8]) -> Result<bool> {
         if !slot.indirect || slot.key & AT == 0 {
@@ -235,63 +465,93 @@ impl Records {
             return Ok(false);
         }
         let offset = slot.key & !AT;
-        Ok(self.head(offset)?.0 == key.len() && self.load(offset)? == key)
+        Ok(self.head(offset)?.len == key.len() && self.load(offset)? == key)
     }
 
-    /// The range of a record that an opening found named, checked.
-    fn range(&self, offset: u64) -> Result<Range<u64>> {
-        let room = self.space.room_of_record(offset).ok_or_else(|| {
+    /// Bytes from `offset` on to the end of its chunk, if a record may be there.
+    fn room(&self, offset: u64) -> Result<u64> {
+        self.space.room_of_record(offset).ok_or_else(|| {
             damaged(
                 "a record",
                 offset,
                 format!("a multiple of {GRAIN} in a chunk of records"),
-                "a place elsewhere, which a slot names".into(),
+                "a place elsewhere, which is named".into(),
             )
-        })?;
-        let len = self.load(offset)?.len();
-        let size = size_of_record(len);
-        if size <= room {
-            return Ok(offset..offset + size);
-        }
-        Err(damaged(
-            "a record",
-            offset,
-            "a length that ends in its chunk".into(),
-            format!("{len} bytes"),
-        ))
+        })
     }
 
-    /// The ranges of all records that these slots name. What is in use has one name, or to free it once would free it under the other.
+    /// The ranges of the pieces of a record that an opening found named, checked.
+    fn ranges(&self, offset: u64) -> Result<Vec<Range<u64>>> {
+        self.room(offset)?;
+        self.load(offset)?;
+        let fits = |(offset, size): (u64, u64)| {
+            if size <= self.room(offset)? {
+                return Ok(offset..offset + size);
+            }
+            Err(damaged(
+                "a record",
+                offset,
+                "a length that ends in its chunk".into(),
+                format!("{size} bytes"),
+            ))
+        };
+        let mut pieces = self.pieces(offset)?;
+        if mutation::on("pm-later-pieces-unnamed") {
+            pieces.truncate(1);
+        }
+        pieces.into_iter().map(fits).collect()
+    }
+
+    /// The ranges of all pieces of the records that these slots name. What is in use has one name, or to free it once would free it under the other.
     fn named_once(&self, slots: &[Slot]) -> Result<BTreeMap<u64, u64>> {
         let mut ranges = BTreeMap::new();
+        let mut long = 0;
         for offset in slots.iter().flat_map(|slot| slot.records()) {
-            let range = self.range(offset)?;
-            if ranges.insert(range.start, range.end).is_some() {
-                return Err(damaged(
-                    "a record",
-                    offset,
-                    "one slot that names it".into(),
-                    "two".into(),
-                ));
+            let pieces = self.ranges(offset)?;
+            long += if pieces.len() > 1 { pieces.len() } else { 0 };
+            for range in pieces {
+                if ranges.insert(range.start, range.end).is_some() {
+                    return Err(damaged(
+                        "a record",
+                        range.start,
+                        "one slot that names it".into(),
+                        "two".into(),
+                    ));
+                }
             }
         }
+        self.long.pieces.store(long as u64, Relaxed);
         Ok(ranges)
+    }
+
+    /// The pieces of all records that a slot names, to be given up.
+    fn given_up(&self, slot: Slot) -> Result<Vec<(u64, u64)>> {
+        let mut all = Vec::new();
+        for offset in slot.records() {
+            let mut pieces = self.pieces(offset)?;
+            if pieces.len() > 1 {
+                self.long.freed.fetch_add(1, Relaxed);
+                self.long.pieces.fetch_sub(pieces.len() as u64, Relaxed);
+            }
+            if mutation::on("pm-later-pieces-kept") {
+                pieces.truncate(1);
+            }
+            all.append(&mut pieces);
+        }
+        Ok(all)
     }
 
     /// Nothing has ever named these records but the caller.
     pub(crate) fn free(&self, slot: Slot) -> Result<()> {
-        for offset in slot.records() {
-            let (len, _) = self.head(offset)?;
-            self.space.free_record(offset, size_of_record(len));
+        for (offset, size) in self.given_up(slot)? {
+            self.space.free_record(offset, size);
         }
         Ok(())
     }
 
     /// No leaf and no buffer names them any more since `time`, but log entries may.
     pub(crate) fn retire(&self, slot: Slot, time: Time) -> Result<()> {
-        for offset in slot.records() {
-            let (len, _) = self.head(offset)?;
-            let size = size_of_record(len);
+        for (offset, size) in self.given_up(slot)? {
             self.space.retire_record(offset, size, time);
         }
         Ok(())
@@ -308,8 +568,9 @@ impl Records {
         let mut ranges = self.named_once(used)?;
         let in_use: BTreeSet<u64> = ranges.keys().copied().collect();
         for offset in logged.iter().flat_map(|slot| slot.records()) {
-            let range = self.range(offset)?;
-            ranges.insert(range.start, range.end);
+            for range in self.ranges(offset)? {
+                ranges.insert(range.start, range.end);
+            }
         }
         let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
         if let Some(pair) = ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {

@@ -29,12 +29,13 @@ use crate::pm::layout::{BLOCK, Time, set_floor};
 use crate::pm::leaf::{SLOT_BYTES, SLOTS};
 use crate::pm::logs::Logs;
 use crate::pm::nodes::Change;
-use crate::pm::records::Bytes;
+use crate::pm::records::{Bytes, RowValue};
 use crate::pm::space::Room;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex, RwLock};
 
 use super::leaves::{Above, FLUSH_BINS, Leaves, Stamps};
+use super::scan::Range;
 use super::write::IfFull;
 
 /// Leaves that one step of a merge writes.
@@ -350,21 +351,22 @@ impl Global {
 impl Above for Global {
     fn overlay(
         &self,
-        from: &[u8],
-        below: Option<&[u8]>,
-        visit: &mut dyn FnMut(&Bytes, Option<Bytes>),
+        range: Range<'_>,
+        visit: &mut dyn FnMut(&Bytes, Option<RowValue>),
     ) -> Result<()> {
         let maps = self.maps.read();
-        let (from, below) = (Bytes::from(from), below.map(Bytes::from));
+        let (from, below) = (Bytes::from(range.from), range.below.map(Bytes::from));
         if below.as_ref().is_some_and(|below| *below <= from) {
             return Ok(());
         }
         let end = below.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let range = (Bound::Included(&from), end);
+        let keys = (Bound::Included(&from), end);
         // The active map's are newer.
         for map in [&*maps.merging, &maps.active] {
-            for (key, change) in map.range::<Bytes, _>(range) {
-                let value = (!change.delete).then(|| self.leaves.records.value(change.slot));
+            for (key, change) in map.range::<Bytes, _>(keys) {
+                let records = &self.leaves.records;
+                let next = range.is_next(key);
+                let value = (!change.delete).then(|| records.row_value(change.slot, next));
                 visit(key, value.transpose()?);
             }
         }

@@ -19,13 +19,14 @@ use crate::pm::leaf::{LEAF_BYTES, LeafImage, fingerprint};
 use crate::pm::logs::LogicalClock;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Held, Node, Nodes};
-use crate::pm::records::{Bytes, Records};
+use crate::pm::records::{Bytes, Records, RowValue};
 use crate::pm::space::{Room, Space};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex};
 use crate::trees::rows;
 use crate::types::{IoClass, PageId};
 
+use super::scan::{self, Range};
 use super::sweep::Sweep;
 use super::write::{IfFull, Plan};
 
@@ -65,12 +66,12 @@ pub(crate) struct Leaves {
 
 /// What is buffered above leaves and their nodes.
 pub(crate) trait Above {
-    /// Tells of each change to a key from `from` on and below `below`, newer ones of a key later, what the key's value is.
+    /// Tells of each change to a key of `range`, newer ones of a key later, what the key's value
+    /// is.
     fn overlay(
         &self,
-        from: &[u8],
-        below: Option<&[u8]>,
-        visit: &mut dyn FnMut(&Bytes, Option<Bytes>),
+        range: Range<'_>,
+        visit: &mut dyn FnMut(&Bytes, Option<RowValue>),
     ) -> Result<()>;
 }
 
@@ -78,12 +79,7 @@ pub(crate) trait Above {
 pub(crate) struct NothingAbove;
 
 impl Above for NothingAbove {
-    fn overlay(
-        &self,
-        _: &[u8],
-        _: Option<&[u8]>,
-        _: &mut dyn FnMut(&Bytes, Option<Bytes>),
-    ) -> Result<()> {
+    fn overlay(&self, _: Range<'_>, _: &mut dyn FnMut(&Bytes, Option<RowValue>)) -> Result<()> {
         Ok(())
     }
 }
@@ -233,23 +229,27 @@ impl Leaves {
         Ok(LeafImage(bytes))
     }
 
-    /// What leaf and node hold together, and what is above them, of the keys from `from` on and below `below`: what is buffered is newer.
+    /// What leaf and node hold together, and what is above them, of the keys of `range`: what is
+    /// buffered is newer.
     fn rows(
         &self,
         above: &dyn Above,
-        (from, below): (&[u8], Option<&[u8]>),
+        range: Range<'_>,
         (leaf, node, header): (LeafId, Node<'_>, u64),
-    ) -> Result<BTreeMap<Bytes, Bytes>> {
+    ) -> Result<BTreeMap<Bytes, RowValue>> {
         // What is above goes down to the leaf, so it is looked at first, lest it be missed on its way.
-        let mut newest: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
-        above.overlay(from, below, &mut |key, value| {
+        let mut newest: BTreeMap<Bytes, Option<RowValue>> = BTreeMap::new();
+        above.overlay(range, &mut |key, value| {
             newest.insert(key.clone(), value);
         })?;
+        let value_of = |key: &Bytes, slot| self.records.row_value(slot, range.is_next(key));
         let mut rows = BTreeMap::new();
         let image = self.load(leaf)?;
         for slot in image.used().map(|at| image.slot(at)) {
             if !slot.is_absent() {
-                rows.insert(self.records.key(slot)?, self.records.value(slot)?);
+                let key = self.records.key(slot)?;
+                let value = value_of(&key, slot)?;
+                rows.insert(key, value);
             }
         }
         let fields = Node::fields(header);
@@ -260,7 +260,8 @@ impl Leaves {
             if delete {
                 rows.remove(&key);
             } else {
-                rows.insert(key, self.records.value(slot)?);
+                let value = value_of(&key, slot)?;
+                rows.insert(key, value);
             }
         }
         for (key, value) in newest {
@@ -288,17 +289,12 @@ impl Leaves {
                 |located| self.index.is_current(at, located),
                 |leaf, node, header, located| {
                     let fence = self.index.fence_behind(at, located);
-                    let keys = (at, fence.as_deref());
-                    let rows = self.rows(above, keys, (leaf, node, header))?;
+                    let range = Range::up(at, fence.as_deref());
+                    let rows = self.rows(above, range, (leaf, node, header))?;
                     Ok((rows, fence))
                 },
             )?;
-            for (key, value) in &rows {
-                if **key >= *at {
-                    copied.push(&[key], value);
-                }
-            }
-            Ok(fence)
+            Ok(scan::push_from(&rows, at, copied).or(fence))
         })
     }
 
@@ -317,16 +313,12 @@ impl Leaves {
                 },
                 |located| self.index.before(before) == *located,
                 |leaf, node, header, (lower, _)| {
-                    let rows = self.rows(above, (lower, before), (leaf, node, header))?;
+                    let range = Range::down(lower, before);
+                    let rows = self.rows(above, range, (leaf, node, header))?;
                     Ok((rows, lower.clone()))
                 },
             )?;
-            for (key, value) in &rows {
-                if before.is_none_or(|before| **key < *before) {
-                    copied.push(&[key], value);
-                }
-            }
-            Ok(lower)
+            Ok(scan::push_below(&rows, before, copied).unwrap_or(lower))
         })
     }
 

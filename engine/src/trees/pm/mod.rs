@@ -7,6 +7,7 @@ pub(crate) mod leaves;
 pub(crate) mod lodge;
 mod merge;
 pub(crate) mod recover;
+mod scan;
 mod share;
 mod sweep;
 mod write;

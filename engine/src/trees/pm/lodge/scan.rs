@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::pm::nodes::Change;
-use crate::pm::records::Bytes;
+use crate::pm::records::{Bytes, RowValue};
 use crate::sync::Backoff;
+use crate::trees::pm::scan::{self, Range};
 use crate::trees::rows;
 
 use super::Lodge;
@@ -14,12 +15,15 @@ use super::leaf::members;
 use super::node::{Body, Sought};
 
 impl Lodge {
-    /// What a leaf and the buffer hold of the leaf's keys.
-    fn rows(&self, body: &Body, at: usize) -> Result<BTreeMap<Bytes, Bytes>> {
+    /// What a leaf and the buffer hold of the leaf's keys, those of `range` among them.
+    fn rows(&self, body: &Body, at: usize, range: Range<'_>) -> Result<BTreeMap<Bytes, RowValue>> {
+        let value_of = |key: &Bytes, slot| self.records.row_value(slot, range.is_next(key));
         let mut rows = BTreeMap::new();
         let image = self.load(body.leaf(at))?;
         for slot in members(image.header().bits()).map(|at| image.slot(at)) {
-            rows.insert(self.records.key(slot)?, self.records.value(slot)?);
+            let key = self.records.key(slot)?;
+            let value = value_of(&key, slot)?;
+            rows.insert(key, value);
         }
         for pair in body.group(at) {
             let Change { slot, delete } = pair.change;
@@ -27,7 +31,8 @@ impl Lodge {
             if delete {
                 rows.remove(&key);
             } else {
-                rows.insert(key, self.records.value(slot)?);
+                let value = value_of(&key, slot)?;
+                rows.insert(key, value);
             }
         }
         Ok(rows)
@@ -44,12 +49,9 @@ impl Lodge {
             } else {
                 self.index.fence_after(at)
             };
-            for (key, value) in &self.rows(&body, leaf)? {
-                if **key >= *at {
-                    copied.push(&[key], value);
-                }
-            }
-            Ok(fence)
+            let range = Range::up(at, fence.as_deref());
+            let rows = self.rows(&body, leaf, range)?;
+            Ok(scan::push_from(&rows, at, copied).or(fence))
         })
     }
 
@@ -66,12 +68,9 @@ impl Lodge {
                     continue;
                 }
                 let leaf = body.leaf_before(before.map(Sought::from));
-                for (key, value) in &self.rows(&body, leaf)? {
-                    if before.is_none_or(|before| **key < *before) {
-                        copied.push(&[key], value);
-                    }
-                }
-                return Ok(body.low(leaf));
+                let low = body.low(leaf);
+                let rows = self.rows(&body, leaf, Range::down(&low, before))?;
+                return Ok(scan::push_below(&rows, before, copied).unwrap_or(low));
             }
         })
     }
