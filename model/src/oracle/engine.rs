@@ -61,6 +61,17 @@ pub struct Limits {
     pub empty_key: bool,
 }
 
+/// Values that an engine keeps out of line, in pieces. Lengths in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongValues {
+    /// They are longer than this.
+    pub above: usize,
+    /// They are at most so long in programs.
+    pub to: usize,
+    /// Bytes of a piece, around multiples of which they take another one.
+    pub piece: usize,
+}
+
 /// An engine under judgement. An adapter implements this and [`Kv`], nothing else; see `model/README.md`.
 ///
 /// ```
@@ -103,10 +114,9 @@ pub trait Engine: Send + Sync {
     /// What it takes; programs stay within.
     fn limits(&self) -> Limits;
 
-    /// Values that it takes beside [`Engine::limits`], because it keeps them elsewhere: longer than
-    /// the first of these, in bytes, up to the second. `None`: it takes none. Programs then write
-    /// values of such lengths, too.
-    fn long_values(&self) -> Option<(usize, usize)> {
+    /// Values that it takes beside [`Engine::limits`], because it keeps them elsewhere. `None`: it
+    /// takes none. Programs then write values of such lengths, too.
+    fn long_values(&self) -> Option<LongValues> {
         None
     }
 

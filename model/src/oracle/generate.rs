@@ -16,7 +16,7 @@ use treering_engine::device::RequestKind;
 
 use super::program::{Keep, KeyNo, Op, Program};
 use super::random::Random;
-use super::{DiskKind, Engine, Limits, edges};
+use super::{DiskKind, Engine, Limits, LongValues, edges};
 
 mod steps;
 mod vocabulary;
@@ -436,7 +436,7 @@ impl Shape {
         let limits = lengths.limits;
         let mut room = limits.max_record - key;
         if let Some(long) = lengths.long {
-            room = room.min(long.0);
+            room = room.min(long.above);
             // Of half of the programs a quarter of the values; of many keys no store would hold
             // them.
             if (self.salt / 4_096).is_multiple_of(2) && self.keys <= FILLING_KEYS && n % 4 == 1 {
@@ -482,21 +482,23 @@ impl Shape {
 #[derive(Clone, Copy)]
 struct Lengths<'a> {
     limits: &'a Limits,
-    /// Longer than the first, up to the second, and out of line.
-    long: Option<(usize, usize)>,
+    /// Those that are out of line.
+    long: Option<LongValues>,
 }
 
-/// The length of a long value: around those at which it takes another block, or any.
-fn long_length(n: u16, (from, to): (usize, usize)) -> u32 {
-    let blocks = (1 + usize::from(n / 8) % 5) * 4_048;
+/// The length of a long value: around those at which it takes another piece, or any.
+fn long_length(n: u16, long: LongValues) -> u32 {
+    let LongValues { above, to, piece } = long;
+    let pieces = (1 + usize::from(n / 8) % 5) * piece;
     let len = match n % 8 {
-        0 => from + 1,
+        0 => above + 1,
         1 => to,
-        2 => blocks,
-        3 => blocks + 1,
-        _ => from + usize::from(n / 8) * (to - from) / 2_048,
+        2 => pieces,
+        3 => pieces + 1,
+        4 => above + pieces,
+        _ => above + usize::from(n / 8) * (to - above) / 2_048,
     };
-    len.clamp(from + 1, to) as u32
+    len.clamp(above + 1, to) as u32
 }
 
 /// How many rows a scan wants: a few, those of several leaves, or all.

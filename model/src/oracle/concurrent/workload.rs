@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::oracle::edges;
-use crate::oracle::engine::{DiskKind, Limits};
+use crate::oracle::engine::{DiskKind, Limits, LongValues};
 use crate::oracle::history::{Key, KeyId, Start};
 use crate::oracle::random::Random;
 use crate::oracle::value::VERSION_BYTES;
@@ -102,10 +102,10 @@ pub struct Workload {
 impl Workload {
     /// The same; a few hot keys have values that are out of line, if an engine has such.
     #[must_use]
-    pub fn with_long(self, long: Option<(usize, usize)>) -> Workload {
+    pub fn with_long(self, long: Option<LongValues>) -> Workload {
         match long {
-            Some((_, most)) if self.shape == Shape::Hot => Workload {
-                longest: most,
+            Some(long) if self.shape == Shape::Hot => Workload {
+                longest: long.to,
                 ..self
             },
             _ => self,

@@ -16,7 +16,7 @@ use super::State;
 use crate::oracle::deadline::Deadline;
 use crate::oracle::finding::{Check, Finding};
 use crate::oracle::random::Random;
-use crate::oracle::{Disk, DiskKind, Engine, Write};
+use crate::oracle::{Disk, DiskKind, Engine, LongValues, Write};
 
 /// Keys that a program uses.
 const KEYS: u64 = 300;
@@ -312,7 +312,7 @@ pub(super) struct Program {
     most: u64,
     syncs: bool,
     /// Lengths of values that are out of line, if there are such.
-    long: Option<(usize, usize)>,
+    long: Option<LongValues>,
     /// Whether the store may be full.
     may_be_full: bool,
 }
@@ -378,8 +378,8 @@ impl Program {
     fn value(&self, random: &mut Random) -> Vec<u8> {
         let mut value = random.word().to_le_bytes().to_vec();
         let len = match self.long {
-            Some((from, to)) if random.one_in(16) => {
-                from + 1 + random.below((to - from) as u64) as usize
+            Some(LongValues { above, to, .. }) if random.one_in(16) => {
+                above + 1 + random.below((to - above) as u64) as usize
             }
             _ => 8 + random.below(self.most / 2) as usize,
         };

@@ -14,7 +14,7 @@ use treering_engine::{
 use super::owned;
 use crate::oracle::random::Random;
 use crate::oracle::system::in_a_file;
-use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
+use crate::oracle::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 
 /// How large everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -594,10 +594,14 @@ impl Engine for BTree {
         }
     }
 
-    fn long_values(&self) -> Option<(usize, usize)> {
+    fn long_values(&self) -> Option<LongValues> {
         let quarter = self.options.page_size / 4;
         // Several places, and more than one block of each.
-        (!self.cramped).then_some((quarter, quarter + 24_000))
+        (!self.cramped).then_some(LongValues {
+            above: quarter,
+            to: quarter + 24_000,
+            piece: 4_048,
+        })
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {

@@ -12,7 +12,7 @@ use super::{Geometry, owned};
 use crate::oracle::crash::Point;
 use crate::oracle::random::Random;
 use crate::oracle::reach::steps;
-use crate::oracle::{Disk, DiskKind, Engine, Limits, Promise, Write};
+use crate::oracle::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 
 /// [`PmStore`] under judgement. Behind its name may stand variations, each behind a slash:
 /// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`; `options=N` draws all others.
@@ -181,7 +181,7 @@ impl PmTree {
         };
         // Chunks of four leaves, of two of a LodgeTree's, or of 42 log entries.
         let (chunk_bytes, bytes) = match geometry {
-            Geometry::Tiny => (1 << 10, 384 << 10),
+            Geometry::Tiny => (1 << 10, 768 << 10),
             Geometry::Medium => (4 << 10, 6 << 20),
             Geometry::Small => (16 << 10, 32 << 20),
         };
@@ -257,6 +257,16 @@ impl Engine for PmTree {
             max_record: most.min(4_088),
             empty_key: true,
         }
+    }
+
+    fn long_values(&self) -> Option<LongValues> {
+        // What fills a chunk, and more of them.
+        let chunk = self.options.chunk_bytes as usize;
+        (!self.cramped).then_some(LongValues {
+            above: chunk - 8,
+            to: (3 * chunk).min(chunk + 12_000),
+            piece: chunk - 16,
+        })
     }
 
     fn avoids(&self) -> Vec<Point> {

@@ -29,7 +29,7 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
                 if key > limits.max_key {
                     Some(format!("the key is longer than {} bytes", limits.max_key))
                 } else if key + len > limits.max_record
-                    && engine.long_values().is_none_or(|(_, most)| len > most)
+                    && engine.long_values().is_none_or(|long| len > long.to)
                 {
                     Some(format!(
                         "key and value are longer than {} bytes",
