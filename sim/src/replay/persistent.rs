@@ -34,8 +34,8 @@ use crate::predict::tried::{Case, Family, untried};
 use crate::predict::workload::Workload;
 use crate::report::{
     self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
-    LifetimeReport, LodgePredicted, LodgeReport, PmReport, ReplayReport, SpaceReport, StoreReport,
-    TimeReport, TraceInfo, WaReport, Worn,
+    LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmReport, ReplayReport, SpaceReport,
+    StoreReport, TimeReport, TraceInfo, WaReport, Worn,
 };
 use crate::ssd::{Served, TimingMode};
 
@@ -590,7 +590,7 @@ fn report(
         wa: WaReport {
             host: HostReport {
                 by_class: host,
-                page_causes: None,
+                page_causes: page_causes(before, after, host.page, user_bytes),
             },
             device: Some(DeviceWa {
                 total: media.total,
@@ -668,6 +668,22 @@ fn report(
         page_fill: Vec::new(),
         warnings,
     }
+}
+
+/// What of the pages' bytes is of values that are longer than a chunk, if there are such.
+fn page_causes(
+    before: &Snapshot,
+    after: &Snapshot,
+    page: f64,
+    user_bytes: u64,
+) -> Option<PageCauses> {
+    let written = |snapshot: &Snapshot| snapshot.stats.overflow.bytes_written;
+    let overflow = (written(after) - written(before)) as f64 / user_bytes.max(1) as f64;
+    (overflow > 0.0).then(|| PageCauses {
+        leaf: page - overflow,
+        overflow,
+        overflow_predicted: None,
+    })
 }
 
 /// The whole device shares the wear: the medium is levelled.

@@ -258,9 +258,11 @@ impl Deref for HostReport {
 /// Bytes of class page over user bytes, by what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PageCauses {
-    /// Leaves, and the differences of leaves in modification logs.
+    /// Leaves, and the differences of leaves in modification logs; in persistent memory also keys
+    /// and values of one piece.
     pub leaf: f64,
-    /// Values that are longer than a quarter of a page, on blocks of their own.
+    /// Values that are longer than a quarter of a page, on blocks of their own; in persistent
+    /// memory those that are longer than a chunk.
     pub overflow: f64,
     /// The same, predicted.
     pub overflow_predicted: Option<f64>,
