@@ -40,7 +40,8 @@ pub struct Plan {
     pub vary: bool,
     /// Whether one program in 24 has a store of many leaves, see [`Engine::grown`].
     pub grown: bool,
-    /// How long a program with a crash that shows a violation is made smaller.
+    /// How long a program with a crash that shows a violation is made smaller, unless
+    /// [`Plan::at_most`] is sooner.
     pub shrinks_for: Duration,
 }
 
@@ -294,10 +295,12 @@ pub fn crashes(
         let program = generate::on_a_built_store(&*engine, seed, plan.operations, plan.trouble);
         crash::explore_until(&*engine, &program, effort, seed, until)
     };
+    let ends = plan.at_most.map(|most| Instant::now() + most);
     let mut outcome = campaign(plan, watch, run, Coverage::add);
     if let Some((seed, failure)) = &mut outcome.failure {
         let engine = plan.engine(engine, *seed);
-        **failure = smallest(&*engine, failure, effort, *seed, plan.shrinks_for);
+        let until = Deadline::at(ends).for_shrinking().within(plan.shrinks_for);
+        **failure = smallest(&*engine, failure, effort, *seed, &until);
     }
     outcome
 }
@@ -308,7 +311,7 @@ fn smallest(
     failure: &Failure,
     effort: Effort,
     seed: u64,
-    shrinks_for: Duration,
+    until: &Deadline,
 ) -> Failure {
     // A small program has few crash states, so more of them can be tried; and not for ever.
     let effort = Effort {
@@ -322,14 +325,13 @@ fn smallest(
         go_on: effort.go_on.min(1),
         damage: effort.damage.min(1),
     };
-    let limit = Instant::now() + shrinks_for;
     let mut last = failure.clone();
     let check = failure.finding.check;
     shrink::minimise(&failure.program, |candidate| {
-        if Instant::now() > limit {
+        if until.is_over() {
             return false;
         }
-        match crash::explore(engine, candidate, effort, seed) {
+        match crash::explore_until(engine, candidate, effort, seed, until) {
             Err(found) if found.finding.check == check => {
                 last = *found;
                 true

@@ -6,7 +6,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A program that has shown something is made smaller for so long at least, if it needs that.
+const LEAST_SHRINKING: Duration = Duration::from_secs(1);
 
 /// Set once the whole process is told to stop.
 static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -100,6 +103,27 @@ impl Deadline {
         })
     }
 
+    /// A deadline of its own for making a program small that has shown something: this one, but not
+    /// before a second from now.
+    #[must_use]
+    pub fn for_shrinking(&self) -> Deadline {
+        Deadline::on(match &self.clock {
+            Clock::At(when) => Clock::At((*when).max(Instant::now() + LEAST_SHRINKING)),
+            Clock::Never | Clock::Questions(_) => Clock::Never,
+        })
+    }
+
+    /// The same, or over after so long if that is sooner.
+    #[must_use]
+    pub fn within(self, time: Duration) -> Deadline {
+        let latest = Instant::now() + time;
+        Deadline::on(match self.clock {
+            Clock::At(when) => Clock::At(when.min(latest)),
+            Clock::Never => Clock::At(latest),
+            Clock::Questions(left) => Clock::Questions(left),
+        })
+    }
+
     /// What a part of it was told counts as told by it.
     pub fn join(&self, part: &Deadline) {
         if part.has_struck() {
@@ -121,6 +145,34 @@ mod tests {
         assert!(later.is_over() && later.has_struck());
         let past = Deadline::at(Some(Instant::now()));
         assert!(past.is_over());
+    }
+
+    #[test]
+    fn what_makes_small_has_a_second_and_else_what_is_left() {
+        let at = |seconds| Instant::now() + Duration::from_secs(seconds);
+        let limit = |deadline: Deadline| match deadline.clock {
+            Clock::At(when) => when,
+            _ => panic!("it has no end"),
+        };
+        let past = limit(Deadline::at(Some(at(0))).for_shrinking());
+        assert!(past > at(0) && past <= at(1));
+        let later = Some(at(50));
+        assert_eq!(limit(Deadline::at(later).for_shrinking()), later.unwrap());
+        assert!(
+            limit(
+                Deadline::at(later)
+                    .for_shrinking()
+                    .within(Duration::from_secs(3))
+            ) < at(4)
+        );
+        assert!(!Deadline::never().for_shrinking().is_over());
+        assert!(
+            limit(
+                Deadline::never()
+                    .for_shrinking()
+                    .within(Duration::from_secs(3))
+            ) < at(4)
+        );
     }
 
     #[test]

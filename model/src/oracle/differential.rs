@@ -1,6 +1,6 @@
 //! Differential runs: a random program on an engine and on the reference map, side by side; if they part, the shortest program on which they do.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::atomic::Ordering;
 
 use proptest::strategy::Strategy;
@@ -24,7 +24,8 @@ pub struct Failure {
 }
 
 /// Runs the program of about `operations` operations that `seed` makes, with such trouble in it; the same seed makes the same program. `found` is told
-/// of the first failure, before it is made small; that is what `until` does not interrupt.
+/// of the first failure, before it is made small: when `until` is over, that ends after a second at
+/// most.
 ///
 /// # Errors
 /// What was found, with the smallest program that shows it.
@@ -40,11 +41,14 @@ pub fn run(
     // The last failure is that of the smallest program.
     let seen: RefCell<Option<Failure>> = RefCell::new(None);
     let tally: RefCell<Tally> = RefCell::new(Tally::default());
+    // Since the first failure.
+    let shrinks_until = OnceCell::new();
     let judge = |(shape, steps, counter): Generated| {
         let program = shape.program(&steps, engine, trouble);
-        // A smaller program takes less time, and the same whatever is left of it.
-        let never = Deadline::never();
-        let until = seen.borrow().as_ref().map_or(until, |_| &never);
+        let until = shrinks_until.get().unwrap_or(until);
+        if shrinks_until.get().is_some() && until.is_over() {
+            return Ok(());
+        }
         let finding = match execute_until(engine, &program, until) {
             Ok(done) => {
                 *tally.borrow_mut() = done;
@@ -64,6 +68,7 @@ pub fn run(
             counter.store(n, Ordering::SeqCst);
         }
         if seen.is_none() {
+            shrinks_until.get_or_init(|| until.for_shrinking());
             found();
         }
         let said = finding.to_string();
