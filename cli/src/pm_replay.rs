@@ -41,9 +41,14 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
         )));
     }
     if let Some(flag) = of_block_devices(args) {
+        let why = match flag {
+            "--durability" => "makes each write durable before it returns",
+            _ => "has none of that",
+        };
         return Err(Failure::usage(format!(
-            "{flag}: --tree {} has none of that; it belongs to trees on block devices",
-            args.tree
+            "{flag}: --tree {} {why}; it belongs to trees on block devices; expected {}",
+            args.tree,
+            own_flags(&tree)
         )));
     }
     let device = args.device.as_deref().unwrap_or("pm");
@@ -109,6 +114,17 @@ fn lodge(args: &ReplayArgs) -> LodgeOptions {
     }
 }
 
+/// What can be set of a tree in persistent memory instead.
+fn own_flags(tree: &PmTreeKind) -> &'static str {
+    match tree {
+        PmTreeKind::Ccl(_) => "--nbatch, --logging, --cleaning, --dimms or --eadr",
+        PmTreeKind::Lodge(_) => {
+            "--slots, --t-node, --t-split, --node-split, --log-entries, --dimms or --eadr"
+        }
+        PmTreeKind::PmTree | PmTreeKind::Global(_) => "--dimms or --eadr",
+    }
+}
+
 /// The first flag that was given of those that trees in persistent memory have no use for.
 fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
     [
@@ -119,7 +135,12 @@ fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
         ("--segment", args.segment.is_some()),
         ("--reset", args.reset.is_some()),
         ("--layout", args.layout.is_some()),
+        ("--contention-split", args.contention_split),
         ("--page", args.page.is_some()),
+        ("--cache", args.cache.is_some()),
+        ("--durability", args.durability.is_some()),
+        ("--write-batch", args.write_batch.is_some()),
+        ("--oversize", args.oversize.is_some()),
         ("--copy-on-access", args.copy_on_access.is_some()),
         ("--promote", args.promote.is_some()),
         ("--log-size", args.log_size.is_some()),

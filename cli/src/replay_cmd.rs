@@ -142,16 +142,18 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     // Checkpoints are counted in log bytes: with neither size given, both follow the data set.
     config.fit_log =
         args.log_size.is_none() && args.checkpoint_every.is_none() && args.log_buffer.is_none();
-    config.cache = args.cache;
-    config.acknowledge = args.durability.0;
+    config.cache = args.cache.unwrap_or(config.cache);
+    if let Some(durability) = args.durability {
+        config.acknowledge = durability.0;
+    }
     config.clients = args.clients;
     config.warmup = args.warmup;
     config.limit = args.limit;
     config.preload = args.preload.clone();
     config.oversize = match args.oversize {
-        OversizeArg::Reject => Oversize::Reject,
-        OversizeArg::Clamp => Oversize::Clamp,
-        OversizeArg::Skip => Oversize::Skip,
+        None | Some(OversizeArg::Reject) => Oversize::Reject,
+        Some(OversizeArg::Clamp) => Oversize::Clamp,
+        Some(OversizeArg::Skip) => Oversize::Skip,
     };
     if let Some(fill) = args.fill {
         if fill <= 0.0 {
@@ -362,8 +364,10 @@ fn engine(args: &ReplayArgs) -> Result<Options, Failure> {
         log_buffer_bytes: args
             .log_buffer
             .unwrap_or(defaults.log_buffer_bytes.min(log_bytes / 4)),
-        write_batch_pages: usize::try_from(args.write_batch)
-            .map_err(|_| too_large("--write-batch"))?,
+        write_batch_pages: match args.write_batch {
+            Some(pages) => usize::try_from(pages).map_err(|_| too_large("--write-batch"))?,
+            None => defaults.write_batch_pages,
+        },
         ..defaults
     })
 }

@@ -276,6 +276,27 @@ const BAD: &[(&str, &str)] = &[
         "--reset",
     ),
     ("replay good.trz --eadr", "--eadr"),
+    // Of block devices, and so of no use to trees in persistent memory, even as the default says.
+    (
+        "replay good.trz --tree ccl --cache 10%",
+        "--cache: --tree ccl has none of that; it belongs to trees on block devices; expected --nbatch",
+    ),
+    (
+        "replay good.trz --tree lodge --durability interval:60s",
+        "--durability: --tree lodge makes each write durable before it returns",
+    ),
+    (
+        "replay good.trz --tree pmtree --write-batch 32",
+        "--write-batch: --tree pmtree has none of that",
+    ),
+    (
+        "replay good.trz --tree pmtree-global --oversize reject",
+        "--oversize",
+    ),
+    (
+        "replay good.trz --tree ccl --contention-split",
+        "--contention-split",
+    ),
     // Profiles.
     ("replay good.trz --device missing.toml", "missing.toml"),
     (

@@ -76,15 +76,15 @@ pub(crate) struct ReplayArgs {
     /// How many of a hundred lookups of a leaf leave the record in bf's mini-page [default: 30]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) promote: Option<u8>,
-    /// Page cache, and bf's ring in it: bytes, or a share of the data set
-    #[arg(long, value_name = "SIZE", default_value = "10%", value_parser = units::size_or_share)]
-    pub(crate) cache: Size,
+    /// Page cache, and bf's ring in it: bytes, or a share of the data set [default: 10%]
+    #[arg(long, value_name = "SIZE", value_parser = units::size_or_share)]
+    pub(crate) cache: Option<Size>,
     /// Clients; each waits for its operation before the next
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
     pub(crate) clients: u32,
-    /// When a write is acknowledged: deferred, commit, or interval:DURATION
-    #[arg(long, value_name = "WHEN", default_value = "interval:60s", value_parser = durability)]
-    pub(crate) durability: Durability,
+    /// When a write is acknowledged: deferred, commit, or interval:DURATION [default: interval:60s]
+    #[arg(long, value_name = "WHEN", value_parser = durability)]
+    pub(crate) durability: Option<Durability>,
     /// Share of the operations that is warm-up and not measured [default: what the trace marks]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) warmup: Option<f64>,
@@ -104,9 +104,9 @@ pub(crate) struct ReplayArgs {
     /// Checkpoint when the log has grown by so much [default: half of the log]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) checkpoint_every: Option<u64>,
-    /// Most pages that one write-back writes
-    #[arg(long, value_name = "N", default_value = "32", value_parser = units::count)]
-    pub(crate) write_batch: u64,
+    /// Most pages that one write-back writes [default: 32]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) write_batch: Option<u64>,
     /// Logical capacity of the drive [default: fitted to the store, see --fill]
     #[arg(long, value_name = "SIZE", value_parser = units::size, conflicts_with = "fill")]
     pub(crate) capacity: Option<u64>,
@@ -123,9 +123,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) precondition: Option<Before>,
     /// What to do with keys longer than an eighth of the page and values longer than 16 MiB, which
-    /// no store of pages takes
-    #[arg(long, default_value = "reject")]
-    pub(crate) oversize: OversizeArg,
+    /// no store of pages takes [default: reject]
+    #[arg(long)]
+    pub(crate) oversize: Option<OversizeArg>,
     /// What the user writes a day, for the lifetime [default: what the trace's times say; if it has none, the drive's logical capacity]
     #[arg(long, value_name = "SIZE", value_parser = daily)]
     pub(crate) daily: Option<u64>,
