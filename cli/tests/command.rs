@@ -389,3 +389,36 @@ fn values_of_megabytes_are_replayed_and_longer_ones_told() {
     );
     ok(folder, &["replay", "over.trz", "--oversize", "clamp"]);
 }
+
+/// Of the clocks of trace, device and machine only one decides when the log is flushed.
+#[test]
+fn an_interval_of_durability_names_its_clock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(folder, &["gen", "zipf", "--records", "2k", "-o", "z.trz"]);
+    let said = ok(folder, &["replay", "z.trz", "--html", "z.html"]);
+    let sentence = "interval of 60.0 s in the device's virtual time, not in the trace's times";
+    let line = format!("Durability: {sentence}\n");
+    assert!(said.contains(&line), "expected `{line}`, found\n{said}");
+    let page = std::fs::read_to_string(folder.join("z.html")).expect("a page");
+    let escaped = sentence.replace('\'', "&#39;");
+    assert!(
+        page.contains(sentence) || page.contains(&escaped),
+        "the page does not say {sentence}"
+    );
+    let args = [
+        "replay",
+        "z.trz",
+        "--device",
+        "file:store",
+        "--durability",
+        "interval:2s",
+    ];
+    let said = ok(folder, &args);
+    let line = "Durability: interval of 2.0 s in real time, not in the trace's times\n";
+    assert!(said.contains(line), "expected `{line}`, found\n{said}");
+    let said = ok(folder, &["replay", "z.trz", "--durability", "commit"]);
+    assert!(said.contains("Durability: commit\n"), "{said}");
+    let help = ok(folder, &["replay", "--help"]);
+    assert!(help.contains("not in the trace's times"), "{help}");
+}

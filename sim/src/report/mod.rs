@@ -5,6 +5,7 @@
 //! user bytes (key and value of puts, key of deletes). Nothing in here depends on wall-clock time, except on real files.
 
 mod buffering;
+mod durability;
 pub mod html;
 mod lifetime;
 mod mini_pages;

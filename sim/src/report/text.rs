@@ -261,6 +261,9 @@ fn state(r: &ReplayReport, out: &mut String) {
             grouped(r.store.merges)
         ),
     );
+    if let Some(durability) = r.durability() {
+        line(out, &format!("Durability: {durability}"));
+    }
     if r.store.contended_writes > 0 {
         line(
             out,

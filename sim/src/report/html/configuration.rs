@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::page::{heading, sentences};
 use super::tables::Table;
 use super::{bytes, escape, grouped};
-use crate::report::ReplayReport;
+use crate::report::{ReplayReport, durability};
 
 /// Options that are bytes.
 const BYTES: [&str; 9] = [
@@ -69,7 +69,11 @@ fn options(r: &ReplayReport) -> Vec<(String, String)> {
     ];
     rows.extend(r.options.iter().map(|(name, value)| {
         let is_bytes = BYTES.contains(&name.as_str());
-        (name.clone(), said(value, is_bytes))
+        let value = match r.durability() {
+            Some(durability) if name == durability::OPTION => durability,
+            _ => said(value, is_bytes),
+        };
+        (name.clone(), value)
     }));
     rows
 }
