@@ -78,5 +78,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     if report.left_out > 0 {
         summary += &format!(", {} without counterpart left out", report.left_out);
     }
+    if let Some(blocks) = report.blocks {
+        summary += &format!("\n  {blocks}");
+    }
     output::say(format!("{summary}\n").as_bytes())
 }

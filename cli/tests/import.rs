@@ -80,3 +80,41 @@ fn what_lcs_leaves_open_is_an_option_and_of_other_formats_is_not() {
     assert!(said.contains("only csv and parquet have columns"), "{said}");
     assert_eq!(listing(folder.path()), ["t.trz"]);
 }
+
+/// Nobody expects writes of 4 KiB to be replayed as records of 128 bytes: import, info and replay
+/// say so, and of key-value traces they say nothing.
+#[test]
+fn what_a_block_becomes_is_said_wherever_the_trace_is_described() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let blocks = sample("alibaba.csv");
+    for value_size in [120, 500] {
+        let (size, record) = (value_size.to_string(), value_size + 8);
+        let sentence = format!(
+            "a block of 4096 bytes is a record of {record} (key 8, value {size}: import --value-size)"
+        );
+        let args = ["import", "alibaba", &blocks, "--value-size", &size];
+        let mut said = ok(folder, &[&args[..], &["-o", "b.trz"]].concat());
+        assert!(said.contains(&sentence), "import: {said}");
+        said = ok(folder, &["trace", "info", "b.trz", "--json", "info.json"]);
+        assert!(said.contains(&sentence), "trace info: {said}");
+        let args = ["replay", "b.trz", "--json", "replay.json"];
+        said = ok(folder, &[&args[..], &["--html", "page.html"]].concat());
+        assert!(said.contains(&sentence), "replay: {said}");
+        said = std::fs::read_to_string(folder.join("page.html")).expect("a page");
+        assert!(said.contains(&sentence), "the page says nothing of blocks");
+        for (name, path) in [("info.json", "/blocks"), ("replay.json", "/trace/blocks")] {
+            let json = std::fs::read(folder.join(name)).expect("a document");
+            let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+            let expected = serde_json::json!({"block_bytes": 4096, "record_bytes": record});
+            assert_eq!(json.pointer(path), Some(&expected), "{name}");
+        }
+    }
+    let keys = sample("twitter.csv");
+    let said = ok(folder, &["import", "twitter", &keys, "-o", "k.trz"]);
+    assert!(!said.contains("a block of"), "{said}");
+    let said = ok(folder, &["trace", "info", "k.trz", "--json", "-"]);
+    assert!(!said.contains("\"blocks\""), "{said}");
+    let said = ok(folder, &["replay", "k.trz", "--json", "-"]);
+    assert!(!said.contains("\"blocks\""), "{said}");
+}

@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+mod blocks;
 mod error;
 pub mod format;
 pub mod generate;
@@ -11,6 +12,7 @@ pub mod info;
 pub mod input;
 mod op;
 
+pub use blocks::Blocks;
 pub use error::TraceError;
 pub use format::{Reader, Writer, open};
 pub use op::{Header, Op, OpKind, OpSource};

@@ -94,7 +94,7 @@ pub struct Header {
     pub zeros: f64,
     /// Seed of a generated trace.
     pub seed: Option<u64>,
-    /// Whether keys are addresses of a drive or a memory, which are there before the trace begins.
+    /// Whether keys are blocks of a drive ([`crate::Blocks`]), which are there before the trace begins.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub addresses: bool,
 }

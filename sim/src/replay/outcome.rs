@@ -148,6 +148,7 @@ pub(super) fn report(material: Material<'_>) -> ReplayReport {
             ops: outcome.done_ops,
             warmup_ops: plan.warmup_ops.min(outcome.done_ops),
             records: plan.workload.records().round() as u64,
+            blocks: plan.blocks,
         },
         preload: plan.loads.report.clone(),
         tree: plan.engine.tree_name().into(),

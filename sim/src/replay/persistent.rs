@@ -574,6 +574,7 @@ fn report(
             ops: outcome.done_ops,
             warmup_ops: looked.warmup_ops.min(outcome.done_ops),
             records: looked.workload.records().round() as u64,
+            blocks: looked.blocks(),
         },
         preload: looked.loads.report.clone(),
         tree: config.tree.name().into(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use treering_engine::node::LayoutChoice;
 use treering_engine::{BLOCK_SIZE, Durability, MAX_VALUE_BYTES, Nanos, Options, required_blocks};
-use treering_traces::{Header, Op, OpKind, OpSource};
+use treering_traces::{Blocks, Header, Op, OpKind, OpSource};
 
 use super::preload::{Input, Loads, Preload};
 use super::{Acknowledge, Oversize, Progress, ReplayConfig, ReplayError, Size, Target};
@@ -44,6 +44,8 @@ pub(super) struct Plan {
     pub(super) measured_span_ns: Option<u64>,
     pub(super) trace_name: String,
     pub(super) trace_source: String,
+    /// Of a block trace: what its blocks are replayed as.
+    pub(super) blocks: Option<Blocks>,
     pub(super) zeros: f64,
     /// What is loaded before the trace.
     pub(super) loads: Arc<Loads>,
@@ -61,6 +63,15 @@ pub(super) struct Looked {
     pub(super) measured_span_ns: Option<u64>,
     /// What is loaded before the trace, counted in the operations above.
     pub(super) loads: Arc<Loads>,
+}
+
+impl Looked {
+    /// Of a block trace: what its blocks are replayed as. `None` if no record is put, or loaded.
+    pub(super) fn blocks(&self) -> Option<Blocks> {
+        let records = self.workload.records();
+        let mean = (self.workload.data_bytes() / records).round();
+        (self.header.addresses && records > 0.0).then(|| Blocks::as_records_of(mean as u64))
+    }
 }
 
 /// What of a trace is replayed, and after what.
@@ -150,14 +161,7 @@ pub(super) fn plan(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Plan, ReplayError> {
     check_clients(config)?;
-    let Looked {
-        ops,
-        warmup_ops,
-        header,
-        workload,
-        measured_span_ns,
-        loads,
-    } = {
+    let looked = {
         let limits = treering_engine::node::limits(config.engine.page_size);
         let trace = config.trace.display().to_string();
         let stored = |op: &mut Op, numbers: (u64, u64)| {
@@ -174,6 +178,15 @@ pub(super) fn plan(
         };
         look_through(&config.extent(), stored, progress)?
     };
+    let blocks = looked.blocks();
+    let Looked {
+        ops,
+        warmup_ops,
+        header,
+        workload,
+        measured_span_ns,
+        loads,
+    } = looked;
     let mut warnings = Vec::new();
     let engine = engine_options(config, &workload, &mut warnings)?;
     let leaves = LeafLevel::grow(&workload, engine.page_size, engine.leaf_layouts()).count();
@@ -191,6 +204,7 @@ pub(super) fn plan(
         measured_span_ns,
         trace_name: header.name,
         trace_source: header.source,
+        blocks,
         zeros: header.zeros,
         loads,
         warnings,

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use serde::Serialize;
+use treering_traces::Blocks;
 
 use crate::predict::Prediction;
 use crate::predict::tried::{Decides, Untried};
@@ -144,6 +145,9 @@ pub struct TraceInfo {
     pub warmup_ops: u64,
     /// Distinct keys that are put.
     pub records: u64,
+    /// Of a block trace: what its blocks are replayed as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
 }
 
 /// The device.

@@ -39,6 +39,9 @@ fn header(r: &ReplayReport, out: &mut String) {
             bytes(r.user_bytes as f64)
         ),
     );
+    if let Some(blocks) = r.trace.blocks {
+        line(out, &format!("  {blocks}"));
+    }
     if let Some(loaded) = super::preloaded(&r.preload) {
         line(out, &format!("  {loaded}"));
     }

@@ -9,7 +9,7 @@ use super::expire::{Expiries, Ttl};
 use super::{BLOCK, ImportOptions, ImportReport, MAX_REQUEST, Sink};
 use crate::error::shorten;
 use crate::format::MAX_KEY;
-use crate::{Op, OpKind, TraceError};
+use crate::{Blocks, Op, OpKind, TraceError};
 
 /// Block numbers have 48 bits in a key, so this many bytes can be addressed.
 const MAX_ADDRESS: u64 = BLOCK << 48;
@@ -295,6 +295,9 @@ impl<'a> Emit<'a> {
         report.ops = self.ops;
         report.expired = self.expired;
         report.devices = self.devices.numbers.len() as u64;
+        // Only requests of blocks name a device.
+        let of_blocks = report.devices > 0;
+        report.blocks = of_blocks.then(|| Blocks::with_values_of(self.value_size.into()));
         report.left_out = self.left_out.values().sum::<u64>() + self.left_out_others;
         if report.left_out > 0 {
             let mut names: Vec<String> = self

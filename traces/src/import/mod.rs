@@ -66,7 +66,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::{Header, Op, TraceError, Writer};
+use crate::{Blocks, Header, Op, TraceError, Writer};
 use emit::{Emit, Fault};
 
 /// Bytes of a block: what a request is split into.
@@ -318,6 +318,8 @@ pub struct ImportReport {
     pub expired: u64,
     /// Distinct devices (disks, volumes, files) of a block trace.
     pub devices: u64,
+    /// Of a block trace: what its blocks become.
+    pub blocks: Option<Blocks>,
     /// Bad lines (or records) skipped.
     pub skipped_bad: u64,
     /// Operations of the input that have no counterpart and were left out.
@@ -399,8 +401,7 @@ pub fn import_file(
     let mut writer = Writer::create(output, header)?;
     let mut sink = |op: &Op| writer.write(op);
     let report = import_with_progress(format, input, options, &mut sink, progress)?;
-    // Only requests of addresses name a device.
-    writer.set_addresses(report.devices > 0);
+    writer.set_addresses(report.blocks.is_some());
     Ok((writer.finish()?, report))
 }
 

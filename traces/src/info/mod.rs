@@ -21,7 +21,8 @@ pub use sizes::{SizeBin, SizeStats};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::{Header, Op, OpKind, OpSource, TraceError};
+use crate::import::ImportOptions;
+use crate::{Blocks, Header, Op, OpKind, OpSource, TraceError};
 use count::{EXACT_KEYS, KeyCounts};
 use sizes::Sizes;
 
@@ -36,6 +37,10 @@ pub struct TraceInfo {
     pub name: String,
     /// Where it comes from.
     pub source: String,
+    /// Of a block trace: what its blocks are replayed as. A trace without puts has the records that
+    /// a replay loads before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
     /// Operations, warm-up included.
     pub ops: u64,
     /// How many of them are warm-up.
@@ -280,11 +285,18 @@ impl Collector {
         }
         let writes = self.measured.put + self.measured.delete;
         let total = self.measured.total();
+        let value_bytes = self.value_sizes.stats();
+        let value_mean = value_bytes
+            .as_ref()
+            .map_or(u64::from(ImportOptions::default().value_size), |values| {
+                values.mean.round() as u64
+            });
         TraceInfo {
             schema: TraceInfo::SCHEMA,
             complete: ops == header.ops,
             name: header.name.clone(),
             source: header.source.clone(),
+            blocks: (header.addresses).then(|| Blocks::with_values_of(value_mean)),
             ops,
             warmup_ops: header.warmup_ops.min(ops),
             all: self.all,
@@ -306,7 +318,7 @@ impl Collector {
             popularity: self.popularity(header),
             working_set: self.working_set,
             key_bytes: self.key_sizes.stats(),
-            value_bytes: self.value_sizes.stats(),
+            value_bytes,
             scan_records: self.scan_sizes.stats(),
             clients: self.clients.len() as u64,
             duration_ns: self.times.map(|(first, last)| last - first),

@@ -15,6 +15,9 @@ pub(super) fn text(info: &TraceInfo) -> String {
     let mut out = String::new();
     line!(out, "{}", info.name);
     line!(out, "  source         {}", info.source);
+    if let Some(blocks) = info.blocks {
+        line!(out, "  blocks         {blocks}");
+    }
     let cut = if info.complete {
         ""
     } else {

@@ -52,6 +52,7 @@ fn trace(r: &ReplayReport) -> Vec<(String, String)> {
         ("records", grouped(t.records)),
         ("records loaded before it", grouped(r.preload.keys)),
     ];
+    rows.extend(t.blocks.map(|blocks| ("blocks", blocks.to_string())));
     rows.extend(
         (r.ops.iter().into_iter())
             .map(|(name, n)| (name, format!("{} measured", grouped(*n))))
