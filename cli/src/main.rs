@@ -7,6 +7,7 @@
 //! | `*_cmd` | one subcommand each |
 //! | [`output`] | stdout, files that appear whole or not at all |
 //! | [`rows`], [`new_store`] | records as lines of JSON; a store file that is made of them |
+//! | [`store_file`] | a store file, cut or not |
 //! | [`progress`] | a bar for a person who waits |
 //! | [`glossary`] | the words of reports, each of which a page explains |
 //! | [`reproduce`] | the command line that does the same again |
@@ -36,6 +37,7 @@ mod repair_cmd;
 mod replay_cmd;
 mod reproduce;
 mod rows;
+mod store_file;
 mod units;
 mod verify_cmd;
 

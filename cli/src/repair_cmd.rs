@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use treering_engine::device::{BlockDevice, FileDevice};
+use treering_engine::device::BlockDevice;
 use treering_engine::{
     Error, KeyRange, SalvageHints, SalvageReport, SalvageStep, salvage, salvage_options,
 };
@@ -15,6 +15,7 @@ use crate::new_store::{self, NewStore};
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::rows::Bytes;
+use crate::store_file::{self, StoreFile};
 
 /// `treering.repair/1`.
 #[derive(serde::Serialize)]
@@ -91,7 +92,7 @@ fn save(
     name: &str,
     so_far: &(AtomicU64, AtomicU64),
 ) -> Result<SalvageReport, Failure> {
-    let device = FileDevice::open(&args.store).map_err(|e| failure::engine(name, e.into()))?;
+    let StoreFile { device, cut } = store_file::open(&args.store)?;
     let device: Arc<dyn BlockDevice> = Arc::new(device);
     let page = args.new.page.map(usize::try_from).transpose();
     let hints = SalvageHints {
@@ -119,7 +120,8 @@ fn save(
         (Ok(report), _) if report.images + report.log_records == 0 => Err(Failure::usage(format!(
             "{name}: expected a store, however damaged, found no page and no log record of one"
         ))),
-        (Ok(report), _) => {
+        (Ok(mut report), _) => {
+            report.damage.splice(0..0, cut);
             interrupt::finished();
             new.finish()?;
             Ok(report)

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::FileDevice;
-use treering_engine::{VerifyReport, verify};
+use treering_engine::device::BlockDevice;
+use treering_engine::{VerifyReport, verify, verify_blocks};
 
 use crate::args::VerifyArgs;
 use crate::failure::{self, Failure};
 use crate::interrupt;
 use crate::output::{self, Output};
+use crate::store_file::{self, StoreFile};
 
 /// `treering.verify/1`.
 #[derive(serde::Serialize)]
@@ -25,6 +26,9 @@ struct Document<'a> {
     page_size: usize,
     log_records: u64,
     pages_repaired: u64,
+    /// Whole pages of a store that cannot be recovered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<u64>,
     damage: &'a [String],
 }
 
@@ -44,8 +48,13 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         output::write_partial(to.as_ref(), &document(&store, &nothing, false));
         format!("{store} was not judged")
     });
-    let device = FileDevice::open(&args.store).map_err(|e| failure::engine(&name, e.into()))?;
-    let report = verify(Arc::new(device)).map_err(|e| failure::engine(&name, e))?;
+    let StoreFile { device, cut } = store_file::open(&args.store)?;
+    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    let mut report = verify(Arc::clone(&device)).map_err(|e| failure::engine(&name, e))?;
+    if !report.walked {
+        verify_blocks(device, &mut report).map_err(|e| failure::engine(&name, e))?;
+    }
+    report.damage.splice(0..0, cut);
     interrupt::finished();
     if let Some(json) = &json {
         json.write(&output::json(&document(&name, &report, true))?)?;
@@ -76,6 +85,7 @@ fn document<'a>(name: &str, report: &'a VerifyReport, complete: bool) -> Documen
         page_size: report.page_size,
         log_records: report.log_records,
         pages_repaired: report.pages_repaired,
+        images: report.images,
         damage: &report.damage,
     }
 }
@@ -87,6 +97,14 @@ fn text(name: &str, report: &VerifyReport) -> String {
     } else {
         "DAMAGED"
     };
+    if let Some(images) = report.images {
+        text += &format!(
+            "{name}: {verdict}, and cannot be opened; by themselves {images} pages and {} log records are whole, \
+             with {} records of {} bytes of keys and values: `treering repair` saves them\n",
+            report.log_records, report.records, report.user_bytes
+        );
+        return text;
+    }
     text += &format!(
         "{name}: {verdict}; {} leaves of {} bytes, {} records, {} bytes of keys and values\n",
         report.leaves, report.page_size, report.records, report.user_bytes

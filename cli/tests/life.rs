@@ -240,3 +240,79 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
     assert!(String::from_utf8_lossy(&done.stdout).contains("doubtful: keys from "));
     assert!(rows(&ok(folder, &["dump", "blind"])).len() >= saved.len());
 }
+
+/// The first damage does not hide the others: without a superblock the pages are looked at all the
+/// same.
+#[test]
+fn a_store_that_does_not_open_is_verified_block_by_block() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("rows.jsonl"), lines(500)).expect("writes");
+    ok(folder, &["load", "store", "rows.jsonl"]);
+    let mut bytes = std::fs::read(folder.join("store")).expect("reads");
+    bytes[100] ^= 1;
+    // The last page image is a leaf at its home.
+    let is_page = |block: &[u8]| &block[24..26] == b"TR";
+    let page = bytes.chunks(4096).rposition(is_page).expect("a page");
+    bytes[page * 4096 + 2000] ^= 1;
+    std::fs::write(folder.join("store"), bytes).expect("writes");
+    let run = treering(folder, &["verify", "store", "--json", "report.json"]);
+    assert_eq!(run.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&run.stdout);
+    for expected in [
+        "superblock at block 0 is damaged",
+        "nothing current is whole",
+        "store: DAMAGED, and cannot be opened; by themselves ",
+    ] {
+        assert!(said.contains(expected), "expected `{expected}`: {said}");
+    }
+    let report = json(&std::fs::read_to_string(folder.join("report.json")).expect("a report"));
+    assert_eq!(
+        (&report["sound"], &report["leaves"]),
+        (&false.into(), &0.into())
+    );
+    let found = |name: &str| report[name].as_u64().expect("a number");
+    assert!(found("images") > 0 && found("records") > 0, "{report}");
+    assert!(
+        report["damage"].as_array().expect("a list").len() >= 2,
+        "{report}"
+    );
+}
+
+/// What begins as a store does is one; what does not is bad input, whatever its length.
+#[test]
+fn a_store_that_was_cut_within_a_block_is_damaged_and_no_bad_input() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("rows.jsonl"), lines(500)).expect("writes");
+    ok(folder, &["load", "store", "rows.jsonl"]);
+    let whole = std::fs::read(folder.join("store")).expect("reads");
+    let lens = [whole.len() - 1000, whole.len() / 2 + 1, 5000, 100];
+    for len in lens {
+        std::fs::write(folder.join("store"), &whole[..len]).expect("writes");
+        let run = treering(folder, &["verify", "store"]);
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{len}: {said}");
+        assert_eq!(said.lines().count(), 1, "{len}: {said}");
+        let text = String::from_utf8_lossy(&run.stdout);
+        let cut = format!("found {len} bytes");
+        assert!(
+            said.contains(&cut) || text.contains(&cut),
+            "{len}: {said}{text}"
+        );
+    }
+    std::fs::write(folder.join("store"), &whole[..lens[0]]).expect("writes");
+    let run = treering(folder, &["repair", "store", "-o", "saved.store"]);
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(run.status.code(), Some(1), "{said}");
+    assert!(said.contains("the file is cut"), "{said}");
+    assert!(ok(folder, &["dump", "saved.store"]).lines().count() > 400);
+    let mut other = whole[..5000].to_vec();
+    other[..8].fill(b'x');
+    other[4096..4104].fill(b'x');
+    std::fs::write(folder.join("other"), other).expect("writes");
+    assert_eq!(
+        treering(folder, &["verify", "other"]).status.code(),
+        Some(2)
+    );
+}

@@ -76,6 +76,14 @@ const MAX_POSITION: u64 = 1 << 62;
 /// Fewest slots a store can work with: leaves, two snapshots, and room to move.
 const MIN_SLOTS: u64 = 64;
 
+/// Whether a file that begins with these two blocks, or what there is of them, is a store's, sound
+/// or not: one of them has the magic bytes.
+#[must_use]
+pub fn is_store_file(start: &[u8]) -> bool {
+    let begins = |block: &[u8]| block.starts_with(&MAGIC);
+    start.chunks(BLOCK_SIZE).take(2).any(begins)
+}
+
 /// A slot of the page space: one page's worth of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(pub(crate) u64);

@@ -94,7 +94,7 @@ mod verify;
 
 pub use error::{Error, Result};
 pub use kv::{Kv, Visitor};
-pub use layout::required_blocks;
+pub use layout::{is_store_file, required_blocks};
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
@@ -122,4 +122,4 @@ pub use trees::bf::BfShape;
 pub use trees::bf::cache_only::CacheOnly;
 pub use trees::pm::recover::PmRecoveryReport;
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, StoreId, SystemClock};
-pub use verify::{VerifyReport, verify};
+pub use verify::{VerifyReport, verify, verify_blocks};

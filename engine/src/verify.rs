@@ -4,6 +4,10 @@
 //! index names is read, its checksum and every slot of it are checked, and its fences must join those of its neighbours
 //! without gap or overlap. Long values are read, and held against their checksums. Damage is
 //! listed, not followed.
+//!
+//! A store that cannot be recovered has no index to walk. [`verify_blocks`] looks at its blocks one
+//! by one, as [`salvage`] does: pages, log blocks, what proves them, and the key ranges of which
+//! nothing current is whole.
 
 use crate::cache::Fix;
 use crate::device::{BlockDevice, OverlayDevice, Volume};
@@ -12,6 +16,7 @@ use crate::layout::Superblock;
 use crate::node;
 use crate::options::{ModLog, Options};
 use crate::overflow::Pointer;
+use crate::repair::{KeyRange, SalvageHints, salvage};
 use crate::store::{MIN_CACHE_PAGES, Store};
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};
@@ -33,6 +38,11 @@ pub struct VerifyReport {
     pub log_records: u64,
     /// Torn pages that recovery would restore from the journal.
     pub pages_repaired: u64,
+    /// Whether the store could be recovered, and its leaves were walked.
+    pub walked: bool,
+    /// Whole page images, old ones included, if [`verify_blocks`] counted them. There are no leaves to
+    /// count then, and records are those that can be salvaged.
+    pub images: Option<u64>,
     /// One sentence per damage found; empty if the store is whole.
     pub damage: Vec<String>,
 }
@@ -65,7 +75,35 @@ pub fn verify(device: Arc<dyn BlockDevice>) -> Result<VerifyReport> {
     report.log_records = store.recovery().records_read;
     report.pages_repaired = store.recovery().pages_repaired;
     walk(&store, &mut report)?;
+    report.walked = true;
     Ok(report)
+}
+
+/// Adds what can be said of a store that could not be walked: each block by itself. All of the device
+/// is read.
+///
+/// # Errors
+/// None but the device's own.
+pub fn verify_blocks(device: Arc<dyn BlockDevice>, report: &mut VerifyReport) -> Result<()> {
+    let hints = SalvageHints::default();
+    let found = salvage(device, hints, &mut |_| {}, &mut |_, _| Ok(()))?;
+    report.images = Some(found.images);
+    report.log_records = found.log_records;
+    report.records = found.records;
+    report.user_bytes = found.user_bytes;
+    let told = report.damage.clone();
+    let new = found.damage.into_iter().filter(|d| !told.contains(d));
+    report.damage.extend(new);
+    let kinds = [
+        ("nothing current is whole", found.missing),
+        ("what is whole may be old", found.doubtful),
+    ];
+    for (what, ranges) in kinds {
+        for range in &ranges {
+            report.damage.push(format!("{}: {what}", Keys(range)));
+        }
+    }
+    Ok(())
 }
 
 /// One of the two superblocks may be torn by a crash; that is worth a sentence only if it was whole once.
@@ -152,6 +190,22 @@ struct Hex<'a>(&'a [u8]);
 impl std::fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A range of keys in words.
+struct Keys<'a>(&'a KeyRange);
+
+impl std::fmt::Display for Keys<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.from.is_empty() {
+            true => write!(f, "keys from the first")?,
+            false => write!(f, "keys from {}", Hex(&self.0.from))?,
+        }
+        match &self.0.to {
+            None => write!(f, " to the last"),
+            Some(to) => write!(f, " to before {}", Hex(to)),
+        }
     }
 }
 

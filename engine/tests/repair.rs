@@ -13,7 +13,7 @@ use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::node::{PageRef, check_for};
 use treering_engine::{
     KeyRange, Kv, Lsn, Options, PageStoreKind, SalvageHints, SalvageReport, Store, StoreId,
-    SystemClock, TreeKind, required_blocks, salvage,
+    SystemClock, TreeKind, required_blocks, salvage, verify, verify_blocks,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -412,6 +412,23 @@ fn a_hole_in_the_log_is_told_and_read_over() {
         assert!(
             !report.is_complete(),
             "{story}: keys that were deleted before may be back"
+        );
+        // Verify goes on behind the hole that recovery stops at.
+        let device: Arc<dyn BlockDevice> = device_of(&blocks);
+        let mut verified = verify(device.clone()).expect("damage is no error");
+        assert!(!verified.walked && verified.damage.len() == 1, "{story}");
+        verify_blocks(device, &mut verified).expect("damage is no error");
+        let expected = (report.images, report.log_records, report.records);
+        let found = (verified.images, verified.log_records, verified.records);
+        assert_eq!(
+            found,
+            (Some(expected.0), expected.1, expected.2),
+            "{story}: {verified:?}"
+        );
+        let told = |what: &str| verified.damage.iter().any(|d| d.contains(what));
+        assert!(
+            told("log is damaged") && told("what is whole may be old"),
+            "{story}: {verified:?}"
         );
     }
 }

@@ -74,25 +74,45 @@ impl FileDevice {
         choices: &FileOptions,
     ) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
-        let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
-        if !meta.is_file() {
-            return Err(open_error(path, "is not a regular file".into()));
-        }
-        if meta.len() == 0 || !meta.len().is_multiple_of(B) {
+        let len = file_len(path)?;
+        if len == 0 || !len.is_multiple_of(B) {
             let why = format!(
-                "is {} bytes long; expected a whole number of 4,096-byte blocks, at least one",
-                meta.len()
+                "is {len} bytes long; expected a whole number of 4,096-byte blocks, at least one"
             );
             return Err(open_error(path, why));
         }
+        FileDevice::open_blocks(path, choices, len)
+    }
+
+    /// As [`FileDevice::open`], of a file that was cut within a block: the device has the whole
+    /// blocks before the cut. For those who look at what is left of a store.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`], but for the length: one whole block is enough.
+    pub fn open_cut(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
+        let path = path.as_ref();
+        let len = file_len(path)?;
+        if len < B {
+            let why = format!("is {len} bytes long; expected at least a block of 4,096");
+            return Err(open_error(path, why));
+        }
+        FileDevice::open_blocks(path, &FileOptions::default(), len)
+    }
+
+    /// Opens the whole blocks of a file of `len` bytes.
+    fn open_blocks(
+        path: &Path,
+        choices: &FileOptions,
+        len: u64,
+    ) -> Result<FileDevice, DeviceError> {
         let mut options = OpenOptions::new();
         options
             .read(true)
             .write(choices.access == FileAccess::ReadWrite);
         let (file, direct) = open_file(path, &options, choices)?;
         let kernel = Box::new(Os::new(file, direct));
-        let device = FileDevice::with(kernel, direct, path, meta.len() / B, choices);
-        if device.allocated_bytes()? >= meta.len() {
+        let device = FileDevice::with(kernel, direct, path, len / B, choices);
+        if device.allocated_bytes()? >= len {
             // Reserved: what is given back could not be had again.
             device.punches.store(false, Ordering::Relaxed);
         }
@@ -372,6 +392,15 @@ fn open_error(path: &Path, why: String) -> DeviceError {
     DeviceError::Open {
         path: path.to_owned(),
         why,
+    }
+}
+
+/// The length of a regular file.
+fn file_len(path: &Path) -> Result<u64, DeviceError> {
+    let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
+    match meta.is_file() {
+        true => Ok(meta.len()),
+        false => Err(open_error(path, "is not a regular file".into())),
     }
 }
 
