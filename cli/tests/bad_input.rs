@@ -77,6 +77,8 @@ const BAD: &[(&str, &str)] = &[
     ("trace info magic.jsonl", "magic.jsonl, line 1"),
     ("replay good.txt", "good.txt"),
     ("replay missing.trz", "missing.trz"),
+    ("replay nosuch", "nosuch: No such file"),
+    ("trace info nosuch", "nosuch: No such file"),
     ("replay directory.trz", "directory.trz"),
     ("replay large.trz --json out.json", "large.trz, operation 1"),
     // Imports.

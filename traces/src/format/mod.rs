@@ -75,12 +75,14 @@ impl Encoding {
 /// The file cannot be read, has neither extension, or its first line is no header.
 pub fn open(path: impl AsRef<Path>) -> Result<Reader, TraceError> {
     let path = path.as_ref();
-    let encoding = Encoding::of(path)?;
     let name = path.display().to_string();
     let io = |source| TraceError::Io {
         file: name.clone(),
         source,
     };
+    // A missing file is missing, whatever its ending.
+    path.metadata().map_err(io)?;
+    let encoding = Encoding::of(path)?;
     let file = File::open(path).map_err(io)?;
     let bytes_total = file.metadata().map_err(io)?.len();
     let mut input = BufReader::with_capacity(256 * 1024, file);
