@@ -4,7 +4,7 @@
 mod support;
 
 use proptest::prelude::*;
-use support::binary::{CacheRequest, Event, blktrace, lcs, lcs_header};
+use support::binary::{CacheRequest, Event, blktrace, lcs, lcs_header, oracle};
 use support::{run, run_bytes};
 use treering_traces::OpKind::Put;
 use treering_traces::import::{Format, ImportOptions, OracleOp};
@@ -363,4 +363,66 @@ proptest! {
             }
         }
     }
+}
+
+/// The two forms of oracle-general have no magic. The first records of one may pass for the other's;
+/// the length of the input tells, and what reads it is named.
+#[test]
+fn records_of_another_length_are_named_with_what_reads_them() {
+    let request = |id: u64| CacheRequest {
+        time_s: 7,
+        id,
+        size: 512,
+        op: 3,
+        ..CacheRequest::default()
+    };
+    let with_next = |mut record: Vec<u8>, next: u64| {
+        let at = record.len() - 8;
+        record[at..].copy_from_slice(&next.to_le_bytes());
+        record
+    };
+    // A next access of few digits passes for one in the shorter record, too.
+    let long: Vec<u8> = (1..40)
+        .flat_map(|id| with_next(oracle(request(id)), id + 100))
+        .collect();
+    let short: Vec<u8> = (1..40)
+        .flat_map(|id| {
+            let mut record = with_next(oracle(request(id)), id + 100);
+            record.drain(16..19);
+            record
+        })
+        .collect();
+    assert!(long.len().is_multiple_of(27) && short.len().is_multiple_of(24));
+    let recorded = "records of 27 bytes, which --oracle-op recorded reads)";
+    for what in [None, Some(OracleOp::Get)] {
+        let options = ImportOptions {
+            oracle_op: what,
+            ..ImportOptions::default()
+        };
+        let found = run_bytes(Format::OracleGeneral, &long, &options);
+        let found = found.expect_err("records of another length").to_string();
+        assert!(found.contains(recorded), "{found}");
+    }
+    let options = ImportOptions {
+        oracle_op: Some(OracleOp::Recorded),
+        ..ImportOptions::default()
+    };
+    assert!(run_bytes(Format::OracleGeneral, &long, &options).is_ok());
+    let found = run_bytes(Format::OracleGeneral, &short, &options);
+    let found = found.expect_err("records of another length").to_string();
+    assert!(
+        found.contains("records of 24 bytes, which --oracle-op get or put reads)"),
+        "{found}"
+    );
+    // Skipping what is bad hides it; the length still tells.
+    let options = ImportOptions {
+        skip_bad: 1000,
+        ..ImportOptions::default()
+    };
+    let (_, report) = run_bytes(Format::OracleGeneral, &long, &options).expect("skipped");
+    let warned = report.warnings.iter().any(|warning| {
+        warning.contains("1053 bytes are no whole number of records of 24")
+            && warning.contains("--oracle-op recorded")
+    });
+    assert!(warned, "{:?}", report.warnings);
 }

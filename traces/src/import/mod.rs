@@ -367,8 +367,11 @@ pub fn import_with_progress(
         sink(op)
     };
     let plugin = format.plugin(options)?;
-    let imported = run::run(plugin, input, options, &mut counted, progress);
-    imported.map_err(|error| looks::hinted(error, format, input, ops))
+    let mut imported = run::run(plugin, input, options, &mut counted, progress);
+    if let Ok(report) = &mut imported {
+        report.warnings.extend(looks::doubt(format, options, input));
+    }
+    imported.map_err(|error| looks::hinted(error, (format, options), input, ops))
 }
 
 /// Imports `input` into the trace file `output`, named after the input. Nothing is at `output` unless all went well.
