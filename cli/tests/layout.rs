@@ -194,3 +194,25 @@ fn a_trace_is_replayed_with_leaves_of_any_layout_and_adaptive_ones_by_itself() {
     replayed(&["--tree", "bminus", "--device", "csd"], "slotted");
     replayed(&["--tree", "bf"], "compact");
 }
+
+/// Whoever reads of one layout alone takes the others for worse.
+#[test]
+fn layouts_that_take_the_same_space_are_all_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let said = |args: &[&str]| {
+        let said = ok(folder, &[&["layout"], args].concat());
+        let line = said.lines().find(|line| line.starts_with("Least space: "));
+        line.expect("a verdict").to_owned()
+    };
+    let dense = said(&["dense", "--records", "20k", "--order", "sorted"]);
+    assert_eq!(dense, "Least space: fully-dense, adaptive, the same each.");
+    std::fs::write(folder.join("few"), "one\ntwo\nthree\n").expect("written");
+    let few = said(&["few"]);
+    assert!(
+        NAMES.iter().all(|name| few.contains(name)),
+        "three records fit one page of any layout: {few}"
+    );
+    let sparse = said(&["sparse", "--records", "20k"]);
+    assert_eq!(sparse, "Least space: baseline, prefix, the same each.");
+}

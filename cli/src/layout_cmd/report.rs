@@ -126,10 +126,24 @@ fn about(results: &Results) -> Vec<String> {
             ));
         }
     }
-    let all = |row: &Row| row.counts.bytes_per_record_with_inner();
-    let best = (results.rows.iter()).min_by(|a, b| all(a).total_cmp(&all(b)));
-    about.extend(best.map(|best| format!("Least space: {}", best.layout.name())));
+    about.extend(least_space(&results.rows));
     about
+}
+
+/// Which layouts take the fewest bytes, inner nodes included: all of them, if several take the same.
+fn least_space(rows: &[Row]) -> Option<String> {
+    let all = |row: &Row| row.counts.bytes_per_record_with_inner();
+    let least = rows.iter().map(all).min_by(f64::total_cmp)?;
+    let best: Vec<_> = (rows.iter())
+        .filter(|row| all(row) == least)
+        .map(|row| row.layout.name())
+        .collect();
+    let same = if best.len() > 1 {
+        ", the same each"
+    } else {
+        ""
+    };
+    Some(format!("Least space: {}{same}", best.join(", ")))
 }
 
 pub(super) fn text(results: &Results) -> String {
