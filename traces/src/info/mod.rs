@@ -154,6 +154,9 @@ pub struct Hottest {
     pub keys: f64,
     /// … that get this share of the accesses.
     pub accesses: f64,
+    /// How many keys that are, where a share would be of a fraction of a key or of few keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
 }
 
 impl TraceInfo {
@@ -165,6 +168,9 @@ impl TraceInfo {
         render::text(self)
     }
 }
+
+/// Of fewer keys the hottest are counted in whole keys, for a share of them is hardly ever whole.
+const FEW_KEYS: u64 = 100;
 
 /// Clients counted at most.
 const MAX_CLIENTS: usize = 1_000_000;
@@ -343,12 +349,19 @@ impl Collector {
             .iter()
             .map(|(&count, &keys)| f64::from(count) * keys as f64)
             .sum();
-        let hottest = [0.001, 0.01, 0.1, 0.2, 0.5]
-            .map(|share| Hottest {
-                keys: share,
-                accesses: accesses_of_hottest(&frequencies, share * keys as f64) / accesses,
+        let mut hottest: Vec<Hottest> = [0.001, 0.01, 0.1, 0.2, 0.5]
+            .map(|share| {
+                let most = share * keys as f64;
+                let number = (keys < FEW_KEYS || most < 1.0).then(|| most.ceil() as u64);
+                let most = number.map_or(most, |number| number as f64);
+                Hottest {
+                    keys: number.map_or(share, |_| most / keys as f64),
+                    accesses: accesses_of_hottest(&frequencies, most) / accesses,
+                    number,
+                }
             })
             .to_vec();
+        hottest.dedup();
         Some(Popularity {
             estimated: true,
             theta: fit.theta,

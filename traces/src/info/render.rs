@@ -129,11 +129,12 @@ fn popularity(out: &mut String, info: &TraceInfo) {
         .hottest
         .iter()
         .map(|hot| {
-            format!(
-                "{:.1} % of keys {about}{:.1} %",
-                hot.keys * 100.0,
-                hot.accesses * 100.0
-            )
+            let keys = match hot.number {
+                None => format!("{:.1} % of keys", hot.keys * 100.0),
+                Some(1) => "the hottest key".into(),
+                Some(number) => format!("the {number} hottest"),
+            };
+            format!("{keys} {about}{:.1} %", hot.accesses * 100.0)
         })
         .collect();
     line!(out, "  accesses to    {}", shares.join(", "));

@@ -227,3 +227,44 @@ fn the_machine_form_names_its_schema_and_whether_it_is_complete() {
             .contains("not as many as its header says")
     );
 }
+
+/// Half a key gets no accesses: with few keys the hottest are so many, not such a share.
+#[test]
+fn of_few_keys_the_hottest_are_whole_keys() {
+    let info = info(&zipf(0.9, 20, 10_000, true));
+    let counts: Vec<f64> = {
+        let mut source = build(&zipf(0.9, 20, 10_000, true)).expect("valid").1;
+        let (mut op, mut counts) = (Op::default(), std::collections::HashMap::new());
+        while source.next_op(&mut op).expect("generators do not fail") {
+            *counts.entry(op.key.clone()).or_insert(0_u32) += 1;
+        }
+        let mut counts: Vec<f64> = counts.into_values().map(f64::from).collect();
+        counts.sort_by(|a, b| b.total_cmp(a));
+        counts
+    };
+    assert_eq!(counts.len(), 20);
+    let hottest = &info.popularity.as_ref().expect("keys repeat").hottest;
+    let expected: Vec<Hottest> = [1, 2, 4, 10]
+        .map(|number| Hottest {
+            keys: number as f64 / 20.0,
+            accesses: counts[..number].iter().sum::<f64>() / 10_000.0,
+            number: Some(number as u64),
+        })
+        .to_vec();
+    assert_eq!(*hottest, expected);
+    let text = info.render_text();
+    assert!(
+        text.contains("accesses to    the hottest key ") && text.contains(", the 2 hottest "),
+        "{text}"
+    );
+}
+
+/// Of a few hundred keys a thousandth is less than one; all other shares stay shares.
+#[test]
+fn a_thousandth_of_a_few_hundred_keys_is_one_key() {
+    let info = info(&zipf(0.9, 500, 50_000, false));
+    let hottest = info.popularity.expect("keys repeat").hottest;
+    let numbers: Vec<_> = hottest.iter().map(|hot| hot.number).collect();
+    assert_eq!(numbers, [Some(1), None, None, None, None]);
+    assert_eq!((hottest[0].keys, hottest[1].keys), (1.0 / 500.0, 0.01));
+}
