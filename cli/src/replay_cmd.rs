@@ -237,6 +237,11 @@ fn file_target(args: &ReplayArgs, path: std::path::PathBuf) -> Result<Target, Fa
             "{flag}: a file has none; it belongs to simulated drives"
         )));
     }
+    if args.daily.is_some() {
+        return Err(Failure::usage(
+            "--daily: nothing is known of the wear below a file; it belongs to simulated devices",
+        ));
+    }
     output::check_target("--device", &path)?;
     if path.exists() {
         return Err(Failure::usage(format!(

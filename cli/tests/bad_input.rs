@@ -319,6 +319,10 @@ const BAD: &[(&str, &str)] = &[
         "--gc",
     ),
     (
+        "replay good.trz --device file:new-store --daily 50GiB",
+        "--daily: nothing is known of the wear below a file",
+    ),
+    (
         "replay large.trz --device file:new-store",
         "large.trz, operation",
     ),
