@@ -1,5 +1,6 @@
 //! `treering gen`.
 
+use treering_traces::format::Encoding;
 use treering_traces::generate::{GenParams, Workload, build};
 use treering_traces::{Op, Writer};
 
@@ -14,6 +15,13 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
     let params = params(args)?;
     params.check()?;
     output::check_target("--output", &args.output)?;
+    if output::makes_file(&args.output) {
+        output::check_room(
+            &format!("--output {}", args.output.display()),
+            output::folder(&args.output),
+            params.least_bytes(Encoding::of(&args.output)?),
+        )?;
+    }
     let (header, mut source) = build(&params)?;
     let total = header.ops;
     let mut writer = Writer::create(&args.output, header)?;

@@ -66,10 +66,15 @@ pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
 /// No report fits less.
 const LEAST_ROOM: u64 = 64 << 10;
 
+/// Whether an output becomes a file beside what is there, and no pipe or device that takes all.
+pub(crate) fn makes_file(path: &Path) -> bool {
+    path.metadata().map_or(true, |meta| meta.is_file())
+}
+
 /// Refuses what could not be written when the work is done: a file is written beside its target.
 fn check_writable(flag: &str, path: &Path) -> Result<(), Failure> {
     // To open a pipe and close it again would end its reader.
-    if path.metadata().is_ok_and(|meta| !meta.is_file()) {
+    if !makes_file(path) {
         return Ok(());
     }
     let tried = tempfile::Builder::new()

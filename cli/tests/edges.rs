@@ -4,6 +4,8 @@ mod support;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::treering;
@@ -218,4 +220,35 @@ fn traces_at_the_edge_give_the_right_report_or_one_sentence() {
             check(folder, &edge, flags, &edge.in_memory);
         }
     }
+}
+
+/// What no disk has room for is refused before the first operation, not after hours.
+#[test]
+fn a_trace_that_cannot_fit_is_refused_before_it_is_generated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = "gen uniform --records 1M --ops 1000G --key-size 4096 -o large.jsonl";
+    // A command that does not refuse it would fill the disk: it is ended soon.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
+        .args(line.split(' '))
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let began = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if began.elapsed() > Duration::from_secs(10) {
+            child.kill().expect("killed");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.starts_with("treering: --output large.jsonl: ")
+            && said.contains("bytes free; expected at least 4118004118000000"),
+        "{said}"
+    );
+    assert_eq!(support::listing(folder.path()), Vec::<String>::new());
 }

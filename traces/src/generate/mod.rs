@@ -35,6 +35,7 @@
 
 mod choose;
 mod keys;
+mod least;
 mod mix;
 mod mixgraph;
 mod params;
