@@ -110,13 +110,14 @@ pub(crate) fn listen() {
 
 /// Ends the process if the command does not.
 fn watch(signal: Signal) {
-    if left().at_end.is_none() {
+    let mut at_end = left().at_end.take();
+    if at_end.is_none() {
         std::thread::sleep(GRACE);
+        at_end = left().at_end.take();
     }
     if who_ends(BY_WATCHER) != BY_WATCHER {
         return;
     }
-    let at_end = left().at_end.take();
     let said = at_end.map_or_else(|| "nothing was finished".into(), |say| say());
     remove_ours();
     let line = format!(

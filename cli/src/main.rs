@@ -35,6 +35,7 @@ mod pm_replay;
 mod progress;
 mod repair_cmd;
 mod replay_cmd;
+mod replay_early;
 mod reproduce;
 mod rows;
 mod store_file;

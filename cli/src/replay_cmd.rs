@@ -18,6 +18,7 @@ use crate::interrupt::{self, Ours};
 use crate::output::{self, Output};
 use crate::pm_replay;
 use crate::progress::Progress;
+use crate::replay_early::Early;
 
 /// Where the report goes.
 struct Outputs {
@@ -29,7 +30,8 @@ struct Outputs {
 pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
     if let Some(config) = pm_replay::config(args)? {
         let outputs = outputs(args)?;
-        let report = watched(|progress| replay::run_pm(&config, progress))?;
+        let run = |progress: &mut dyn FnMut(_)| replay::run_pm(&config, progress);
+        let report = watched(args, &outputs, run)?;
         return finish(&report, &outputs, again);
     }
     let config = config(args)?;
@@ -39,7 +41,8 @@ pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
         Target::File(path, _) => Some((path, Ours::new(path))),
         Target::Ssd { .. } | Target::Csd { .. } => None,
     };
-    let ran = watched(|progress| replay::run(&config, progress));
+    let run = |progress: &mut dyn FnMut(_)| replay::run(&config, progress);
+    let ran = watched(args, &outputs, run);
     if let Some((path, _ours)) = ours
         && !ran.as_ref().is_ok_and(|report| report.complete)
     {
@@ -63,15 +66,23 @@ fn finish(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), F
     interrupt::check(|| format!("{} operations were replayed", report.trace.ops))
 }
 
-/// Runs with progress on stderr.
-fn watched<T>(run: impl FnOnce(&mut dyn FnMut(replay::Progress)) -> T) -> T {
+/// Runs with progress on stderr, and a report if it is told to stop before it replays.
+fn watched<T>(
+    args: &ReplayArgs,
+    outputs: &Outputs,
+    run: impl FnOnce(&mut dyn FnMut(replay::Progress)) -> T,
+) -> T {
     let mut progress = Progress::new();
-    run(&mut |at| match at {
-        replay::Progress::Survey(done, total) => {
-            progress.tell("finding what was there before", done, total);
+    let mut early = Early::begin(&args.trace, outputs.json.clone());
+    run(&mut |at| {
+        early.note(at);
+        match at {
+            replay::Progress::Survey(done, total) => {
+                progress.tell("finding what was there before", done, total);
+            }
+            replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
+            replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
         }
-        replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
-        replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
     })
 }
 

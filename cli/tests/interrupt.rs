@@ -159,12 +159,71 @@ fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
             }
             began.get().elapsed() >= Duration::from_secs(seconds)
         });
-        if !stopped.stderr.contains("nothing was finished") {
+        if !stopped.stderr.contains("none was replayed") {
             return stopped;
         }
+        let _ = std::fs::remove_file(folder.join("so-far.json"));
         assert_eq!(listing(folder), ["long.trz"], "{args:?}");
     }
     panic!("{args:?} never began to replay");
+}
+
+/// Before it replays it has no figures, but it says how far it came.
+#[test]
+fn a_replay_that_is_stopped_in_its_survey_or_analysis_reports_that() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    long_trace(folder);
+    let cases: [(&[&str], &str, &str, i32); 3] = [
+        (&["--preload", "all"], "survey", "INT", 130),
+        (&["--preload", "none"], "analysis", "TERM", 143),
+        (
+            &["--tree", "ccl", "--preload", "none"],
+            "analysis",
+            "INT",
+            130,
+        ),
+    ];
+    for (flags, phase, signal, status) in cases {
+        let args = ["replay", "long.trz", "--json", "so-far.json"];
+        let args = [&args, flags].concat();
+        let report = told_early(folder, &args, phase, signal, status);
+        assert_eq!(report["schema"], "treering.replay/1", "{report}");
+        assert_eq!(report["complete"], false, "{report}");
+        assert_eq!(report["trace"]["ops"], 0, "{report}");
+        let source = report["trace"]["source"].as_str().expect("text");
+        assert!(source.contains("zipf --records 20000"), "{report}");
+        let seen = report["operations_seen"].as_u64().expect("a number");
+        assert!((1..=3_000_000).contains(&seen), "{report}");
+        assert_eq!(report["operations"], 3_000_000, "{report}");
+    }
+}
+
+/// Stops a replay in this phase, whenever that is: told in another one, it is told later or earlier.
+fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i32) -> Value {
+    let mut wait = Duration::from_millis(300);
+    for _ in 0..12 {
+        let stopped = stop(spawn(folder, args, Stdio::null()), signal, after(wait));
+        assert_eq!(stopped.status, Some(status), "{}", stopped.stderr);
+        let report = read(folder, "so-far.json");
+        std::fs::remove_file(folder.join("so-far.json")).expect("removed");
+        if report["phase"] == phase && report["operations_seen"] != 0 {
+            stopped.expect(status, &format!("operations were seen in the {phase}"));
+            assert!(
+                stopped.stdout.contains("  Interrupted: "),
+                "{}",
+                stopped.stdout
+            );
+            return report;
+        }
+        // Too early, or too late.
+        wait = match report["phase"] == Value::Null || phase == "survey" && report["phase"] != phase
+        {
+            true => wait.mul_f64(0.6),
+            false => wait.mul_f64(1.4),
+        };
+    }
+    panic!("{args:?} was never met in its {phase}");
 }
 
 /// A trace that is not whole is not there.

@@ -168,7 +168,8 @@ pub enum Progress {
     Survey(u64, u64),
     /// Looking through the trace: operations so far, of so many.
     Analyse(u64, u64),
-    /// Replaying: operations so far, of so many.
+    /// Replaying: operations so far, of so many. Told first of none, when the device and the store
+    /// are made.
     Replay(u64, u64),
 }
 

@@ -354,6 +354,7 @@ struct Outcome {
 
 impl Simulation<'_> {
     fn replay(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Failure> {
+        progress(Progress::Replay(0, self.looked.ops));
         let mut last = Nanos(0);
         for client in 0..self.config.clients {
             self.next(client, Nanos(0), progress)?;

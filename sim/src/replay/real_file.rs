@@ -95,6 +95,7 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
         progress: &mut dyn FnMut(Progress),
         (path, file): (&Path, &FileDevice),
     ) -> Result<Outcome, ReplayError> {
+        progress(Progress::Replay(0, self.plan.ops));
         self.phase(progress)?;
         let before = self.store.stats();
         let place = Place::of(path, file);

@@ -122,6 +122,7 @@ impl Simulation<'_> {
         trace: &str,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
+        progress(Progress::Replay(0, self.plan.ops));
         let mut reader = Input::open(&self.config.trace, &self.plan.loads)?;
         let mut op = Op::default();
         let mut last = VirtualNanos::ZERO;
