@@ -5,6 +5,7 @@ use std::sync::Arc;
 use treering_engine::device::BlockDevice;
 use treering_engine::{BLOCK_SIZE, Nanos};
 
+use super::Precondition;
 use crate::csd::{CompressionCounters, SimCsd};
 use crate::ssd::{Served, SimSsd, SsdCounters, Wear};
 
@@ -20,6 +21,17 @@ impl Drive {
         match self {
             Drive::Ssd(drive) => drive.clone(),
             Drive::Csd(drive) => drive.clone(),
+        }
+    }
+
+    /// Puts it through what it is to have been through before the run.
+    pub(super) fn prepare(&self, how: Precondition, seed: u64) {
+        match (self, how) {
+            (_, Precondition::None) => {}
+            (Drive::Ssd(drive), Precondition::Fill) => drive.fill(),
+            (Drive::Csd(drive), Precondition::Fill) => drive.fill(),
+            (Drive::Ssd(drive), Precondition::Steady) => drive.fill_until_steady(seed),
+            (Drive::Csd(drive), Precondition::Steady) => drive.fill_until_steady(seed),
         }
     }
 

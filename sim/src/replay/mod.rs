@@ -240,12 +240,9 @@ fn on_ssd(
 ) -> Result<Ran, ReplayError> {
     let mode = timing_mode(config);
     let drive = Arc::new(SimSsd::new(profile, plan.device_blocks, mode, config.seed)?);
-    match precondition {
-        Precondition::None => {}
-        Precondition::Fill => drive.fill(),
-        Precondition::Steady => drive.fill_until_steady(config.seed),
-    }
-    let outcome = simulated::run(config, plan, Drive::Ssd(Arc::clone(&drive)), name, progress)?;
+    let on = Drive::Ssd(Arc::clone(&drive));
+    on.prepare(precondition, config.seed);
+    let outcome = simulated::run(config, plan, on, name, progress)?;
     Ok(Ran {
         device: ssd_report(profile, name, &drive, &outcome, plan),
         params: device_params(profile, &drive, plan, precondition),
@@ -269,12 +266,9 @@ fn on_csd(
 ) -> Result<Ran, ReplayError> {
     let mode = timing_mode(config);
     let drive = Arc::new(SimCsd::new(profile, plan.device_blocks, mode, config.seed)?);
-    match precondition {
-        Precondition::None => {}
-        Precondition::Fill => drive.fill(),
-        Precondition::Steady => drive.fill_until_steady(config.seed),
-    }
-    let outcome = simulated::run(config, plan, Drive::Csd(Arc::clone(&drive)), name, progress)?;
+    let on = Drive::Csd(Arc::clone(&drive));
+    on.prepare(precondition, config.seed);
+    let outcome = simulated::run(config, plan, on, name, progress)?;
     let clients = (config.clients, config.acknowledge);
     let (params, pace) = csd_params(profile, &drive, &plan.engine, clients, config.seed);
     let params = DeviceParams {
