@@ -31,7 +31,7 @@ use super::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
 use super::device::{self, Before, DeviceParams, DeviceWa};
 use super::leaf::LeafLevel;
 use super::log::{self, Pace};
-use super::tried::{Case, Untried, untried};
+use super::tried::{Case, FEW_DELETES, FEW_RUNS, LITTLE_GROWTH, Untried, untried};
 use super::workload::{Totals, Workload};
 use flushes::Flushes;
 
@@ -668,20 +668,20 @@ impl<'a> Run<'a> {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let deletes = self.workload.measured.of(treering_traces::OpKind::Delete) as f64;
-        if deletes > 0.02 * self.ops {
+        if deletes > FEW_DELETES.high * self.ops {
             warnings.push(format!(
                 "{:.0} % of the operations are deletes: the leaf model keeps the room of deleted records",
                 100.0 * deletes / self.ops
             ));
         }
-        if self.splits > 0.1 * self.level.count() {
+        if self.splits > LITTLE_GROWTH.high * self.level.count() {
             let grown = 100.0 * self.splits / self.level.count();
             warnings.push(format!(
                 "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
             ));
         }
         let in_runs = self.level.in_runs() / self.ops.max(1.0);
-        if in_runs > 0.1 {
+        if in_runs > FEW_RUNS.high {
             warnings.push(format!(
                 "{:.0} % of the operations follow one on the key right before theirs: a trace of runs comes back to its pages sooner than \
                  independent visits would, so the predicted page writes are too high",

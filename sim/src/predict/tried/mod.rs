@@ -73,11 +73,11 @@ const fn collection(quantity: Quantity, low: f64, high: f64) -> Bound {
 /// Index of [`super::recency`] that independent accesses of a short trace may show by chance.
 const INDEPENDENT: Bound = all(Quantity::Burstiness, 0.7, 1.4);
 /// Deletes leave room that the models still count.
-const FEW_DELETES: Bound = all(Quantity::Deletes, 0.0, 0.02);
+pub(super) const FEW_DELETES: Bound = all(Quantity::Deletes, 0.0, 0.02);
 /// Runs of neighbouring keys, in which visits to pages are not independent.
-const FEW_RUNS: Bound = all(Quantity::Runs, 0.0, 0.1);
+pub(super) const FEW_RUNS: Bound = all(Quantity::Runs, 0.0, 0.1);
 /// Leaves that appear while measuring: models take the tree's shape from its end.
-const LITTLE_GROWTH: Bound = all(Quantity::Growth, 0.0, 0.1);
+pub(super) const LITTLE_GROWTH: Bound = all(Quantity::Growth, 0.0, 0.1);
 /// The log is flushed when its buffer is full or a page must not overtake it, as with the default of a minute.
 const RARE_FLUSHES: Bound = all(Quantity::FlushInterval, 60.0, f64::INFINITY);
 const NO_COMMITS: Bound = all(Quantity::Commits, 0.0, 0.0);
