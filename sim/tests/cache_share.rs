@@ -5,37 +5,24 @@ use std::path::{Path, PathBuf};
 use treering_sim::replay::{Oversize, Precondition, Preload, ReplayConfig, Size, Target, run};
 use treering_sim::report::{ReplayReport, text};
 use treering_sim::ssd::builtin;
-use treering_traces::{Header, Op, OpKind, Writer};
+use treering_traces::{Op, OpKind};
+
+#[path = "support/mod.rs"]
+#[allow(dead_code)]
+mod support;
 
 const KEY: u64 = 8;
 
 /// A trace of these values' lengths, a put of a new key each; the first `warmup_ops` are warm-up.
 fn trace(folder: &Path, warmup_ops: u64, values: &[u32]) -> PathBuf {
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: "shares".into(),
-        source: "made for a test".into(),
-        ops: 0,
-        warmup_ops: 0,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-        addresses: false,
+    let put = |(number, value_len): (u64, &u32)| Op {
+        kind: OpKind::Put,
+        key: (number * 7919 % 100_003).to_be_bytes().to_vec(),
+        value_len: *value_len,
+        ..Op::default()
     };
-    let path = folder.join("shares.trz");
-    let mut writer = Writer::create(&path, header).expect("a file");
-    writer.set_warmup_ops(warmup_ops);
-    for (number, value_len) in (0u64..).zip(values) {
-        let op = Op {
-            kind: OpKind::Put,
-            key: (number * 7919 % 100_003).to_be_bytes().to_vec(),
-            value_len: *value_len,
-            ..Op::default()
-        };
-        writer.write(&op).expect("a file");
-    }
-    writer.finish().expect("a file");
-    path
+    let puts = (0u64..).zip(values).map(put);
+    support::traces::made(folder, "shares", warmup_ops, puts)
 }
 
 fn replay(trace: &Path, oversize: Oversize) -> ReplayReport {

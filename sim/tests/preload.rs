@@ -1,17 +1,19 @@
 //! What a trace reads and never wrote was there before it.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use treering_sim::replay::{Precondition, Preload, ReplayConfig, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_sim::ssd::builtin;
 use treering_traces::import::{Format, ImportOptions, import_file};
-use treering_traces::{Header, Op, OpKind, Writer};
+use treering_traces::{Op, OpKind};
 
 #[path = "support/mod.rs"]
 #[allow(dead_code)]
 mod support;
+
+use support::traces::made as trace;
 
 const RECORDS: u64 = 4_000;
 const VALUE: u32 = 200;
@@ -28,26 +30,6 @@ fn operation(kind: OpKind, number: u64) -> Op {
         scan_len: if kind == OpKind::Scan { 10 } else { 0 },
         ..Op::default()
     }
-}
-
-fn trace(folder: &Path, name: &str, warmup_ops: u64, ops: impl Iterator<Item = Op>) -> PathBuf {
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: name.into(),
-        source: "made for a test".into(),
-        ops: 0,
-        warmup_ops: 0,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-        addresses: false,
-    };
-    let path = folder.join(format!("{name}.trz"));
-    let mut writer = Writer::create(&path, header).expect("a file");
-    writer.set_warmup_ops(warmup_ops);
-    ops.for_each(|op| writer.write(&op).expect("a file"));
-    writer.finish().expect("a file");
-    path
 }
 
 /// Two gets and a put of another key, over and over: each key is read long before it is put.

@@ -11,8 +11,12 @@ use treering_sim::csd::CsdProfile;
 use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
 use treering_sim::report::{ReplayReport, html, text};
 use treering_sim::ssd::builtin;
-use treering_traces::generate::{GenParams, ValueSize, Workload, build};
-use treering_traces::{Header, Op, OpKind, Writer};
+use treering_traces::generate::{GenParams, ValueSize, Workload};
+use treering_traces::{Op, OpKind};
+
+#[path = "support/mod.rs"]
+#[allow(dead_code)]
+mod support;
 
 const STORES: [PageStoreKind; 4] = [
     PageStoreKind::Shadow,
@@ -33,15 +37,7 @@ fn trace(folder: &Path, name: &str, set: impl FnOnce(&mut GenParams)) -> PathBuf
     params.key_size = Some(8);
     params.value_size = Some(ValueSize::fixed(100));
     set(&mut params);
-    let (header, mut source) = build(&params).unwrap();
-    let path = folder.join(name);
-    let mut writer = Writer::create(&path, header).unwrap();
-    let mut op = Op::default();
-    while source.next_op(&mut op).unwrap() {
-        writer.write(&op).unwrap();
-    }
-    writer.finish().unwrap();
-    path
+    support::traces::generated(folder, name, &params)
 }
 
 /// For what is asked of many combinations.
@@ -55,32 +51,15 @@ fn puts(
     folder: &Path,
     name: &str,
     (warmup_ops, value_len): (u64, u32),
-    keys: impl Iterator<Item = u64> + Clone,
+    keys: impl Iterator<Item = u64>,
 ) -> PathBuf {
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: name.into(),
-        source: "a test".into(),
-        ops: keys.clone().count() as u64,
-        warmup_ops,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-        addresses: false,
+    let put = |key: u64| Op {
+        kind: OpKind::Put,
+        key: key.to_be_bytes().to_vec(),
+        value_len,
+        ..Op::default()
     };
-    let path = folder.join(format!("{name}.trz"));
-    let mut writer = Writer::create(&path, header).unwrap();
-    for key in keys {
-        let op = Op {
-            kind: OpKind::Put,
-            key: key.to_be_bytes().to_vec(),
-            value_len,
-            ..Op::default()
-        };
-        writer.write(&op).unwrap();
-    }
-    writer.finish().unwrap();
-    path
+    support::traces::made(folder, name, warmup_ops, keys.map(put))
 }
 
 fn config(trace: &Path, change: impl FnOnce(&mut treering_sim::ssd::SsdProfile)) -> ReplayConfig {
@@ -123,7 +102,7 @@ fn close(what: &str, (measured, predicted): (f64, f64), within: f64) {
 #[test]
 fn stores_clients_and_acknowledgements_combine() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", small);
+    let path = trace(folder.path(), "t", small);
     for store in STORES {
         for clients in [1, 8] {
             for acknowledge in [
@@ -152,7 +131,7 @@ fn stores_clients_and_acknowledgements_combine() {
 #[test]
 fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    let path = trace(folder.path(), "t", |p| p.ops = Some(20_000));
     for store in STORES {
         for (page_size, clients, timing, acknowledge) in [
             (4096, 1, false, Acknowledge::Deferred),
@@ -184,7 +163,7 @@ fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
 #[test]
 fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
     let folder = tempfile::tempdir().unwrap();
-    let deletes = trace(folder.path(), "deletes.trz", |p| {
+    let deletes = trace(folder.path(), "deletes", |p| {
         p.theta = Some(0.0);
         p.writes = Some(0.05);
         p.deletes = Some(0.7);
@@ -204,7 +183,7 @@ fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
 #[test]
 fn long_values_are_named_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "long.trz", |params| {
+    let path = trace(folder.path(), "long", |params| {
         params.records = 1_000;
         params.ops = Some(8_000);
         params.value_size = Some(ValueSize {
@@ -252,9 +231,9 @@ fn long_values_are_named_and_predicted() {
 #[test]
 fn groups_of_commits_write_less_log_as_predicted() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    let path = trace(folder.path(), "t", |p| p.ops = Some(20_000));
     let log = |clients, writes_only: bool| {
-        let only = trace(folder.path(), "w.trz", |p| {
+        let only = trace(folder.path(), "w", |p| {
             p.ops = Some(20_000);
             p.writes = Some(1.0);
         });
@@ -278,7 +257,7 @@ fn groups_of_commits_write_less_log_as_predicted() {
 #[test]
 fn short_intervals_write_more_log_as_predicted() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(20_000));
+    let path = trace(folder.path(), "t", |p| p.ops = Some(20_000));
     for micros in [200, 1_000, 5_000, 1_000_000] {
         let mut config = config(&path, |_| {});
         config.acknowledge = Acknowledge::Interval(Nanos(1_000 * micros));
@@ -296,7 +275,7 @@ fn short_intervals_write_more_log_as_predicted() {
 #[test]
 fn a_drive_in_use_moves_more_and_the_predictor_knows() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(120_000));
+    let path = trace(folder.path(), "t", |p| p.ops = Some(120_000));
     for store in STORES {
         let mut fresh = config(&path, |_| {});
         fresh.engine.store = store;
@@ -317,7 +296,7 @@ fn a_drive_in_use_moves_more_and_the_predictor_knows() {
 #[test]
 fn every_cleaning_policy_is_predicted_or_said_not_to_be() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| {
+    let path = trace(folder.path(), "t", |p| {
         p.ops = Some(120_000);
         p.theta = Some(0.0);
     });
@@ -433,8 +412,8 @@ fn check_page(page: &str) {
 fn the_page_is_whole_whatever_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let small = |p: &mut GenParams| p.ops = Some(5_000);
-    let ordinary = trace(folder.path(), "t.trz", small);
-    let reads_only = trace(folder.path(), "r.trz", |p| {
+    let ordinary = trace(folder.path(), "t", small);
+    let reads_only = trace(folder.path(), "r", |p| {
         small(p);
         p.writes = Some(0.0);
     });
@@ -484,7 +463,7 @@ fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) -> ReplayConf
 #[test]
 fn a_compressing_drive_stores_less_than_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", small);
+    let path = trace(folder.path(), "t", small);
     for store in STORES {
         for timing in [false, true] {
             let mut on_csd = compressing(&path, |_| {});
@@ -530,7 +509,7 @@ fn a_compressing_drive_stores_less_than_it_is_given() {
 #[test]
 fn a_medium_too_small_for_its_data_ends_the_replay() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |_| ());
+    let path = trace(folder.path(), "t", |_| ());
     let thin = compressing(&path, |profile| profile.logical_over_physical = 8.0);
     let error = run(&thin, &mut |_| {}).unwrap_err().to_string();
     assert!(
@@ -542,7 +521,7 @@ fn a_medium_too_small_for_its_data_ends_the_replay() {
 #[test]
 fn settings_that_cannot_work_are_told_by_their_flag() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t.trz", |p| p.ops = Some(1_000));
+    let path = trace(folder.path(), "t", |p| p.ops = Some(1_000));
     let mut small = config(&path, |_| {});
     if let Target::Ssd { capacity_bytes, .. } = &mut small.target {
         *capacity_bytes = Some(1 << 20);
@@ -578,7 +557,7 @@ fn settings_that_cannot_work_are_told_by_their_flag() {
 #[test]
 fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "zipf.trz", small);
+    let path = trace(folder.path(), "zipf", small);
     let (_, profile) = treering_sim::csd::builtin("csd").unwrap();
     let target = Target::Csd {
         profile: Box::new(profile),
@@ -624,7 +603,7 @@ fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
 #[test]
 fn a_compressing_drive_in_use_collects_more_garbage_and_that_is_predicted() {
     let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "used.trz", |params| {
+    let path = trace(folder.path(), "used", |params| {
         params.records = 5_000;
         params.ops = Some(40_000);
         params.writes = Some(1.0);

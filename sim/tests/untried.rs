@@ -7,8 +7,11 @@ use treering_sim::predict::tried::Decides;
 use treering_sim::replay::{Precondition, ReplayConfig, Target, run};
 use treering_sim::report::{ReplayReport, html, text};
 use treering_sim::ssd::builtin;
-use treering_traces::generate::{GenParams, ValueSize, Workload, build};
-use treering_traces::{Op, Writer};
+use treering_traces::generate::{GenParams, ValueSize, Workload};
+
+#[path = "support/mod.rs"]
+#[allow(dead_code)]
+mod support;
 
 /// 5,000 records of 8+400 bytes: about 800 leaves, as in the sample that ships with the project.
 fn trace(folder: &Path, workload: Workload) -> PathBuf {
@@ -20,15 +23,7 @@ fn trace(folder: &Path, workload: Workload) -> PathBuf {
         params.theta = Some(0.9);
         params.writes = Some(0.5);
     }
-    let (header, mut source) = build(&params).expect("good parameters");
-    let path = folder.join(format!("{workload:?}.trz"));
-    let mut writer = Writer::create(&path, header).expect("a file");
-    let mut op = Op::default();
-    while source.next_op(&mut op).expect("a trace") {
-        writer.write(&op).expect("a file");
-    }
-    writer.finish().expect("a file");
-    path
+    support::traces::generated(folder, &format!("{workload:?}"), &params)
 }
 
 fn on_ssd(trace: &Path) -> ReplayConfig {

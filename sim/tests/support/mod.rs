@@ -1,4 +1,6 @@
-//! What the tests of replays on persistent memory have in common.
+//! What the tests of replays have in common: traces, and what those on persistent memory do.
+
+pub(crate) mod traces;
 
 use std::path::PathBuf;
 
@@ -7,7 +9,7 @@ use treering_engine::PmTreeKind;
 use treering_sim::pm;
 use treering_sim::replay::{PmReplayConfig, run_pm};
 use treering_sim::report::ReplayReport;
-use treering_traces::{Header, Op, OpKind, Writer};
+use treering_traces::{Op, OpKind};
 
 /// An operation on a record with a value of eight bytes.
 pub(crate) fn op(kind: OpKind, key: Vec<u8>) -> Op {
@@ -22,24 +24,7 @@ pub(crate) fn op(kind: OpKind, key: Vec<u8>) -> Op {
 
 /// A trace of these operations, of which so many are warm-up.
 pub(crate) fn trace(folder: &TempDir, warmup_ops: u64, ops: &[Op]) -> PathBuf {
-    let path = folder.path().join("trace.trz");
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: "pm".into(),
-        source: "made for a test".into(),
-        ops: ops.len() as u64,
-        warmup_ops,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-        addresses: false,
-    };
-    let mut writer = Writer::create(&path, header).expect("a file");
-    for op in ops {
-        writer.write(op).expect("a file");
-    }
-    writer.finish().expect("a file");
-    path
+    traces::made(folder.path(), "trace", warmup_ops, ops.iter().cloned())
 }
 
 /// A replay on the calibrated device; `set` has the last word on how.
