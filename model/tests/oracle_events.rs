@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use treering_engine::PageStoreKind;
 use treering_model::check::tools;
 use treering_model::mirror::wal_recovery::WalRecovery;
 use treering_model::oracle::events::{Budget, Cast, Length, Report, Setup, Variant};
-use treering_model::oracle::events::{cover, run, tla, traced};
+use treering_model::oracle::events::{cover, mini, ring, run, shadow, tla, traced};
 use treering_model::{Config, Mirror};
 
 fn accepted(variant: Variant, cast: Cast, episodes: u64) -> Report {
@@ -153,4 +154,32 @@ fn tlc(specs: &std::path::Path) -> Option<tools::Tlc> {
             None
         }
     }
+}
+
+/// A budget ends an episode that is under way, whoever plays in it: a turn is no longer than it may
+/// be, and what was heard until then is judged.
+#[test]
+fn what_is_under_way_ends_with_its_budget() {
+    let at_once = Budget::Within {
+        episodes: 4,
+        begins_for: Duration::from_secs(600),
+        at_most: Duration::ZERO,
+    };
+    for cast in [Cast::OneThread, Cast::Threads] {
+        let all = run(Variant::InPlace, cast, 3, Budget::Episodes(4)).unwrap();
+        let cut = run(Variant::InPlace, cast, 3, at_once).unwrap();
+        assert_eq!((all.interrupted, cut.interrupted), (0, 4), "{cast:?}");
+        assert!(cut.refusal.is_none(), "{cast:?}: {cut:?}");
+        let (all, cut) = (all.accepted(), cut.accepted());
+        assert!(10 * cut < all, "{cast:?}: {cut} of {all} events");
+    }
+    let store = PageStoreKind::InPlace;
+    let cut = mini::run_mixed(store, 3, at_once);
+    assert_eq!((cut.interrupted, cut.accepted()), (4, 0));
+    let cut = ring::run_mixed(3, at_once);
+    assert_eq!((cut.interrupted, cut.accepted()), (4, 0));
+    let all = shadow::run(shadow::Variant::Plain, 3, Budget::Episodes(4)).unwrap();
+    let cut = shadow::run(shadow::Variant::Plain, 3, at_once).unwrap();
+    assert_eq!((all.interrupted, cut.interrupted), (0, 4));
+    assert!(10 * cut.accepted() < all.accepted(), "{cut:?}");
 }

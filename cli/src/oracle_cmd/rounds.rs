@@ -15,7 +15,7 @@ use treering_model::oracle::Engine;
 use treering_model::oracle::campaign::Plan;
 
 use super::report::Row;
-use super::runs::{self, Mode};
+use super::runs::{self, Kept, Mode};
 use super::turns::{Accounts, Turn};
 use crate::args::OracleArgs;
 use crate::failure::Failure;
@@ -81,6 +81,7 @@ pub(super) fn mix(jobs: &mut [Job<'_>]) {
 struct Turns<'e> {
     job: Job<'e>,
     plan: Plan,
+    kept: Kept,
     row: Option<Row>,
     /// What one program in how many its next turn is, without a budget.
     share: u64,
@@ -108,6 +109,7 @@ pub(super) fn run(
             Mutex::new(Turns {
                 plan: plan(args, job.0, job.1, threads / workers),
                 job,
+                kept: Kept::default(),
                 row: None,
                 share: FIRST_RUNS,
             })
@@ -182,7 +184,7 @@ impl Turns<'_> {
                 at_most: turn.map(|turn| turn.at_most),
                 ..self.plan
             },
-            before,
+            (before, &self.kept),
         );
         match &mut self.row {
             Some(sum) => sum.add(row),

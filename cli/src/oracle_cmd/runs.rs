@@ -1,9 +1,10 @@
 //! One mode on one engine.
 
+use std::cell::OnceCell;
 use std::sync::Mutex;
 
 use treering_engine::device::RequestKind;
-use treering_engine::{PageStoreKind, TablePersist};
+use treering_engine::{PageStoreKind, Result as EngineResult, TablePersist};
 use treering_model::oracle::campaign::{self, Plan, Watch};
 use treering_model::oracle::concurrent;
 use treering_model::oracle::crash::{Coverage, Effort};
@@ -238,8 +239,30 @@ pub(super) fn roomy(engine: &dyn Engine, mode: Mode) -> Option<PmTree> {
     PmTree::named(&engine.name(), geometry)
 }
 
+/// What programs of a job begin with and one turn leaves to the next, for it takes a while to make:
+/// stores of [`Mode::Events`].
+#[derive(Default)]
+pub(super) struct Kept {
+    setups: OnceCell<Vec<events::Setup>>,
+    shadows: OnceCell<Vec<shadow::Setup>>,
+}
+
+/// What was kept, or is made now, to be kept.
+fn kept<T>(cell: &OnceCell<T>, make: impl FnOnce() -> EngineResult<T>) -> EngineResult<&T> {
+    if let Some(made) = cell.get() {
+        return Ok(made);
+    }
+    let made = make()?;
+    Ok(cell.get_or_init(|| made))
+}
+
 /// Runs it; so many of its programs were run before.
-pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> Row {
+pub(super) fn run(
+    engine: &dyn Engine,
+    mode: Mode,
+    plan: &Plan,
+    (before, kept): (u64, &Kept),
+) -> Row {
     let watcher = Watcher {
         engine,
         mode,
@@ -288,7 +311,7 @@ pub(super) fn run(engine: &dyn Engine, mode: Mode, plan: &Plan, before: u64) -> 
             }
         }
         Mode::Concurrent => concurrently(engine, plan, before, &mut row),
-        Mode::Events => by_events(engine, plan, &mut row),
+        Mode::Events => by_events(engine, plan, kept, &mut row),
         Mode::Damage => by_damage(engine, plan, &watcher, &mut row),
     }
     row
@@ -426,10 +449,14 @@ fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Fi
 /// One episode in so many has threads, and then its events come in an order of its own.
 const WITH_THREADS: u64 = 8;
 
-fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
+fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     let began = std::time::Instant::now();
     let budget = match plan.budget {
-        Some(budget) => Budget::Within(plan.runs, budget),
+        Some(begins_for) => Budget::Within {
+            episodes: plan.runs,
+            begins_for,
+            at_most: plan.at_most.unwrap_or(begins_for),
+        },
         None => Budget::Episodes(plan.runs),
     };
     if let Some(store) = bf_store(engine) {
@@ -438,14 +465,18 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
         return;
     }
     if let Some(variant) = shadows(engine) {
-        by_events_of_shadows(variant, plan.seed, budget, row);
+        by_events_of_shadows(variant, (plan.seed, budget), stores, row);
         row.elapsed = began.elapsed();
         return;
     }
     let Some(variant) = variant(engine) else {
         return;
     };
-    let report = match events::run(variant, Cast::Mixed(WITH_THREADS), plan.seed, budget) {
+    let report = kept(&stores.setups, || events::setups(variant)).and_then(|setups| {
+        let budget = budget.less(began.elapsed());
+        events::run_on(setups, Cast::Mixed(WITH_THREADS), plan.seed, budget)
+    });
+    let report = match report {
         Ok(report) => report,
         Err(e) => {
             row.finding = Some(finding(Check::Error, "an episode", "no error", e));
@@ -454,6 +485,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
     };
     row.elapsed = began.elapsed();
     row.runs = report.episodes;
+    row.interrupted = report.interrupted;
     row.tally.operations = report.accepted();
     row.did = report.accepted();
     row.never = (report.never_heard().into_iter().chain(report.never_taken()))
@@ -481,30 +513,48 @@ fn by_events(engine: &dyn Engine, plan: &Plan, row: &mut Row) {
 
 /// As many episodes of mini-pages, over leaves in this store, as of the ring alone.
 fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
-    let budget = match budget {
-        Budget::Within(episodes, all) => Budget::Within(episodes, all / 2),
+    let part = match budget {
+        Budget::Within {
+            episodes,
+            begins_for,
+            at_most,
+        } => Budget::Within {
+            episodes,
+            begins_for: begins_for / 2,
+            at_most: at_most / 2,
+        },
         other => other,
     };
-    let report = mini::run_mixed(store, seed, budget);
+    let report = mini::run_mixed(store, seed, part);
     let actions = [&mini::ALONE[..], &mini::TOGETHER].concat();
     note_tally(row, "mini-pages", &report.tally, &actions);
     row.runs = report.episodes;
+    row.interrupted = report.interrupted;
     row.finding = report
         .refusal
         .map(|(episode, refusal)| refusal.in_words(&format!("mini-pages, {episode:?}")));
     if row.finding.is_some() {
         return;
     }
-    let report = ring::run_mixed(seed, budget);
+    let report = ring::run_mixed(seed, part);
     note_tally(row, "ring", &report.tally, &ring::ALONE);
     row.runs += report.episodes;
+    row.interrupted += report.interrupted;
     row.finding = report
         .refusal
         .map(|(episode, refusal)| refusal.in_words(&format!("the ring, {episode:?}")));
 }
 
-fn by_events_of_shadows(variant: shadow::Variant, seed: u64, budget: Budget, row: &mut Row) {
-    let report = match shadow::run(variant, seed, budget) {
+fn by_events_of_shadows(
+    variant: shadow::Variant,
+    (seed, budget): (u64, Budget),
+    stores: &Kept,
+    row: &mut Row,
+) {
+    let began = std::time::Instant::now();
+    let report = kept(&stores.shadows, || shadow::setups(variant))
+        .and_then(|setups| shadow::run_on(setups, seed, budget.less(began.elapsed())));
+    let report = match report {
         Ok(report) => report,
         Err(e) => {
             row.finding = Some(finding(Check::Error, "an episode", "no error", e));
@@ -513,6 +563,7 @@ fn by_events_of_shadows(variant: shadow::Variant, seed: u64, budget: Budget, row
     };
     note_tally(row, "pages", &report.tally, &variant.labels());
     row.runs = report.episodes;
+    row.interrupted = report.interrupted;
     row.finding = report.refusal.map(|((setup, seed), refusal)| {
         refusal.in_words(&format!("the episode of seed {seed} on store {setup}"))
     });

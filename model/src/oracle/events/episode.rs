@@ -10,6 +10,7 @@ use treering_engine::{Kv, Lsn, Result, Store, Task, survey};
 use super::fate::{End, Fate, Opened};
 use super::record::{Entry, Heard, on_behalf_of};
 use super::setup::Setup;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::value;
 
 /// Clients of an episode.
@@ -66,22 +67,27 @@ impl<'a> Episode<'a> {
         }
     }
 
-    /// Lives it, and passes on what is heard, life by life, as long as `judge` says so.
+    /// Lives it, and passes on what is heard, life by life, as long as `judge` says so and there is
+    /// time.
     ///
     /// # Errors
     /// The engine's own, where none is to be expected: the first opening, and looking at a device.
-    pub fn run(mut self, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
+    pub fn run(
+        mut self,
+        until: &Deadline,
+        judge: &mut dyn FnMut(Vec<Entry>) -> bool,
+    ) -> Result<()> {
         let mut opened = Opened::Up(Box::new(
             self.setup.begin(&self.fate.device, &self.fate.recorder)?,
         ));
         for _ in 0..self.length.lives {
             let end = match opened {
-                Opened::Up(store) => self.live(&store),
+                Opened::Up(store) => self.live(&store, until),
                 Opened::Not(end) => end,
             };
             let go_on = judge(self.fate.recorder.take());
             self.bury(end)?;
-            if !go_on {
+            if !go_on || until.is_over() {
                 return Ok(());
             }
             opened = self.reopen();
@@ -94,10 +100,13 @@ impl<'a> Episode<'a> {
     }
 
     /// From an opening to the end.
-    fn live(&mut self, store: &Store) -> End {
+    fn live(&mut self, store: &Store, until: &Deadline) -> End {
         self.read_all(store);
         self.set_fate();
         for _ in 0..self.length.steps {
+            if until.is_over() {
+                break;
+            }
             let failed = self.step(store).is_err();
             if let Some(image) = self.fate.recorder.sprung() {
                 return End::Power(image);

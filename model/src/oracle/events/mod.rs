@@ -84,6 +84,7 @@ pub use self::episode::Length;
 pub use self::judge::{Judge, Refusal, Tally};
 pub use self::record::{Entry, Heard, Recorder};
 pub use self::setup::{Setup, Variant};
+use super::deadline::Deadline;
 use super::random::Random;
 
 /// How long to go on.
@@ -94,7 +95,14 @@ pub enum Budget {
     /// Until so many events are accepted.
     Events(u64),
     /// So many episodes, or so long, whichever is less.
-    Within(u64, Duration),
+    Within {
+        /// At most so many.
+        episodes: u64,
+        /// After this none is begun.
+        begins_for: Duration,
+        /// After this the one that is under way is cut short.
+        at_most: Duration,
+    },
 }
 
 impl Budget {
@@ -103,7 +111,39 @@ impl Budget {
         match self {
             Budget::Episodes(n) => episodes >= n,
             Budget::Events(n) => events >= n,
-            Budget::Within(n, limit) => episodes >= n || began.elapsed() >= limit,
+            Budget::Within {
+                episodes: n,
+                begins_for,
+                ..
+            } => episodes >= n || began.elapsed() >= begins_for,
+        }
+    }
+
+    /// What is left of it when so much time was spent on something else; at least the first episode
+    /// may begin.
+    #[must_use]
+    pub fn less(self, spent: Duration) -> Budget {
+        match self {
+            Budget::Within {
+                episodes,
+                begins_for,
+                at_most,
+            } => Budget::Within {
+                episodes,
+                begins_for: begins_for
+                    .saturating_sub(spent)
+                    .max(Duration::from_millis(1)),
+                at_most: at_most.saturating_sub(spent),
+            },
+            all => all,
+        }
+    }
+
+    /// Until when an episode may take, of a run that began then.
+    fn deadline(self, began: Instant) -> Deadline {
+        match self {
+            Budget::Episodes(_) | Budget::Events(_) => Deadline::never(),
+            Budget::Within { at_most, .. } => Deadline::at(Some(began + at_most)),
         }
     }
 }
@@ -113,6 +153,8 @@ impl Budget {
 pub struct Report {
     /// Episodes begun.
     pub episodes: u64,
+    /// Episodes that the budget cut short.
+    pub interrupted: u64,
     /// What was accepted.
     pub tally: Tally,
     /// The first refusal, with the seed of its episode.
@@ -199,7 +241,9 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
         let seed = seeds.word();
         let setup = &setups[report.episodes as usize % setups.len()];
         report.episodes += 1;
-        let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed)?;
+        let until = budget.deadline(began);
+        let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed, &until)?;
+        report.interrupted += u64::from(until.has_struck());
         report.tally.add(&tally);
         report.refusal = refusal.map(|refusal| (seed, refusal));
     }
@@ -217,14 +261,19 @@ pub fn traced(setup: &Setup, seed: u64, length: Length) -> Result<(Judge, Option
     );
     judge.keep_trace();
     let mut refusal = None;
-    Episode::new(setup, seed, length).run(&mut |entries| {
+    Episode::new(setup, seed, length).run(&Deadline::never(), &mut |entries| {
         refusal = judge.hear(entries).err();
         refusal.is_none()
     })?;
     Ok((judge, refusal))
 }
 
-fn one(setup: &Setup, threads: bool, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
+fn one(
+    setup: &Setup,
+    threads: bool,
+    seed: u64,
+    until: &Deadline,
+) -> Result<(Tally, Option<Box<Refusal>>)> {
     let mut judge = Judge::new(
         usize::from(episode::CLIENTS),
         setup.pages.clone(),
@@ -236,9 +285,9 @@ fn one(setup: &Setup, threads: bool, seed: u64) -> Result<(Tally, Option<Box<Ref
         refusal.is_none()
     };
     if threads {
-        threads::run(setup, seed, &mut hear)?;
+        threads::run(setup, seed, until, &mut hear)?;
     } else {
-        Episode::new(setup, seed, Length::default()).run(&mut hear)?;
+        Episode::new(setup, seed, Length::default()).run(until, &mut hear)?;
     }
     Ok((judge.tally().clone(), refusal))
 }

@@ -6,6 +6,7 @@ use std::fmt::{self, Debug, Display};
 use std::time::Instant;
 
 use super::Budget;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::random::Random;
 use crate::oracle::{Check, Finding};
 
@@ -97,6 +98,8 @@ impl Tally {
 pub struct Report<Episode, Refusal> {
     /// Episodes begun.
     pub episodes: u64,
+    /// Episodes that the budget cut short.
+    pub interrupted: u64,
     /// What was accepted.
     pub tally: Tally,
     /// The first refusal, with its episode.
@@ -107,6 +110,7 @@ impl<Episode, Refusal> Default for Report<Episode, Refusal> {
     fn default() -> Self {
         Report {
             episodes: 0,
+            interrupted: 0,
             tally: Tally::default(),
             refusal: None,
         }
@@ -120,13 +124,16 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         self.tally.heard
     }
 
-    /// Runs episodes until the budget is used up or something is refused. `one` is told which it is, from 0, and its seed.
+    /// Runs episodes until the budget is used up or something is refused. `one` is told which it is, from 0, its seed, and until when
+    /// it may take.
     pub(super) fn of(
         seed: u64,
         budget: Budget,
-        mut one: impl FnMut(u64, u64) -> (Episode, (Tally, Option<Box<Refusal>>)),
+        mut one: impl FnMut(u64, u64, &Deadline) -> (Episode, (Tally, Option<Box<Refusal>>)),
     ) -> Self {
-        let Ok(report) = Self::try_of(seed, budget, |n, seed| Ok::<_, Infallible>(one(n, seed)));
+        let Ok(report) = Self::try_of(seed, budget, |n, seed, until| {
+            Ok::<_, Infallible>(one(n, seed, until))
+        });
         report
     }
 
@@ -134,7 +141,7 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
     pub(super) fn try_of<E>(
         seed: u64,
         budget: Budget,
-        mut one: impl FnMut(u64, u64) -> Result<(Episode, (Tally, Option<Box<Refusal>>)), E>,
+        mut one: impl FnMut(u64, u64, &Deadline) -> Result<(Episode, (Tally, Option<Box<Refusal>>)), E>,
     ) -> Result<Self, E> {
         let began = Instant::now();
         let mut seeds = Random::new(seed);
@@ -145,8 +152,10 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
             {
                 return Ok(report);
             }
-            let (episode, (tally, refusal)) = one(report.episodes, seeds.word())?;
+            let until = budget.deadline(began);
+            let (episode, (tally, refusal)) = one(report.episodes, seeds.word(), &until)?;
             report.episodes += 1;
+            report.interrupted += u64::from(until.has_struck());
             report.tally.add(&tally);
             report.refusal = refusal.map(|refusal| (episode, refusal));
         }

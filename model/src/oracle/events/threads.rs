@@ -13,6 +13,7 @@ use treering_engine::{Kv, Result, Store, Task, survey};
 use super::episode::CLIENTS;
 use super::record::{Entry, Heard, Recorder, on_behalf_of};
 use super::setup::Setup;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::random::Random;
 use crate::oracle::value;
 
@@ -20,18 +21,24 @@ use crate::oracle::value;
 const OPERATIONS: u64 = 400;
 const LIVES: u64 = 2;
 
-/// Lives an episode by seed, and passes on what is heard, life by life, as long as `judge` says so.
+/// Lives an episode by seed, and passes on what is heard, life by life, as long as `judge` says so and
+/// there is time.
 ///
 /// # Errors
 /// The engine's own; there should be none.
-pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) -> Result<()> {
+pub fn run(
+    setup: &Setup,
+    seed: u64,
+    until: &Deadline,
+    judge: &mut dyn FnMut(Vec<Entry>) -> bool,
+) -> Result<()> {
     let mut rng = Random::new(seed);
     let mut device = setup.device();
     let recorder: Arc<Recorder> = Arc::default();
     let mut store = setup.begin(&device, &recorder)?;
     recorder.dawdle(rng.word());
     for _ in 0..LIVES {
-        live(setup, &store, &recorder, &mut rng)?;
+        live(setup, &store, &recorder, (&mut rng, until))?;
         drop(store);
         let heard = if rng.one_in(3) {
             Heard::Restarted(Arc::new(survey(device.clone())?))
@@ -44,14 +51,19 @@ pub fn run(setup: &Setup, seed: u64, judge: &mut dyn FnMut(Vec<Entry>) -> bool) 
         for key in 0..setup.keys.len() as u8 {
             get(setup, &store, &recorder, 0, key)?;
         }
-        if !judge(recorder.take()) {
+        if !judge(recorder.take()) || until.is_over() {
             return Ok(());
         }
     }
     Ok(())
 }
 
-fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Random) -> Result<()> {
+fn live(
+    setup: &Setup,
+    store: &Store,
+    recorder: &Recorder,
+    (rng, until): (&mut Random, &Deadline),
+) -> Result<()> {
     let done = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let pump_rng = Random::new(rng.word());
@@ -59,7 +71,7 @@ fn live(setup: &Setup, store: &Store, recorder: &Recorder, rng: &mut Random) -> 
         let clients: Vec<_> = (0..CLIENTS)
             .map(|c| {
                 let rng = Random::new(rng.word());
-                scope.spawn(move || client(setup, store, recorder, c, rng))
+                scope.spawn(move || client(setup, store, recorder, c, (rng, until)))
             })
             .collect();
         let clients = clients.into_iter().map(|thread| thread.join());
@@ -85,9 +97,18 @@ fn pump(store: &Store, mut rng: Random, done: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-fn client(setup: &Setup, store: &Store, recorder: &Recorder, c: u8, mut rng: Random) -> Result<()> {
+fn client(
+    setup: &Setup,
+    store: &Store,
+    recorder: &Recorder,
+    c: u8,
+    (mut rng, until): (Random, &Deadline),
+) -> Result<()> {
     let mut bytes = Vec::new();
     for n in 0..OPERATIONS {
+        if until.is_over() {
+            break;
+        }
         let key = rng.below(setup.keys.len() as u64) as u8;
         if rng.one_in(3) {
             get(setup, store, recorder, c, key)?;

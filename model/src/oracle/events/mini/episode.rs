@@ -14,6 +14,7 @@ use treering_engine::{
 use super::judge::{Heard, Judge, Refusal};
 use super::scale::Scale;
 use crate::mirror::wide::mini_page::records::{ABSENT, Content};
+use crate::oracle::deadline::Deadline;
 use crate::oracle::events::recorder::{Recorder, work_for};
 use crate::oracle::events::refused::Tally;
 use crate::oracle::random::Random;
@@ -174,18 +175,26 @@ impl Tree {
         Ok(())
     }
 
-    fn run(&self, client: u8, episode: &Episode) {
+    fn run(&self, client: u8, episode: &Episode, until: &Deadline) {
         work_for(client);
-        if let Err(e) = self.try_run(client, episode) {
+        if let Err(e) = self.try_run(client, episode, until) {
             self.recorder.hear(Heard::Failed(e.to_string()));
         }
     }
 
-    fn try_run(&self, client: u8, episode: &Episode) -> treering_engine::Result<()> {
+    fn try_run(
+        &self,
+        client: u8,
+        episode: &Episode,
+        until: &Deadline,
+    ) -> treering_engine::Result<()> {
         let mut rng = Random::new(episode.seed ^ u64::from(client) << 32);
         // The same day for all, or the tree would neither fill nor become empty.
         let moods = (episode.seed % 3) as u32;
         for n in 0..CALLS / u32::from(episode.clients) {
+            if until.is_over() {
+                break;
+            }
             let mood = match (n / DAY + moods) % 3 {
                 0 => Mood::Fills,
                 1 => Mood::Reads,
@@ -229,7 +238,13 @@ fn content(value: &[u8]) -> Content {
 /// The tree did, and nothing that it had told before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
-    let (judge, refusal) = judged(episode, Judge::new(episode.clients, episode.keys));
+    run_until(episode, &Deadline::never())
+}
+
+/// The same, as long as there is time; what comes later is neither done nor judged.
+pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
+    let judge = Judge::new(episode.clients, episode.keys);
+    let (judge, refusal) = judged(episode, judge, until);
     (judge.tally().clone(), refusal)
 }
 
@@ -237,15 +252,15 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
 pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
     let mut judge = Judge::new(episode.clients, episode.keys);
     judge.note_situations();
-    judged(episode, judge)
+    judged(episode, judge, &Deadline::never())
 }
 
-fn judged(episode: &Episode, mut judge: Judge) -> (Judge, Option<Box<Refusal>>) {
+fn judged(episode: &Episode, mut judge: Judge, until: &Deadline) -> (Judge, Option<Box<Refusal>>) {
     let tree = Tree::new(episode).expect("a store in memory");
     let panicked = std::thread::scope(|scope| {
         let run = |client| {
             let tree = &tree;
-            scope.spawn(move || tree.run(client, episode))
+            scope.spawn(move || tree.run(client, episode, until))
         };
         let threads: Vec<_> = (0..episode.clients).map(run).collect();
         let ends = threads.into_iter().map(|thread| thread.join().err());
@@ -258,7 +273,9 @@ fn judged(episode: &Episode, mut judge: Judge) -> (Judge, Option<Box<Refusal>>) 
         }
     }
     let entries = tree.recorder.take();
-    let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
+    let refusal = (entries.into_iter())
+        .take_while(|_| !until.is_over())
+        .find_map(|(client, heard)| judge.hear(client, heard).err());
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);
     }

@@ -55,6 +55,7 @@ pub mod judge;
 mod pages;
 mod scale;
 
+use episode::run_until;
 pub use episode::{Episode, run_episode};
 pub use judge::{Heard, Judge, Refusal};
 
@@ -102,20 +103,20 @@ pub const TOGETHER: [&str; 1] = ["Restart"];
 /// Runs episodes of `clients` threads until so many events are accepted or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
-    Report::of(seed, Budget::Events(events), |_, seed| {
+    Report::of(seed, Budget::Events(events), |_, seed, until| {
         let episode = Episode::new(clients, seed);
-        (episode, run_episode(&episode))
+        (episode, run_until(&episode, until))
     })
 }
 
 /// Runs episodes of one, two, four or eight threads, with leaves in this store, until the budget is used up or an event is refused.
 #[must_use]
 pub fn run_mixed(store: PageStoreKind, seed: u64, budget: Budget) -> Report {
-    Report::of(seed, budget, |n, seed| {
+    Report::of(seed, budget, |n, seed, until| {
         let episode = Episode {
             store,
             ..Episode::new(refused::in_turns(n), seed)
         };
-        (episode, run_episode(&episode))
+        (episode, run_until(&episode, until))
     })
 }

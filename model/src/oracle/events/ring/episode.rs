@@ -12,6 +12,7 @@ use treering_engine::sync::{MutexGuard, yield_now};
 
 use super::judge::{Heard, Intent, Judge, Refusal};
 use crate::mirror::wide::circular_buffer::CircularBuffer;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::events::recorder::{Entries, Recorder, work_for};
 use crate::oracle::events::refused::Tally;
 use crate::oracle::random::Random;
@@ -242,10 +243,13 @@ impl Tree {
         while let Ok(Eviction::ByOthers) = self.ring.evict(merge) {}
     }
 
-    fn run(&self, client: u8, episode: &Episode) {
+    fn run(&self, client: u8, episode: &Episode, until: &Deadline) {
         work_for(client);
         let mut rng = Random::new(episode.seed ^ u64::from(client) << 32);
         for n in 0..CALLS {
+            if until.is_over() {
+                break;
+            }
             let key = rng.below(episode.pages.into()) as u8;
             if rng.one_in(2) {
                 self.get(key, &mut rng);
@@ -280,11 +284,16 @@ fn put(guard: &mut Exclusive<'_>, value: u8) {
 /// The ring did, and nothing that it had told before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
+    run_until(episode, &Deadline::never())
+}
+
+/// The same, as long as there is time; what comes later is neither done nor judged.
+pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
     let tree = Tree::new(episode);
     let panicked = std::thread::scope(|scope| {
         let run = |client| {
             let tree = &tree;
-            scope.spawn(move || tree.run(client, episode))
+            scope.spawn(move || tree.run(client, episode, until))
         };
         let threads: Vec<_> = (0..episode.clients).map(run).collect();
         let ends = threads.into_iter().map(|thread| thread.join().err());
@@ -301,7 +310,9 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
     );
     let mut judge = Judge::new(episode.clients.into(), mirror, UNIT as u64);
     let entries = tree.recorder.take();
-    let refusal = (entries.into_iter()).find_map(|(client, heard)| judge.hear(client, heard).err());
+    let refusal = (entries.into_iter())
+        .take_while(|_| !until.is_over())
+        .find_map(|(client, heard)| judge.hear(client, heard).err());
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);
     }

@@ -31,6 +31,7 @@ pub mod cover;
 pub mod episode;
 pub mod judge;
 
+use episode::run_until;
 pub use episode::{Episode, run_episode};
 pub use judge::{Heard, Judge, Refusal};
 
@@ -70,17 +71,17 @@ pub const ALONE: [&str; 24] = [
 /// Runs episodes of `clients` threads until so many events are accepted or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
-    Report::of(seed, Budget::Events(events), |_, seed| {
+    Report::of(seed, Budget::Events(events), |_, seed, until| {
         let episode = Episode::new(clients, seed);
-        (episode, run_episode(&episode))
+        (episode, run_until(&episode, until))
     })
 }
 
 /// Runs episodes of one, two, four or eight threads until the budget is used up or an event is refused.
 #[must_use]
 pub fn run_mixed(seed: u64, budget: Budget) -> Report {
-    Report::of(seed, budget, |n, seed| {
+    Report::of(seed, budget, |n, seed, until| {
         let episode = Episode::new(refused::in_turns(n), seed);
-        (episode, run_episode(&episode))
+        (episode, run_until(&episode, until))
     })
 }

@@ -10,6 +10,7 @@ use treering_engine::{Kv, Lsn, Result, Store, Task};
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::Setup;
 use crate::mirror::wide::page_shadowing::PageShadowing;
+use crate::oracle::deadline::Deadline;
 use crate::oracle::events::fate::{End, Fate, Opened};
 use crate::oracle::events::record::{Heard as Said, Recorder, on_behalf_of};
 use crate::oracle::events::refused::Tally;
@@ -44,8 +45,17 @@ struct Episode<'a> {
 /// # Errors
 /// The engine's own, where none is to be expected: the first opening, and looking at a device.
 pub fn run_episode(setup: &Setup, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
+    run_until(setup, seed, &Deadline::never())
+}
+
+/// The same, as long as there is time.
+pub(super) fn run_until(
+    setup: &Setup,
+    seed: u64,
+    until: &Deadline,
+) -> Result<(Tally, Option<Box<Refusal>>)> {
     let mut judge = Judge::new(CLIENTS, setup);
-    let refusal = episode(setup, seed).run(&mut judge)?;
+    let refusal = episode(setup, seed).run(&mut judge, until)?;
     Ok((judge.tally().clone(), refusal))
 }
 
@@ -53,7 +63,7 @@ pub fn run_episode(setup: &Setup, seed: u64) -> Result<(Tally, Option<Box<Refusa
 pub(super) fn record(setup: &Setup, seed: u64) -> Result<(Judge<'_>, Option<Box<Refusal>>)> {
     let mut judge = Judge::new(CLIENTS, setup);
     judge.note_situations();
-    let refusal = episode(setup, seed).run(&mut judge)?;
+    let refusal = episode(setup, seed).run(&mut judge, &Deadline::never())?;
     Ok((judge, refusal))
 }
 
@@ -68,20 +78,23 @@ fn episode(setup: &Setup, seed: u64) -> Episode<'_> {
 }
 
 impl Episode<'_> {
-    fn run(mut self, judge: &mut Judge<'_>) -> Result<Option<Box<Refusal>>> {
+    fn run(mut self, judge: &mut Judge<'_>, until: &Deadline) -> Result<Option<Box<Refusal>>> {
         let store = self.setup.open(&self.fate.device, &self.fate.recorder)?;
         // What the first opening does is not the episode's.
         drop(self.fate.recorder.take());
         let mut opened = Opened::Up(Box::new(store));
         for _ in 0..LIVES {
             let end = match opened {
-                Opened::Up(store) => self.live(&store),
+                Opened::Up(store) => self.live(&store, until),
                 Opened::Not(end) => end,
             };
             let mut entries = self.heard();
             entries.push(self.bury(end)?);
             if let Err(refusal) = judge.hear(entries) {
                 return Ok(Some(refusal));
+            }
+            if until.is_over() {
+                return Ok(None);
             }
             opened = self.reopen();
         }
@@ -102,7 +115,7 @@ impl Episode<'_> {
     }
 
     /// From an opening to the end.
-    fn live(&mut self, store: &Store) -> End {
+    fn live(&mut self, store: &Store, until: &Deadline) -> End {
         if self.fate.rng.one_in(4) && self.read_all(store).is_err() {
             return self.fate.end();
         }
@@ -112,6 +125,9 @@ impl Episode<'_> {
         // Without checkpoints redo has more pages to do than there are frames.
         let checkpoints = !self.fate.rng.one_in(3);
         for _ in 0..STEPS {
+            if until.is_over() {
+                break;
+            }
             let failed = self.step(store, pages as u64, checkpoints).is_err();
             if let Some(image) = self.fate.recorder.sprung() {
                 return End::Power(image);

@@ -54,6 +54,7 @@ pub mod setup;
 use treering_engine::{ResetRule, Result};
 
 pub use self::episode::run_episode;
+use self::episode::run_until;
 pub use self::judge::{Heard, Judge, Refusal};
 pub use self::setup::{Setup, Variant};
 use super::{Budget, refused};
@@ -86,8 +87,8 @@ pub fn run(variant: Variant, seed: u64, budget: Budget) -> Result<Report> {
 /// # Errors
 /// As [`run`].
 pub fn run_on(setups: &[Setup], seed: u64, budget: Budget) -> Result<Report> {
-    Report::try_of(seed, budget, |n, seed| {
+    Report::try_of(seed, budget, |n, seed, until| {
         let which = n as usize % setups.len();
-        Ok(((which, seed), run_episode(&setups[which], seed)?))
+        Ok(((which, seed), run_until(&setups[which], seed, until)?))
     })
 }
