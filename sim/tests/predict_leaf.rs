@@ -204,7 +204,7 @@ fn a_sample_has_the_leaf_fill_of_the_whole() {
         .collect();
     let whole = analyze(ops.clone(), Span::after(0));
     let small = Span {
-        memory_bytes: 6_000_000,
+        memory_bytes: 4_000_000,
         ..Span::after(0)
     };
     let sample = analyze(ops, small);

@@ -198,12 +198,22 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
     let whole = predicted(&params, &options, &device);
     let (header, mut source) = generate::build(&params).expect("good parameters");
     let span = Span {
-        memory_bytes: 4_000_000,
+        memory_bytes: 3_000_000,
         ..Span::after(header.warmup_ops)
     };
     let workload = Workload::analyze(&mut *source, span).expect("a trace");
     assert!(workload.sample_shift >= 1);
     let sample = predict(&workload, &options, &device, None);
+    let says = |p: &Prediction| {
+        let warned = p
+            .warnings
+            .iter()
+            .any(|w| w.contains("a sample of the keys, 1 in"));
+        let json = serde_json::to_value(p).expect("numbers and text");
+        (p.estimated, json["estimated"] == true, warned)
+    };
+    assert_eq!(says(&whole), (false, false, false));
+    assert_eq!(says(&sample), (true, true, true));
     let off = sample.host.total / whole.host.total - 1.0;
     assert!(
         off.abs() < 0.02,

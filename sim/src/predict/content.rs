@@ -277,7 +277,7 @@ impl<'a> Sampler<'a> {
         let order = &self.level.order;
         let to = starts.get(leaf + 1).map_or(order.len(), |s| *s as usize);
         let mut keys: Vec<u32> = order[from..to].to_vec();
-        keys.retain(|key| self.workload.keys[*key as usize].first_put != super::workload::NEVER);
+        keys.retain(|key| self.workload.keys.first_put(*key) != super::workload::NEVER);
         for i in (1..keys.len()).rev() {
             let j = self.below(i + 1);
             keys.swap(i, j);

@@ -130,7 +130,7 @@ impl<'a> Growth<'a> {
     }
 
     fn first_put(&self, rank: u32) -> u32 {
-        self.workload.keys[self.order[rank as usize] as usize].first_put
+        self.workload.keys.first_put(self.order[rank as usize])
     }
 
     /// Grows all ranges, left before right.

@@ -141,7 +141,7 @@ impl LeafLevel {
             let end = starts.get(i + 1).map_or(order.len(), |&s| s as usize);
             let leaf = &mut self.leaves[i];
             for &key in &order[start as usize..end] {
-                let k = &workload.keys[key as usize];
+                let k = workload.keys.get(key);
                 let (mut reads, mut writes) = (k.reads, k.writes);
                 // A run that reaches the leaf at its first key comes from the one before.
                 if key != order[start as usize] {
@@ -151,8 +151,8 @@ impl LeafLevel {
                 }
                 leaf.reads += f64::from(reads);
                 leaf.writes += f64::from(writes);
-                if !workload.scans.is_empty() {
-                    scan_starts[i] += workload.scans.get(&key).copied().unwrap_or(0);
+                if workload.keys.has_scans() {
+                    scan_starts[i] += workload.keys.scans(key);
                     leaf.scans = f64::from(scan_starts[i]);
                 }
             }
@@ -183,19 +183,42 @@ impl LeafLevel {
     }
 }
 
-/// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key order.
+/// Keys whose ranks are looked up at a time, and of which a list is parted at a time: 4 MiB of them.
+const AT_A_TIME: usize = 1 << 20;
+
+/// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key
+/// order. Takes 4 MiB beside the list itself, unless keys were not put in the order in which they came.
 pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
+    inserted(workload, order, AT_A_TIME)
+}
+
+fn inserted(workload: &Workload, order: &[u32], at_a_time: usize) -> Vec<u32> {
+    /// Of an element that is a rank already.
+    const DONE: u32 = 1 << 31;
     let keys = &workload.keys;
-    let mut rank_of = vec![0u32; keys.len()];
-    for (rank, &key) in order.iter().enumerate() {
-        rank_of[key as usize] = rank as u32;
-    }
+    let mut by_time = Vec::new();
+    by_time.reserve_exact(keys.len());
+    by_time.extend((0..keys.len() as u32).filter(|k| keys.first_put(*k) != NEVER));
     // Keys are numbered in the order in which they were first seen, so this is sorted or nearly so.
-    let mut by_time: Vec<u32> = (0..keys.len() as u32)
-        .filter(|&k| keys[k as usize].first_put != NEVER)
-        .collect();
-    by_time.sort_by_key(|&k| keys[k as usize].first_put);
-    by_time.into_iter().map(|k| rank_of[k as usize]).collect()
+    if !by_time.is_sorted_by_key(|k| keys.first_put(*k)) {
+        by_time.sort_by_key(|k| keys.first_put(*k));
+    }
+    let mut ranks = vec![0u32; keys.len().min(at_a_time)];
+    for first in (0..keys.len()).step_by(at_a_time) {
+        for (rank, &key) in order.iter().enumerate() {
+            if let Some(place) = ranks.get_mut((key as usize).wrapping_sub(first)) {
+                *place = rank as u32;
+            }
+        }
+        for key in &mut by_time {
+            // What is done is beyond the end.
+            if let Some(rank) = ranks.get((*key as usize).wrapping_sub(first)) {
+                *key = rank | DONE;
+            }
+        }
+    }
+    by_time.iter_mut().for_each(|rank| *rank &= !DONE);
+    by_time
 }
 
 /// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
@@ -204,6 +227,24 @@ pub(crate) fn part<T: Copy + Default + PartialOrd>(
     boundary: T,
     scratch: &mut Vec<T>,
 ) -> usize {
+    part_by(keys, boundary, scratch, AT_A_TIME)
+}
+
+/// As [`part`]: lists longer than `at_a_time` in halves, of which the inner parts then change places.
+fn part_by<T: Copy + Default + PartialOrd>(
+    keys: &mut [T],
+    boundary: T,
+    scratch: &mut Vec<T>,
+    at_a_time: usize,
+) -> usize {
+    if keys.len() > at_a_time {
+        let middle = keys.len() / 2;
+        let (left, right) = keys.split_at_mut(middle);
+        let left_below = part_by(left, boundary, scratch, at_a_time);
+        let right_below = part_by(right, boundary, scratch, at_a_time);
+        keys[left_below..middle + right_below].rotate_left(middle - left_below);
+        return left_below + right_below;
+    }
     scratch.resize(keys.len().max(scratch.len()), T::default());
     let (mut below, mut above) = (0, 0);
     for i in 0..keys.len() {
@@ -217,4 +258,32 @@ pub(crate) fn part<T: Copy + Default + PartialOrd>(
     }
     keys[below..].copy_from_slice(&scratch[..above]);
     below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_parted_in_pieces_is_as_if_parted_at_once() {
+        let mut state = 1u64;
+        for len in [0, 1, 7, 64, 1000] {
+            let mut random = || {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 40) as u32 % 100
+            };
+            let keys: Vec<u32> = (0..len).map(|_| random()).collect();
+            for boundary in [0, 30, 100] {
+                let (low, high): (Vec<u32>, Vec<u32>) = keys.iter().partition(|k| **k < boundary);
+                let mut parted = keys.clone();
+                let mut scratch = Vec::new();
+                let below = part_by(&mut parted, boundary, &mut scratch, 8);
+                assert_eq!(below, low.len());
+                assert_eq!(parted, [low, high].concat(), "{len} keys at {boundary}");
+                assert!(scratch.len() <= 8, "scratch of {}", scratch.len());
+            }
+        }
+    }
 }

@@ -75,6 +75,10 @@ impl HostWa {
 /// What the predictors say of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
+    /// Whether keys were sampled, because there are too many for the memory: then all of this is
+    /// estimated. Left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// By the engine, over user bytes.
     pub host: HostWa,
     /// Overflow blocks of long values among its pages, over user bytes.
@@ -173,6 +177,7 @@ pub fn predict(
         ..*device
     };
     Prediction {
+        estimated: workload.is_estimated(),
         host,
         overflow: overflow / user,
         device: device::predict(&packed, &traffic, user),
@@ -434,7 +439,7 @@ impl<'a> Run<'a> {
         let visits: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
         let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
         let mut accesses = visits + self.level.weight * in_runs / self.ops.max(1.0);
-        if self.workload.sample_shift > 0 {
+        if self.workload.is_estimated() {
             accesses = accesses.max(1.0);
         }
         if accesses <= 0.0 {
@@ -688,12 +693,7 @@ impl<'a> Run<'a> {
                 100.0 * in_runs
             ));
         }
-        if self.workload.sample_shift > 0 {
-            warnings.push(format!(
-                "keys are sampled at 1 in {}: the most popular ones may be missing",
-                self.workload.sample_weight()
-            ));
-        }
+        warnings.extend(self.workload.estimated());
         warnings
     }
 }

@@ -130,6 +130,7 @@ impl ReplayConfig {
             preload: &self.preload,
             limit: self.limit,
             warmup: self.warmup,
+            page_size: self.engine.page_size,
             seed: self.seed,
         }
     }

@@ -80,6 +80,8 @@ pub(super) struct Extent<'a> {
     pub(super) preload: &'a Preload,
     pub(super) limit: Option<u64>,
     pub(super) warmup: Option<f64>,
+    /// Bytes of the pages that records will be in.
+    pub(super) page_size: usize,
     pub(super) seed: u64,
 }
 
@@ -130,8 +132,10 @@ pub(super) fn look_through(
     let mut input = Input::open(trace, &loads)?;
     let span = Span {
         limit_ops: ops,
+        page_size: extent.page_size,
         ..Span::after(warmup_ops)
     };
+    let span = span.beside(loads.bytes());
     let mut counted = Counted {
         inner: &mut input,
         seen: 0,

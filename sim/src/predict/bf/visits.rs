@@ -86,7 +86,7 @@ impl Visits {
             let end = (level.starts.get(i + 1)).map_or(level.order.len(), |at| *at as usize);
             let keys = &level.order[level.starts[i] as usize..end];
             for (rank, &key) in keys.iter().enumerate() {
-                let stats = &workload.keys[key as usize];
+                let stats = workload.keys.get(key);
                 let index = visits.keys.len() as u32;
                 let value = workload.stored_len(key, setting.page_size) as u32;
                 let record = u32::from(stats.key_len) + value;
@@ -96,7 +96,7 @@ impl Visits {
                     bytes: shape.mini_slot as u32 + record,
                     growth: shape.leaf_slot as u32 + record,
                 });
-                let scans = workload.scans.get(&key).copied().unwrap_or(0);
+                let scans = workload.keys.scans(key);
                 let add = |list: &mut Vec<Visit>, count, kind| {
                     list.extend((0..count).map(|_| Visit { key: index, kind }));
                 };

@@ -89,7 +89,7 @@ impl Growth {
         let mut inserted = insertion_order(workload, &growth.order);
         let mut play = Play {
             times: (growth.order.iter())
-                .map(|key| workload.keys[*key as usize].first_put)
+                .map(|key| workload.keys.first_put(*key))
                 .collect(),
             batch,
             updates,

@@ -271,7 +271,7 @@ impl Leaves<'_> {
     fn counts(&self, keys: &[u32]) -> Vec<f64> {
         let writes = keys
             .iter()
-            .map(|k| f64::from(self.workload.keys[*k as usize].writes));
+            .map(|k| f64::from(self.workload.keys.writes(*k)));
         writes.filter(|w| *w > 0.0).collect()
     }
 
@@ -284,7 +284,7 @@ impl Leaves<'_> {
     /// first flush, or by the second if what the load has left in the buffer is among what fills it.
     fn renewal(&self, leaf: usize) -> Renewal {
         let keys = self.growth.keys_of(leaf);
-        let stats = |k: &u32| &self.workload.keys[*k as usize];
+        let stats = |k: &u32| self.workload.keys.get(*k);
         let all = self.counts(keys);
         let writes: f64 = all.iter().sum();
         let whole = cycle(&all, self.batch);

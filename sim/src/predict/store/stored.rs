@@ -214,7 +214,7 @@ impl Run<'_> {
         for (i, from) in self.level.starts.iter().enumerate() {
             let end = self.level.starts.get(i + 1).map(|s| *s as usize);
             let keys = &self.level.order[*from as usize..end.unwrap_or(self.level.order.len())];
-            let counts = (keys.iter()).map(|k| f64::from(self.workload.keys[*k as usize].writes));
+            let counts = (keys.iter()).map(|k| f64::from(self.workload.keys.writes(*k)));
             let (sum, pairs) = counts.fold((0.0, 0.0), |(s, p), c| (s + c, p + c * (c - 1.0)));
             alike += sum * (sum - 1.0) / (keys.len().max(1)) as f64;
             found += pairs;

@@ -1,5 +1,6 @@
 //! A case that is predicted, in the quantities in which grids have bounds.
 
+use rustc_hash::FxHashMap;
 use treering_engine::{Durability, Options, PageStoreKind, TreeKind};
 use treering_traces::OpKind;
 
@@ -245,16 +246,26 @@ fn values(workload: &Workload) -> Vec<(Quantity, f64)> {
 
 /// Share of the measured operations that the hottest tenth of the keys takes.
 fn hottest_tenth(workload: &Workload) -> f64 {
-    let keys = workload.keys.iter();
-    let mut counts: Vec<u64> = keys
-        .filter(|k| k.first_put != NEVER)
-        .map(|k| u64::from(k.reads) + u64::from(k.writes))
-        .collect();
-    let all: u64 = counts.iter().sum();
-    let tenth = counts.len() / 10;
-    if all == 0 || tenth == 0 {
+    // Keys by count: of these there are fewer than of keys.
+    let mut by_count: FxHashMap<u64, u64> = FxHashMap::default();
+    let (mut all, mut keys) = (0, 0);
+    for k in workload.keys.iter().filter(|k| k.first_put != NEVER) {
+        let count = u64::from(k.reads) + u64::from(k.writes);
+        *by_count.entry(count).or_default() += 1;
+        all += count;
+        keys += 1;
+    }
+    let mut left = keys / 10;
+    if all == 0 || left == 0 {
         return 0.0;
     }
-    let (hot, _, _) = counts.select_nth_unstable_by(tenth, |a, b| b.cmp(a));
-    hot.iter().sum::<u64>() as f64 / all as f64
+    let mut by_count: Vec<(u64, u64)> = by_count.into_iter().collect();
+    by_count.sort_unstable_by(|a, b| b.cmp(a));
+    let mut hot = 0;
+    for (count, keys) in by_count {
+        let some = keys.min(left);
+        hot += some * count;
+        left -= some;
+    }
+    hot as f64 / all as f64
 }

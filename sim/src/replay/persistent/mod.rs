@@ -111,6 +111,7 @@ impl PmReplayConfig {
             preload: &self.preload,
             limit: self.limit,
             warmup: self.warmup,
+            page_size: crate::pm::XPLINE_SIZE,
             seed: self.seed,
         }
     }

@@ -56,6 +56,9 @@ pub(super) fn of(
             "Nothing is predicted: keys or values are not of eight bytes, so records lie outside the leaves.".into(),
         );
     }
+    if config.predict {
+        warnings.extend(looked.workload.estimated());
+    }
     if user_bytes == 0 {
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
     }

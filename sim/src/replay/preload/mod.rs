@@ -189,6 +189,11 @@ impl Loads {
     pub(super) fn len(&self) -> u64 {
         self.records.len() as u64
     }
+
+    /// Bytes that they take until the replay ends.
+    pub(super) fn bytes(&self) -> usize {
+        self.keys.capacity() + self.records.capacity() * size_of::<Record>()
+    }
 }
 
 impl Survey {

@@ -163,14 +163,14 @@ fn summary(
 /// All writes in order of time, and how many keys each of theirs stands for. Of first puts the time is known; others come at random.
 fn writes(workload: &Workload, from: u32, end: u32) -> (Vec<Write>, f64) {
     let count = |k: &KeyStats| 1 + u64::from(k.writes) + u64::from(k.warmup_writes);
-    let all: u64 = workload.keys.iter().map(count).sum();
+    let all: u64 = workload.keys.iter().map(|k| count(&k)).sum();
     let shift = (0..).find(|shift| all >> shift <= MOST_WRITES);
     let shift = shift.unwrap_or(0);
     let mut random = SplitMix(1);
     // By time first, for the sort.
     let mut by_time: Vec<(u32, u32)> = Vec::with_capacity((all >> shift) as usize);
     for (rank, key) in (0u32..).zip(workload.key_order()) {
-        let k = &workload.keys[key as usize];
+        let k = workload.keys.get(key);
         let kept = SplitMix(u64::from(key)).next() & ((1 << shift) - 1) == 0;
         if k.first_put == NEVER || !kept {
             continue;

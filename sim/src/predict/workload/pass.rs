@@ -1,0 +1,222 @@
+//! The pass over a trace.
+
+use treering_traces::{Op, OpKind};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::keys::{Access, Keys, MOST_KEYS, NEVER};
+use super::order::head;
+use super::table::Table;
+use super::totals::Totals;
+use super::{Span, Workload, live_bytes};
+use crate::predict::leaf::{Leaf, Split};
+use crate::predict::recency::Recency;
+
+/// Operations whose table lookups are done together, so that their cache misses overlap.
+const BATCH: usize = 32;
+
+/// What the analysis takes beside the keys: key order and order of insertion, and leaves with the
+/// splits that made them.
+const ORDER_BYTES: usize = 2 * size_of::<u32>();
+const LEAF_BYTES: usize = size_of::<Leaf>() + size_of::<Split>();
+
+/// Keys of a trace are not sampled below so many.
+const LEAST_KEYS: usize = 1024;
+
+/// The pass under way.
+pub(super) struct Pass {
+    span: Span,
+    pub(super) seen: u64,
+    tick: u64,
+    warmup: Totals,
+    measured: Totals,
+    /// Length and [`tail`] of the key before, and whether it was written.
+    last: (usize, u64, bool),
+    shift: u32,
+    table: Table,
+    keys: Keys,
+    waiting: Vec<Waiting>,
+    waiting_keys: Vec<u8>,
+    recency: Recency,
+    warmup_bytes: Option<f64>,
+    /// Bytes that the records of the keys take of leaves, about.
+    leaf_bytes: usize,
+}
+
+/// An operation that has been hashed but not counted.
+struct Waiting {
+    hash: u64,
+    key_at: u32,
+    key_len: u16,
+    /// The first key with this tag.
+    candidate: Option<u32>,
+    access: Access,
+}
+
+impl Pass {
+    pub(super) fn new(span: Span) -> Pass {
+        Pass {
+            span,
+            seen: 0,
+            tick: 1,
+            warmup: Totals::default(),
+            measured: Totals::default(),
+            last: (0, 0, false),
+            shift: 0,
+            table: Table::new(),
+            keys: Keys::default(),
+            waiting: Vec::with_capacity(BATCH),
+            waiting_keys: Vec::new(),
+            recency: Recency::default(),
+            warmup_bytes: None,
+            leaf_bytes: 0,
+        }
+    }
+
+    /// Sums up what the store holds when measuring begins.
+    pub(super) fn end_warmup(&mut self) {
+        self.count_waiting();
+        let weight = (1u64 << self.shift) as f64;
+        self.warmup_bytes = (self.seen > 0).then_some(live_bytes(&self.keys) * weight);
+    }
+
+    pub(super) fn take(&mut self, op: &Op) {
+        let measured = self.seen >= self.span.warmup_ops;
+        let writes = matches!(op.kind, OpKind::Put | OpKind::Delete);
+        let key = (op.key.len(), tail(&op.key), writes);
+        let follows = key.1.checked_sub(1) == Some(self.last.1)
+            && (key.0, key.2) == (self.last.0, self.last.2);
+        self.last = key;
+        if measured {
+            self.measured.add(op);
+        } else {
+            self.warmup.add(op);
+        }
+        if self.seen / self.tick == u64::from(NEVER - 1) {
+            self.coarsen_time();
+        }
+        let time = (self.seen / self.tick) as u32;
+        self.seen += 1;
+        let hash = xxh3_64(&op.key);
+        if measured {
+            self.recency.note(hash, self.seen);
+        }
+        if !sampled(hash, self.shift) {
+            return;
+        }
+        let key_at = self.waiting_keys.len() as u32;
+        self.waiting_keys.extend_from_slice(&op.key);
+        self.waiting.push(Waiting {
+            hash,
+            key_at,
+            key_len: u16::try_from(op.key.len()).unwrap_or(u16::MAX),
+            candidate: None,
+            access: Access {
+                kind: op.kind,
+                measured,
+                in_run: measured && follows,
+                value_len: op.value_len,
+                time,
+            },
+        });
+        if self.waiting.len() == BATCH {
+            self.count_waiting();
+        }
+    }
+
+    /// Doubles the tick, so that operation numbers fit 32 bits.
+    fn coarsen_time(&mut self) {
+        self.count_waiting();
+        self.tick *= 2;
+        self.keys.halve_times();
+    }
+
+    fn count_waiting(&mut self) {
+        // First what the cache lacks is asked for: in loops this short many misses overlap.
+        for w in &self.waiting {
+            self.table.touch(w.hash);
+        }
+        for w in &mut self.waiting {
+            w.candidate = self.table.candidate(w.hash);
+            if let Some(index) = w.candidate {
+                self.keys.touch(index);
+            }
+        }
+        for w in &self.waiting {
+            let at = w.key_at as usize;
+            let key = &self.waiting_keys[at..at + usize::from(w.key_len)];
+            let keys = &self.keys;
+            let candidate = w.candidate.filter(|index| keys.is(*index, key));
+            let find = || self.table.find(w.hash, |index| keys.is(index, key));
+            let index = match candidate.or_else(find) {
+                Some(index) => index,
+                None => {
+                    let (value, time) = (w.access.value_len, w.access.time);
+                    let index = self.keys.push(key, value, time);
+                    self.table.add(w.hash, &self.keys);
+                    // Longer ones are elsewhere.
+                    let record = key.len() + value as usize;
+                    self.leaf_bytes += record.min(self.span.page_size / 2);
+                    index
+                }
+            };
+            self.keys.note(index, &w.access);
+        }
+        self.waiting.clear();
+        self.waiting_keys.clear();
+        let is_full = self.memory() > self.span.memory_bytes || self.keys.len() > MOST_KEYS - BATCH;
+        if is_full && self.keys.len() > LEAST_KEYS {
+            self.halve();
+        }
+    }
+
+    fn memory(&self) -> usize {
+        // The analysis of the result takes key order and leaves, but no table.
+        let leaves = self.leaf_bytes / (self.span.page_size / 2);
+        let later = self.keys.len() * ORDER_BYTES + leaves * LEAF_BYTES;
+        self.keys.bytes() + self.table.bytes().max(later)
+    }
+
+    /// Keys of the sample, and bytes that they take while they are counted.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, usize) {
+        (self.keys.len(), self.keys.bytes() + self.table.bytes())
+    }
+
+    /// Drops the half of the keys whose next hash bit is set.
+    fn halve(&mut self) {
+        self.shift += 1;
+        self.leaf_bytes /= 2;
+        let shift = self.shift;
+        self.table = Table::new();
+        self.keys.retain(|key| sampled(xxh3_64(key), shift));
+        self.table.fill(&self.keys);
+    }
+
+    pub(super) fn finish(mut self) -> Workload {
+        self.count_waiting();
+        let rewrites: u64 = (self.keys.iter()).map(|k| u64::from(k.warmup_writes)).sum();
+        Workload {
+            rewrites_before: rewrites as f64 * (1u64 << self.shift) as f64,
+            warmup: self.warmup,
+            measured: self.measured,
+            sample_shift: self.shift,
+            zeros: 0.5,
+            burstiness: self.recency.index(),
+            warmup_bytes: self.warmup_bytes,
+            tick: self.tick,
+            keys: self.keys,
+        }
+    }
+}
+
+/// The last eight bytes as an integer: it grows by one from a block number to the next.
+fn tail(key: &[u8]) -> u64 {
+    match key.last_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => head(key),
+    }
+}
+
+fn sampled(hash: u64, shift: u32) -> bool {
+    shift == 0 || hash >> (64 - shift) == 0
+}
