@@ -148,7 +148,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
     };
     let (shift, all) = predicted(100_000_000);
     assert_eq!(shift, 0);
-    for budget in [6_000_000, 3_000_000] {
+    for budget in [2_600_000, 1_300_000] {
         let (shift, part) = predicted(budget);
         assert!(shift > 0, "a budget of {budget} held all keys");
         for (all, part) in all.iter().zip(part) {
