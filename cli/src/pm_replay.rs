@@ -66,6 +66,7 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
     config.warmup = args.warmup;
     config.limit = args.limit;
     config.preload = args.preload.clone();
+    config.oversize = args.oversize();
     config.timing = args.timing;
     config.predict = !args.no_predict;
     config.daily_bytes = args.daily;
@@ -140,7 +141,6 @@ fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
         ("--cache", args.cache.is_some()),
         ("--durability", args.durability.is_some()),
         ("--write-batch", args.write_batch.is_some()),
-        ("--oversize", args.oversize.is_some()),
         ("--copy-on-access", args.copy_on_access.is_some()),
         ("--promote", args.promote.is_some()),
         ("--log-size", args.log_size.is_some()),

@@ -8,10 +8,10 @@ use treering_engine::{
     BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
     TablePersist, TreeKind,
 };
-use treering_sim::replay::{self, Oversize, Precondition, ReplayConfig, Stop, Target};
+use treering_sim::replay::{self, Precondition, ReplayConfig, Stop, Target};
 use treering_sim::report::{ReplayReport, html, text};
 
-use crate::args::{Before, OversizeArg, ReplayArgs, Reset, Tables};
+use crate::args::{Before, ReplayArgs, Reset, Tables};
 use crate::devices_cmd::{self, Device};
 use crate::failure::Failure;
 use crate::interrupt::{self, Ours};
@@ -161,11 +161,7 @@ fn config(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     config.warmup = args.warmup;
     config.limit = args.limit;
     config.preload = args.preload.clone();
-    config.oversize = match args.oversize {
-        None | Some(OversizeArg::Reject) => Oversize::Reject,
-        Some(OversizeArg::Clamp) => Oversize::Clamp,
-        Some(OversizeArg::Skip) => Oversize::Skip,
-    };
+    config.oversize = args.oversize();
     if let Some(fill) = args.fill {
         if fill <= 0.0 {
             return Err(Failure::usage("--fill: expected a share above 0"));

@@ -292,10 +292,6 @@ const BAD: &[(&str, &str)] = &[
         "--write-batch: --tree pmtree has none of that",
     ),
     (
-        "replay good.trz --tree pmtree-global --oversize reject",
-        "--oversize",
-    ),
-    (
         "replay good.trz --tree ccl --contention-split",
         "--contention-split",
     ),

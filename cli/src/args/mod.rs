@@ -13,9 +13,7 @@ pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use r#gen::GenArgs;
 pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};
 pub(crate) use oracle::{ModeArg, OracleArgs};
-pub(crate) use replay::{
-    Before, CleaningArg, LoggingArg, NodeSplitArg, OversizeArg, ReplayArgs, Reset, Tables,
-};
+pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
     VerifyArgs,

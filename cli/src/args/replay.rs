@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use treering_engine::Nanos;
 use treering_engine::node::LayoutChoice;
-use treering_sim::replay::{Acknowledge, Preload, Size};
+use treering_sim::replay::{Acknowledge, Oversize, Preload, Size};
 
 use crate::units;
 
@@ -123,8 +123,8 @@ pub(crate) struct ReplayArgs {
     /// What the drive has been through before [default: none]
     #[arg(long)]
     pub(crate) precondition: Option<Before>,
-    /// What to do with keys longer than an eighth of the page and values longer than 16 MiB, which
-    /// no store of pages takes [default: reject]
+    /// What to do with values longer than 16 MiB, which no store takes, and keys longer than an
+    /// eighth of the page, which no store of pages takes [default: reject]
     #[arg(long)]
     pub(crate) oversize: Option<OversizeArg>,
     /// What the user writes a day, for the lifetime [default: what the trace's times say; if it has none, the drive's logical capacity]
@@ -279,7 +279,18 @@ pub(crate) enum Before {
     Steady,
 }
 
-/// What happens to records that no page can hold.
+impl ReplayArgs {
+    /// `--oversize`.
+    pub(crate) fn oversize(&self) -> Oversize {
+        match self.oversize {
+            None | Some(OversizeArg::Reject) => Oversize::Reject,
+            Some(OversizeArg::Clamp) => Oversize::Clamp,
+            Some(OversizeArg::Skip) => Oversize::Skip,
+        }
+    }
+}
+
+/// What happens to records that no store takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OversizeArg {
     /// End with an error

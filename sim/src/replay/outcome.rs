@@ -64,6 +64,16 @@ impl Phase {
         self.skipped += other.skipped;
     }
 
+    /// What is said of operations that were left out.
+    pub(super) fn skips(&self) -> Option<String> {
+        (self.skipped > 0).then(|| {
+            format!(
+                "{} operations were skipped: no store takes their records (--oversize skip).",
+                self.skipped
+            )
+        })
+    }
+
     pub(super) fn by_op(&self) -> ByOp<u64> {
         let of = |kind: OpKind| self.ops[kind as usize];
         ByOp {
@@ -488,12 +498,7 @@ fn steady_warnings(
     turns: Option<f64>,
     warnings: &mut Vec<String>,
 ) {
-    if outcome.phase.skipped > 0 {
-        warnings.push(format!(
-            "{} operations were skipped: no store takes their records (--oversize skip).",
-            outcome.phase.skipped
-        ));
-    }
+    warnings.extend(outcome.phase.skips());
     if user_bytes == 0 {
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
         return;

@@ -167,19 +167,9 @@ pub(super) fn plan(
     check_clients(config)?;
     let looked = {
         let limits = treering_engine::node::limits(config.engine.page_size);
+        let takes = Takes::of_pages(&limits);
         let trace = config.trace.display().to_string();
-        let stored = |op: &mut Op, numbers: (u64, u64)| {
-            if op.kind != OpKind::Put {
-                return Ok(true);
-            }
-            Ok(match fit(op, numbers, &limits, config.oversize, &trace)? {
-                Fit::Yes(value_len) => {
-                    op.value_len = value_len;
-                    true
-                }
-                Fit::Skip => false,
-            })
-        };
+        let stored = stored(takes, config.oversize, &trace);
         look_through(&config.extent(), stored, progress)?
     };
     let blocks = looked.blocks();
@@ -416,6 +406,26 @@ impl OpSource for Counted<'_> {
     }
 }
 
+/// Makes of the operations of a trace what a store does of them ([`look_through`]).
+pub(super) fn stored<'a>(
+    takes: Takes,
+    oversize: Oversize,
+    trace: &'a str,
+) -> impl FnMut(&mut Op, (u64, u64)) -> Result<bool, ReplayError> + 'a {
+    move |op, numbers| {
+        if op.kind != OpKind::Put {
+            return Ok(true);
+        }
+        Ok(match fit(op, numbers, takes, oversize, trace)? {
+            Fit::Yes(value_len) => {
+                op.value_len = value_len;
+                true
+            }
+            Fit::Skip => false,
+        })
+    }
+}
+
 /// What to do with a record that no store takes.
 pub(super) enum Fit {
     /// Do it, with a value of this length.
@@ -423,35 +433,65 @@ pub(super) enum Fit {
     Skip,
 }
 
+/// What a store takes.
+#[derive(Clone, Copy)]
+pub(super) struct Takes {
+    /// Bytes of the longest key.
+    pub(super) max_key: usize,
+    /// Bytes of a page, which decide about keys; `None`: it has no pages, and takes every key.
+    pub(super) page_size: Option<usize>,
+}
+
+impl Takes {
+    /// A store of pages.
+    pub(super) fn of_pages(limits: &treering_engine::node::Limits) -> Takes {
+        Takes {
+            max_key: limits.max_key,
+            page_size: Some(limits.page_size),
+        }
+    }
+
+    /// One in persistent memory, whose chunks are longer than any key of a trace.
+    pub(super) const OF_MEMORY: Takes = Takes {
+        max_key: u16::MAX as usize,
+        page_size: None,
+    };
+
+    /// What is said of a record that it does not take.
+    fn refusal(self, key: usize, value: usize) -> String {
+        match self.page_size {
+            Some(page_size) => format!(
+                "a key of {key} bytes with a value of {value} is over what a store with pages of {page_size} bytes takes: \
+                 a key of {}, a value of {MAX_VALUE_BYTES}; expected a larger --page for the key, or --oversize clamp or skip",
+                self.max_key
+            ),
+            None => format!(
+                "a value of {value} bytes is longer than the {MAX_VALUE_BYTES} that a store takes; \
+                 expected --oversize clamp or skip"
+            ),
+        }
+    }
+}
+
 /// Holds one put against the limits of a store: of keys, by the page, and of values. It is number
 /// `number` of all, of which `loaded` come before the trace: what of these no store takes is made
-/// to fit, or left out, as the trace itself will say
-/// so if it matters.
+/// to fit, or left out, as the trace itself will say so if it matters.
 pub(super) fn fit(
     op: &Op,
     (number, loaded): (u64, u64),
-    limits: &treering_engine::node::Limits,
+    takes: Takes,
     oversize: Oversize,
     trace: &str,
 ) -> Result<Fit, ReplayError> {
     let value_len = op.value_len as usize;
-    let key_fits = op.key.len() <= limits.max_key;
+    let key_fits = op.key.len() <= takes.max_key;
     if key_fits && value_len <= MAX_VALUE_BYTES {
         return Ok(Fit::Yes(op.value_len));
     }
-    let reject = || {
-        let why = format!(
-            "a key of {} bytes with a value of {value_len} is over what a store with pages of {} bytes takes: a key of {}, \
-             a value of {MAX_VALUE_BYTES}; expected a larger --page for the key, or --oversize clamp or skip",
-            op.key.len(),
-            limits.page_size,
-            limits.max_key,
-        );
-        ReplayError::Operation {
-            trace: trace.into(),
-            op: number.saturating_sub(loaded),
-            why,
-        }
+    let reject = || ReplayError::Operation {
+        trace: trace.into(),
+        op: number.saturating_sub(loaded),
+        why: takes.refusal(op.key.len(), value_len),
     };
     if number <= loaded {
         return Ok(match key_fits {

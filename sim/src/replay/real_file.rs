@@ -17,7 +17,7 @@ use treering_traces::{Op, OpKind, OpSource};
 use super::kernel::Place;
 use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
-use super::plan::{Fit, Plan, fit};
+use super::plan::{Fit, Plan, Takes, fit};
 use super::preload::Input;
 use super::values::Values;
 use super::{Progress, ReplayConfig, ReplayError};
@@ -196,7 +196,7 @@ impl<E: Fn(treering_engine::Error) -> ReplayError + Sync> Run<'_, E> {
                 let len = match fit(
                     op,
                     (number, self.plan.loads.len()),
-                    &limits,
+                    Takes::of_pages(&limits),
                     self.config.oversize,
                     &trace,
                 )? {

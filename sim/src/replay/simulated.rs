@@ -22,7 +22,7 @@ use treering_traces::{Op, OpKind, OpSource};
 use super::drive::Drive;
 use super::measure::{Latencies, Series};
 use super::outcome::{Outcome, Phase};
-use super::plan::{Fit, Plan, fit};
+use super::plan::{Fit, Plan, Takes, fit};
 use super::preload::Input;
 use super::values::Values;
 use super::{Acknowledge, Failure, Progress, ReplayConfig, ReplayError};
@@ -197,7 +197,7 @@ impl Simulation<'_> {
                 let len = match fit(
                     op,
                     (self.number, self.plan.loads.len()),
-                    &limits,
+                    Takes::of_pages(&limits),
                     self.config.oversize,
                     trace,
                 )? {

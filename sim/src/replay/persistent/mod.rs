@@ -22,11 +22,11 @@ use treering_traces::{Op, OpKind, OpSource};
 
 use super::measure::{Latencies, Series};
 use super::outcome::Phase;
-use super::plan::{Extent, Looked, look_through};
+use super::plan::{Extent, Fit, Looked, Takes, fit, look_through, stored};
 use super::preload::{Input, Preload};
 use super::stop::Stop;
 use super::values::Values;
-use super::{Failure, Progress, ReplayError};
+use super::{Failure, Oversize, Progress, ReplayError};
 use crate::pm::{FullLines, PmCounters, PmProfile, Replacement, SimPm};
 use crate::predict::pm::buffer::XpBuffer;
 use crate::predict::pm::growth::Growth;
@@ -70,6 +70,8 @@ pub struct PmReplayConfig {
     pub limit: Option<u64>,
     /// What is loaded before the trace.
     pub preload: Preload,
+    /// What becomes of values that no store takes.
+    pub oversize: Oversize,
     /// Whether queues are modelled.
     pub timing: bool,
     /// Whether the predictors run.
@@ -97,6 +99,7 @@ impl PmReplayConfig {
             warmup: None,
             limit: None,
             preload: Preload::default(),
+            oversize: Oversize::Reject,
             timing: false,
             predict: true,
             daily_bytes: None,
@@ -220,7 +223,12 @@ pub fn run_pm(
             why,
         });
     }
-    let looked = look_through(&config.extent(), |_, _| Ok(true), progress)?;
+    let trace = config.trace.display().to_string();
+    let looked = look_through(
+        &config.extent(),
+        stored(Takes::OF_MEMORY, config.oversize, &trace),
+        progress,
+    )?;
     let bytes = config
         .capacity_bytes
         .unwrap_or_else(|| device_bytes(config, &looked));
@@ -236,6 +244,7 @@ pub fn run_pm(
     pm.serve(Nanos(0));
     let simulation = Simulation {
         config,
+        trace: &trace,
         looked: &looked,
         pm,
         store,
@@ -307,6 +316,8 @@ fn device_bytes(config: &PmReplayConfig, looked: &Looked) -> u64 {
 /// A run on its way.
 struct Simulation<'a> {
     config: &'a PmReplayConfig,
+    /// Its name, for errors.
+    trace: &'a str,
     looked: &'a Looked,
     pm: Arc<SimPm>,
     store: PmStore,
@@ -428,16 +439,22 @@ impl Simulation<'_> {
         now: Nanos,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), Failure> {
-        let ended = self.number == self.looked.ops || self.config.stop.is_set();
-        if ended || !self.reader.next_op(&mut self.op)? {
-            return Ok(());
-        }
-        if self.number == self.looked.warmup_ops {
-            self.begin_measuring(now);
-        }
-        self.number += 1;
-        if self.number & 0x3fff == 0 {
-            progress(Progress::Replay(self.number, self.looked.ops));
+        loop {
+            let ended = self.number == self.looked.ops || self.config.stop.is_set();
+            if ended || !self.reader.next_op(&mut self.op)? {
+                return Ok(());
+            }
+            if self.number == self.looked.warmup_ops {
+                self.begin_measuring(now);
+            }
+            self.number += 1;
+            if self.number & 0x3fff == 0 {
+                progress(Progress::Replay(self.number, self.looked.ops));
+            }
+            if self.fits()? {
+                break;
+            }
+            self.phase.skipped += 1;
         }
         let kind = self.op.kind;
         let user_bytes = self.operate()?;
@@ -449,6 +466,24 @@ impl Simulation<'_> {
             self.clean(now)?;
         }
         Ok(())
+    }
+
+    /// Makes the operation one that the store takes; `false` if it is to be left out.
+    fn fits(&mut self) -> Result<bool, Failure> {
+        if self.op.kind != OpKind::Put {
+            return Ok(true);
+        }
+        let numbers = (self.number, self.looked.loads.len());
+        let oversize = self.config.oversize;
+        Ok(
+            match fit(&self.op, numbers, Takes::OF_MEMORY, oversize, self.trace)? {
+                Fit::Yes(value_len) => {
+                    self.op.value_len = value_len;
+                    true
+                }
+                Fit::Skip => false,
+            },
+        )
     }
 
     /// One step of cleaning, if it is due.

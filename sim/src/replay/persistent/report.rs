@@ -59,6 +59,7 @@ pub(super) fn of(
     if config.predict {
         warnings.extend(looked.workload.estimated());
     }
+    warnings.extend(outcome.phase.skips());
     if user_bytes == 0 {
         warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
     }
@@ -341,6 +342,10 @@ fn options(
         ("eadr", json!(profile.eadr)),
         ("capacity", json!(capacity_bytes)),
         ("preload", json!(config.preload.name())),
+        (
+            "oversize",
+            json!(format!("{:?}", config.oversize).to_lowercase()),
+        ),
         ("no-predict", json!(!config.predict)),
         ("daily", json!(config.daily_bytes)),
         ("clients", json!(config.clients)),
