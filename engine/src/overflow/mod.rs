@@ -65,6 +65,8 @@
 //! two values have one name, and so the value is damaged; else the read begins anew. So blocks are
 //! reused without waiting for readers.
 //!
+//! `specs/overflow/Overflow.tla` is this protocol, checked with power cuts at every step.
+//!
 //! # What it costs
 //! A put writes `4096 * ceil(len / 4048)` bytes of class `Page`, its record takes 40 bytes of log
 //! and leaf for the value, and a log flush behind such puts one more flush of the device. A get

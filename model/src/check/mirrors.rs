@@ -12,6 +12,7 @@ use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
 use crate::mirror::leaf_buffering::LeafBuffering;
 use crate::mirror::mini_page::MiniPage;
+use crate::mirror::overflow::Overflow;
 use crate::mirror::page_shadowing::PageShadowing;
 use crate::mirror::page_shadowing::versions::PageVersions;
 use crate::mirror::surrogate_buffer::SurrogateBuffer;
@@ -19,13 +20,14 @@ use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 8] = [
+pub const SPECS: [&str; 9] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
     WalRecovery::SPEC,
     PageShadowing::SPEC,
     PageVersions::SPEC,
+    Overflow::SPEC,
     LeafBuffering::SPEC,
     SurrogateBuffer::SPEC,
 ];
@@ -131,6 +133,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         PageShadowing::SPEC => typed::<PageShadowing>(config),
         PageVersions::SPEC => typed::<PageVersions>(config),
+        Overflow::SPEC => typed::<Overflow>(config),
         LeafBuffering::SPEC => typed::<LeafBuffering>(config),
         SurrogateBuffer::SPEC => typed::<SurrogateBuffer>(config),
         _ => Err(config.wrong(spec, "has no mirror")),

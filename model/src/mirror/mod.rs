@@ -13,6 +13,8 @@ mod mini_page_room;
 #[cfg(test)]
 #[path = "mini_page/tests.rs"]
 mod mini_page_tests;
+pub mod overflow;
+mod overflow_room;
 pub mod page_shadowing;
 mod page_shadowing_room;
 pub mod surrogate_buffer;

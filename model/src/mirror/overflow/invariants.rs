@@ -1,0 +1,131 @@
+//! What must hold in every state, under the names of the spec.
+
+use super::Overflow;
+use super::room::N;
+use super::state::{Call, Entry, PENDING, Pointer, Reading, State, Writing, named_by};
+
+type Invariant = fn(&Overflow, &State) -> bool;
+
+pub(super) const INVARIANTS: [(&str, Invariant); 11] = [
+    ("TypeInv", Overflow::type_inv),
+    ("WalRuleInv", wal_rule_inv),
+    ("MemoryInv", memory_inv),
+    ("RedoStartInv", redo_start_inv),
+    ("KeptInv", kept_inv),
+    ("ForcedInv", forced_inv),
+    ("OneOwnerInv", one_owner_inv),
+    ("FreeInv", free_inv),
+    ("LeakInv", Overflow::leak_inv),
+    ("ReaderInv", reader_inv),
+    ("DamagedInv", damaged_inv),
+];
+
+impl Overflow {
+    /// Each value is of the set that its variable ranges over: by construction, but for contents,
+    /// blocks and the order of LSNs.
+    fn type_inv(&self, s: &State) -> bool {
+        let content = |value: N| value <= self.values;
+        let pointer = |at: &Pointer| at.set() & !self.all_blocks() == 0;
+        let entry = |entry: &Entry| content(entry.value) && pointer(&entry.at);
+        let called = |call: &Call| match *call {
+            Call::Idle => true,
+            Call::Get { from, got, .. } => entry(&from) && (got == PENDING || content(got)),
+            Call::Write { value, to, .. } => content(value) && pointer(&to),
+        };
+        let forced = s.forcing == 0 || (s.durable < s.forcing && s.forcing <= s.log_len);
+        s.redo_start <= s.durable
+            && s.durable <= s.written
+            && s.written <= s.log_len
+            && forced
+            && s.free & !self.all_blocks() == 0
+            && s.retired().all(|r| r.lsn <= s.log_len && pointer(&r.at))
+            && s.call.iter().all(called)
+            && s.records().all(|(_, record)| entry(&record.entry))
+            && s.leaf.iter().all(|leaf| entry(&leaf.entry))
+    }
+
+    fn leak_inv(&self, s: &State) -> bool {
+        let waiting = s.retired().map(|retired| retired.at);
+        let used = in_use(s).chain(waiting);
+        !s.up || used.fold(s.free, |set, at| set | at.set()) == self.all_blocks()
+    }
+}
+
+fn wal_rule_inv(_: &Overflow, s: &State) -> bool {
+    let mut images = s.leaf_dev.iter().flat_map(|place| place.all());
+    images.all(|image| image.lsn <= s.durable)
+}
+
+fn memory_inv(_: &Overflow, s: &State) -> bool {
+    let mut leaves = s.leaf.iter().enumerate();
+    !s.up || leaves.all(|(k, leaf)| leaf.entry == s.entry_at(k, s.log_len))
+}
+
+fn redo_start_inv(_: &Overflow, s: &State) -> bool {
+    let mut before = s.records().take(usize::from(s.redo_start));
+    before.all(|(n, record)| {
+        let images = s.leaf_dev[usize::from(record.key)].all();
+        images.iter().all(|image| image.lsn >= n)
+    })
+}
+
+fn forced_inv(_: &Overflow, s: &State) -> bool {
+    let mut parts = s.may_end_with().flat_map(|entry| entry.parts());
+    parts.all(|(block, part)| s.place(block).all()[0] == part)
+}
+
+fn kept_inv(_: &Overflow, s: &State) -> bool {
+    let leaves = s.leaf.iter().filter(|_| s.up).map(|leaf| leaf.entry);
+    let live = s.may_end_with().chain(leaves);
+    let mut parts = live.flat_map(|entry| entry.parts());
+    parts.all(|(block, part)| s.place(block).newest() == part)
+}
+
+/// `InUse`: the pointers whose blocks are not free.
+fn in_use(s: &State) -> impl Iterator<Item = Pointer> + Clone {
+    let leaves = s.leaf.iter().map(|leaf| leaf.entry.at);
+    let ends: Vec<_> = s.may_end_with().map(|entry| entry.at).collect();
+    let under_way = s.call.iter().filter_map(|call| match *call {
+        Call::Write {
+            at: Writing::Stored,
+            to,
+            ..
+        } => Some(to),
+        _ => None,
+    });
+    leaves.chain(ends).chain(under_way)
+}
+
+fn one_owner_inv(_: &Overflow, s: &State) -> bool {
+    let apart = |p: Pointer, q: Pointer| p == q || p.set() & q.set() == 0;
+    !s.up || in_use(s).all(|p| in_use(s).all(|q| apart(p, q)))
+}
+
+fn free_inv(_: &Overflow, s: &State) -> bool {
+    s.free & named_by(&s.leaf) == 0 && s.may_end_with().all(|entry| s.free & entry.at.set() == 0)
+}
+
+fn reader_inv(_: &Overflow, s: &State) -> bool {
+    s.call.iter().all(|call| match *call {
+        Call::Get {
+            at: Reading::Reading | Reading::Read,
+            from,
+            got,
+            ..
+        } => got == from.value,
+        _ => true,
+    })
+}
+
+fn damaged_inv(_: &Overflow, s: &State) -> bool {
+    let told = |call: &Call| {
+        matches!(
+            call,
+            Call::Get {
+                at: Reading::Damaged,
+                ..
+            }
+        )
+    };
+    !s.call.iter().any(told)
+}
