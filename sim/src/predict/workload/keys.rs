@@ -21,6 +21,8 @@
 use rustc_hash::FxHashMap;
 use treering_traces::OpKind;
 
+use super::segment::{HEAD, Head, SEGMENT_KEYS, Segment};
+
 /// No put of this key has been seen.
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -70,13 +72,8 @@ pub(super) struct Access {
     pub(super) time: u32,
 }
 
-/// Keys of a segment, and keys whose first puts are relative to the same time.
-const SEGMENT_KEYS: usize = 1 << 16;
+/// Keys whose first puts are relative to the same time.
 const BLOCK_KEYS: usize = 1 << 10;
-
-/// Bytes of a row before its key, and of where in the arena that starts.
-const HEAD: usize = 9;
-const START: usize = 4;
 
 /// The first put of a key that has none, and of one that is in the map.
 const NO_PUT: u32 = 0xff_ffff;
@@ -150,128 +147,6 @@ fn carry(more: &mut More, name: u32) {
 fn more_of(more: &More, name: u32) -> u32 {
     more.get(&name).copied().unwrap_or(0)
 }
-
-/// Up to [`SEGMENT_KEYS`] keys that came one after another.
-#[derive(Debug)]
-struct Segment {
-    rows: Vec<u8>,
-    /// Bytes of a row.
-    stride: usize,
-    /// Whether keys are in the arena.
-    apart: bool,
-    arena: Vec<u8>,
-    /// Lower bits of the number of scans, by key; those of keys beyond its end are 0.
-    scans: Vec<u8>,
-}
-
-impl Segment {
-    /// An empty one, for keys of one length until another comes.
-    fn new(key_len: usize) -> Segment {
-        Segment {
-            rows: Vec::new(),
-            stride: HEAD + key_len,
-            apart: false,
-            arena: Vec::new(),
-            scans: Vec::new(),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.rows.len() / self.stride
-    }
-
-    fn bytes(&self) -> usize {
-        self.rows.capacity() + self.arena.capacity() + self.scans.capacity()
-    }
-
-    #[inline]
-    fn head(&self, at: usize) -> &Head {
-        let head = self.rows[at * self.stride..].first_chunk();
-        head.expect("rows are longer than heads")
-    }
-
-    #[inline]
-    fn head_mut(&mut self, at: usize) -> &mut Head {
-        let head = self.rows[at * self.stride..].first_chunk_mut();
-        head.expect("rows are longer than heads")
-    }
-
-    #[inline]
-    fn key(&self, at: usize) -> &[u8] {
-        match self.apart {
-            false => &self.rows[at * self.stride..][HEAD..self.stride],
-            true => &self.arena[self.start(at)..self.end(at)],
-        }
-    }
-
-    #[inline]
-    fn key_len(&self, at: usize) -> usize {
-        match self.apart {
-            false => self.stride - HEAD,
-            true => self.end(at) - self.start(at),
-        }
-    }
-
-    fn start(&self, at: usize) -> usize {
-        let start = self.rows[at * self.stride + HEAD..].first_chunk();
-        start.map_or(0, |start| u32::from_le_bytes(*start) as usize)
-    }
-
-    fn end(&self, at: usize) -> usize {
-        match (at + 1) * self.stride < self.rows.len() {
-            true => self.start(at + 1),
-            false => self.arena.len(),
-        }
-    }
-
-    /// Adds a row; `spare` is for how many more there may be room.
-    fn push(&mut self, head: Head, key: &[u8], spare: usize) {
-        if !self.apart && self.stride != HEAD + key.len() {
-            self.set_apart();
-        }
-        let spare = spare.min(SEGMENT_KEYS - self.len());
-        if self.rows.capacity() - self.rows.len() < self.stride {
-            self.rows.reserve_exact(self.stride * spare);
-        }
-        self.rows.extend_from_slice(&head);
-        if !self.apart {
-            self.rows.extend_from_slice(key);
-            return;
-        }
-        // 2^16 keys of 2^16 - 1 bytes: fits.
-        let start = self.arena.len() as u32;
-        self.rows.extend_from_slice(&start.to_le_bytes());
-        if self.arena.capacity() - self.arena.len() < key.len() {
-            self.arena
-                .reserve_exact(key.len().max(self.arena.len() / 16).max(1024));
-        }
-        self.arena.extend_from_slice(key);
-    }
-
-    /// Moves the keys to the arena.
-    fn set_apart(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        let old = self.stride;
-        self.stride = HEAD + START;
-        self.apart = true;
-        for row in rows.chunks_exact(old) {
-            let (head, key) = row.split_at(HEAD);
-            let start = self.arena.len() as u32;
-            self.rows.extend_from_slice(head);
-            self.rows.extend_from_slice(&start.to_le_bytes());
-            self.arena.extend_from_slice(key);
-        }
-        self.rows.shrink_to_fit();
-        self.arena.shrink_to_fit();
-    }
-
-    fn scans(&self, at: usize) -> u32 {
-        self.scans.get(at).copied().map_or(0, u32::from)
-    }
-}
-
-/// What a row begins with.
-type Head = [u8; HEAD];
 
 #[inline]
 fn head_counts(head: &Head) -> u32 {
@@ -364,7 +239,7 @@ impl Keys {
     #[inline]
     pub(super) fn touch(&self, index: u32) {
         let (segment, at) = self.at(index);
-        std::hint::black_box(segment.rows[at * segment.stride]);
+        std::hint::black_box(segment.head(at)[0]);
     }
 
     /// The key itself.
@@ -472,7 +347,7 @@ impl Keys {
     fn push_row(&mut self, head: Head, key: &[u8], time: u32) {
         if self.len.is_multiple_of(SEGMENT_KEYS) {
             if let Some(last) = self.segments.last_mut() {
-                last.arena.shrink_to_fit();
+                last.close();
                 self.full_bytes += last.bytes();
             }
             self.segments.push(Segment::new(key.len()));
@@ -539,17 +414,11 @@ impl Keys {
         let (number, at) = (index as usize / SEGMENT_KEYS, index as usize % SEGMENT_KEYS);
         let is_last = number + 1 == self.segments.len();
         let segment = &mut self.segments[number];
-        if segment.scans.len() <= at {
-            let room = segment.rows.capacity() / segment.stride;
-            let before = segment.scans.capacity();
-            segment.scans.reserve_exact(room - segment.scans.len());
-            segment.scans.resize(room, 0);
-            if !is_last {
-                self.full_bytes += segment.scans.capacity() - before;
-            }
+        let before = segment.bytes();
+        let carried = segment.add_scan(at);
+        if !is_last {
+            self.full_bytes += segment.bytes() - before;
         }
-        let (count, carried) = segment.scans[at].overflowing_add(1);
-        segment.scans[at] = count;
         if carried {
             carry(&mut self.more, name(index, SCANS_NAME));
         }
@@ -621,11 +490,8 @@ impl Keys {
         let scans = segment.scans(at);
         if scans > 0 {
             self.note_scan(index);
-            let segment = self.segments.last_mut();
-            if let Some(count) =
-                segment.and_then(|s| s.scans.get_mut(index as usize % SEGMENT_KEYS))
-            {
-                *count = scans as u8;
+            if let Some(segment) = self.segments.last_mut() {
+                segment.set_scans(index as usize % SEGMENT_KEYS, scans as u8);
             }
         }
         let first_put = match head_first_put(&head) {

@@ -21,6 +21,7 @@
 mod keys;
 mod order;
 mod pass;
+mod segment;
 mod table;
 #[cfg(test)]
 mod tests;
