@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn defaults_and_outputs_are_left_out_and_the_seed_is_not() {
         assert_eq!(of(&["a.trz"]), "treering replay a.trz --seed 0");
-        let given = ["a.trz", "--cache", "10%", "--json", "-", "--html", "b.html"];
+        let given = ["a.trz", "--clients", "1", "--json", "-", "--html", "b.html"];
         assert_eq!(of(&given), "treering replay a.trz --seed 0");
         let given = ["--timing", "--cache=20%", "--nbatch=3", "--seed=7", "a.trz"];
         assert_eq!(
