@@ -156,15 +156,10 @@ mod tests {
         };
         let past = limit(Deadline::at(Some(at(0))).for_shrinking());
         assert!(past > at(0) && past <= at(1));
-        let later = Some(at(50));
-        assert_eq!(limit(Deadline::at(later).for_shrinking()), later.unwrap());
-        assert!(
-            limit(
-                Deadline::at(later)
-                    .for_shrinking()
-                    .within(Duration::from_secs(3))
-            ) < at(4)
-        );
+        let later = at(50);
+        let left = || Deadline::at(Some(later)).for_shrinking();
+        assert_eq!(limit(left()), later);
+        assert!(limit(left().within(Duration::from_secs(3))) < at(4));
         assert!(!Deadline::never().for_shrinking().is_over());
         assert!(
             limit(

@@ -181,7 +181,7 @@ fn page_causes(
 ) -> Option<PageCauses> {
     let written = |snapshot: &Snapshot| snapshot.stats.overflow.bytes_written;
     let overflow = (written(after) - written(before)) as f64 / user_bytes.max(1) as f64;
-    (overflow > 0.0).then(|| PageCauses {
+    (overflow > 0.0).then_some(PageCauses {
         leaf: page - overflow,
         overflow,
         overflow_predicted: None,
