@@ -263,7 +263,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // that they are in use; nobody gives them back; a scan passes a long value, or reads all of
     // them before their rows.
     ("pm-later-pieces-cached", "pm_crash"),
-    ("pm-later-pieces-unnamed", "pm_crash"),
+    ("pm-later-pieces-unnamed", "pm_long"),
     ("pm-later-pieces-kept", "pm_long"),
     ("pm-scan-passes-long", "pm_long"),
     ("pm-scan-reads-ahead", "pm_long"),
