@@ -174,3 +174,57 @@ fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
         }
     }
 }
+
+/// A value of two chunks and a half is a cause of its own, in JSON and in text; one that no store
+/// takes is refused, cut, or left out.
+#[test]
+fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
+    use treering_engine::MAX_VALUE_BYTES;
+    use treering_sim::replay::{Oversize, run_pm};
+    let folder = TempDir::new().expect("a folder");
+    let put = |i, value_len| Op {
+        value_len,
+        ..op(OpKind::Put, key(i))
+    };
+    let long = (0..12).map(|i| put(i % 3, 9 << 20));
+    for tree in [ccl(2), PmTreeKind::PmTree] {
+        let path = trace(&folder, 0, long.clone());
+        let report = replay(path, tree, |_| {});
+        let causes = report.wa.host.page_causes.expect("long values");
+        assert!(
+            (causes.overflow - 1.0).abs() < 0.01 && causes.leaf < 0.01,
+            "{causes:?}"
+        );
+        assert!(treering_sim::report::text::render(&report).contains("  of it, overflow"));
+    }
+    let too_long = MAX_VALUE_BYTES as u32 + 1;
+    let path = trace(
+        &folder,
+        0,
+        [put(1, 8), put(2, too_long), put(1, 8)].into_iter(),
+    );
+    let mut config = PmReplayConfig::new(
+        path,
+        treering_sim::pm::builtin("pm").expect("it is built in").1,
+        "pm".into(),
+        ccl(2),
+    );
+    let refused = run_pm(&config, &mut |_| {}).expect_err("it is too long");
+    let said = refused.to_string();
+    assert!(
+        said.contains("16777217 bytes is longer than the 16777216") && said.contains("--oversize"),
+        "{said}"
+    );
+    config.oversize = Oversize::Skip;
+    let skipped = run_pm(&config, &mut |_| {}).expect("one is left out");
+    assert_eq!(skipped.ops.put, 2);
+    assert!(
+        skipped
+            .warnings
+            .iter()
+            .any(|w| w.contains("1 operations were skipped"))
+    );
+    config.oversize = Oversize::Clamp;
+    let cut = run_pm(&config, &mut |_| {}).expect("it is cut");
+    assert_eq!(cut.ops.put, 3);
+}

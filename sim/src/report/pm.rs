@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Row;
 use super::text::{bytes, grouped};
+use super::{PageCauses, Row};
 
 /// CLI-amplification, bytes that reach the XPBuffer over user bytes; XBI-amplification, bytes that reach the medium over user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -185,8 +185,9 @@ impl LodgeReport {
 }
 
 impl PmReport {
-    /// Amplification, measured beside predicted; `untried` marks what is predicted.
-    pub(super) fn compared(&self, untried: bool) -> Vec<Row> {
+    /// Amplification, measured beside predicted; `untried` marks what is predicted. What long
+    /// values have of the bytes that get to the XPBuffer is a row of its own.
+    pub(super) fn compared(&self, causes: Option<&PageCauses>, untried: bool) -> Vec<Row> {
         let predicted = self.predicted.as_ref().map(Amplification::rows);
         let error = self.error.as_ref().map(Amplification::rows);
         let row = |(i, (name, measured)): (usize, (&'static str, f64))| Row {
@@ -196,12 +197,19 @@ impl PmReport {
             error: error.and_then(|rows| rows[i].1),
             untried,
         };
-        self.measured
-            .rows()
-            .into_iter()
-            .enumerate()
-            .map(row)
-            .collect()
+        let rows = self.measured.rows().into_iter().enumerate();
+        let mut rows: Vec<Row> = rows.map(row).collect();
+        let overflow = causes.and_then(|causes| causes.row(self.measured.cli, untried));
+        if let Some(overflow) = overflow {
+            rows.insert(
+                1,
+                Row {
+                    name: "  of it, overflow",
+                    ..overflow
+                },
+            );
+        }
+        rows
     }
 
     /// Names and values of the rest.

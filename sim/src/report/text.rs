@@ -77,7 +77,7 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
     );
     let untried = r.wa.is_untried(Decides::All);
     match &r.pm {
-        Some(pm) => rows(pm.compared(untried), out),
+        Some(pm) => rows(pm.compared(r.wa.host.page_causes.as_ref(), untried), out),
         None => rows(r.wa.rows(), out),
     }
     if !r.cache.compared.is_empty() {

@@ -113,7 +113,10 @@ fn section_amplification(r: &ReplayReport) -> String {
     let over_user = "bytes over user bytes";
     let untried = r.wa.is_untried(Decides::All);
     out += &match &r.pm {
-        Some(pm) => compared(over_user, pm.compared(untried)),
+        Some(pm) => compared(
+            over_user,
+            pm.compared(r.wa.host.page_causes.as_ref(), untried),
+        ),
         None => compared(over_user, r.wa.rows()),
     };
     if !r.cache.compared.is_empty() {
