@@ -46,7 +46,7 @@ const HEAD: u64 = 8;
 const PIECE_HEAD: u64 = 16;
 
 /// Bytes of the longest value that a scan reads along with the other rows of a leaf.
-pub(crate) const EAGER_BYTES: usize = 4096;
+const EAGER_BYTES: usize = 4096;
 
 /// The value of a row of a scan.
 #[derive(Clone, Debug)]
@@ -279,11 +279,12 @@ impl Records {
             return Ok(word);
         }
         let pieces = self.allocate(bytes.len(), room)?;
-        let mut rest = bytes;
+        let (mut rest, mut size) = (bytes, 0);
         for (at, offset) in pieces.iter().enumerate() {
             let next = pieces.get(at + 1).copied();
             let (here, behind) = rest.split_at(self.bytes_of_piece(rest.len()));
-            let mut record = Vec::with_capacity(self.size_of_piece(rest.len()) as usize);
+            let taken = self.size_of_piece(rest.len());
+            let mut record = Vec::with_capacity(taken as usize);
             record.extend_from_slice(&(rest.len() as u32).to_le_bytes());
             let crc = crc_of_piece(*offset, rest.len(), next, here);
             record.extend_from_slice(&crc.to_le_bytes());
@@ -297,24 +298,14 @@ impl Records {
                 self.medium.write_back(*offset..end, IoClass::Page)?;
             }
             rest = behind;
+            size += taken;
         }
         if pieces.len() > 1 {
-            let bytes = self.size_of_pieces(bytes.len());
             self.long.written.fetch_add(1, Relaxed);
-            self.long.bytes_written.fetch_add(bytes, Relaxed);
+            self.long.bytes_written.fetch_add(size, Relaxed);
             self.long.pieces.fetch_add(pieces.len() as u64, Relaxed);
         }
         Ok(AT | pieces[0])
-    }
-
-    /// Bytes that all pieces of a record of `len` bytes take.
-    fn size_of_pieces(&self, len: usize) -> u64 {
-        let (mut rest, mut size) = (len, 0);
-        while rest > self.most_of_one() {
-            size += self.size_of_piece(rest);
-            rest -= self.bytes_of_piece(rest);
-        }
-        size + self.size_of_piece(rest)
     }
 
     /// Room for the pieces of a record of `len` bytes, in their order: one at least.
@@ -396,13 +387,14 @@ impl Records {
     }
 
     fn load(&self, offset: u64) -> Result<Vec<u8>> {
-        let mut piece = self.head(offset)?;
+        self.load_from(self.head(offset)?, &mut |_, _| {})
+    }
+
+    /// Loads a record from its first piece on; `visit` is told the place and size of each.
+    fn load_from(&self, first: Piece, visit: &mut dyn FnMut(u64, u64)) -> Result<Vec<u8>> {
+        let mut piece = first;
         let mut bytes = vec![0; piece.len];
-        let mut filled = 0;
-        if piece.next.is_some() {
-            let size = self.size_of_pieces(piece.len);
-            self.long.bytes_read.fetch_add(size, Relaxed);
-        }
+        let (mut filled, mut size) = (0, 0);
         loop {
             let end = filled + self.bytes_of_piece(piece.len);
             let here = &mut bytes[filled..end];
@@ -418,11 +410,18 @@ impl Records {
                 ));
             }
             filled = end;
+            let taken = self.size_of_piece(piece.len);
+            size += taken;
+            visit(piece.offset, taken);
             match self.head_behind(piece)? {
                 Some(behind) => piece = behind,
-                None => return Ok(bytes),
+                None => break,
             }
         }
+        if first.next.is_some() {
+            self.long.bytes_read.fetch_add(size, Relaxed);
+        }
+        Ok(bytes)
     }
 
     /// What a word of a slot stands for.
@@ -447,13 +446,15 @@ impl Records {
     /// A slot's value, which is there, for a row of a scan: a long one only if its row is the
     /// `next` one.
     pub(crate) fn row_value(&self, slot: Slot, next: bool) -> Result<RowValue> {
-        if slot.indirect && slot.value & AT != 0 && !next {
-            let len = self.head(slot.value & !AT)?.len;
-            if len > EAGER_BYTES && !mutation::on("pm-scan-reads-ahead") {
-                return Ok(RowValue::Later);
-            }
+        if !slot.indirect || slot.value & AT == 0 {
+            return self.value(slot).map(RowValue::Read);
         }
-        self.value(slot).map(RowValue::Read)
+        let first = self.head(slot.value & !AT)?;
+        if first.len > EAGER_BYTES && !next && !mutation::on("pm-scan-reads-ahead") {
+            return Ok(RowValue::Later);
+        }
+        let bytes = self.load_from(first, &mut |_, _| {})?;
+        Ok(RowValue::Read(Bytes(BytesOf::Record(bytes))))
     }
 
     /// Whether a slot's key is `key`.
@@ -483,26 +484,30 @@ impl Records {
     /// The ranges of the pieces of a record that an opening found named, checked.
     fn ranges(&self, offset: u64) -> Result<Vec<Range<u64>>> {
         self.room(offset)?;
-        self.load(offset)?;
-        let fits = |(offset, size): (u64, u64)| {
-            if size <= self.room(offset)? {
-                return Ok(offset..offset + size);
-            }
-            Err(damaged(
-                "a record",
-                offset,
-                "a length that ends in its chunk".into(),
-                format!("{size} bytes"),
-            ))
-        };
-        let mut pieces = self.pieces(offset)?;
+        let mut ranges = Vec::new();
+        let mut pieces = Vec::new();
+        self.load_from(self.head(offset)?, &mut |offset, size| {
+            pieces.push((offset, size))
+        })?;
         if mutation::on("pm-later-pieces-unnamed") {
             pieces.truncate(1);
         }
-        pieces.into_iter().map(fits).collect()
+        for (offset, size) in pieces {
+            if size > self.room(offset)? {
+                return Err(damaged(
+                    "a record",
+                    offset,
+                    "a length that ends in its chunk".into(),
+                    format!("{size} bytes"),
+                ));
+            }
+            ranges.push(offset..offset + size);
+        }
+        Ok(ranges)
     }
 
-    /// The ranges of all pieces of the records that these slots name. What is in use has one name, or to free it once would free it under the other.
+    /// The ranges of all pieces of the records that these slots name. What is in use has one name,
+    /// or to free it once would free it under the other.
     fn named_once(&self, slots: &[Slot]) -> Result<BTreeMap<u64, u64>> {
         let mut ranges = BTreeMap::new();
         let mut long = 0;
