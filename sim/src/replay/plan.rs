@@ -412,18 +412,27 @@ pub(super) fn stored<'a>(
     oversize: Oversize,
     trace: &'a str,
 ) -> impl FnMut(&mut Op, (u64, u64)) -> Result<bool, ReplayError> + 'a {
-    move |op, numbers| {
-        if op.kind != OpKind::Put {
-            return Ok(true);
-        }
-        Ok(match fit(op, numbers, takes, oversize, trace)? {
-            Fit::Yes(value_len) => {
-                op.value_len = value_len;
-                true
-            }
-            Fit::Skip => false,
-        })
+    move |op, numbers| make_fit(op, numbers, takes, oversize, trace)
+}
+
+/// Makes an operation one that the store takes ([`fit`]); `false` if it is to be left out.
+pub(super) fn make_fit(
+    op: &mut Op,
+    numbers: (u64, u64),
+    takes: Takes,
+    oversize: Oversize,
+    trace: &str,
+) -> Result<bool, ReplayError> {
+    if op.kind != OpKind::Put {
+        return Ok(true);
     }
+    Ok(match fit(op, numbers, takes, oversize, trace)? {
+        Fit::Yes(value_len) => {
+            op.value_len = value_len;
+            true
+        }
+        Fit::Skip => false,
+    })
 }
 
 /// What to do with a record that no store takes.

@@ -22,7 +22,7 @@ use treering_traces::{Op, OpKind, OpSource};
 
 use super::measure::{Latencies, Series};
 use super::outcome::Phase;
-use super::plan::{Extent, Fit, Looked, Takes, fit, look_through, stored};
+use super::plan::{Extent, Looked, Takes, look_through, make_fit, stored};
 use super::preload::{Input, Preload};
 use super::stop::Stop;
 use super::values::Values;
@@ -451,7 +451,15 @@ impl Simulation<'_> {
             if self.number & 0x3fff == 0 {
                 progress(Progress::Replay(self.number, self.looked.ops));
             }
-            if self.fits()? {
+            let numbers = (self.number, self.looked.loads.len());
+            let oversize = self.config.oversize;
+            if make_fit(
+                &mut self.op,
+                numbers,
+                Takes::OF_MEMORY,
+                oversize,
+                self.trace,
+            )? {
                 break;
             }
             self.phase.skipped += 1;
@@ -466,24 +474,6 @@ impl Simulation<'_> {
             self.clean(now)?;
         }
         Ok(())
-    }
-
-    /// Makes the operation one that the store takes; `false` if it is to be left out.
-    fn fits(&mut self) -> Result<bool, Failure> {
-        if self.op.kind != OpKind::Put {
-            return Ok(true);
-        }
-        let numbers = (self.number, self.looked.loads.len());
-        let oversize = self.config.oversize;
-        Ok(
-            match fit(&self.op, numbers, Takes::OF_MEMORY, oversize, self.trace)? {
-                Fit::Yes(value_len) => {
-                    self.op.value_len = value_len;
-                    true
-                }
-                Fit::Skip => false,
-            },
-        )
     }
 
     /// One step of cleaning, if it is due.
