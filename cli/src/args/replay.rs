@@ -82,8 +82,8 @@ pub(crate) struct ReplayArgs {
     /// Clients; each waits for its operation before the next
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
     pub(crate) clients: u32,
-    /// When a write is acknowledged: deferred, commit, or interval:DURATION, in the device's virtual time (with file:PATH real time), not in
-    /// the trace's times [default: interval:60s]
+    /// When a write is acknowledged: deferred, commit, or interval:DURATION, in the device's virtual
+    /// time (with file:PATH real time), not in the trace's times [default: interval:60s]
     #[arg(long, value_name = "WHEN", value_parser = durability)]
     pub(crate) durability: Option<Durability>,
     /// Share of the operations that is warm-up and not measured [default: what the trace marks]

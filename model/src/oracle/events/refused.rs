@@ -124,8 +124,8 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         self.tally.heard
     }
 
-    /// Runs episodes until the budget is used up or something is refused. `one` is told which it is, from 0, its seed, and until when
-    /// it may take.
+    /// Runs episodes until the budget is used up or something is refused. `one` is told which it is,
+    /// from 0, its seed, and until when it may take.
     pub(super) fn of(
         seed: u64,
         budget: Budget,
