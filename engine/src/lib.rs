@@ -78,10 +78,10 @@ mod overflow;
 mod pager;
 mod pages;
 mod pm;
-mod pm_store;
 mod recovery;
 mod repair;
 mod room;
+mod rows;
 mod snapshot;
 mod sparse;
 mod stats;
@@ -100,14 +100,15 @@ pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{
     BfOptions, CclOptions, Cleaning, ContentionSplit, Durability, GlobalOptions, LodgeOptions,
-    LogPacking, Logging, ModLog, NodeSplit, Options, PageStoreKind, PmOptions, PmTreeKind,
-    ResetRule, TablePersist, TreeKind,
+    LogPacking, Logging, MIN_CACHE_PAGES, ModLog, NodeSplit, Options, PageStoreKind, PmOptions,
+    PmTreeKind, ResetRule, TablePersist, TreeKind,
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pager::Progress;
 pub use pages::delta_block;
 pub use pm::places::{PmPlace, pm_places};
-pub use pm_store::{PmStore, PmTask};
+pub use pm::store::{PmStore, PmTask};
+pub use pm::trees::recover::PmRecoveryReport;
 pub use recovery::RecoveryReport;
 pub use repair::{
     KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
@@ -116,10 +117,9 @@ pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
     ModLogStats, OverflowStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
 };
-pub use store::{LeafFill, MIN_CACHE_PAGES, Store, Task};
+pub use store::{LeafFill, Store, Task};
 pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use trees::bf::BfShape;
 pub use trees::bf::cache_only::CacheOnly;
-pub use trees::pm::recover::PmRecoveryReport;
 pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, StoreId, SystemClock};
 pub use verify::{VerifyReport, verify, verify_blocks};

@@ -350,7 +350,7 @@ impl BfStats {
 }
 
 /// Bins of the histogram of leaf flushes.
-pub const FLUSH_BINS: usize = crate::trees::pm::leaves::FLUSH_BINS;
+pub const FLUSH_BINS: usize = crate::pm::trees::leaves::FLUSH_BINS;
 
 /// What a tree in persistent memory has done, and what it holds now. Where a tree has no buffers or no log, their figures are zeros.
 ///

@@ -15,7 +15,7 @@ use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
-use crate::index::{self, Index};
+use crate::index::Index;
 use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
@@ -36,17 +36,6 @@ use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{BLOCK_SIZE, Clock, Lba, Lsn, PageId, StoreId};
 use crate::wal::{Log, LogStart};
-
-/// Fewest frames a page cache may have. An explorer of schedules may have so few that two threads
-/// want them all.
-pub const MIN_CACHE_PAGES: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
-
-/// Fewest log bytes a store may have, in pages: an operation in flight may split a page, for which two and a little more are promised; some
-/// of them at once, and the checkpoint's own lag.
-const MIN_LOG_PAGES: u64 = 24;
-
-/// So that no log reaches the end of its numbers.
-const MAX_FIRST_LSN: u64 = 1 << 62;
 
 /// How often a change merges neighbours that happen to fit, for a place, before the store is full.
 ///
@@ -685,76 +674,6 @@ fn new_pager(
     let frames = options.frames() as usize;
     let cache = Cache::new(frames, layout.page_size, pages.page_limit(), volume.hook());
     Pager::new(volume, layout, cache, pages, log, options.write_batch_pages)
-}
-
-impl Options {
-    /// Refuses what cannot work, by name.
-    pub(crate) fn check(&self) -> Result<()> {
-        let bad = |name, why| Err(Error::BadOption { name, why });
-        if !(4096..=65536).contains(&self.page_size) || !self.page_size.is_power_of_two() {
-            let why = format!(
-                "{} bytes; expected a power of two from 4KiB to 64KiB",
-                self.page_size
-            );
-            return bad("page", why);
-        }
-        let least = self.least_cache_bytes();
-        if self.cache_bytes < least {
-            let why = format!(
-                "{} bytes; expected at least {} pages, {least} bytes",
-                self.cache_bytes,
-                least / self.page_size as u64
-            );
-            return bad("cache", why);
-        }
-        if let TreeKind::Bf(bf) = self.tree {
-            bf.check()?;
-        }
-        if let Some(mod_log) = self.mod_log {
-            mod_log.check()?;
-        }
-        if let Some(contention) = self.contention_split {
-            contention.check()?;
-            if self.tree != TreeKind::BTree {
-                let tree = self.tree.name();
-                let why = format!("tree {tree}; expected btree, whose writers latch leaves");
-                return bad("contention-split", why);
-            }
-        }
-        let least = MIN_LOG_PAGES * self.page_size as u64;
-        if self.log_bytes < least {
-            return bad(
-                "log-size",
-                format!("{} bytes; expected at least {least}", self.log_bytes),
-            );
-        }
-        if self.checkpoint_log_bytes > self.log_bytes / 4 * 3 || self.checkpoint_log_bytes == 0 {
-            let why = format!(
-                "{} bytes; expected at most three quarters of the log's {}",
-                self.checkpoint_log_bytes, self.log_bytes
-            );
-            return bad("checkpoint-every", why);
-        }
-        if self.log_buffer_bytes == 0 || self.log_buffer_bytes > self.log_bytes / 4 {
-            let why = format!(
-                "{} bytes; expected at most a quarter of the log",
-                self.log_buffer_bytes
-            );
-            return bad("log-buffer", why);
-        }
-        if !(1..=1024).contains(&self.write_batch_pages) {
-            let why = format!("{} pages; expected 1 to 1024", self.write_batch_pages);
-            return bad("write-batch", why);
-        }
-        if self.first_lsn > MAX_FIRST_LSN {
-            let why = format!("{}; expected 0 to {MAX_FIRST_LSN}", self.first_lsn);
-            return bad("first-lsn", why);
-        }
-        match index::wrong_entries(self.index_entries) {
-            Some(why) => bad("index-entries", why),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Layout {

@@ -115,3 +115,18 @@ impl Clock for SystemClock {
         Nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }
+
+/// What stands between the engine and the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Memory: the device is simulated, or lives there.
+    #[default]
+    Memory,
+    /// A file.
+    File {
+        /// Past the page cache.
+        direct: bool,
+        /// Batches are one system call, through io_uring.
+        io_uring: bool,
+    },
+}

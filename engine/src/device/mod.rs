@@ -38,6 +38,7 @@ pub use volume::Volume;
 use std::io::ErrorKind;
 use std::ops::Range;
 
+pub use crate::types::Access;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
 /// One write of a batch: whole blocks, in class `class`.
@@ -60,21 +61,6 @@ pub struct BlockRead<'a> {
     pub buf: &'a mut [u8],
     /// What the read is for.
     pub class: IoClass,
-}
-
-/// What stands between the engine and the medium.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Memory: the device is simulated, or lives there.
-    #[default]
-    Memory,
-    /// A file.
-    File {
-        /// Past the page cache.
-        direct: bool,
-        /// Batches are one system call, through io_uring.
-        io_uring: bool,
-    },
 }
 
 /// A device of 4 KiB blocks. Shared by threads: every method takes `&self`.

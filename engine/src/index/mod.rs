@@ -34,22 +34,17 @@ mod structure;
 
 use crate::PageId;
 use crate::mutation;
+use crate::options::limits::INDEX_ENTRIES;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use heap::{Heap, head};
 use node::{Arena, Entry, Node};
 
-/// Entries of a node of the engine's index: nodes of 4 KiB.
-pub(crate) const FANOUT: usize = 170;
+/// Fewest entries that a node may be limited to.
+const LEAST: usize = *INDEX_ENTRIES.start();
 
-/// The fewest entries that a node may be held to.
-const LEAST: usize = 3;
-
-/// What is wrong with so many entries of a node at most, in the engine's index.
-pub(crate) fn wrong_entries(most: usize) -> Option<String> {
-    let fits = (LEAST..=FANOUT).contains(&most);
-    (!fits).then(|| format!("{most}; expected {LEAST} to {FANOUT}"))
-}
+/// Entries of a node of the engine's index. Such a node takes 4 KiB.
+pub(crate) const FANOUT: usize = *INDEX_ENTRIES.end();
 
 /// The index as the engine uses it.
 pub type Index = IndexOf<FANOUT>;

@@ -10,7 +10,7 @@
 //!   record:| key | value |
 //! ```
 //!
-//! That is the layout of the leaves, and the code is theirs (§3.2): `crate::node::compact` has the bytes, `crate::node::body` searches them and
+//! That is the layout of the leaves, and the code is theirs (§3.2): `crate::node::leaves::compact` has the bytes, `crate::node::body` searches them and
 //! `crate::node::body_mut` changes them. What differs: keys are whole, for a mini-page has no fences to take a prefix from; but the look-ahead
 //! bytes are those behind the first bytes that all its keys *share*, for the keys of one leaf have much in common.
 //!
@@ -48,8 +48,8 @@ pub mod events;
 use crate::mutation;
 use crate::node::body::Body;
 use crate::node::body_mut::BodyMut;
-use crate::node::compact::{self, Compact, field};
 use crate::node::format::Format;
+use crate::node::leaves::compact::{self, Compact, field};
 use crate::node::{PageRef, Untracked, common_prefix};
 use crate::types::Lsn;
 

@@ -18,11 +18,11 @@
 
 use super::edit::PageMut;
 use super::format::{LeafFormat, first_bytes};
-use super::hints::Hints;
-use super::layout::PageLayout;
-use super::slotted::{Slotted, header};
+use super::leaves::hints::Hints;
+use super::leaves::slotted::{Slotted, header};
 use super::suffix::Suffix;
 use super::view::PageRef;
+use crate::options::PageLayout;
 
 /// Records for each neighbour of equal head that good heads may have.
 pub const RECORDS_A_COLLISION: usize = 16;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::layout::{ENVELOPE_BYTES, MAX_PAGE_BYTES};
+use super::envelope::{ENVELOPE_BYTES, MAX_PAGE_BYTES};
 
 /// Bytes of one segment: the grain of change tracking.
 pub const SEGMENT_BYTES: usize = 64;

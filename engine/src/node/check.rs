@@ -9,12 +9,12 @@ use std::fmt;
 use super::adapt;
 use super::body::Body;
 use super::dense::Dense;
+use super::dispatch::by_layout;
+use super::envelope::{self, MAGIC, field, is_page_len, is_page_size, u16_at, u64_at};
 use super::format::LeafFormat;
-use super::layout::{
-    self, MAGIC, PageLayout, by_layout, field, is_page_len, is_page_size, u16_at, u64_at,
-};
 use super::limit::limits;
 use crate::error::Error;
+use crate::options::PageLayout;
 use crate::types::{Lba, PageId, StoreId};
 
 /// What is wrong with the bytes of a page. Displays as a sentence that says what, expected and found.
@@ -129,7 +129,7 @@ pub fn check_for(bytes: &[u8], expected: PageId, store: StoreId) -> Result<(), P
         return Err(bad_size(bytes.len()));
     }
     let stored = u64_at(bytes, field::CHECKSUM);
-    let sum = layout::checksum(bytes, store);
+    let sum = envelope::checksum(bytes, store);
     if stored != sum {
         return Err(if bytes.iter().all(|&b| b == 0) {
             PageDamage::Zeroed
@@ -151,7 +151,7 @@ pub fn check_for(bytes: &[u8], expected: PageId, store: StoreId) -> Result<(), P
 /// The store that a page was sealed for, if it is whole.
 #[must_use]
 pub(crate) fn sealed_for(bytes: &[u8]) -> StoreId {
-    let plain = layout::checksum(bytes, StoreId::default());
+    let plain = envelope::checksum(bytes, StoreId::default());
     StoreId(u64_at(bytes, field::CHECKSUM) ^ plain)
 }
 
@@ -233,7 +233,7 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let stray: usize = reserved.map(|&b| usize::from(b)).sum();
     need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
 
-    let scans = bytes[super::slotted::header::SCANS];
+    let scans = bytes[super::leaves::slotted::header::SCANS];
     let known = !F::ADAPTS || adapt::is_counter(scans);
     need(known, "counter of scans", "0 to 3 or 255", scans.into())?;
 

@@ -23,114 +23,23 @@
 
 use super::change::ChangeMap;
 use super::edit::PageMut;
-use super::fully_dense::FullyDense;
-use super::layout::{GENERAL, PageLayout, common_prefix};
+use super::envelope::common_prefix;
+use super::leaves::fully_dense::FullyDense;
 use super::limit::Refused;
 use super::places::places;
 use super::split::SplitPlan;
 use super::view::PageRef;
-
-/// The layouts of a tree's leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LayoutChoice {
-    /// What takes any records: one of [`PageLayout::ALL`].
-    general: PageLayout,
-    /// What leaves become where they can: one of [`PageLayout::DENSE`].
-    dense: Option<PageLayout>,
-    /// Whether leaves that are not dense have hints or fingerprints, whichever suits them.
-    adaptive: bool,
-}
+use crate::options::{LayoutChoice, PageLayout};
 
 impl LayoutChoice {
-    /// Leaves of this layout; where it is a dense one, of it where that can be, else with hints, as the paper has it.
-    #[must_use]
-    pub const fn of(layout: PageLayout) -> LayoutChoice {
-        match layout.is_dense() {
-            true => LayoutChoice {
-                general: GENERAL,
-                dense: Some(layout),
-                adaptive: false,
-            },
-            false => LayoutChoice {
-                general: layout,
-                dense: None,
-                adaptive: false,
-            },
-        }
-    }
-
-    /// Hints, fingerprints or fully dense, each leaf as suits it ([`super::adapt`]).
-    pub const ADAPTIVE: LayoutChoice = LayoutChoice {
-        general: GENERAL,
-        dense: Some(PageLayout::FullyDense),
-        adaptive: true,
-    };
-
-    /// Every choice.
-    pub fn all() -> impl Iterator<Item = LayoutChoice> {
-        let layouts = PageLayout::ALL.into_iter().chain(PageLayout::DENSE);
-        layouts
-            .map(LayoutChoice::of)
-            .chain([LayoutChoice::ADAPTIVE])
-    }
-
-    /// Its name on the command line and in reports: that of the layout, or `adaptive`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self.adaptive {
-            true => "adaptive",
-            false => self.dense.unwrap_or(self.general).name(),
-        }
-    }
-
-    /// The choice of this name, if there is one; the paper calls the slotted layout by its heads.
-    #[must_use]
-    pub fn named(name: &str) -> Option<LayoutChoice> {
-        let name = if name == "heads" { "slotted" } else { name };
-        Self::all().find(|choice| choice.name() == name)
-    }
-
-    /// What leaves become where they can: one of [`PageLayout::DENSE`].
-    #[must_use]
-    pub const fn dense(self) -> Option<PageLayout> {
-        self.dense
-    }
-
-    /// Whether leaves may become dense.
-    #[must_use]
-    pub const fn may_be_dense(self) -> bool {
-        self.dense.is_some()
-    }
-
-    /// Whether uses of leaves are to be counted.
-    #[must_use]
-    pub const fn is_adaptive(self) -> bool {
-        self.adaptive
-    }
-
-    /// The same but for dense leaves, of which there are none.
-    #[must_use]
-    pub const fn without_dense(self) -> LayoutChoice {
-        LayoutChoice {
-            dense: None,
-            ..self
-        }
-    }
-
-    /// The layout of leaves that are not dense.
-    #[must_use]
-    pub const fn general(self) -> PageLayout {
-        self.general
-    }
-
     /// What to do with a page that has refused a record for want of room or place; `None` only on damage.
     #[must_use]
     pub fn remedy(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
         if page.layout().is_dense() {
             return self.remedy_for_dense(page, key, value_len);
         }
-        if let Some(dense) = self.dense {
-            let may = page.layout() != PageLayout::Fingerprint || !self.adaptive;
+        if let Some(dense) = self.dense() {
+            let may = page.layout() != PageLayout::Fingerprint || !self.is_adaptive();
             if may
                 && resembles(page, key, value_len, dense)
                 && page
@@ -148,7 +57,7 @@ impl LayoutChoice {
             }
         }
         let mut plan = page.choose_separator()?;
-        if self.adaptive {
+        if self.is_adaptive() {
             plan.right = page.suited_layout();
         }
         Some(Remedy::Split(plan))
@@ -190,16 +99,16 @@ impl LayoutChoice {
         let record = Some((key, value_len));
         match beyond.filter(|first| key >= &first[..]) {
             Some(separator) => {
-                if page.is_three_quarters_free() && can_be(page, self.general, record) {
-                    return Some(Remedy::Relayout(self.general));
+                if page.is_three_quarters_free() && can_be(page, self.general(), record) {
+                    return Some(Remedy::Relayout(self.general()));
                 }
                 Some(Remedy::Split(SplitPlan {
                     separator,
                     at: page.count(),
-                    right: self.general,
+                    right: self.general(),
                 }))
             }
-            None if can_be(page, self.general, record) => Some(Remedy::Relayout(self.general)),
+            None if can_be(page, self.general(), record) => Some(Remedy::Relayout(self.general())),
             None => page.choose_separator().map(Remedy::Split),
         }
     }

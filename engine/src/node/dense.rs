@@ -20,7 +20,7 @@
 //! | 44-45 | number of places |
 //! | 46-47 | fully dense: zeros; semi-dense: live heap bytes |
 //!
-//! What both kinds do is here; how they keep values is [`super::fully_dense`]'s and [`super::semi_dense`]'s. Neither compares keys: a search is a subtraction.
+//! What both kinds do is here; how they keep values is [`super::leaves::fully_dense`]'s and [`super::leaves::semi_dense`]'s. Neither compares keys: a search is a subtraction.
 //!
 //! A record that does not belong in such a page (another length, a number beyond the places) is refused with [`Refused::Unfit`]: somebody above decides
 //! whether to lay the page out anew or to split it ([`super::choice`]).
@@ -29,11 +29,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::change::Track;
-use super::image::Fences;
-use super::layout::{PageLayout, common_prefix, put_at, u16_at, u32_at};
+use super::envelope::Fences;
+use super::envelope::{put_at, u16_at, u32_at};
 use super::limit::{Refused, limits};
-use super::split::SplitPlan;
 use super::suffix::Suffix;
+use crate::options::PageLayout;
 
 /// Where each field of the header begins.
 pub(super) mod header {
@@ -387,26 +387,6 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
     /// That key, if it lies below the upper fence.
     pub(super) fn beyond(self) -> Option<Vec<u8>> {
         self.end().filter(|key| self.covers(key))
-    }
-
-    /// As in pages with slots, for records of one size.
-    pub(super) fn choose_separator(self) -> Option<SplitPlan> {
-        let count = D::taken(self.bytes, 0..self.places());
-        if count < 2 {
-            return None;
-        }
-        let middle = (count / 2).clamp(1, count - 1);
-        let keys = (count / 16).max(2);
-        let first = middle.saturating_sub(keys / 2);
-        let end = (first + keys).min(count);
-        let lowest = self.suffix(first);
-        let shared = common_prefix(&lowest, &self.suffix(end - 1));
-        let at = (first + 1..end).find(|&i| self.suffix(i).get(shared) != lowest.get(shared))?;
-        Some(SplitPlan {
-            separator: [self.prefix(), self.suffix(at).get(..=shared)?].concat(),
-            at,
-            right: D::LAYOUT,
-        })
     }
 
     /// What is broken in the header, as what, expected, found: in the order in which later checks rely on earlier ones.

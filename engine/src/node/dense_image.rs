@@ -2,8 +2,8 @@
 
 use super::change::Untracked;
 use super::dense::{Dense, DenseFormat, header, numbers, put};
-use super::image::Fences;
-use super::layout::{MAGIC, field, put_at};
+use super::envelope::Fences;
+use super::envelope::{MAGIC, field, put_at};
 use super::limit::{Refused, limits};
 use crate::types::{Lsn, PageId};
 

@@ -12,8 +12,8 @@
 
 use super::body::{self, Body};
 use super::dense::{Dense, DenseFormat};
+use super::dispatch::by_layout;
 use super::format::LeafFormat;
-use super::layout::by_layout;
 use super::view::PageRef;
 
 impl<'a> PageRef<'a> {

@@ -4,11 +4,14 @@ use super::body_mut::{self, BodyMut};
 use super::change::ChangeMap;
 use super::dense::{self, DenseFormat};
 use super::dense_image::{self, Empty};
+use super::dispatch::{by_layout, by_layout_often};
+use super::envelope::Fences;
+use super::envelope::{self, field, is_page_len, put_at};
 use super::format::LeafFormat;
-use super::image::{Fences, Image};
-use super::layout::{self, PageLayout, by_layout, by_layout_often, field, is_page_len, put_at};
+use super::image::Image;
 use super::limit::{Refused, limits};
 use super::view::PageRef;
+use crate::options::PageLayout;
 use crate::types::{Lsn, PageId, StoreId};
 
 /// What a put did.
@@ -188,7 +191,7 @@ impl<'a> PageMut<'a> {
 
     /// Computes the checksum of a page of this store; to be called just before the page is written.
     pub fn seal_for(&mut self, store: StoreId) {
-        let sum = layout::checksum(self.bytes, store);
+        let sum = envelope::checksum(self.bytes, store);
         self.set(field::CHECKSUM, sum.to_le_bytes());
     }
 

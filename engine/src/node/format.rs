@@ -20,7 +20,8 @@
 
 use std::ops::Range;
 
-use super::layout::{PageLayout, shared_prefix};
+use super::envelope::shared_prefix;
+use crate::options::PageLayout;
 
 /// One slot, decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,17 +8,10 @@
 use std::marker::PhantomData;
 
 use super::body::{self, Body};
+use super::envelope::{Fences, MAGIC, field, put_at};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{MAGIC, MAX_PAGE_BYTES, PageLayout, field, put_at};
 use super::limit::{Refused, limits};
 use crate::types::{Lsn, PageId};
-
-/// The range a page covers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fences<'a> {
-    pub(super) lower: &'a [u8],
-    pub(super) upper: Option<&'a [u8]>,
-}
 
 /// A page that is being filled. `heap_start` falls, `count` rises; they never cross.
 pub(super) struct Image<F> {
@@ -165,14 +158,3 @@ impl<F: LeafFormat> Image<F> {
         Some(body::suffix(&self.bytes, &F::decode(raw)))
     }
 }
-
-/// Lengths and counts within a page fit 16 bits: lengths are below the page size less the header, and as many slots as there is room for
-/// are 8,187 at most, so the count cannot overflow (redb e1ed56da).
-const _: () = {
-    let mut at = 0;
-    while at < PageLayout::ALL.len() {
-        let layout = PageLayout::ALL[at];
-        assert!((MAX_PAGE_BYTES - layout.header_bytes()) <= u16::MAX as usize);
-        at += 1;
-    }
-};

@@ -1,10 +1,5 @@
 //! How large keys and records may be, and what a page says when it cannot do as asked.
 
-use super::dense::{Dense, DenseFormat};
-use super::fully_dense::FullyDense;
-use super::layout::PageLayout;
-use super::semi_dense::SemiDense;
-use super::view::PageRef;
 use crate::error::Error;
 
 /// The largest key and record of a page size. Made by [`limits`].
@@ -44,26 +39,18 @@ pub struct Limits {
 #[must_use]
 pub const fn limits(page_size: usize) -> Limits {
     let max_key = page_size / 8;
-    let per_side = page_size.saturating_sub(LARGEST.header_bytes()) / 2;
+    let per_side = page_size.saturating_sub(LARGEST_HEADER_BYTES) / 2;
     Limits {
         page_size,
         max_key,
-        max_record: per_side.saturating_sub(LARGEST.slot_bytes() + max_key),
+        max_record: per_side.saturating_sub(LARGEST_SLOT_BYTES + max_key),
     }
 }
 
-/// The layout that takes most beside keys and values.
-const LARGEST: PageLayout = PageLayout::Slotted;
-
-const _: () = {
-    let mut at = 0;
-    while at < PageLayout::ALL.len() {
-        let layout = PageLayout::ALL[at];
-        assert!(layout.header_bytes() <= LARGEST.header_bytes());
-        assert!(layout.slot_bytes() <= LARGEST.slot_bytes());
-        at += 1;
-    }
-};
+/// Header bytes of the layout that takes most (slotted).
+pub(super) const LARGEST_HEADER_BYTES: usize = 48;
+/// Slot bytes of the layout that takes most (slotted).
+pub(super) const LARGEST_SLOT_BYTES: usize = 10;
 
 impl Limits {
     /// Whether a record of these lengths is admitted.
@@ -93,35 +80,6 @@ impl Limits {
             });
         }
         Ok(())
-    }
-}
-
-impl PageRef<'_> {
-    /// Whether there is a place for such a record, however little is free: in pages with slots there always is, in dense ones ([`PageLayout::DENSE`]) for certain keys and values.
-    #[must_use]
-    pub fn has_place(&self, key: &[u8], value_len: usize) -> bool {
-        fn in_dense<D: DenseFormat>(page: Dense<'_, D>, key: &[u8], value_len: usize) -> bool {
-            let suits = !D::ONE_LENGTH || D::value_len(page.bytes()) == value_len;
-            suits && page.place(key).is_some()
-        }
-        match self.layout() {
-            PageLayout::SemiDense => in_dense(self.dense::<SemiDense>(), key, value_len),
-            PageLayout::FullyDense => in_dense(self.dense::<FullyDense>(), key, value_len),
-            _ => true,
-        }
-    }
-
-    /// What a record that has a place here takes of [`PageRef::room_bytes`] beside key and value: the slot less the prefix that keys leave out, or, in a dense page, less all of
-    /// the key.
-    #[must_use]
-    pub(crate) fn bytes_beside(&self) -> i16 {
-        let (beside, left_out) = match self.layout() {
-            PageLayout::SemiDense => (SemiDense::BESIDE, self.dense::<SemiDense>().key_len()),
-            PageLayout::FullyDense => (FullyDense::BESIDE, self.dense::<FullyDense>().key_len()),
-            layout => (layout.slot_bytes(), self.prefix().len()),
-        };
-        // Both are far less than 2^15; so is what a damaged page says, once it is one.
-        (beside as i16).wrapping_sub(left_out as i16)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::dense::Dense;
 use super::dense_image::{Empty, empty};
-use super::image::Fences;
-use super::layout::{PageLayout, by_layout};
+use super::dispatch::by_layout;
+use super::envelope::Fences;
 use super::limit::Refused;
+use crate::options::PageLayout;
 use crate::types::{Lsn, PageId};
 
 /// The places of a dense page that has no record yet. Made by [`places`].

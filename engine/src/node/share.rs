@@ -1,8 +1,9 @@
 //! Sharing a page out among its two neighbours, so that three pages become two.
 
-use super::layout::{GENERAL, common_prefix};
+use super::envelope::common_prefix;
 use super::split::SplitPlan;
 use super::view::PageRef;
+use crate::options::layout::GENERAL;
 
 impl PageRef<'_> {
     /// Where to split this page so that `left` takes over the left part, and the right part takes

@@ -2,13 +2,17 @@
 
 use super::body::Body;
 use super::change::ChangeMap;
+use super::dense::{Dense, DenseFormat};
 use super::dense_image::{self, Empty};
+use super::dispatch::by_layout;
 use super::edit::PageMut;
+use super::envelope::Fences;
+use super::envelope::common_prefix;
 use super::format::{Format, LeafFormat};
-use super::image::{Fences, Image};
-use super::layout::{PageLayout, by_layout, common_prefix};
+use super::image::Image;
 use super::limit::Refused;
 use super::view::PageRef;
+use crate::options::PageLayout;
 use crate::types::PageId;
 
 /// Where to split a page. Made by [`PageRef::choose_separator`].
@@ -101,6 +105,28 @@ impl<F: LeafFormat> Body<'_, F> {
             separator: [self.prefix(), cut].concat(),
             at,
             right: F::LAYOUT,
+        })
+    }
+}
+
+impl<D: DenseFormat> Dense<'_, D> {
+    /// As in pages with slots, for records of one size.
+    fn choose_separator(self) -> Option<SplitPlan> {
+        let count = D::taken(self.bytes(), 0..self.places());
+        if count < 2 {
+            return None;
+        }
+        let middle = (count / 2).clamp(1, count - 1);
+        let keys = (count / 16).max(2);
+        let first = middle.saturating_sub(keys / 2);
+        let end = (first + keys).min(count);
+        let lowest = self.suffix(first);
+        let shared = common_prefix(&lowest, &self.suffix(end - 1));
+        let at = (first + 1..end).find(|&i| self.suffix(i).get(shared) != lowest.get(shared))?;
+        Some(SplitPlan {
+            separator: [self.prefix(), self.suffix(at).get(..=shared)?].concat(),
+            at,
+            right: D::LAYOUT,
         })
     }
 }

@@ -5,14 +5,15 @@ use std::iter::FusedIterator;
 
 use super::body::{self, Body};
 use super::dense::{Dense, DenseFormat, DenseRecords};
+use super::dispatch::{apart, by_layout, by_layout_often};
+use super::envelope::{field, is_page_len, u64_at};
 use super::format::{Format, LeafFormat, Slot};
-use super::layout::{
-    GENERAL, PageLayout, apart, by_layout, by_layout_often, field, is_page_len, u64_at,
+use super::leaves::{
+    Baseline, CompactLeaf, Fingerprint, FullyDense, Hints, Prefix, SemiDense, Slotted,
 };
+use super::records;
 use super::suffix::Suffix;
-use super::{
-    Baseline, CompactLeaf, Fingerprint, FullyDense, Hints, Prefix, SemiDense, Slotted, records,
-};
+use crate::options::{PageLayout, layout::GENERAL};
 use crate::types::{Lsn, PageId};
 
 /// A page to read from. Cheap to make and to copy.

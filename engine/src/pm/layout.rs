@@ -20,16 +20,14 @@
 
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::options::PmTreeKind;
+use crate::options::limits::{CHUNK_BYTES, LODGE_LEAF_BYTES};
 use crate::types::{IoClass, Lba};
 
 use super::medium::Medium;
 
 /// Bytes of a leaf, and what blocks are aligned to: an XPLine (CCL-BTree §4.1).
 pub(crate) const BLOCK: u64 = 256;
-/// Fewest bytes of a chunk: a few leaves.
-pub(crate) const MIN_CHUNK: u64 = 1 << 10;
-/// Most bytes of a chunk.
-pub(crate) const MAX_CHUNK: u64 = 8 << 20;
 /// Times fit in so many bits: at ten million writes a second, for most of a year.
 pub(crate) const TIME_BITS: u32 = 48;
 
@@ -49,6 +47,14 @@ pub(crate) enum Format {
 impl Format {
     const ALL: [Format; 2] = [Format::Block, Format::Lodge];
 
+    /// The leaves that a tree has.
+    pub(crate) fn of(tree: PmTreeKind) -> Format {
+        match tree {
+            PmTreeKind::Lodge(_) => Format::Lodge,
+            _ => Format::Block,
+        }
+    }
+
     fn version(self) -> u64 {
         match self {
             Format::Block => 3,
@@ -60,7 +66,7 @@ impl Format {
     pub(crate) fn leaf_bytes(self) -> u64 {
         match self {
             Format::Block => BLOCK,
-            Format::Lodge => 2 * BLOCK,
+            Format::Lodge => LODGE_LEAF_BYTES,
         }
     }
 }
@@ -289,7 +295,7 @@ impl Geometry {
         }
         let words = [word(16)?, word(24)?, word(32)?];
         let found = word(8)?;
-        let sized = (MIN_CHUNK..=MAX_CHUNK).contains(&words[1]);
+        let sized = CHUNK_BYTES.contains(&words[1]);
         let planned = Format::ALL.into_iter().filter_map(|format| {
             let whole = words[1].is_multiple_of(format.leaf_bytes());
             (sized && whole).then(|| Geometry::plan(words[0], words[1], format).ok())?

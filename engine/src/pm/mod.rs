@@ -43,3 +43,5 @@ pub(crate) mod nodes;
 pub(crate) mod places;
 pub(crate) mod records;
 pub(crate) mod space;
+pub(crate) mod store;
+pub(crate) mod trees;

@@ -15,6 +15,7 @@
 
 use std::sync::OnceLock;
 
+use crate::options::limits::PM_BATCH;
 use crate::sync::Backoff;
 use crate::sync::atomic::{
     AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
@@ -24,7 +25,7 @@ use super::layout::{Geometry, LeafId, Time};
 use super::leaf::Slot;
 
 /// Most slots of a buffer node: header bits are few.
-pub(crate) const MAX_BATCH: usize = 6;
+pub(crate) const MAX_BATCH: usize = *PM_BATCH.end();
 
 const VERSION: u64 = 0xffff_ffff;
 

@@ -4,8 +4,6 @@ pub(crate) mod bf;
 pub(crate) mod btree;
 mod merging;
 mod notes;
-pub(crate) mod pm;
-mod rows;
 
 use crate::error::Result;
 use crate::events::{Hook, Observer};

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::model::{Step, every, run};
 use crate::node::PageLayout;
-use crate::node::fingerprint::fingerprint;
+use crate::node::leaves::fingerprint::fingerprint;
 
 /// Keys of three bytes whose fingerprints are all the same where a page has no prefix.
 fn alike() -> Vec<Vec<u8>> {

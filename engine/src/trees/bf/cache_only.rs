@@ -28,10 +28,10 @@ use crate::mutation;
 use crate::node::{self, Limits, common_prefix};
 use crate::options::BfOptions;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
+use crate::rows::{self, Rows};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::trees::rows::{self, Rows};
 use crate::types::Lsn;
 
 /// The page size whose limits hold for records.

@@ -11,7 +11,7 @@ use crate::mini::events::Event as Told;
 use crate::mini::{Marks, MiniRef};
 use crate::node::adapt::Use;
 use crate::ring::Shared;
-use crate::trees::rows::{self, Rows};
+use crate::rows::{self, Rows};
 use crate::types::PageId;
 
 /// Leaves of a scan, the first ones, that may become mirrors: a long scan passes each of its leaves once, and would fill the ring with what

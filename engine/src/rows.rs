@@ -10,7 +10,7 @@ const USUAL_BYTES: usize = 4096;
 const USUAL_RECORDS: usize = 128;
 
 /// Records of one page, copied out: keys and values one behind the other, and where each ends.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
 }
@@ -24,7 +24,7 @@ impl Rows {
     }
 
     /// Adds a record, its key in parts.
-    pub(super) fn push(&mut self, key: &[&[u8]], value: &[u8]) {
+    pub(crate) fn push(&mut self, key: &[&[u8]], value: &[u8]) {
         key.iter()
             .for_each(|part| self.bytes.extend_from_slice(part));
         let key_end = self.bytes.len();
@@ -45,7 +45,7 @@ impl Rows {
 }
 
 /// Visits records from `from` on. `copy` copies what the page of a key has at or after it, and returns the page's upper fence.
-pub(super) fn scan(
+pub(crate) fn scan(
     from: &[u8],
     visit: &mut Visitor<'_>,
     mut copy: impl FnMut(&[u8], &mut Rows) -> Result<Option<Vec<u8>>>,
@@ -81,7 +81,7 @@ pub(super) fn scan(
 
 /// Visits records below `before`, or all, downwards. `copy` copies, ascending, what the page of the greatest fence below a key has below that key,
 /// and returns the page's lower fence.
-pub(super) fn scan_back(
+pub(crate) fn scan_back(
     before: Option<&[u8]>,
     visit: &mut Visitor<'_>,
     mut copy: impl FnMut(Option<&[u8]>, &mut Rows) -> Result<Vec<u8>>,

@@ -14,27 +14,28 @@
 //!   slot (8 B):   | offset u16 | kind 2 bits, key len 14 bits | value len u16 | head u16 |        all integers little-endian
 //! ```
 //!
-//! Before the header stands what the store needs of a leaf page, the envelope ([`super::layout`]), or the tree of a mini-page, an LSN. The
+//! Before the header stands what the store needs of a leaf page, the envelope ([`crate::node::layout`]), or the tree of a mini-page, an LSN. The
 //! paper's own header has node size, page type and split flag as well; size and type are in our envelope, and whether a page is
 //! full follows from its bytes. Reference bits, which readers set, are the ring's (`Marks` of [`crate::mini`]); the fences stand at the
 //! page's end, not among the records, so no flag tells them apart.
 
 use std::ops::Range;
 
-use super::format::{Format, LeafFormat, Slot, first_bytes, slots_of};
-use super::layout::{ENVELOPE_BYTES, PageLayout, put_at, u16_at};
+use crate::node::envelope::{ENVELOPE_BYTES, put_at, u16_at};
+use crate::node::format::{Format, LeafFormat, Slot, first_bytes, slots_of};
+use crate::options::PageLayout;
 
 /// The node header.
 pub(crate) const NODE_BYTES: usize = 12;
 
 /// Where each field of the node header begins.
 pub(crate) mod field {
-    pub(super) const COUNT: usize = 0;
+    pub(in crate::node) const COUNT: usize = 0;
     pub(crate) const PREFIX_LEN: usize = 2;
     pub(crate) const LOWER_LEN: usize = 4;
     pub(crate) const UPPER_LEN: usize = 6;
-    pub(super) const HEAP: usize = 8;
-    pub(super) const HEAP_USED: usize = 10;
+    pub(in crate::node) const HEAP: usize = 8;
+    pub(in crate::node) const HEAP_USED: usize = 10;
 }
 
 /// Says that there is an upper fence: fences are at most 8 KiB long.

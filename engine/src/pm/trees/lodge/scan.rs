@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::kv::Visitor;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, RowValue};
+use crate::pm::trees::scan::{self, Range};
+use crate::rows;
 use crate::sync::Backoff;
-use crate::trees::pm::scan::{self, Range};
-use crate::trees::rows;
 
 use super::Lodge;
 use super::leaf::members;

@@ -29,9 +29,9 @@ use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::pm::space::Space;
+use crate::pm::trees::recover::{PmRecoveryReport, share_out};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::trees::pm::recover::{PmRecoveryReport, share_out};
 use crate::types::{IoClass, PageId};
 
 use super::Lodge;

@@ -14,10 +14,11 @@
 
 use std::ops::Range;
 
-use super::change::{Track, Untracked};
-use super::dense::{DenseFormat, header, need};
-use super::layout::{PageLayout, put_at, u16_at};
-use super::limit::Refused;
+use crate::node::change::{Track, Untracked};
+use crate::node::dense::{DenseFormat, header, need};
+use crate::node::envelope::{put_at, u16_at};
+use crate::node::limit::Refused;
+use crate::options::PageLayout;
 
 /// See the module's story.
 #[derive(Clone, Copy, Debug)]

@@ -39,9 +39,6 @@ mod scan;
 mod share;
 mod split;
 
-pub(crate) use leaf::SLOTS;
-pub(crate) use node::{MAX_SLOTS, MIN_SLOTS};
-
 use crate::error::{Error, Result};
 use crate::index::IndexOf;
 use crate::mutation;
@@ -54,10 +51,10 @@ use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::pm::space::{Room, Space};
+use crate::pm::trees::leaves::FLUSH_BINS;
 use crate::stats::{LodgeStats, PmStats};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex, RwLockReadGuard, RwLockWriteGuard};
-use crate::trees::pm::leaves::FLUSH_BINS;
 use crate::types::IoClass;
 
 use hotness::SPLIT_BINS;

@@ -6,12 +6,13 @@
 //!
 //! The header is that of [`super::slotted`]. Baseline pages store whole keys: their prefix length is 0. Each comparison of a search reads a key on the heap.
 
-use super::format::{Format, LeafFormat, Slot};
-use super::layout::{PageLayout, u16_at};
 use super::slotted::{format_by_header, format_by_slots, header, leaf_format_by_header};
+use crate::node::envelope::u16_at;
+use crate::node::format::{Format, LeafFormat, Slot};
+use crate::options::PageLayout;
 
 /// Slots without heads, as [`Plain`] has them in order and [`super::fingerprint`] in none.
-pub(super) mod headless {
+pub(in crate::node) mod headless {
     use super::{Slot, u16_at};
 
     pub(in crate::node) type Raw = [u8; 6];

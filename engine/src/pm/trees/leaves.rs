@@ -21,9 +21,9 @@ use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Held, Node, Nodes};
 use crate::pm::records::{Bytes, Records, RowValue};
 use crate::pm::space::{Room, Space};
+use crate::rows;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex};
-use crate::trees::rows;
 use crate::types::{IoClass, PageId};
 
 use super::scan::{self, Range};

@@ -16,9 +16,9 @@
 
 use std::ops::Range;
 
-use super::format::{Format, LeafFormat};
-use super::layout::PageLayout;
 use super::slotted::{format_by_header, format_by_slots, headed, header, leaf_format_by_header};
+use crate::node::format::{Format, LeafFormat};
+use crate::options::PageLayout;
 
 /// Number of hints.
 const HINTS: usize = 16;

@@ -24,6 +24,7 @@ use std::cmp::Ordering as Order;
 use std::sync::OnceLock;
 
 use crate::error::Result;
+use crate::options::limits::LODGE_SLOTS;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::Slot;
 use crate::pm::nodes::Change;
@@ -32,9 +33,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, RwLock};
 
 /// Most slots of a node, and as many as it has by default (§IV-A).
-pub(crate) const MAX_SLOTS: usize = 29;
+pub(crate) const MAX_SLOTS: usize = *LODGE_SLOTS.end();
 /// Fewest: two leaves, a pair, and the one that is kept for a separator.
-pub(crate) const MIN_SLOTS: usize = 4;
 
 /// A key that is looked for.
 #[derive(Clone, Copy)]

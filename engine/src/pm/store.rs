@@ -12,16 +12,16 @@ use crate::mutation;
 use crate::options::{PmOptions, PmTreeKind};
 use crate::pager::Progress;
 use crate::pm::entries::ENTRY_BYTES;
-use crate::pm::layout::{BLOCK, Geometry};
+use crate::pm::layout::{BLOCK, Format, Geometry};
 use crate::pm::logs::Logs;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::space::Room;
+use crate::pm::trees::recover::{PmRecoveryReport, Recovered, recover};
+use crate::pm::trees::{Ccl, Global, PmTree, lodge};
 use crate::stats::{PmStats, Stats};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::trees::pm::recover::{PmRecoveryReport, Recovered, recover};
-use crate::trees::pm::{Ccl, Global, PmTree, lodge};
 use crate::types::{Lba, Lsn};
 
 /// A kind of background work.
@@ -94,7 +94,7 @@ impl PmStore {
         let geometry = match Geometry::load(&medium)? {
             Some(geometry) => geometry,
             None if options.create => {
-                let format = options.tree.format();
+                let format = Format::of(options.tree);
                 let geometry = Geometry::plan(medium.len(), options.chunk_bytes, format)?;
                 if !mutation::on("pm-blank-by-magic") {
                     geometry.check_blank(&medium)?;
@@ -104,7 +104,7 @@ impl PmStore {
             }
             None => return Err(Error::NotAStore { lba: Lba(0) }),
         };
-        if geometry.format != options.tree.format() {
+        if geometry.format != Format::of(options.tree) {
             return Err(Error::BadOption {
                 name: "tree",
                 why: format!(

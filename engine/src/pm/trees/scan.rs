@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::mutation;
 use crate::pm::records::{Bytes, RowValue};
-use crate::trees::rows::Rows;
+use crate::rows::Rows;
 
 /// Keys of which a scan wants the rows.
 #[derive(Clone, Copy)]

@@ -14,11 +14,12 @@
 //! are must not change with what the leaf holds. Bitmap, use_n and stamp are one word, for a split changes the first two together (5). So there is no room in it for the
 //! indirect bits of [`crate::pm::leaf`]; they go with the pairs, before the fence that the header word waits for.
 
+use crate::options::limits::LODGE_LEAF_SLOTS;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::Slot;
 
 /// Slots of a leaf.
-pub(crate) const SLOTS: usize = 27;
+pub(crate) const SLOTS: usize = LODGE_LEAF_SLOTS;
 /// Bytes of a leaf.
 pub(crate) const BYTES: usize = 512;
 /// Bytes before the slots.

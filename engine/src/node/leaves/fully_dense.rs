@@ -14,10 +14,11 @@
 
 use std::ops::Range;
 
-use super::change::Track;
-use super::dense::{DenseFormat, header, need};
-use super::layout::{PageLayout, u16_at};
-use super::limit::Refused;
+use crate::node::change::Track;
+use crate::node::dense::{DenseFormat, header, need};
+use crate::node::envelope::u16_at;
+use crate::node::limit::Refused;
+use crate::options::PageLayout;
 
 /// See the module's story.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +120,7 @@ impl DenseFormat for FullyDense {
         let fitting = Self::fitting(end, u16(bytes, header::VALUE));
         // Of keys behind the upper fence there are places, too; of no keys there are none.
         let numeric = u16(bytes, header::KEY_LEN).min(4);
-        let reference = u64::from(super::layout::u32_at(bytes, header::REFERENCE));
+        let reference = u64::from(crate::node::envelope::u32_at(bytes, header::REFERENCE));
         let all = (1 << (8 * numeric)) - reference;
         match fitting.min(usize::try_from(all).unwrap_or(usize::MAX)) {
             0 => Err(Refused::Unfit),

@@ -7,7 +7,7 @@
 //! | 30-31 | length of the prefix that the fences share |
 //! | 32-33, 34-35 | lengths of lower and upper fence |
 //! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
-//! | 37 | how common scans are, in the layouts that adapt to it ([`super::adapt`]); else zero |
+//! | 37 | how common scans are, in the layouts that adapt to it ([`crate::node::adapt`]); else zero |
 //! | 38-39 | how many first slots are in order, where not all are (fingerprints); else zeros |
 //! | 40-43 | where the lowest payload begins; the page size if the page holds nothing at all |
 //! | 44-47 | live heap bytes: payloads and fences, holes left out |
@@ -19,11 +19,12 @@
 //! Packed: the two bytes of padding that would align the head cost more space than they save time (B-Trees Are Back §3.2, "Slot
 //! Alignment"). Bounds that may equal the page size are 32 bits.
 
-use super::format::{Format, LeafFormat, Slot, first_bytes};
-use super::layout::{PageLayout, u16_at, u32_at};
+use crate::node::envelope::{u16_at, u32_at};
+use crate::node::format::{Format, LeafFormat, Slot, first_bytes};
+use crate::options::PageLayout;
 
 /// Where each field of the header begins.
-pub(super) mod header {
+pub(in crate::node) mod header {
     use std::ops::Range;
 
     pub(in crate::node) const COUNT: usize = 28;
@@ -43,11 +44,12 @@ pub(super) mod header {
 /// What of a [`Format`] is in the header.
 macro_rules! format_by_header {
     () => {
-        const SLOTS_AT: usize = $crate::node::slotted::header::END;
+        const SLOTS_AT: usize = $crate::node::leaves::slotted::header::END;
 
         #[inline]
         fn slots(bytes: &[u8]) -> &[Self::RawSlot] {
-            let count = $crate::node::layout::u16_at(bytes, $crate::node::slotted::header::COUNT);
+            let count =
+                $crate::node::envelope::u16_at(bytes, $crate::node::leaves::slotted::header::COUNT);
             $crate::node::format::slots_of(bytes, Self::SLOTS_AT, usize::from(count))
         }
 
@@ -58,12 +60,14 @@ macro_rules! format_by_header {
 
         #[inline]
         fn heap_start(bytes: &[u8]) -> usize {
-            $crate::node::layout::u32_at(bytes, $crate::node::slotted::header::HEAP_START) as usize
+            $crate::node::envelope::u32_at(bytes, $crate::node::leaves::slotted::header::HEAP_START)
+                as usize
         }
 
         #[inline]
         fn heap_used(bytes: &[u8]) -> usize {
-            $crate::node::layout::u32_at(bytes, $crate::node::slotted::header::HEAP_USED) as usize
+            $crate::node::envelope::u32_at(bytes, $crate::node::leaves::slotted::header::HEAP_USED)
+                as usize
         }
 
         #[inline]
@@ -74,20 +78,20 @@ macro_rules! format_by_header {
 
         #[inline]
         fn set_count(bytes: &mut [u8], count: usize) -> std::ops::Range<usize> {
-            let at = $crate::node::slotted::header::COUNT;
-            $crate::node::layout::put_at(bytes, at, (count as u16).to_le_bytes())
+            let at = $crate::node::leaves::slotted::header::COUNT;
+            $crate::node::envelope::put_at(bytes, at, (count as u16).to_le_bytes())
         }
 
         #[inline]
         fn set_heap_start(bytes: &mut [u8], start: usize) -> std::ops::Range<usize> {
-            let at = $crate::node::slotted::header::HEAP_START;
-            $crate::node::layout::put_at(bytes, at, (start as u32).to_le_bytes())
+            let at = $crate::node::leaves::slotted::header::HEAP_START;
+            $crate::node::envelope::put_at(bytes, at, (start as u32).to_le_bytes())
         }
 
         #[inline]
         fn set_heap_used(bytes: &mut [u8], used: usize) -> std::ops::Range<usize> {
-            let at = $crate::node::slotted::header::HEAP_USED;
-            $crate::node::layout::put_at(bytes, at, (used as u32).to_le_bytes())
+            let at = $crate::node::leaves::slotted::header::HEAP_USED;
+            $crate::node::envelope::put_at(bytes, at, (used as u32).to_le_bytes())
         }
     };
 }
@@ -97,44 +101,44 @@ macro_rules! leaf_format_by_header {
     () => {
         #[inline]
         fn count(bytes: &[u8]) -> usize {
-            usize::from($crate::node::layout::u16_at(
+            usize::from($crate::node::envelope::u16_at(
                 bytes,
-                $crate::node::slotted::header::COUNT,
+                $crate::node::leaves::slotted::header::COUNT,
             ))
         }
 
         #[inline]
         fn prefix_len(bytes: &[u8]) -> usize {
-            usize::from($crate::node::layout::u16_at(
+            usize::from($crate::node::envelope::u16_at(
                 bytes,
-                $crate::node::slotted::header::PREFIX_LEN,
+                $crate::node::leaves::slotted::header::PREFIX_LEN,
             ))
         }
 
         #[inline]
         fn lower_len(bytes: &[u8]) -> usize {
-            usize::from($crate::node::layout::u16_at(
+            usize::from($crate::node::envelope::u16_at(
                 bytes,
-                $crate::node::slotted::header::LOWER_LEN,
+                $crate::node::leaves::slotted::header::LOWER_LEN,
             ))
         }
 
         #[inline]
         fn upper_len(bytes: &[u8]) -> usize {
-            usize::from($crate::node::layout::u16_at(
+            usize::from($crate::node::envelope::u16_at(
                 bytes,
-                $crate::node::slotted::header::UPPER_LEN,
+                $crate::node::leaves::slotted::header::UPPER_LEN,
             ))
         }
 
         #[inline]
         fn bounded(bytes: &[u8]) -> u8 {
-            bytes[$crate::node::slotted::header::BOUNDED]
+            bytes[$crate::node::leaves::slotted::header::BOUNDED]
         }
 
         fn set_fences(bytes: &mut [u8], prefix_len: usize, lower: usize, upper: Option<usize>) {
-            use $crate::node::layout::put_at;
-            use $crate::node::slotted::header;
+            use $crate::node::envelope::put_at;
+            use $crate::node::leaves::slotted::header;
             put_at(bytes, header::PREFIX_LEN, (prefix_len as u16).to_le_bytes());
             put_at(bytes, header::LOWER_LEN, (lower as u16).to_le_bytes());
             put_at(
@@ -175,10 +179,10 @@ macro_rules! format_by_slots {
     };
 }
 
-pub(super) use {format_by_header, format_by_slots, leaf_format_by_header};
+pub(in crate::node) use {format_by_header, format_by_slots, leaf_format_by_header};
 
 /// Slots with heads, as [`Slotted`] has them and [`super::hints`] indexes them.
-pub(super) mod headed {
+pub(in crate::node) mod headed {
     use super::{Slot, first_bytes, u16_at, u32_at};
 
     pub(in crate::node) type Raw = [u8; 10];

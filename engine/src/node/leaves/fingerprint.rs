@@ -17,11 +17,12 @@
 //! *Where they are.* The paper has the array on the heap, with room for more records than there are, and moves it to grow. Here it stands behind the slots, exactly
 //! as long as it must be: a new record moves a byte for each of those that are there.
 
-use super::body::Body;
-use super::format::{Format, LeafFormat};
-use super::layout::{PageLayout, put_at, u16_at};
 use super::plain::headless;
 use super::slotted::{format_by_header, format_by_slots, header, leaf_format_by_header};
+use crate::node::body::Body;
+use crate::node::envelope::{put_at, u16_at};
+use crate::node::format::{Format, LeafFormat};
+use crate::options::PageLayout;
 
 /// See the module's story.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Fingerprint;
 
 /// The fingerprint of a key without the page's prefix.
 #[inline]
-pub(super) fn fingerprint(suffix: &[u8]) -> u8 {
+pub(in crate::node) fn fingerprint(suffix: &[u8]) -> u8 {
     xxhash_rust::xxh3::xxh3_64(suffix) as u8
 }
 

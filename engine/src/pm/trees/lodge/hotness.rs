@@ -19,7 +19,7 @@ use super::Lodge;
 use super::node::Body;
 
 /// Bins of the histogram of node splits: into 2, 3, ... nodes.
-pub(crate) const SPLIT_BINS: usize = crate::trees::pm::leaves::FLUSH_BINS;
+pub(crate) const SPLIT_BINS: usize = crate::pm::trees::leaves::FLUSH_BINS;
 
 /// Equation (1): of `m` nodes that a split is to make, how many it makes if the upper node has `x` free slots.
 fn fitted(m: usize, x: usize) -> usize {

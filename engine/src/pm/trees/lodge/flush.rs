@@ -17,8 +17,8 @@ use crate::mutation;
 use crate::pm::layout::Time;
 use crate::pm::leaf::Slot;
 use crate::pm::records::Records;
+use crate::pm::trees::leaves::FLUSH_BINS;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::trees::pm::leaves::FLUSH_BINS;
 use crate::types::IoClass;
 
 use super::Lodge;

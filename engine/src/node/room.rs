@@ -1,0 +1,35 @@
+//! What a page would take: whether it has a place for a record, and what the record costs there.
+
+use super::dense::{Dense, DenseFormat};
+use super::leaves::{FullyDense, SemiDense};
+use super::view::PageRef;
+use crate::options::PageLayout;
+
+impl PageRef<'_> {
+    /// Whether there is a place for such a record, however little is free: in pages with slots there always is, in dense ones ([`PageLayout::DENSE`]) for certain keys and values.
+    #[must_use]
+    pub fn has_place(&self, key: &[u8], value_len: usize) -> bool {
+        fn in_dense<D: DenseFormat>(page: Dense<'_, D>, key: &[u8], value_len: usize) -> bool {
+            let suits = !D::ONE_LENGTH || D::value_len(page.bytes()) == value_len;
+            suits && page.place(key).is_some()
+        }
+        match self.layout() {
+            PageLayout::SemiDense => in_dense(self.dense::<SemiDense>(), key, value_len),
+            PageLayout::FullyDense => in_dense(self.dense::<FullyDense>(), key, value_len),
+            _ => true,
+        }
+    }
+
+    /// What a record that has a place here takes of [`PageRef::room_bytes`] beside key and value: the slot less the prefix that keys leave out, or, in a dense page, less all of
+    /// the key.
+    #[must_use]
+    pub(crate) fn bytes_beside(&self) -> i16 {
+        let (beside, left_out) = match self.layout() {
+            PageLayout::SemiDense => (SemiDense::BESIDE, self.dense::<SemiDense>().key_len()),
+            PageLayout::FullyDense => (FullyDense::BESIDE, self.dense::<FullyDense>().key_len()),
+            layout => (layout.slot_bytes(), self.prefix().len()),
+        };
+        // Both are far less than 2^15; so is what a damaged page says, once it is one.
+        (beside as i16).wrapping_sub(left_out as i16)
+    }
+}
