@@ -67,9 +67,9 @@ pub mod sync;
 pub mod wal;
 
 mod cache;
-mod checkpoint;
 mod error;
 mod held;
+mod inspect;
 mod kv;
 mod layout;
 mod mutation;
@@ -78,21 +78,20 @@ mod overflow;
 mod pager;
 mod pages;
 mod pm;
-mod recovery;
-mod repair;
-mod room;
 mod rows;
 mod snapshot;
 mod sparse;
 mod stats;
-mod steps;
 mod store;
-mod survey;
 mod trees;
 mod types;
-mod verify;
 
 pub use error::{Error, Result};
+pub use inspect::repair::{
+    KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
+};
+pub use inspect::survey::{LogBlock, SuperblockFound, Survey, survey};
+pub use inspect::verify::{VerifyReport, verify, verify_blocks};
 pub use kv::{Kv, Visitor};
 pub use layout::{is_store_file, required_blocks};
 #[cfg(any(treering_mutations, feature = "mutations"))]
@@ -104,22 +103,18 @@ pub use options::{
     PmTreeKind, ResetRule, TablePersist, TreeKind,
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
-pub use pager::Progress;
 pub use pages::delta_block;
 pub use pm::places::{PmPlace, pm_places};
 pub use pm::store::{PmStore, PmTask};
 pub use pm::trees::recover::PmRecoveryReport;
-pub use recovery::RecoveryReport;
-pub use repair::{
-    KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
-};
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
     ModLogStats, OverflowStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
 };
+pub use store::recovery::RecoveryReport;
 pub use store::{LeafFill, Store, Task};
-pub use survey::{LogBlock, SuperblockFound, Survey, survey};
 pub use trees::bf::BfShape;
 pub use trees::bf::cache_only::CacheOnly;
-pub use types::{BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, StoreId, SystemClock};
-pub use verify::{VerifyReport, verify, verify_blocks};
+pub use types::{
+    BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, Progress, StoreId, SystemClock,
+};

@@ -1,7 +1,7 @@
 //! Counters of a running store.
 
-use crate::device::Access;
-use crate::types::IoClass;
+use crate::options::limits::PM_BATCH;
+use crate::types::{Access, IoClass};
 
 /// Bytes by I/O class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -350,7 +350,7 @@ impl BfStats {
 }
 
 /// Bins of the histogram of leaf flushes.
-pub const FLUSH_BINS: usize = crate::pm::trees::leaves::FLUSH_BINS;
+pub const FLUSH_BINS: usize = *PM_BATCH.end() + 2;
 
 /// What a tree in persistent memory has done, and what it holds now. Where a tree has no buffers or no log, their figures are zeros.
 ///

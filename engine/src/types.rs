@@ -130,3 +130,12 @@ pub enum Access {
         io_uring: bool,
     },
 }
+
+/// How far a bounded step of background work got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing of this task is left to do now.
+    Idle,
+    /// More is waiting: call again.
+    More,
+}

@@ -77,7 +77,7 @@ pub(crate) mod block;
 pub(crate) mod recover;
 mod values;
 
-pub(crate) use values::{Overflow, read};
+pub(crate) use values::{Overflow, each_run, read};
 
 use crate::error::{Error, Result};
 use crate::node::Limits;

@@ -6,8 +6,7 @@ use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
-use crate::pager::Pager;
-use crate::pages::{PageStore as _, SlotRun};
+use crate::pages::SlotRun;
 use crate::sparse::Sparse;
 use crate::stats::OverflowStats;
 use crate::sync::Mutex;
@@ -111,6 +110,85 @@ impl Overflow {
             number: self.next_number.fetch_add(1, Ordering::Relaxed),
         }
     }
+
+    /// Counts a value that was written to `slots` places.
+    pub(crate) fn written(&self, slots: u64, bytes: u64) {
+        self.places.fetch_add(slots, Ordering::Relaxed);
+        self.values_written.fetch_add(1, Ordering::Relaxed);
+        self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts `bytes` of a value that were read.
+    pub(crate) fn read(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// No record names this value from `lsn` on.
+    pub(crate) fn retire(&self, pointer: Pointer, lsn: Lsn) {
+        self.retired.lock().push((lsn, pointer));
+    }
+
+    /// Whether values wait for the records behind them to become durable.
+    pub(crate) fn has_retired(&self) -> bool {
+        !self.retired.lock().is_empty()
+    }
+
+    /// The retired values that no durable record names any more, now that the log is durable up to
+    /// `durable`. The caller frees their places.
+    pub(crate) fn take_free(&self, durable: Lsn) -> Vec<Pointer> {
+        let mut retired = self.retired.lock();
+        let at_once = mutation::on("overflow-freed-at-once");
+        let free = retired.extract_if(.., |(lsn, _)| *lsn <= durable || at_once);
+        free.map(|(_, pointer)| pointer).collect()
+    }
+
+    /// Counts a retired value whose places are free.
+    pub(crate) fn freed(&self) {
+        self.values_freed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts `slots` places that no value takes any more.
+    pub(crate) fn gave_back(&self, slots: u64) {
+        self.places.fetch_sub(slots, Ordering::Relaxed);
+    }
+
+    /// Writes the value of `key` to `places`, which have room for it.
+    ///
+    /// # Errors
+    /// Device failures.
+    pub(crate) fn write(
+        &self,
+        volume: &Volume,
+        layout: &Layout,
+        (key, value): (&[u8], &[u8]),
+        places: &[SlotRun],
+    ) -> Result<Pointer> {
+        let runs = runs_of(layout, places, overflow_blocks(value.len()));
+        let name = self.name();
+        let mut writer = Writer {
+            volume,
+            store: layout.id,
+            header: Header {
+                name,
+                index: 0,
+                next: None,
+                len: value.len() as u32,
+                key: key_sum(key),
+            },
+            value,
+        };
+        for (at, run) in runs.iter().enumerate() {
+            writer.write(*run, runs.get(at + 1).copied())?;
+        }
+        volume.durable_before_log();
+        Ok(Pointer {
+            len: value.len() as u32,
+            name,
+            first: runs[0].first,
+            blocks: runs[0].blocks,
+            sum: xxhash_rust::xxh3::xxh3_64(value),
+        })
+    }
 }
 
 /// The blocks of a value on its way.
@@ -182,7 +260,7 @@ pub(super) fn next_run(volume: &Volume, store: StoreId, run: Run, name: Name) ->
 }
 
 /// Calls `each` with the runs of a value, as far as its blocks still say them.
-pub(super) fn each_run(
+pub(crate) fn each_run(
     volume: &Volume,
     layout: &Layout,
     pointer: &Pointer,
@@ -309,137 +387,5 @@ fn damaged(pointer: &Pointer, lba: Lba, expected: &str) -> Error {
         lba,
         expected: expected.into(),
         found: "other bytes".into(),
-    }
-}
-
-impl Pager {
-    /// Writes a value to places of its own, with more than `keep_slots` left; `None` if there are
-    /// not so many. It is durable before any record is that is appended from now on.
-    pub(crate) fn write_value(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        keep_slots: u64,
-    ) -> Result<Option<Pointer>> {
-        let blocks = overflow_blocks(value.len());
-        let slots = blocks.div_ceil(self.layout.blocks_per_slot());
-        if slots + keep_slots > self.layout.slots {
-            return Err(Error::Full {
-                pages: self.pages.page_limit(),
-            });
-        }
-        // What is free by now is used again first.
-        self.free_values()?;
-        let places = match self.pages.allocate_runs(slots, keep_slots) {
-            Ok(places) => places,
-            Err(Error::Full { .. }) => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        let pointer = self.write_to(key, value, &places);
-        if let Err(e) = &pointer {
-            self.poison(e);
-            if e.is_no_space() {
-                self.give_back(&places)?;
-            }
-        }
-        let pointer = pointer?;
-        let overflow = &self.overflow;
-        overflow.places.fetch_add(slots, Ordering::Relaxed);
-        overflow.values_written.fetch_add(1, Ordering::Relaxed);
-        let bytes = blocks * BLOCK_SIZE as u64;
-        overflow.bytes_written.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Some(pointer))
-    }
-
-    fn write_to(&self, key: &[u8], value: &[u8], places: &[SlotRun]) -> Result<Pointer> {
-        let runs = runs_of(&self.layout, places, overflow_blocks(value.len()));
-        let name = self.overflow.name();
-        let mut writer = Writer {
-            volume: &self.volume,
-            store: self.layout.id,
-            header: Header {
-                name,
-                index: 0,
-                next: None,
-                len: value.len() as u32,
-                key: key_sum(key),
-            },
-            value,
-        };
-        for (at, run) in runs.iter().enumerate() {
-            writer.write(*run, runs.get(at + 1).copied())?;
-        }
-        self.volume.durable_before_log();
-        Ok(Pointer {
-            len: value.len() as u32,
-            name,
-            first: runs[0].first,
-            blocks: runs[0].blocks,
-            sum: xxhash_rust::xxh3::xxh3_64(value),
-        })
-    }
-
-    /// Appends the value of `key` that `pointer` names to `value`; as [`read`].
-    pub(crate) fn read_value(
-        &self,
-        key: &[u8],
-        pointer: &Pointer,
-        value: &mut Vec<u8>,
-    ) -> Result<()> {
-        read(&self.volume, self.layout.id, key, pointer, value)?;
-        let bytes = pointer.all_blocks() * BLOCK_SIZE as u64;
-        let read = &self.overflow.bytes_read;
-        read.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// From the record at `lsn` on nothing names this value: its places are free once that is
-    /// durable.
-    pub(crate) fn retire_value(&self, pointer: Pointer, lsn: Lsn) {
-        self.overflow.retired.lock().push((lsn, pointer));
-        if mutation::on("overflow-freed-at-once") {
-            drop(self.free_values());
-        }
-    }
-
-    /// Nothing has ever named this value: its places are free.
-    pub(crate) fn give_value_up(&self, pointer: &Pointer) -> Result<()> {
-        self.free_value(pointer).inspect_err(|e| self.poison(e))
-    }
-
-    /// Whether values wait for the records behind them to become durable.
-    pub(crate) fn has_retired_values(&self) -> bool {
-        !self.overflow.retired.lock().is_empty()
-    }
-
-    /// Frees the values that nothing names any more, durably; says how many.
-    pub(crate) fn free_values(&self) -> Result<u64> {
-        let free: Vec<Pointer> = {
-            let mut retired = self.overflow.retired.lock();
-            let durable = self.log.durable();
-            let at_once = mutation::on("overflow-freed-at-once");
-            let free = retired.extract_if(.., |(lsn, _)| *lsn <= durable || at_once);
-            free.map(|(_, pointer)| pointer).collect()
-        };
-        for pointer in &free {
-            self.free_value(pointer).inspect_err(|e| self.poison(e))?;
-            self.overflow.values_freed.fetch_add(1, Ordering::Relaxed);
-            self.counters.freed.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(free.len() as u64)
-    }
-
-    fn free_value(&self, pointer: &Pointer) -> Result<()> {
-        // All of them are asked for before the first is trimmed, for it says where the next one is.
-        let mut places = Vec::new();
-        each_run(&self.volume, &self.layout, pointer, |run| places.push(run));
-        let slots = places.iter().map(|run| run.slots).sum::<u64>();
-        self.give_back(&places)?;
-        self.overflow.places.fetch_sub(slots, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn give_back(&self, places: &[SlotRun]) -> Result<()> {
-        places.iter().try_for_each(|run| self.pages.free_run(*run))
     }
 }

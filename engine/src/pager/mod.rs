@@ -15,6 +15,7 @@
 //! recovery has rewritten it.
 
 mod frames;
+mod values;
 mod write_back;
 
 pub(crate) use frames::Spare;
@@ -35,15 +36,6 @@ use crate::sync::{Arc, Mutex};
 use crate::types::{Lsn, PageId};
 use crate::wal::Log;
 use frames::Waiting;
-
-/// How far a bounded step of background work got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// Nothing of this task is left to do now.
-    Idle,
-    /// More is waiting: call again.
-    More,
-}
 
 /// Counters of the pager; bytes are counted by the [`Volume`].
 #[derive(Default)]

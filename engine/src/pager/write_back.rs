@@ -13,7 +13,7 @@
 //! waits for one latch, and writes and evicts what is under it ([`Pager::take_over_latched`]). It
 //! holds no other, and whoever holds that one waits for no frame ([`super::frames`]).
 
-use super::{Pager, Progress};
+use super::Pager;
 use crate::cache::{FrameData, FreeFrame};
 use crate::device::AlignedBuf;
 use crate::error::Result;
@@ -23,6 +23,7 @@ use crate::node::{ChangeMap, PageMut, PageRef};
 use crate::pages::{PageImage, PageStore};
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering;
+use crate::types::Progress;
 use crate::types::{Lsn, PageId};
 
 /// The hand, and room for one batch of page images.

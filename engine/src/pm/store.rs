@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::kv::{Kv, Visitor};
 use crate::mutation;
 use crate::options::{PmOptions, PmTreeKind};
-use crate::pager::Progress;
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{BLOCK, Format, Geometry};
 use crate::pm::logs::Logs;
@@ -22,6 +21,7 @@ use crate::pm::trees::{Ccl, Global, PmTree, lodge};
 use crate::stats::{PmStats, Stats};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
+use crate::types::Progress;
 use crate::types::{Lba, Lsn};
 
 /// A kind of background work.

@@ -5,9 +5,9 @@ use super::Tree;
 use super::notes::Merge;
 use crate::error::{Error, Result};
 use crate::mutation;
-use crate::pager::Progress;
 use crate::sync::atomic::Ordering;
 use crate::types::PageId;
+use crate::types::Progress;
 
 impl Tree {
     /// Whether leaves are noted that may want a merge.

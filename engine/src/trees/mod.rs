@@ -9,10 +9,10 @@ use crate::error::Result;
 use crate::events::{Hook, Observer};
 use crate::kv::Visitor;
 use crate::mini;
-use crate::pager::Progress;
 use crate::stats::Stats;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::types::Progress;
 use crate::types::{Lsn, PageId};
 
 use bf::BfTree;

@@ -16,11 +16,11 @@
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Cleaning;
-use crate::pager::Progress;
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{BLOCK, LeafId, Time, set_floor};
 use crate::pm::nodes::Held;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::Progress;
 
 use super::ccl::Ccl;
 use super::write::IfFull;

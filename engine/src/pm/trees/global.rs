@@ -23,7 +23,6 @@ use std::ops::Bound;
 
 use crate::error::{Error, Result};
 use crate::options::GlobalOptions;
-use crate::pager::Progress;
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{BLOCK, Time, set_floor};
 use crate::pm::leaf::{SLOT_BYTES, SLOTS};
@@ -33,10 +32,12 @@ use crate::pm::records::{Bytes, RowValue};
 use crate::pm::space::Room;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex, RwLock};
+use crate::types::Progress;
 
-use super::leaves::{Above, FLUSH_BINS, Leaves, Stamps};
+use super::leaves::{Above, Leaves, Stamps};
 use super::scan::Range;
 use super::write::IfFull;
+use crate::stats::FLUSH_BINS;
 
 /// Leaves that one step of a merge writes.
 const STEP: usize = 64;

@@ -22,6 +22,7 @@ use crate::pm::nodes::{Change, Held, Node, Nodes};
 use crate::pm::records::{Bytes, Records, RowValue};
 use crate::pm::space::{Room, Space};
 use crate::rows;
+use crate::stats::FLUSH_BINS;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex};
 use crate::types::{IoClass, PageId};
@@ -29,9 +30,6 @@ use crate::types::{IoClass, PageId};
 use super::scan::{self, Range};
 use super::sweep::Sweep;
 use super::write::{IfFull, Plan};
-
-/// Bins of the histogram of flushes: of up to N_batch + 1 changes.
-pub(crate) const FLUSH_BINS: usize = crate::pm::nodes::MAX_BATCH + 2;
 
 /// What was done since the opening.
 #[derive(Default)]

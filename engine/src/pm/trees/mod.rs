@@ -19,13 +19,13 @@ pub(crate) use lodge::Lodge;
 use crate::error::{Error, Result};
 use crate::kv::Visitor;
 use crate::mutation;
-use crate::pager::Progress;
 use crate::pm::logs::{LogicalClock, Logs};
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::Records;
 use crate::pm::space::Space;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::Progress;
 use leaves::{Leaves, NothingAbove};
 
 /// A tree in persistent memory.

@@ -10,10 +10,10 @@
 
 use crate::error::Result;
 use crate::mutation;
-use crate::pager::Progress;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::SLOTS;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::Progress;
 
 use super::leaves::Leaves;
 use super::merge::SPARSE;

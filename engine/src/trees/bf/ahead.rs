@@ -8,8 +8,8 @@ use super::BfTree;
 use super::counters::Cause;
 use crate::error::Result;
 use crate::mini::{MiniMut, MiniRef};
-use crate::pager::Progress;
 use crate::types::PageId;
+use crate::types::Progress;
 
 /// Share of the ring that is kept free where somebody pumps: one in so many bytes.
 pub(super) const FREE_SHARE: u64 = 64;

@@ -8,11 +8,12 @@
 //! has neither bound nor records. What is flushed here are the pairs of the older half of the logs, or, where room has run out or records wait, all that were numbered so far. When
 //! every node was visited nobody needs an entry below that number: a number is drawn under the lock of its key's node, and is in the buffer when that is unlocked.
 
+use super::phases::Run;
 use crate::error::{Error, Result};
-use crate::pager::Progress;
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{Time, set_floor};
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::Progress;
 
 use super::Lodge;
 use super::leaf::BYTES;
@@ -24,16 +25,6 @@ const STEP: usize = 16;
 const LEAST_RETIRED: u64 = 16 << 10;
 /// Writes until a cleaning that could not be finished is tried again.
 const PATIENCE: u64 = 1_000;
-
-/// A cleaning under way.
-pub(crate) struct Run {
-    /// What is numbered below is flushed.
-    floor: Time,
-    /// The node to go on from.
-    from: Vec<u8>,
-    /// Whether all of it was flushed so far.
-    whole: bool,
-}
 
 impl Lodge {
     /// Whether the log wants cleaning, or is being cleaned.

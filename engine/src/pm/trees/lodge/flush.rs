@@ -17,7 +17,7 @@ use crate::mutation;
 use crate::pm::layout::Time;
 use crate::pm::leaf::Slot;
 use crate::pm::records::Records;
-use crate::pm::trees::leaves::FLUSH_BINS;
+use crate::stats::FLUSH_BINS;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 

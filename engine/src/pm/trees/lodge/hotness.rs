@@ -11,15 +11,13 @@
 //! - The upper levels are the engine's index with nodes of 29 entries, the paper's.
 
 use crate::options::NodeSplit;
+use crate::stats::FLUSH_BINS;
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::PageId;
 
 use super::Lodge;
 use super::node::Body;
-
-/// Bins of the histogram of node splits: into 2, 3, ... nodes.
-pub(crate) const SPLIT_BINS: usize = crate::pm::trees::leaves::FLUSH_BINS;
 
 /// Equation (1): of `m` nodes that a split is to make, how many it makes if the upper node has `x` free slots.
 fn fitted(m: usize, x: usize) -> usize {
@@ -79,7 +77,7 @@ impl Lodge {
         let mut rest = body.like();
         body.copy_to(&mut rest, 0..bound(1));
         *body = rest;
-        self.counters.node_splits[(parts - 2).min(SPLIT_BINS - 1)].fetch_add(1, Relaxed);
+        self.counters.node_splits[(parts - 2).min(FLUSH_BINS - 1)].fetch_add(1, Relaxed);
     }
 }
 

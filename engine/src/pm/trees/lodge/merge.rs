@@ -25,13 +25,14 @@
 //! whatever two leaves fit one, and then shares leaves out among their neighbours
 //! ([`super::share`]). An opening counts anew, so what was emptied before it is found.
 
+use super::phases::Sweep;
 use crate::error::{Error, Result};
 use crate::mutation;
-use crate::pager::Progress;
 use crate::pm::layout::LeafId;
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
+use crate::types::Progress;
 
 use super::Lodge;
 use super::flush::Visit;
@@ -42,15 +43,6 @@ use super::node::Body;
 const STEP: usize = 16;
 /// A sweep is due if one leaf in so many is sparse.
 const SHARE: u64 = 32;
-
-/// A walk over all nodes.
-pub(crate) struct Sweep {
-    /// The node to go on from.
-    from: Vec<u8>,
-    /// Keys that two leaves may have together to be merged, and whether one of them must be sparse.
-    most: usize,
-    only_sparse: bool,
-}
 
 impl Lodge {
     /// A leaf that keys were deleted from has so many left.

@@ -34,6 +34,7 @@ pub(crate) mod leaf;
 mod log;
 mod merge;
 mod node;
+mod phases;
 pub(crate) mod recover;
 mod scan;
 mod share;
@@ -51,13 +52,12 @@ use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::pm::space::{Room, Space};
-use crate::pm::trees::leaves::FLUSH_BINS;
+use crate::stats::FLUSH_BINS;
 use crate::stats::{LodgeStats, PmStats};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex, RwLockReadGuard, RwLockWriteGuard};
 use crate::types::IoClass;
 
-use hotness::SPLIT_BINS;
 use leaf::{BYTES, HEADER_BYTES, Image, members, slot_at};
 use log::{Reserved, VersionLogs};
 use node::{Body, Nodes, Pair, Sought};
@@ -81,7 +81,7 @@ pub(crate) struct Counters {
     clears: AtomicU64,
     splits: AtomicU64,
     merges: AtomicU64,
-    node_splits: [AtomicU64; SPLIT_BINS],
+    node_splits: [AtomicU64; FLUSH_BINS],
     buffered: AtomicU64,
     cleanings: AtomicU64,
     cleaning_flushes: AtomicU64,
@@ -99,13 +99,13 @@ pub(crate) struct Lodge {
     logs: VersionLogs,
     /// The log floor: recovery does not look at entries with smaller numbers. It never falls, as what those name may be gone.
     floor: AtomicU64,
-    cleaning: Mutex<Option<clean::Run>>,
+    cleaning: Mutex<Option<phases::Run>>,
     /// No cleaning is due before the clock says so.
     stuck_until: AtomicU64,
     /// 1 if the last cleaning left the log as long as it was.
     in_vain: AtomicU64,
     /// The sweep under way, and leaves that were found sparse since the last one began.
-    sweep: Mutex<Option<merge::Sweep>>,
+    sweep: Mutex<Option<phases::Sweep>>,
     sparse: AtomicU64,
     counters: Counters,
 }

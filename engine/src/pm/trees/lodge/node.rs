@@ -34,7 +34,6 @@ use crate::sync::{Mutex, RwLock};
 
 /// Most slots of a node, and as many as it has by default (§IV-A).
 pub(crate) const MAX_SLOTS: usize = *LODGE_SLOTS.end();
-/// Fewest: two leaves, a pair, and the one that is kept for a separator.
 
 /// A key that is looked for.
 #[derive(Clone, Copy)]
@@ -580,7 +579,7 @@ mod tests {
 
     #[test]
     fn nodes_are_found_by_number() {
-        let nodes = Nodes::new(MIN_SLOTS);
+        let nodes = Nodes::new(*LODGE_SLOTS.start());
         for number in 0..1_000u64 {
             assert_eq!(nodes.allocate(), number);
             nodes.node(number).write().split_last = number;

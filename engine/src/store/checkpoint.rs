@@ -22,12 +22,12 @@ use crate::error::Result;
 use crate::events::Event;
 use crate::layout::{Slot, Superblock};
 use crate::mutation;
-use crate::pager::Progress;
 use crate::pages::PageStore;
 use crate::snapshot::{self, Chain};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::trees::Tree;
+use crate::types::Progress;
 use crate::types::{IoClass, Lba, Lsn, PageId};
 
 /// What the last checkpoint left, and how far the running one is.

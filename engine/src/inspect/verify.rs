@@ -12,12 +12,12 @@
 use crate::cache::Fix;
 use crate::device::{BlockDevice, OverlayDevice, Volume};
 use crate::error::{Error, Result};
+use crate::inspect::repair::{KeyRange, SalvageHints, salvage};
 use crate::layout::Superblock;
 use crate::node;
 use crate::options::MIN_CACHE_PAGES;
 use crate::options::{ModLog, Options};
 use crate::overflow::Pointer;
-use crate::repair::{KeyRange, SalvageHints, salvage};
 use crate::store::Store;
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};

@@ -17,8 +17,8 @@ use std::ops::Bound;
 
 use super::log::{LogFound, Part};
 use super::place::{Places, Verdict};
+use super::report::{KeyRange, SalvageReport, SalvageStep, SalvageVisitor};
 use super::scan::{Found, Image};
-use super::{KeyRange, SalvageReport, SalvageStep, SalvageVisitor};
 use crate::device::Volume;
 use crate::error::Result;
 use crate::node::{PageRef, records};

@@ -1,8 +1,8 @@
 //! Single steps of a page's life, for tests that lead the engine step by step: what write-back and eviction do, on a page of the caller's
 //! choice instead of the sweeping hand's.
 
+use super::Store;
 use crate::error::Result;
-use crate::store::Store;
 use crate::types::PageId;
 
 impl Store {

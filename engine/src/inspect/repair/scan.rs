@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::SalvageStep;
+use super::report::SalvageStep;
 use crate::device::{AlignedBuf, Volume};
 use crate::layout::Layout;
 use crate::node::{self, MAX_PAGE_BYTES, PageRef, is_page_size};

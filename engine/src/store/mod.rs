@@ -5,13 +5,16 @@
 //! in a simulation virtual clients do; a store that nobody pumps still works, since an operation that runs out of frames or log
 //! space does the step itself.
 
+pub(crate) mod checkpoint;
 mod life;
 mod long;
+pub(crate) mod recovery;
+pub(crate) mod room;
+mod steps;
 
 use life::Life;
 
 use crate::cache::{Cache, Fix, ReadGuard};
-use crate::checkpoint::Checkpointer;
 use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
@@ -23,10 +26,8 @@ use crate::mutation;
 use crate::options::{Options, PageStoreKind, TreeKind};
 use crate::overflow::recover::Seen;
 use crate::overflow::{self, Overflow, Pointer};
-use crate::pager::{Pager, Progress};
+use crate::pager::Pager;
 use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, SlotMap, Versioned};
-use crate::recovery::{RecoveryReport, Redo};
-use crate::room::{Full, Made};
 use crate::snapshot::{self, Chain};
 use crate::stats::{MemoryStats, Stats};
 use crate::sync::Arc;
@@ -34,8 +35,12 @@ use crate::sync::atomic::Ordering;
 use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::{Attempt, BTree};
+use crate::types::Progress;
 use crate::types::{BLOCK_SIZE, Clock, Lba, Lsn, PageId, StoreId};
 use crate::wal::{Log, LogStart};
+use checkpoint::Checkpointer;
+use recovery::{RecoveryReport, Redo};
+use room::{Full, Made};
 
 /// How often a change merges neighbours that happen to fit, for a place, before the store is full.
 ///

@@ -1,0 +1,104 @@
+//! Long values: finds places for them, and frees the places when no durable record names them.
+
+use super::Pager;
+use crate::error::{Error, Result};
+use crate::mutation;
+use crate::overflow::{self, Pointer, overflow_blocks};
+use crate::pages::{PageStore as _, SlotRun};
+use crate::sync::atomic::Ordering;
+use crate::types::{BLOCK_SIZE, Lsn};
+
+impl Pager {
+    /// Writes a value to places of its own, with more than `keep_slots` left; `None` if there are
+    /// not so many. It is durable before any record is that is appended from now on.
+    pub(crate) fn write_value(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        keep_slots: u64,
+    ) -> Result<Option<Pointer>> {
+        let blocks = overflow_blocks(value.len());
+        let slots = blocks.div_ceil(self.layout.blocks_per_slot());
+        if slots + keep_slots > self.layout.slots {
+            return Err(Error::Full {
+                pages: self.pages.page_limit(),
+            });
+        }
+        // What is free by now is used again first.
+        self.free_values()?;
+        let places = match self.pages.allocate_runs(slots, keep_slots) {
+            Ok(places) => places,
+            Err(Error::Full { .. }) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let written = (key, value);
+        let pointer = (self.overflow).write(&self.volume, &self.layout, written, &places);
+        if let Err(e) = &pointer {
+            self.poison(e);
+            if e.is_no_space() {
+                self.give_back(&places)?;
+            }
+        }
+        let pointer = pointer?;
+        self.overflow.written(slots, blocks * BLOCK_SIZE as u64);
+        Ok(Some(pointer))
+    }
+
+    /// Appends the value of `key` that `pointer` names to `value`; as
+    /// [`overflow::read`].
+    pub(crate) fn read_value(
+        &self,
+        key: &[u8],
+        pointer: &Pointer,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        overflow::read(&self.volume, self.layout.id, key, pointer, value)?;
+        let bytes = pointer.all_blocks() * BLOCK_SIZE as u64;
+        self.overflow.read(bytes);
+        Ok(())
+    }
+
+    /// From the record at `lsn` on nothing names this value: its places are free once that is
+    /// durable.
+    pub(crate) fn retire_value(&self, pointer: Pointer, lsn: Lsn) {
+        self.overflow.retire(pointer, lsn);
+        if mutation::on("overflow-freed-at-once") {
+            drop(self.free_values());
+        }
+    }
+
+    /// Nothing has ever named this value: its places are free.
+    pub(crate) fn give_value_up(&self, pointer: &Pointer) -> Result<()> {
+        self.free_value(pointer).inspect_err(|e| self.poison(e))
+    }
+
+    /// Whether values wait for the records behind them to become durable.
+    pub(crate) fn has_retired_values(&self) -> bool {
+        self.overflow.has_retired()
+    }
+
+    /// Frees the values that nothing names any more, durably; says how many.
+    pub(crate) fn free_values(&self) -> Result<u64> {
+        let free = self.overflow.take_free(self.log.durable());
+        for pointer in &free {
+            self.free_value(pointer).inspect_err(|e| self.poison(e))?;
+            self.overflow.freed();
+            self.counters.freed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(free.len() as u64)
+    }
+
+    fn free_value(&self, pointer: &Pointer) -> Result<()> {
+        // All of them are asked for before the first is trimmed, for it says where the next one is.
+        let mut places = Vec::new();
+        overflow::each_run(&self.volume, &self.layout, pointer, |run| places.push(run));
+        let slots = places.iter().map(|run| run.slots).sum::<u64>();
+        self.give_back(&places)?;
+        self.overflow.gave_back(slots);
+        Ok(())
+    }
+
+    fn give_back(&self, places: &[SlotRun]) -> Result<()> {
+        places.iter().try_for_each(|run| self.pages.free_run(*run))
+    }
+}
