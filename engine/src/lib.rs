@@ -104,9 +104,9 @@ pub use options::{
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pages::delta_block;
+pub use pm::leaves::recover::PmRecoveryReport;
 pub use pm::places::{PmPlace, pm_places};
 pub use pm::store::{PmStore, PmTask};
-pub use pm::trees::recover::PmRecoveryReport;
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
     ModLogStats, OverflowStats, PmStats, SIZE_CLASSES, SizeClass, Stats,

@@ -20,6 +20,8 @@ use super::layout::{LeafId, Time};
 
 /// Slots of a leaf.
 pub(crate) const SLOTS: usize = 14;
+/// Fewer used slots than this make a leaf want a merge.
+pub(crate) const SPARSE: usize = SLOTS / 2;
 /// Bytes of a leaf.
 pub(crate) const LEAF_BYTES: usize = 256;
 /// Bytes of what is before the slots.

@@ -37,11 +37,14 @@
 pub(crate) mod entries;
 pub(crate) mod layout;
 pub(crate) mod leaf;
+pub(crate) mod leaves;
 pub(crate) mod logs;
 pub(crate) mod medium;
 pub(crate) mod nodes;
 pub(crate) mod places;
 pub(crate) mod records;
+pub(crate) mod room;
 pub(crate) mod space;
 pub(crate) mod store;
+pub(crate) mod tree;
 pub(crate) mod trees;

@@ -15,7 +15,6 @@
 
 use std::sync::OnceLock;
 
-use crate::options::limits::PM_BATCH;
 use crate::sync::Backoff;
 use crate::sync::atomic::{
     AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
@@ -23,9 +22,6 @@ use crate::sync::atomic::{
 
 use super::layout::{Geometry, LeafId, Time};
 use super::leaf::Slot;
-
-/// Most slots of a buffer node: header bits are few.
-pub(crate) const MAX_BATCH: usize = *PM_BATCH.end();
 
 const VERSION: u64 = 0xffff_ffff;
 
@@ -290,6 +286,9 @@ impl Nodes {
 mod tests {
     use super::super::layout::Format;
     use super::*;
+    use crate::options::limits::PM_BATCH;
+
+    const MAX_BATCH: usize = *PM_BATCH.end();
 
     #[test]
     fn a_node_has_a_header_of_eight_bytes_and_sixteen_a_slot() {

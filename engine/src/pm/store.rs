@@ -9,20 +9,20 @@ use crate::device::PmDevice;
 use crate::error::{Error, Result};
 use crate::kv::{Kv, Visitor};
 use crate::mutation;
-use crate::options::{PmOptions, PmTreeKind};
+use crate::options::PmOptions;
 use crate::pm::entries::ENTRY_BYTES;
-use crate::pm::layout::{BLOCK, Format, Geometry};
-use crate::pm::logs::Logs;
+use crate::pm::layout::{Format, Geometry};
+use crate::pm::leaves::recover::PmRecoveryReport;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
+use crate::pm::room::make_room;
 use crate::pm::space::Room;
-use crate::pm::trees::recover::{PmRecoveryReport, Recovered, recover};
-use crate::pm::trees::{Ccl, Global, PmTree, lodge};
-use crate::stats::{PmStats, Stats};
+use crate::pm::tree::{PmTree, Structure};
+use crate::pm::trees;
+use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::types::Progress;
-use crate::types::{Lba, Lsn};
+use crate::types::{Lba, Lsn, Progress};
 
 /// A kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,40 +44,13 @@ pub enum PmTask {
 /// [`PmStore::pump`], [`Kv::sync`] and [`Kv::checkpoint`] return [`Error::Poisoned`] with that
 /// first cause, and reads go on as far as they can. Open the store again to write.
 pub struct PmStore {
-    tree: PmTree,
+    tree: Box<dyn PmTree>,
     options: PmOptions,
     recovery: PmRecoveryReport,
     /// How often leaves had lost keys when all of them were merged that could be.
     swept: AtomicU64,
     failed: AtomicBool,
     why: Mutex<String>,
-}
-
-/// Recovers the tree of the options.
-fn open_tree(
-    medium: Arc<Medium>,
-    geometry: Geometry,
-    options: &PmOptions,
-) -> Result<(PmTree, PmRecoveryReport)> {
-    if let PmTreeKind::Lodge(lodge) = options.tree {
-        let (tree, recovery) = lodge::recover::recover(&medium, geometry, lodge, options)?;
-        return Ok((PmTree::Lodge(Box::new(tree)), recovery));
-    }
-    let Recovered {
-        leaves,
-        above,
-        report: recovery,
-    } = recover(&medium, geometry, options)?;
-    let (space, clock) = (Arc::clone(&leaves.space), Arc::clone(&leaves.clock));
-    let logs = |count| Logs::new(medium, space, clock, count, recovery.log_kept);
-    let tree = match options.tree {
-        PmTreeKind::Ccl(ccl) => PmTree::Ccl(Ccl::new(leaves, logs(ccl.logs), ccl)),
-        PmTreeKind::Global(global) => {
-            PmTree::Global(Global::new(leaves, logs(global.logs), global, above))
-        }
-        PmTreeKind::PmTree | PmTreeKind::Lodge(_) => PmTree::Plain(leaves),
-    };
-    Ok((tree, recovery))
 }
 
 impl PmStore {
@@ -114,7 +87,7 @@ impl PmStore {
                 ),
             });
         }
-        let (tree, recovery) = open_tree(medium, geometry, options)?;
+        let (tree, recovery) = trees::open(medium, geometry, options)?;
         Ok(PmStore {
             tree,
             options: *options,
@@ -206,7 +179,8 @@ impl PmStore {
                 return Ok(self.now());
             }
             // Nor to log the key, or to write it down.
-            if self.note(self.tree.delete_in_place(key))? {
+            let in_place = !mutation::on("pm-delete-wants-a-record");
+            if in_place && self.note(self.tree.delete_in_place(key))? {
                 return Ok(self.now());
             }
         }
@@ -216,7 +190,7 @@ impl PmStore {
     /// Does what can be done for a store that would say it is full; says whether there was anything.
     fn make_room(&self, delete: bool) -> Result<bool> {
         let swept = self.swept.load(Ordering::Relaxed);
-        let made = self.note(self.tree.make_room(swept, delete))?;
+        let made = self.note(make_room(&*self.tree, swept, delete))?;
         if let Some(swept) = made {
             self.swept.store(swept, Ordering::Relaxed);
         }
@@ -243,62 +217,6 @@ impl PmStore {
 
     fn now(&self) -> Lsn {
         Lsn(self.tree.base().clock.last().0)
-    }
-
-    fn pm_stats(&self) -> PmStats {
-        let leaves = match &self.tree {
-            PmTree::Lodge(tree) => return tree.stats(),
-            PmTree::Plain(leaves) => leaves,
-            PmTree::Ccl(tree) => &tree.leaves,
-            PmTree::Global(tree) => &tree.leaves,
-        };
-        let counters = &leaves.counters;
-        let load = |counter: &crate::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let mut flushes = [0; crate::stats::FLUSH_BINS];
-        for (bin, counter) in flushes.iter_mut().zip(&counters.flushes) {
-            *bin = load(counter);
-        }
-        let (node_bytes, flush_time_bytes) = leaves.nodes.bytes();
-        let base = PmStats {
-            buffer_hits: load(&counters.hits),
-            buffer_misses: load(&counters.misses),
-            flushes,
-            buffered: load(&counters.buffered),
-            leaf_bytes: leaves.space.leaves() * BLOCK,
-            named_leaves: leaves.index.len() as u64,
-            record_bytes: leaves.space.record_bytes(),
-            retired_record_bytes: leaves.space.retired_bytes().0,
-            node_bytes,
-            flush_time_bytes,
-            ..PmStats::default()
-        };
-        let base = match self.tree.logs() {
-            None => base,
-            Some(logs) => PmStats {
-                log_appends: logs.appended(),
-                log_bytes: logs.live() * ENTRY_BYTES,
-                log_peak_bytes: logs.peak() * ENTRY_BYTES,
-                log_chunk_bytes: leaves.space.live_log_bytes(),
-                ..base
-            },
-        };
-        match &self.tree {
-            PmTree::Plain(_) | PmTree::Lodge(_) => base,
-            PmTree::Ccl(tree) => PmStats {
-                buffer_overwrites: load(&tree.counters.overwrites),
-                trigger_writes: load(&tree.counters.triggers),
-                cleanings: load(&tree.counters.cleanings),
-                cleaning_copies: load(&tree.counters.copied),
-                cleaning_flushes: load(&tree.counters.cleaning_flushes),
-                ..base
-            },
-            PmTree::Global(tree) => PmStats {
-                buffer_overwrites: load(&tree.overwrites),
-                cleanings: load(&tree.merges),
-                buffered: tree.buffered(),
-                ..base
-            },
-        }
     }
 }
 
@@ -359,8 +277,12 @@ impl Kv for PmStore {
 
     fn stats(&self) -> Stats {
         let base = self.tree.base();
-        let pm = self.pm_stats();
-        let (splits, merges, index_bytes) = self.tree.structure();
+        let pm = self.tree.stats();
+        let Structure {
+            splits,
+            merges,
+            index_bytes,
+        } = self.tree.structure();
         Stats {
             written: base.medium.written(),
             read: base.medium.read(),
@@ -375,55 +297,5 @@ impl Kv for PmStore {
             pm: Some(pm),
             ..Stats::default()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::MemPm;
-    use crate::pm::layout::LeafId;
-
-    /// What a thread finds that comes to merge a leaf after another one has, while a third is writing a record where the leaf's were. (`tests/pm_threads.rs` has
-    /// the threads.)
-    #[test]
-    fn a_leaf_that_was_merged_away_is_not_read() {
-        let device = Arc::new(MemPm::new(1 << 20));
-        let shared: Arc<dyn PmDevice> = device.clone();
-        let options = PmOptions {
-            tree: PmTreeKind::PmTree,
-            chunk_bytes: 2048,
-            ..PmOptions::default()
-        };
-        let store = PmStore::open(shared, &options).expect("formats");
-        let key = |i: u8| vec![i; 20];
-        for i in 0..40 {
-            store.put(&key(i), b"").expect("puts");
-        }
-        let PmTree::Plain(leaves) = &store.tree else {
-            panic!("it is the baseline");
-        };
-        let mut all = Vec::new();
-        leaves.index.for_each(|_, page| all.push(LeafId(page.0)));
-        for i in 1..40 {
-            store.delete(&key(i)).expect("deletes");
-        }
-        assert!(
-            all.len() > 3 && leaves.space.leaves() == 1,
-            "all are merged"
-        );
-        let gone = &all[1..];
-        for leaf in gone {
-            let image = leaves.load(*leaf).expect("loads");
-            for record in image.used().flat_map(|at| image.slot(at).records()) {
-                device.store(record + 8, &[0xee; 20]).expect("stores");
-            }
-        }
-        for leaf in gone {
-            leaves
-                .merge_around(*leaf)
-                .expect("there is nothing to merge");
-        }
-        assert_eq!(leaves.space.leaves(), 1);
     }
 }

@@ -18,34 +18,38 @@
 //!
 //! All of the log is replayed after a crash, so leaves have no timestamps; and both maps' entries live until the floor that ends a merge.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use crate::error::{Error, Result};
-use crate::options::GlobalOptions;
+use crate::kv::Visitor;
+use crate::options::{GlobalOptions, PmOptions};
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::layout::Geometry;
 use crate::pm::layout::{BLOCK, Time, set_floor};
 use crate::pm::leaf::{SLOT_BYTES, SLOTS};
+use crate::pm::leaves::recover::{Recovered, recover};
 use crate::pm::logs::Logs;
+use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, RowValue};
 use crate::pm::space::Room;
+use crate::pm::tree::{Base, Opened, PmTree, Structure};
+use crate::stats::PmStats;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex, RwLock};
 use crate::types::Progress;
 
-use super::leaves::{Above, Leaves, Stamps};
-use super::scan::Range;
-use super::write::IfFull;
+use crate::pm::leaves::recover::Changes;
+use crate::pm::leaves::scan::Range;
+use crate::pm::leaves::write::IfFull;
+use crate::pm::leaves::{Above, Leaves, Stamps};
 use crate::stats::FLUSH_BINS;
 
 /// Leaves that one step of a merge writes.
 const STEP: usize = 64;
 /// Fewest changes that make a buffer full.
 const LEAST: u64 = 16;
-
-/// Changes by key.
-pub(crate) type Changes = BTreeMap<Bytes, Change>;
 
 #[derive(Default)]
 struct Maps {
@@ -134,7 +138,7 @@ impl Global {
                     return Err(self.leaves.space.full("another leaf"));
                 }
                 tried = true;
-                self.merge_all()?;
+                self.empty_buffer()?;
                 continue;
             }
             if !left && self.maps.read().active.len() as u64 >= self.capacity() {
@@ -154,7 +158,7 @@ impl Global {
                     return Err(self.leaves.space.full("the log"));
                 }
                 tried = true;
-                self.merge_all()?;
+                self.empty_buffer()?;
                 continue;
             }
             let key = self.leaves.records.key(change.slot)?;
@@ -170,7 +174,7 @@ impl Global {
     /// is in none. Before that all is merged, so that what the log has of it is below the floor, and
     /// is not replayed.
     pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<bool> {
-        self.merge_all()?;
+        self.empty_buffer()?;
         let sought = Bytes::from(key);
         let maps = self.maps.write();
         if maps.active.contains_key(&sought) || maps.merging.contains_key(&sought) {
@@ -272,7 +276,7 @@ impl Global {
     }
 
     /// Merges all of the buffer.
-    pub(crate) fn merge_all(&self) -> Result<()> {
+    fn empty_buffer(&self) -> Result<()> {
         if self.run.lock().is_some() {
             while self.merge()? == Progress::More {}
         }
@@ -372,5 +376,92 @@ impl Above for Global {
             }
         }
         Ok(())
+    }
+}
+
+/// Recovers the tree.
+pub(super) fn open(
+    medium: Arc<Medium>,
+    geometry: Geometry,
+    (global, options): (GlobalOptions, &PmOptions),
+) -> Result<Opened> {
+    let Recovered {
+        leaves,
+        above,
+        report,
+    } = recover(&medium, geometry, options)?;
+    let logs = leaves.logs(medium, global.logs, report.log_kept);
+    let tree = Global::new(leaves, logs, global, above);
+    Ok((Box::new(tree), report))
+}
+
+impl PmTree for Global {
+    fn base(&self) -> Base<'_> {
+        self.leaves.base()
+    }
+
+    fn structure(&self) -> Structure {
+        self.leaves.structure()
+    }
+
+    fn stats(&self) -> PmStats {
+        PmStats {
+            buffer_overwrites: self.overwrites.load(Relaxed),
+            cleanings: self.merges.load(Relaxed),
+            buffered: self.buffered(),
+            ..self.leaves.stats_with(&self.logs)
+        }
+    }
+
+    fn change(&self, key: &[u8], change: Change) -> Result<()> {
+        Global::change(self, key, change)
+    }
+
+    fn delete_in_place(&self, key: &[u8]) -> Result<bool> {
+        Global::delete_in_place(self, key)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        Global::get(self, key, value)
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        self.leaves.scan(self, from, visit)
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.leaves.scan_back(self, before, visit)
+    }
+
+    fn cleaning_due(&self) -> bool {
+        self.merge_due()
+    }
+
+    fn clean(&self) -> Result<Progress> {
+        self.merge()
+    }
+
+    fn merging_due(&self) -> bool {
+        self.leaves.merging_due()
+    }
+
+    fn merge_step(&self) -> Result<Progress> {
+        self.leaves.merge_step()
+    }
+
+    fn merge_all(&self) -> Result<()> {
+        self.leaves.merge_all()
+    }
+
+    fn buffered(&self) -> u64 {
+        Global::buffered(self)
+    }
+
+    fn clean_all(&self) -> Result<()> {
+        self.empty_buffer()
+    }
+
+    fn flush_all(&self) -> Result<()> {
+        self.empty_buffer()
     }
 }

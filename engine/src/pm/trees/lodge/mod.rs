@@ -27,24 +27,26 @@
 //!
 //! The last level's nodes are this module's own, with a reader-writer lock each that stands for their leaves (§III-A); above is the engine's index, with nodes of 29 entries.
 
-pub(crate) mod clean;
+mod clean;
 mod flush;
-pub(crate) mod hotness;
-pub(crate) mod leaf;
+mod hotness;
+mod leaf;
 mod log;
 mod merge;
 mod node;
 mod phases;
-pub(crate) mod recover;
+mod recover;
 mod scan;
 mod share;
 mod split;
 
 use crate::error::{Error, Result};
 use crate::index::IndexOf;
+use crate::kv::Visitor;
 use crate::mutation;
-use crate::options::LodgeOptions;
+use crate::options::{LodgeOptions, PmOptions};
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::layout::Geometry;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::Slot;
 use crate::pm::logs::LogicalClock;
@@ -52,11 +54,13 @@ use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
 use crate::pm::records::{Bytes, Records};
 use crate::pm::space::{Room, Space};
+use crate::pm::tree::{Base, Opened, PmTree, Structure};
 use crate::stats::FLUSH_BINS;
 use crate::stats::{LodgeStats, PmStats};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex, RwLockReadGuard, RwLockWriteGuard};
 use crate::types::IoClass;
+use crate::types::Progress;
 
 use leaf::{BYTES, HEADER_BYTES, Image, members, slot_at};
 use log::{Reserved, VersionLogs};
@@ -299,24 +303,9 @@ impl Lodge {
         Ok(None)
     }
 
-    /// Splits of leaves.
-    pub(crate) fn splits(&self) -> u64 {
-        self.counters.splits.load(Relaxed)
-    }
-
-    /// Leaves that were merged into their neighbours.
-    pub(crate) fn merges(&self) -> u64 {
-        self.counters.merges.load(Relaxed)
-    }
-
     /// Pairs in buffers.
     pub(crate) fn buffered(&self) -> u64 {
         self.counters.buffered.load(Relaxed)
-    }
-
-    /// DRAM of the upper levels.
-    pub(crate) fn index_bytes(&self) -> u64 {
-        self.index.bytes() as u64
     }
 
     pub(crate) fn stats(&self) -> PmStats {
@@ -367,5 +356,91 @@ impl Lodge {
                 buffered: census.buffered,
             }),
         }
+    }
+}
+
+/// Recovers the tree.
+pub(super) fn open(
+    medium: &Arc<Medium>,
+    geometry: Geometry,
+    (lodge, options): (LodgeOptions, &PmOptions),
+) -> Result<Opened> {
+    let (tree, report) = recover::recover(medium, geometry, lodge, options)?;
+    Ok((Box::new(tree), report))
+}
+
+impl PmTree for Lodge {
+    fn base(&self) -> Base<'_> {
+        Base {
+            medium: &self.medium,
+            space: &self.space,
+            records: &self.records,
+            clock: &self.clock,
+        }
+    }
+
+    fn structure(&self) -> Structure {
+        Structure {
+            splits: self.counters.splits.load(Relaxed),
+            merges: self.counters.merges.load(Relaxed),
+            index_bytes: self.index.bytes() as u64,
+        }
+    }
+
+    fn stats(&self) -> PmStats {
+        Lodge::stats(self)
+    }
+
+    fn change(&self, key: &[u8], change: Change) -> Result<()> {
+        Lodge::change(self, key, change)
+    }
+
+    fn delete_in_place(&self, key: &[u8]) -> Result<bool> {
+        Lodge::delete_in_place(self, key)?;
+        Ok(true)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        Lodge::get(self, key, value)
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        Lodge::scan(self, from, visit)
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        Lodge::scan_back(self, before, visit)
+    }
+
+    fn cleaning_due(&self) -> bool {
+        Lodge::cleaning_due(self)
+    }
+
+    fn clean(&self) -> Result<Progress> {
+        Lodge::clean(self)
+    }
+
+    fn merging_due(&self) -> bool {
+        Lodge::merging_due(self)
+    }
+
+    fn merge_step(&self) -> Result<Progress> {
+        Lodge::merge_step(self)
+    }
+
+    fn merge_all(&self) -> Result<()> {
+        Lodge::merge_all(self)
+    }
+
+    fn buffered(&self) -> u64 {
+        Lodge::buffered(self)
+    }
+
+    fn clean_all(&self) -> Result<()> {
+        self.make_room()
+    }
+
+    fn flush_all(&self) -> Result<()> {
+        Lodge::flush_all(self)
     }
 }

@@ -1,10 +1,10 @@
-//! Three leaves of a node become two, as in [`crate::pm::trees::share`]: by a split into the leaf
+//! Three leaves of a node become two, as in [`crate::pm::leaves::share`]: by a split into the leaf
 //! that puts leave to deletes, and two merges, all under the node's lock.
 
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::pm::leaves::share::keys_to_the_left;
 use crate::pm::space::Room;
-use crate::pm::trees::share::keys_to_the_left;
 
 use super::Lodge;
 use super::leaf::SLOTS;

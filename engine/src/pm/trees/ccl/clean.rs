@@ -22,26 +22,12 @@ use crate::pm::nodes::Held;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::Progress;
 
-use super::ccl::Ccl;
-use super::write::IfFull;
+use super::Ccl;
+use super::state::Run;
+use crate::pm::leaves::write::IfFull;
 
 /// Leaves that one step visits.
 const STEP: usize = 64;
-
-/// A cleaning under way.
-pub(crate) struct Run {
-    /// The log floor when it is done.
-    floor: Time,
-    /// The epoch that began with it.
-    epoch: u8,
-    /// The fence to go on from.
-    from: Vec<u8>,
-    /// A leaf was passed that can be neither flushed nor copied for want of room.
-    passed: bool,
-    /// How often leaves had lost keys when all were visited in vain: before they lose more there is
-    /// no use in it.
-    vain_at: Option<u64>,
-}
 
 impl Ccl {
     /// Whether the logs want cleaning, or are being cleaned.

@@ -32,10 +32,12 @@ use crate::pm::space::{Room, Space};
 use crate::sync::Arc;
 use crate::types::IoClass;
 
-use super::global::Changes;
-use super::leaves::{Leaves, Stamps};
-use super::merge::SPARSE;
 use super::write::IfFull;
+use super::{Leaves, Stamps};
+use crate::pm::leaf::SPARSE;
+
+/// Changes by key.
+pub(crate) type Changes = BTreeMap<Bytes, Change>;
 
 /// What opening a store in persistent memory had to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,14 @@
 //! locks of the leaves that they are of. Readers hold nothing: they note the node's header, read node, leaf and records, ask the index and look
 //! at the header again; what they read meanwhile may be nonsense, errors included, and is then thrown away.
 
+pub(crate) mod merge;
+mod parts;
+pub(crate) mod recover;
+pub(crate) mod scan;
+pub(crate) mod share;
+pub(crate) mod sweep;
+pub(crate) mod write;
+
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -15,7 +23,7 @@ use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
 use crate::pm::layout::{LeafId, Time};
-use crate::pm::leaf::{LEAF_BYTES, LeafImage, fingerprint};
+use crate::pm::leaf::{LEAF_BYTES, LeafImage, SPARSE, fingerprint};
 use crate::pm::logs::LogicalClock;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Held, Node, Nodes};
@@ -27,9 +35,9 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Backoff, Mutex};
 use crate::types::{IoClass, PageId};
 
-use super::scan::{self, Range};
-use super::sweep::Sweep;
-use super::write::{IfFull, Plan};
+use scan::Range;
+use sweep::Sweep;
+use write::{IfFull, Plan};
 
 /// What was done since the opening.
 #[derive(Default)]
@@ -58,8 +66,8 @@ pub(crate) struct Leaves {
     /// Whether timestamps say what of a log is in the leaves.
     pub(crate) stamped: bool,
     /// The sweep under way, and leaves that were left sparse since the last one began.
-    pub(super) sweep: Mutex<Option<Sweep>>,
-    pub(super) sparse: AtomicU64,
+    pub(crate) sweep: Mutex<Option<Sweep>>,
+    pub(crate) sparse: AtomicU64,
 }
 
 /// What is buffered above leaves and their nodes.
@@ -105,7 +113,7 @@ pub(crate) struct Written {
     /// Keys from here on are another leaf's now.
     pub(crate) split_at: Option<Bytes>,
     /// After a split: entries that the leaf's buffer node begins with.
-    pub(super) copies: Vec<Change>,
+    pub(crate) copies: Vec<Change>,
     /// Slots of the leaf that are in use.
     pub(crate) used: usize,
     /// Changes that were made, and whether there were deletes among them.
@@ -116,7 +124,7 @@ pub(crate) struct Written {
 impl Written {
     /// Whether the leaf has lost keys and wants a merge.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.deletes && self.used < super::merge::SPARSE
+        self.deletes && self.used < SPARSE
     }
 }
 
@@ -374,7 +382,7 @@ impl Leaves {
 
     /// What moved to another leaf is no longer this node's to keep; and the records of keys that are deleted are gone.
     /// Nothing is unflushed.
-    pub(super) fn keep_cached(&self, held: &mut Held<'_>, written: &Written) -> Result<()> {
+    pub(crate) fn keep_cached(&self, held: &mut Held<'_>, written: &Written) -> Result<()> {
         if !written.copies.is_empty() {
             held.cache(&written.copies);
             return Ok(());

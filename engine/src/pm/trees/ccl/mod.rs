@@ -13,20 +13,30 @@
 //! - What is unflushed is in a live chunk of the log, whose epoch the slot's bit names.
 
 use crate::error::{Error, Result};
+use crate::kv::Visitor;
 use crate::mutation;
-use crate::options::{CclOptions, Cleaning, Logging};
+use crate::options::{CclOptions, Cleaning, Logging, PmOptions};
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::layout::Geometry;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::SLOTS;
+use crate::pm::leaves::recover::{Recovered, recover};
 use crate::pm::logs::Logs;
+use crate::pm::medium::Medium;
 use crate::pm::nodes::{Change, Held};
 use crate::pm::space::Room;
+use crate::pm::tree::{Base, Opened, PmTree, Structure};
+use crate::stats::PmStats;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+use crate::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
-use super::clean::Run;
-use super::leaves::{Leaves, Stamps, Written};
-use super::write::IfFull;
+mod clean;
+mod state;
+
+use crate::pm::leaves::write::IfFull;
+use crate::pm::leaves::{Leaves, NothingAbove, Stamps, Written};
+use crate::types::Progress;
+use state::Run;
 
 /// See the module's story.
 pub(crate) struct Ccl {
@@ -297,5 +307,98 @@ impl Ccl {
             self.leaves.merge_around(leaf)?;
         }
         Ok(true)
+    }
+}
+
+/// Recovers the tree.
+pub(super) fn open(
+    medium: Arc<Medium>,
+    geometry: Geometry,
+    (ccl, options): (CclOptions, &PmOptions),
+) -> Result<Opened> {
+    let Recovered { leaves, report, .. } = recover(&medium, geometry, options)?;
+    let logs = leaves.logs(medium, ccl.logs, report.log_kept);
+    Ok((Box::new(Ccl::new(leaves, logs, ccl)), report))
+}
+
+impl PmTree for Ccl {
+    fn base(&self) -> Base<'_> {
+        self.leaves.base()
+    }
+
+    fn structure(&self) -> Structure {
+        self.leaves.structure()
+    }
+
+    fn stats(&self) -> PmStats {
+        let counters = &self.counters;
+        PmStats {
+            buffer_overwrites: counters.overwrites.load(Relaxed),
+            trigger_writes: counters.triggers.load(Relaxed),
+            cleanings: counters.cleanings.load(Relaxed),
+            cleaning_copies: counters.copied.load(Relaxed),
+            cleaning_flushes: counters.cleaning_flushes.load(Relaxed),
+            ..self.leaves.stats_with(&self.logs)
+        }
+    }
+
+    fn change(&self, key: &[u8], change: Change) -> Result<()> {
+        Ccl::change(self, key, change)
+    }
+
+    fn delete_in_place(&self, key: &[u8]) -> Result<bool> {
+        let _gate = self.enter();
+        self.leaves.delete_in_place(key)?;
+        Ok(true)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.leaves.get(key, value)
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        self.leaves.scan(&NothingAbove, from, visit)
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.leaves.scan_back(&NothingAbove, before, visit)
+    }
+
+    fn cleaning_due(&self) -> bool {
+        Ccl::cleaning_due(self)
+    }
+
+    fn clean(&self) -> Result<Progress> {
+        Ccl::clean(self)
+    }
+
+    fn merging_due(&self) -> bool {
+        self.leaves.merging_due()
+    }
+
+    fn merge_step(&self) -> Result<Progress> {
+        let _gate = self.enter();
+        self.leaves.merge_step()
+    }
+
+    fn merge_all(&self) -> Result<()> {
+        let _gate = self.enter();
+        self.leaves.merge_all()
+    }
+
+    fn buffered(&self) -> u64 {
+        self.leaves.counters.buffered.load(Relaxed)
+    }
+
+    fn clean_all(&self) -> Result<()> {
+        Ccl::clean_all(self)
+    }
+
+    fn flush_what_fits(&self) -> Result<()> {
+        Ccl::flush_what_fits(self)
+    }
+
+    fn flush_all(&self) -> Result<()> {
+        self.flush_and_give_up()
     }
 }

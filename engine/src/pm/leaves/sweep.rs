@@ -15,8 +15,8 @@ use crate::pm::leaf::SLOTS;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::Progress;
 
-use super::leaves::Leaves;
-use super::merge::SPARSE;
+use super::Leaves;
+use crate::pm::leaf::SPARSE;
 
 /// Leaves that one step visits.
 const STEP: usize = 64;
@@ -31,7 +31,7 @@ pub(crate) struct Sweep {
 
 impl Leaves {
     /// A leaf is sparse, and is left so for now.
-    pub(super) fn note_sparse(&self) {
+    pub(crate) fn note_sparse(&self) {
         if !mutation::on("pm-sparse-forgotten-at-open") {
             self.sparse.fetch_add(1, Relaxed);
         }

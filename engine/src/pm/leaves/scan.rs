@@ -22,7 +22,7 @@ pub(crate) struct Range<'a> {
 
 impl<'a> Range<'a> {
     /// Upwards.
-    pub(super) fn up(from: &'a [u8], below: Option<&'a [u8]>) -> Range<'a> {
+    pub(crate) fn up(from: &'a [u8], below: Option<&'a [u8]>) -> Range<'a> {
         Range {
             from,
             below,
@@ -31,7 +31,7 @@ impl<'a> Range<'a> {
     }
 
     /// Downwards.
-    pub(super) fn down(from: &'a [u8], below: Option<&'a [u8]>) -> Range<'a> {
+    pub(crate) fn down(from: &'a [u8], below: Option<&'a [u8]>) -> Range<'a> {
         Range {
             from,
             below,
@@ -47,7 +47,7 @@ impl<'a> Range<'a> {
 
 /// Hands on the rows from `at` on, up to one whose value is not read yet: its key, from which to go
 /// on.
-pub(super) fn push_from(
+pub(crate) fn push_from(
     rows: &BTreeMap<Bytes, RowValue>,
     at: &[u8],
     copied: &mut Rows,
@@ -64,7 +64,7 @@ pub(super) fn push_from(
 
 /// Hands on the rows below `before`, or all, down to one whose value is not read yet: below which
 /// key to go on.
-pub(super) fn push_below(
+pub(crate) fn push_below(
     rows: &BTreeMap<Bytes, RowValue>,
     before: Option<&[u8]>,
     copied: &mut Rows,

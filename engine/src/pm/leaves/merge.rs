@@ -10,16 +10,13 @@
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pm::layout::LeafId;
-use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS};
+use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS, SPARSE};
 use crate::pm::nodes::Held;
 use crate::pm::records::Bytes;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 
-use super::leaves::Leaves;
-
-/// Fewer used slots than this make a leaf want a merge.
-pub(crate) const SPARSE: usize = SLOTS / 2;
+use super::Leaves;
 
 impl Leaves {
     /// A leaf has become sparse: merges it into its left neighbour if both fit, or else its right neighbour into it. No lock is held.
@@ -56,7 +53,7 @@ impl Leaves {
     }
 
     /// Merges a leaf into its left neighbour, if what both hold fits one; says whether it did. It may have been merged away already.
-    pub(super) fn merge_left(&self, leaf: LeafId) -> Result<bool> {
+    pub(crate) fn merge_left(&self, leaf: LeafId) -> Result<bool> {
         if leaf == self.space.geometry().first_leaf() {
             return Ok(false);
         }

@@ -30,7 +30,7 @@ use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 
-use super::leaves::{Leaves, Stamps, Written};
+use super::{Leaves, Stamps, Written};
 
 /// A leaf as it is to become.
 struct Edit<'a> {
@@ -73,13 +73,13 @@ struct Split {
 
 impl Plan<'_> {
     /// The leaf that the upper part of a split goes to.
-    pub(super) fn new_leaf(&self) -> Option<LeafId> {
+    pub(crate) fn new_leaf(&self) -> Option<LeafId> {
         self.split.as_ref().map(|split| split.right)
     }
 
     /// If it splits the leaf, both buffer nodes begin with copies of so many of its entries. The node
     /// must be locked until what `carry_out` says of its own is in it.
-    pub(super) fn with_copies(mut self, copies: usize) -> Self {
+    pub(crate) fn with_copies(mut self, copies: usize) -> Self {
         if let Some(split) = &mut self.split {
             split.copies = copies;
         }
@@ -216,7 +216,7 @@ impl Leaves {
     /// which there is no room: the leaf's own record says which key goes. `Ok` if the key is not
     /// there any more. The header carries the time of the last flush, as ever: that covers the key's
     /// entries in the log, as none of them is buffered.
-    pub(super) fn delete_in_place(&self, key: &[u8]) -> Result<()> {
+    pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<()> {
         loop {
             let (leaf, mut held) = self.lock(key);
             let buffered = held.unflushed();
@@ -303,7 +303,7 @@ impl Leaves {
 
     /// Finds the room to split a leaf, whose node is locked, so that `lower` of its keys stay; `None`
     /// if it has no more.
-    pub(super) fn plan_division(
+    pub(crate) fn plan_division(
         &self,
         leaf: LeafId,
         lower: usize,

@@ -19,14 +19,14 @@ use crate::pm::leaf::SLOTS;
 use crate::pm::space::Room;
 use crate::types::PageId;
 
-use super::leaves::{Leaves, Stamps};
+use super::{Leaves, Stamps};
 
 /// Index entries that one look at the index returns.
 const STEP: usize = 64;
 
 /// How many of the keys of a leaf go to its left neighbour, so that three leaves with so many keys
 /// become two that are the most alike; `None` if they do not fit two leaves of `slots`.
-pub(super) fn keys_to_the_left(keys: [usize; 3], slots: usize) -> Option<usize> {
+pub(crate) fn keys_to_the_left(keys: [usize; 3], slots: usize) -> Option<usize> {
     let [left, middle, right] = keys;
     let whole = left + middle + right;
     if middle < 2 || whole > 2 * slots {
@@ -40,7 +40,7 @@ impl Leaves {
     /// Shares out every leaf that fits its two neighbours.
     ///
     /// O(n) for n leaves, each of which is read.
-    pub(super) fn share_all(&self) -> Result<()> {
+    pub(crate) fn share_all(&self) -> Result<()> {
         if mutation::on("pm-full-without-sharing") {
             return Ok(());
         }
