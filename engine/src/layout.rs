@@ -53,7 +53,7 @@ use std::hash::BuildHasher as _;
 use crate::device::{Access, Volume};
 use crate::error::{Error, Result};
 use crate::mutation;
-use crate::options::{Options, PageStoreKind, TablePersist};
+use crate::options::{Options, PageStoreKind};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, StoreId};
 use crate::wal::LogRegion;
 
@@ -133,9 +133,9 @@ impl StoreId {
 impl Layout {
     /// Lays a device of `capacity_blocks` out for `options`, for a store with this id.
     pub(crate) fn plan(options: &Options, capacity_blocks: u64, id: StoreId) -> Result<Layout> {
-        let journal_pages = match options.store {
-            PageStoreKind::InPlace => options.write_batch_pages as u64,
-            PageStoreKind::CopyOnWrite { .. } | PageStoreKind::Shadow => 0,
+        let journal_pages = match options.store.has_journal() {
+            true => options.write_batch_pages as u64,
+            false => 0,
         };
         let capacity_blocks = capacity_blocks.min(MAX_BLOCKS);
         let log_blocks = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
@@ -166,9 +166,9 @@ impl Layout {
             .checked_add(2)?;
         let left = capacity_blocks.checked_sub(fixed)?;
         let per_slot = blocks_per_slot(per_page, store, mod_log);
-        let (slots, table_blocks) = match store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => (left / per_slot, 0),
-            PageStoreKind::CopyOnWrite { .. } => {
+        let (slots, table_blocks) = match store.table() {
+            None => (left / per_slot, 0),
+            Some(_) => {
                 // Each table block serves TABLE_ENTRIES slots of per_slot blocks.
                 let table = left.div_ceil(TABLE_ENTRIES * per_slot + 1);
                 ((left - table) / per_slot, table)
@@ -189,9 +189,9 @@ impl Layout {
 
     /// Page names that the store may use: ids are below this.
     pub(crate) fn page_names(&self) -> u64 {
-        match self.store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => self.slots,
-            PageStoreKind::CopyOnWrite { .. } => self.table_blocks * TABLE_ENTRIES,
+        match self.store.table() {
+            None => self.slots,
+            Some(_) => self.table_blocks * TABLE_ENTRIES,
         }
     }
 
@@ -249,8 +249,7 @@ impl Layout {
 }
 
 fn blocks_per_slot(per_page: u64, store: PageStoreKind, mod_log: bool) -> u64 {
-    let images = if store == PageStoreKind::Shadow { 2 } else { 1 };
-    images * per_page + u64::from(mod_log)
+    store.images_per_place() * per_page + u64::from(mod_log)
 }
 
 /// Blocks that a device needs so that a store with these options has room for `pages` pages.
@@ -259,12 +258,18 @@ pub fn required_blocks(options: &Options, pages: u64) -> u64 {
     let log = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
     // The stores keep a sixteenth and a bit for snapshots and for pages on the move.
     let slots = (pages + pages / 15 + 32).max(MIN_SLOTS);
-    let rest = match options.store {
-        PageStoreKind::Shadow => 0,
-        PageStoreKind::InPlace => 2 * options.write_batch_pages as u64 * per_page,
-        PageStoreKind::CopyOnWrite { .. } => slots.div_ceil(TABLE_ENTRIES) + 1,
+    let journal = match options.store.has_journal() {
+        true => 2 * options.write_batch_pages as u64 * per_page,
+        false => 0,
     };
-    2 + log + rest + slots * blocks_per_slot(per_page, options.store, options.mod_log.is_some())
+    let table = match options.store.table() {
+        Some(_) => slots.div_ceil(TABLE_ENTRIES) + 1,
+        None => 0,
+    };
+    2 + log
+        + journal
+        + table
+        + slots * blocks_per_slot(per_page, options.store, options.mod_log.is_some())
 }
 
 /// What the newest superblock says.
@@ -309,18 +314,7 @@ impl Superblock {
         b[12..16].copy_from_slice(&VERSION.to_le_bytes());
         b[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         b[24..28].copy_from_slice(&(self.layout.page_size as u32).to_le_bytes());
-        let (kind, table) = match self.layout.store {
-            PageStoreKind::InPlace => (0, 0),
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            } => (1, 0),
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            } => (1, 1),
-            PageStoreKind::Shadow => (2, 0),
-        };
-        b[28] = kind;
-        b[29] = table;
+        b[28..30].copy_from_slice(&self.layout.store.code());
         b[30..32].copy_from_slice(&(self.layout.journal_pages as u16).to_le_bytes());
         b[32..40].copy_from_slice(&self.layout.capacity_blocks.to_le_bytes());
         b[40..48].copy_from_slice(&self.layout.log_blocks.to_le_bytes());
@@ -367,17 +361,9 @@ impl Superblock {
                 page_size.to_string(),
             ));
         }
-        let store = match (b[28], b[29]) {
-            (0, 0) => PageStoreKind::InPlace,
-            (1, 0) => PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            },
-            (1, 1) => PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            },
-            (2, 0) => PageStoreKind::Shadow,
-            other => return Err(damaged("a known page store", format!("{other:?}"))),
-        };
+        let code = (b[28], b[29]);
+        let store = PageStoreKind::of_code([code.0, code.1])
+            .ok_or_else(|| damaged("a known page store", format!("{code:?}")))?;
         let kind = match b[80] {
             0 | 1 => (store, b[80] == 1),
             other => {

@@ -8,7 +8,6 @@ use crate::device::{AlignedBuf, BlockDevice, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::node::{self, PageRef};
-use crate::options::PageStoreKind;
 use crate::pages::{PageTable, look_at_shadows};
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId, StoreId};
@@ -110,7 +109,7 @@ fn log(volume: &Volume, layout: &Layout) -> Result<Vec<Option<LogBlock>>> {
 }
 
 fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, (Lsn, Lba)>> {
-    if layout.store == PageStoreKind::Shadow {
+    if layout.store.images_per_place() > 1 {
         let mut found = BTreeMap::new();
         for page in (0..layout.slots).map(PageId) {
             if let Some(newest) = look_at_shadows(volume, layout, page)? {
@@ -119,11 +118,9 @@ fn pages(volume: &Volume, layout: &Layout) -> Result<BTreeMap<PageId, (Lsn, Lba)
         }
         return Ok(found);
     }
-    let places: Vec<(PageId, Slot)> = match layout.store {
-        PageStoreKind::InPlace | PageStoreKind::Shadow => {
-            (0..layout.slots).map(|n| (PageId(n), Slot(n))).collect()
-        }
-        PageStoreKind::CopyOnWrite { .. } => PageTable::load(volume, layout, layout.page_names())?
+    let places: Vec<(PageId, Slot)> = match layout.store.table() {
+        None => (0..layout.slots).map(|n| (PageId(n), Slot(n))).collect(),
+        Some(_) => PageTable::load(volume, layout, layout.page_names())?
             .iter()
             .collect(),
     };

@@ -17,12 +17,65 @@ pub enum PageStoreKind {
 }
 
 impl PageStoreKind {
-    /// Whether a page's place follows from its name, so that a place that an index snapshot takes is a name less.
-    pub(crate) fn has_fixed_places(self) -> bool {
+    /// Every page store.
+    pub const ALL: [PageStoreKind; 4] = [
+        PageStoreKind::InPlace,
+        PageStoreKind::CopyOnWrite {
+            table: TablePersist::EachFlush,
+        },
+        PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        },
+        PageStoreKind::Shadow,
+    ];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => true,
-            PageStoreKind::CopyOnWrite { .. } => false,
+            PageStoreKind::InPlace => "in-place",
+            PageStoreKind::CopyOnWrite { .. } => "cow",
+            PageStoreKind::Shadow => "shadow",
         }
+    }
+
+    /// When its page table is persisted, if it has one. A store without a table has pages whose
+    /// place follows from their name.
+    #[must_use]
+    pub const fn table(self) -> Option<TablePersist> {
+        match self {
+            PageStoreKind::InPlace | PageStoreKind::Shadow => None,
+            PageStoreKind::CopyOnWrite { table } => Some(table),
+        }
+    }
+
+    /// Whether a journal makes its page writes atomic.
+    #[must_use]
+    pub const fn has_journal(self) -> bool {
+        matches!(self, PageStoreKind::InPlace)
+    }
+
+    /// Page images that a place has room for.
+    #[must_use]
+    pub const fn images_per_place(self) -> u64 {
+        match self {
+            PageStoreKind::Shadow => 2,
+            PageStoreKind::InPlace | PageStoreKind::CopyOnWrite { .. } => 1,
+        }
+    }
+
+    /// The two bytes that name it in a superblock.
+    pub(crate) const fn code(self) -> [u8; 2] {
+        match self {
+            PageStoreKind::InPlace => [0, 0],
+            PageStoreKind::CopyOnWrite { table } => [1, table as u8],
+            PageStoreKind::Shadow => [2, 0],
+        }
+    }
+
+    /// The page store of these two bytes, if there is one.
+    pub(crate) fn of_code(code: [u8; 2]) -> Option<PageStoreKind> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 

@@ -68,7 +68,7 @@ impl<'a> Seen<'a> {
     }
 
     fn has_fixed_places(&self) -> bool {
-        self.layout.store.has_fixed_places()
+        self.layout.store.table().is_none()
     }
 
     /// Takes one record, in log order. Pages that get a pointer by it are marked.

@@ -21,17 +21,18 @@ mod alloc;
 mod cow;
 mod in_place;
 mod mod_log;
+mod open;
 mod places;
 mod shadow;
 mod table;
 mod versioned;
 
 pub(crate) use alloc::SlotMap;
-pub(crate) use cow::CowStore;
-pub(crate) use in_place::InPlaceStore;
+
 pub use mod_log::delta_block;
 pub(crate) use mod_log::{lay_over, log_block_of};
-pub(crate) use shadow::{ShadowStore, look as look_at_shadows};
+pub(crate) use open::open;
+pub(crate) use shadow::look as look_at_shadows;
 pub(crate) use table::PageTable;
 pub(crate) use versioned::Versioned;
 

@@ -23,11 +23,11 @@ use crate::kv::{Kv, Visitor};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mini;
 use crate::mutation;
-use crate::options::{Options, PageStoreKind, TreeKind};
+use crate::options::{Options, TreeKind};
 use crate::overflow::recover::Seen;
 use crate::overflow::{self, Overflow, Pointer};
 use crate::pager::Pager;
-use crate::pages::{CowStore, InPlaceStore, PageStore, PageTable, ShadowStore, SlotMap, Versioned};
+use crate::pages::{self, PageStore, PageTable, SlotMap, Versioned};
 use crate::snapshot::{self, Chain};
 use crate::stats::{MemoryStats, Stats};
 use crate::sync::Arc;
@@ -143,7 +143,7 @@ impl Store {
     fn format(volume: Arc<Volume>, clock: Arc<dyn Clock>, options: &Options) -> Result<Store> {
         let id = StoreId::draw(&volume)?;
         let layout = Layout::plan(options, volume.capacity_blocks(), id)?;
-        let pages = page_store(&volume, layout, options, PageTable::new(&layout), &[])?;
+        let pages = pages::open(&volume, layout, options, PageTable::new(&layout), &[])?;
         let region = layout.log_region();
         let start = Lsn(options.first_lsn.next_multiple_of(BLOCK_SIZE as u64));
         let log = Log::create(Arc::clone(&volume), region, 1, start, options)?;
@@ -207,7 +207,7 @@ impl Store {
             layout.page_names(),
         )?;
         let table = PageTable::load(&volume, &layout, superblock.names())?;
-        let pages = page_store(&volume, layout, options, table, &chain)?;
+        let pages = pages::open(&volume, layout, options, table, &chain)?;
         let epoch = superblock.epoch + 1;
         let overflow = Overflow::new(epoch, pages.page_limit());
         for entry in &entries {
@@ -648,25 +648,6 @@ fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
         TreeKind::BTree => Tree::BTree(Box::new(leaves)),
         TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
     })
-}
-
-fn page_store(
-    volume: &Arc<Volume>,
-    layout: Layout,
-    options: &Options,
-    table: PageTable,
-    reserved: &[Slot],
-) -> Result<Versioned> {
-    let volume = Arc::clone(volume);
-    let (rule, batch) = (options.mod_log, options.write_batch_pages);
-    let inner: Box<dyn PageStore> = match layout.store {
-        PageStoreKind::InPlace => Box::new(InPlaceStore::new(volume, layout, rule)),
-        PageStoreKind::CopyOnWrite { table: persist } => Box::new(CowStore::new(
-            volume, layout, table, persist, rule, batch, reserved,
-        )?),
-        PageStoreKind::Shadow => Box::new(ShadowStore::new(volume, layout, rule, batch)),
-    };
-    Ok(Versioned::new(inner, layout))
 }
 
 fn new_pager(

@@ -377,7 +377,7 @@ impl<'a> Redo<'a> {
         moved: &[u8],
     ) -> Result<Option<WriteGuard<'a>>> {
         let records = self.decode(page, moved)?;
-        let fixed = self.pager.layout.store.has_fixed_places();
+        let fixed = self.pager.layout.store.table().is_none();
         if fixed && self.snapshot.contains(&Slot(page.0)) {
             self.lost.insert(page, Error::MissingPage { page });
             return Ok(None);

@@ -9,7 +9,6 @@ use crate::device::{AlignedBuf, Volume};
 use crate::layout::{Layout, Slot, Superblock};
 use crate::mutation;
 use crate::node::{self, PageRef};
-use crate::options::PageStoreKind;
 use crate::pages::{PageTable, lay_over};
 use crate::snapshot::{self, Chain};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
@@ -75,7 +74,7 @@ impl<'a> Places<'a> {
             return places;
         };
         places.read_index(superblock);
-        if let PageStoreKind::CopyOnWrite { .. } = superblock.layout.store {
+        if superblock.layout.store.table().is_some() {
             match PageTable::load(volume, &superblock.layout, superblock.names()) {
                 Ok(table) => places.table = Some(table),
                 Err(e) => places.damage.push(e.to_string()),
@@ -167,16 +166,16 @@ impl<'a> Places<'a> {
         let Some(layout) = &self.layout else {
             return AtPlace::Unknown;
         };
-        let slot = match layout.store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => Some(Slot(page.0)),
-            PageStoreKind::CopyOnWrite { .. } => self.table.as_ref().and_then(|t| t.get(page)),
+        let slot = match layout.store.table() {
+            None => Some(Slot(page.0)),
+            Some(_) => self.table.as_ref().and_then(|t| t.get(page)),
         };
         let Some(slot) = slot.filter(|slot| slot.0 < layout.slots) else {
             return AtPlace::Unknown;
         };
-        let found = match layout.store {
-            PageStoreKind::Shadow => self.in_shadows(layout, slot, page),
-            _ => self.whole(layout, slot, layout.slot_lba(slot), page),
+        let found = match layout.store.images_per_place() {
+            1 => self.whole(layout, slot, layout.slot_lba(slot), page),
+            _ => self.in_shadows(layout, slot, page),
         };
         let version = self.versions.get(&page).copied().unwrap_or_default();
         match found {

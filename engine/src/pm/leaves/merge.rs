@@ -10,7 +10,7 @@
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pm::layout::LeafId;
-use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS, SPARSE};
+use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS};
 use crate::pm::nodes::Held;
 use crate::pm::records::Bytes;
 use crate::sync::atomic::Ordering::Relaxed;
