@@ -63,6 +63,7 @@ pub mod mapping;
 pub mod mini;
 pub mod node;
 pub mod ring;
+pub mod spec;
 pub mod sync;
 pub mod wal;
 
@@ -99,14 +100,15 @@ pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use options::{
     BfOptions, CclOptions, Cleaning, ContentionSplit, Durability, GlobalOptions, LodgeOptions,
-    LogPacking, Logging, MIN_CACHE_PAGES, ModLog, NodeSplit, Options, PageStoreKind, PmOptions,
-    PmTreeKind, ResetRule, TablePersist, TreeKind,
+    LogPacking, Logging, MIN_CACHE_PAGES, ModLog, NodeSplit, Options, PageStoreKind, Param,
+    PmOptions, PmTreeKind, ResetRule, TablePersist, TreeKind,
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pages::delta_block;
 pub use pm::leaves::recover::PmRecoveryReport;
 pub use pm::places::{PmPlace, pm_places};
 pub use pm::store::{PmStore, PmTask};
+pub use spec::{Family, PageTree, SpecError, TreeEntry, TreeSpec};
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
     ModLogStats, OverflowStats, PmStats, SIZE_CLASSES, SizeClass, Stats,

@@ -5,14 +5,23 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use support::{BF, IN_PLACE, LAZY, STORES, TREES, bf, contents, layouts, tiny as options};
+use support::{BF, IN_PLACE, LAZY, Pages, STORES, TREES, bf, contents, layouts, tiny};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::PageLayout;
+use treering_engine::node::{LayoutChoice, PageLayout};
 use treering_engine::{Error, IoClass, Kv, Lba, Options, Store, SystemClock, TreeKind, verify};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BLOCKS: u64 = 4_096;
+
+/// Leaves of one layout for each tree.
+fn options(tree: TreeKind, pages: Pages) -> Options {
+    let plain = tree == TreeKind::BTree;
+    Options {
+        layout: plain.then_some(LayoutChoice::of(PageLayout::Slotted)),
+        ..tiny(tree, pages)
+    }
+}
 
 /// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {
@@ -45,7 +54,7 @@ fn either_tree_opens_a_store_of_the_other_and_pages_keep_their_layout() {
             TreeKind::BTree => PageLayout::Slotted,
             TreeKind::Bf(_) => PageLayout::Compact,
         };
-        assert_eq!(maker.page_layout(), layout);
+        assert_eq!(options(maker, IN_PLACE).page_layout(), layout);
         for kind in STORES {
             let story = format!("made by {} on {kind:?}", maker.name());
             let device = Arc::new(MemDevice::new(BLOCKS));

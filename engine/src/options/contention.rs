@@ -1,5 +1,6 @@
 //! What contention split can be told.
 
+use super::param::{Param, number, show};
 use crate::error::{Error, Result};
 
 /// Contention split (B-Trees Are Back §7.3): a leaf that writes wait for is split, though it is not full, so that what they write parts. At the end of each period a leaf
@@ -18,6 +19,22 @@ pub struct ContentionSplit {
 impl ContentionSplit {
     /// A leaf is contended if at least one in so many of its sampled writes is (§7.3).
     pub const CONTENDED_ONE_IN: u32 = 30;
+
+    /// Its parameters in a [`crate::TreeSpec`].
+    pub const PARAMS: &[Param<ContentionSplit>] = &[
+        Param {
+            name: "sample-one-in",
+            about: "one write in so many is sampled",
+            get: |split| show(split.sample_one_in),
+            set: |split, text| number(&mut split.sample_one_in, text),
+        },
+        Param {
+            name: "period",
+            about: "sampled writes of a leaf between two judgements",
+            get: |split| show(split.period),
+            set: |split, text| number(&mut split.period, text),
+        },
+    ];
 
     /// Refuses what cannot work, by name.
     pub(crate) fn check(&self) -> Result<()> {

@@ -33,3 +33,20 @@ pub enum LogPacking {
     /// (B⁻-tree §3.3). For drives that compress.
     Sparse,
 }
+
+impl LogPacking {
+    /// The packings by name.
+    pub const NAMED: &[(&'static str, LogPacking)] = &[
+        ("packed", LogPacking::Packed),
+        ("sparse", LogPacking::Sparse),
+    ];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            LogPacking::Packed => "packed",
+            LogPacking::Sparse => "sparse",
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod durability;
 pub(crate) mod layout;
 pub(crate) mod limits;
 mod pages;
+pub(crate) mod param;
 mod pm;
 mod tree;
 
@@ -15,6 +16,7 @@ pub use durability::{Durability, LogPacking};
 pub use layout::{LayoutChoice, PageLayout};
 pub use limits::MIN_CACHE_PAGES;
 pub use pages::{ModLog, PageStoreKind, ResetRule, TablePersist};
+pub use param::Param;
 pub use pm::{
     CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmOptions, PmTreeKind,
 };
@@ -29,7 +31,7 @@ pub struct Options {
     pub store: PageStoreKind,
     /// Whether pages have a modification log, in any page store. Default: none.
     pub mod_log: Option<ModLog>,
-    /// How leaf pages lay out their records; `None`: as the tree's own papers have it ([`TreeKind::page_layout`]). A dense layout is one that leaves take on where
+    /// How leaf pages lay out their records; `None`: as [`TreeKind::layouts`] says. A dense layout is one that leaves take on where
     /// their records let them. In a store that is there already pages keep theirs until they change it by that rule.
     pub layout: Option<LayoutChoice>,
     /// Whether leaves that writers wait for are split, in a [`TreeKind::BTree`]; over the leaves of a Bf-Tree writers do not meet. Default: none, as the paper has it but where
@@ -68,8 +70,9 @@ pub struct Options {
     pub read_only: bool,
 }
 
-impl Default for Options {
-    fn default() -> Self {
+impl Options {
+    /// The defaults of everything that is not the tree's; the tree is `btree` with its parts.
+    pub(crate) fn unset() -> Options {
         Options {
             tree: TreeKind::BTree,
             store: PageStoreKind::InPlace,
@@ -93,41 +96,16 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The B⁻-tree (B⁻-tree §3, §4.2): not another tree, but the conventional one on shadowed pages
-    /// with a modification log, and a sparse redo log. Pages of 8 KiB. Durable as by default; the
-    /// paper measures [`Durability::PER_MINUTE`].
-    #[must_use]
-    pub fn bminus() -> Options {
-        Options {
-            store: PageStoreKind::Shadow,
-            mod_log: Some(ModLog::default()),
-            log_packing: LogPacking::Sparse,
-            page_size: 8192,
-            ..Options::default()
-        }
-    }
-
     /// The layouts of leaves.
     #[must_use]
     pub fn leaf_layouts(&self) -> LayoutChoice {
-        let own = LayoutChoice::of(self.tree.page_layout());
-        self.layout.unwrap_or(own)
+        self.layout.unwrap_or(self.tree.layouts())
     }
 
     /// The layout that leaves begin with.
     #[must_use]
     pub fn page_layout(&self) -> PageLayout {
         self.leaf_layouts().general()
-    }
-
-    /// What reports call the tree: its kind's name, or `bminus` if all three of that composition's parts are here.
-    #[must_use]
-    pub fn tree_name(&self) -> &'static str {
-        let parts = (self.store, self.mod_log.is_some(), self.log_packing);
-        match (self.tree, parts) {
-            (TreeKind::BTree, (PageStoreKind::Shadow, true, LogPacking::Sparse)) => "bminus",
-            (tree, _) => tree.name(),
-        }
     }
 
     /// The smallest cache that works.

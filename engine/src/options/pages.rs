@@ -1,5 +1,6 @@
 //! How pages reach the device: page store, page table, modification log.
 
+use super::param::{Param, choice, show_choice, show_size, size};
 use crate::error::{Error, Result};
 
 /// How dirty pages reach their place on the device.
@@ -102,6 +103,28 @@ impl Default for ModLog {
 }
 
 impl ModLog {
+    /// Its parameters in a [`crate::TreeSpec`], where they stand with the page store.
+    pub const PARAMS: &[Param<ModLog>] = &[
+        Param {
+            name: "T",
+            about: "most bytes of differences that go to a page's log block; 0: no such block",
+            get: |log| show_size(log.threshold.into()),
+            set: |log, text| size(&mut log.threshold, text),
+        },
+        Param {
+            name: "Ds",
+            about: "bytes of a segment, the grain in which pages differ",
+            get: |log| show_size(log.segment.into()),
+            set: |log, text| size(&mut log.segment, text),
+        },
+        Param {
+            name: "reset",
+            about: "whether a page that differs by exactly T is written whole",
+            get: |log| show_choice(&log.reset, ResetRule::NAMED),
+            set: |log, text| choice(&mut log.reset, text, ResetRule::NAMED),
+        },
+    ];
+
     /// Refuses what cannot work, by name.
     pub(crate) fn check(&self) -> Result<()> {
         if !(64..=4096).contains(&self.segment) || !self.segment.is_power_of_two() {
@@ -135,6 +158,14 @@ pub enum ResetRule {
     AboveThreshold,
 }
 
+impl ResetRule {
+    /// The rules by name.
+    pub const NAMED: &[(&'static str, ResetRule)] = &[
+        ("at-threshold", ResetRule::AtThreshold),
+        ("above-threshold", ResetRule::AboveThreshold),
+    ];
+}
+
 /// When the copy-on-write store persists its page table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TablePersist {
@@ -142,4 +173,12 @@ pub enum TablePersist {
     EachFlush,
     /// At checkpoints only.
     Checkpoint,
+}
+
+impl TablePersist {
+    /// The moments by name.
+    pub const NAMED: &[(&'static str, TablePersist)] = &[
+        ("each-flush", TablePersist::EachFlush),
+        ("checkpoint", TablePersist::Checkpoint),
+    ];
 }

@@ -4,6 +4,7 @@ use super::limits::{
     CHUNK_BYTES, INDEX_ENTRIES, LODGE_LEAF_BYTES, LODGE_LEAF_SLOTS, LODGE_SLOTS, PM_BATCH,
     check_index_entries,
 };
+use super::param::{Param, choice, number, percent, show, show_choice, show_percent};
 use crate::error::{Error, Result};
 
 /// Which tree in persistent memory.
@@ -49,6 +50,14 @@ pub enum Logging {
     EveryWrite,
 }
 
+impl Logging {
+    /// The choices by name.
+    pub const NAMED: &[(&'static str, Logging)] = &[
+        ("conservative", Logging::WriteConservative),
+        ("naive", Logging::EveryWrite),
+    ];
+}
+
 /// How a CCL-BTree's log is cleaned (§3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cleaning {
@@ -56,6 +65,14 @@ pub enum Cleaning {
     LocalityAware,
     /// Everybody waits while all buffers are flushed.
     Naive,
+}
+
+impl Cleaning {
+    /// The choices by name.
+    pub const NAMED: &[(&'static str, Cleaning)] = &[
+        ("locality-aware", Cleaning::LocalityAware),
+        ("naive", Cleaning::Naive),
+    ];
 }
 
 /// What a CCL-BTree can be told.
@@ -74,6 +91,48 @@ pub struct CclOptions {
     pub garbage_percent: u8,
     /// Logs, which threads share if there are more of them. Default: 8; the paper has one a thread.
     pub logs: usize,
+}
+
+impl CclOptions {
+    /// Its parameters in a [`crate::TreeSpec`].
+    pub const PARAMS: &[Param<CclOptions>] = &[
+        Param {
+            name: "nbatch",
+            about: "slots of a buffer node (N_batch)",
+            get: |ccl| show(ccl.batch),
+            set: |ccl, text| number(&mut ccl.batch, text),
+        },
+        Param {
+            name: "logging",
+            about: "which writes are logged",
+            get: |ccl| show_choice(&ccl.logging, Logging::NAMED),
+            set: |ccl, text| choice(&mut ccl.logging, text, Logging::NAMED),
+        },
+        Param {
+            name: "cleaning",
+            about: "how the log is cleaned",
+            get: |ccl| show_choice(&ccl.cleaning, Cleaning::NAMED),
+            set: |ccl, text| choice(&mut ccl.cleaning, text, Cleaning::NAMED),
+        },
+        Param {
+            name: "log-share",
+            about: "the log is cleaned when it takes more than this share of the leaves (TH_log)",
+            get: |ccl| show_percent(ccl.log_percent),
+            set: |ccl, text| percent(&mut ccl.log_percent, text),
+        },
+        Param {
+            name: "garbage-share",
+            about: "and when more than this share of it is garbage",
+            get: |ccl| show_percent(ccl.garbage_percent),
+            set: |ccl, text| percent(&mut ccl.garbage_percent, text),
+        },
+        Param {
+            name: "logs",
+            about: "logs that threads share",
+            get: |ccl| show(ccl.logs),
+            set: |ccl, text| number(&mut ccl.logs, text),
+        },
+    ];
 }
 
 impl Default for CclOptions {
@@ -98,6 +157,24 @@ pub struct GlobalOptions {
     pub logs: usize,
 }
 
+impl GlobalOptions {
+    /// Its parameters in a [`crate::TreeSpec`].
+    pub const PARAMS: &[Param<GlobalOptions>] = &[
+        Param {
+            name: "buffer-share",
+            about: "size of the buffer as a share of the leaves",
+            get: |global| show_percent(global.buffer_percent),
+            set: |global, text| percent(&mut global.buffer_percent, text),
+        },
+        Param {
+            name: "logs",
+            about: "logs that threads share",
+            get: |global| show(global.logs),
+            set: |global, text| number(&mut global.logs, text),
+        },
+    ];
+}
+
 impl Default for GlobalOptions {
     fn default() -> Self {
         GlobalOptions {
@@ -114,6 +191,14 @@ pub enum NodeSplit {
     Double,
     /// Into more while splits follow each other quickly, as far as the upper node has room.
     HotnessAware,
+}
+
+impl NodeSplit {
+    /// The choices by name.
+    pub const NAMED: &[(&'static str, NodeSplit)] = &[
+        ("hotness-aware", NodeSplit::HotnessAware),
+        ("double", NodeSplit::Double),
+    ];
 }
 
 /// What a LodgeTree can be told.
@@ -153,6 +238,58 @@ impl Default for LodgeOptions {
 }
 
 impl LodgeOptions {
+    /// Its parameters in a [`crate::TreeSpec`].
+    pub const PARAMS: &[Param<LodgeOptions>] = &[
+        Param {
+            name: "slots",
+            about: "slots of a last-level inner node",
+            get: |lodge| show(lodge.slots),
+            set: |lodge, text| number(&mut lodge.slots, text),
+        },
+        Param {
+            name: "t-node",
+            about: "most leaves that one flush goes to",
+            get: |lodge| show(lodge.t_node),
+            set: |lodge, text| number(&mut lodge.t_node, text),
+        },
+        Param {
+            name: "t-split",
+            about: "keys of a leaf above which it is split",
+            get: |lodge| show(lodge.t_split),
+            set: |lodge, text| number(&mut lodge.t_split, text),
+        },
+        Param {
+            name: "node-split",
+            about: "into how many a last-level inner node is split",
+            get: |lodge| show_choice(&lodge.node_split, NodeSplit::NAMED),
+            set: |lodge, text| choice(&mut lodge.node_split, text, NodeSplit::NAMED),
+        },
+        Param {
+            name: "burst-factor",
+            about: "by how much splits must speed up to be a burst (t of §III-C)",
+            get: |lodge| show(lodge.burst_factor),
+            set: |lodge, text| number(&mut lodge.burst_factor, text),
+        },
+        Param {
+            name: "logs",
+            about: "partitions of the log, which threads share",
+            get: |lodge| show(lodge.logs),
+            set: |lodge, text| number(&mut lodge.logs, text),
+        },
+        Param {
+            name: "log-entries",
+            about: "entries of a log (L)",
+            get: |lodge| show(lodge.log_entries),
+            set: |lodge, text| number(&mut lodge.log_entries, text),
+        },
+        Param {
+            name: "log-share",
+            about: "old logs are flushed for when logs take more than this share of the leaves",
+            get: |lodge| show_percent(lodge.log_percent),
+            set: |lodge, text| percent(&mut lodge.log_percent, text),
+        },
+    ];
+
     fn check(&self) -> Result<()> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         if !LODGE_SLOTS.contains(&self.slots) {

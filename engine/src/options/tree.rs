@@ -1,6 +1,8 @@
 //! Which page tree, and the options of a Bf-Tree.
 
+use super::layout::LayoutChoice;
 use super::layout::PageLayout;
+use super::param::{Param, percent, show_percent};
 use crate::error::{Error, Result};
 
 /// Which tree.
@@ -22,12 +24,13 @@ impl TreeKind {
         }
     }
 
-    /// The layout of the leaf pages of a store that it makes, unless [`Options::layout`] is another. In a store that is there already each page says its own.
+    /// How its leaves lay out their records, unless [`crate::Options::layout`] says otherwise. In
+    /// a store that exists each page names its own layout.
     #[must_use]
-    pub fn page_layout(self) -> PageLayout {
+    pub const fn layouts(self) -> LayoutChoice {
         match self {
-            TreeKind::BTree => PageLayout::Slotted,
-            TreeKind::Bf(_) => PageLayout::Compact,
+            TreeKind::BTree => LayoutChoice::ADAPTIVE,
+            TreeKind::Bf(_) => LayoutChoice::of(PageLayout::Compact),
         }
     }
 }
@@ -54,6 +57,22 @@ impl Default for BfOptions {
 }
 
 impl BfOptions {
+    /// Its parameters in a [`crate::TreeSpec`].
+    pub const PARAMS: &[Param<BfOptions>] = &[
+        Param {
+            name: "copy-on-access",
+            about: "share of the ring in which a mini-page that is used moves to the tail",
+            get: |bf| show_percent(bf.copy_on_access_percent),
+            set: |bf, text| percent(&mut bf.copy_on_access_percent, text),
+        },
+        Param {
+            name: "promote",
+            about: "share of the lookups of a leaf that copy the record to the mini-page",
+            get: |bf| show_percent(bf.promotion_percent),
+            set: |bf, text| percent(&mut bf.promotion_percent, text),
+        },
+    ];
+
     /// Refuses what cannot work, by name.
     pub(crate) fn check(&self) -> Result<()> {
         let shares = [

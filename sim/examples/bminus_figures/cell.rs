@@ -135,7 +135,7 @@ impl Cell {
     pub(crate) fn warm(&self) -> Result<Warm, ReplayError> {
         let (_, profile) = treering_sim::csd::builtin("csd").expect("a built-in profile");
         // Twice what the leaves take at the most, when half of each is empty.
-        let slot = self.tree.page_layout().slot_bytes() as u64;
+        let slot = self.tree.layouts().general().slot_bytes() as u64;
         let pages = self.records() * (self.record + slot) * 2 / self.page_size as u64 + 256;
         let in_memory = self.options((pages + 64) * self.page_size as u64);
         let mut rig = Rig::on_csd(&profile, &in_memory, pages, SEED)?;

@@ -1,0 +1,152 @@
+//! Printing a spec: its tree, and what differs from the tree's entry in the registry.
+
+use std::fmt;
+
+use super::TreeSpec;
+use super::pages::PageTree;
+use crate::options::param::{Param, differing, show_size};
+use crate::options::{
+    BfOptions, CclOptions, ContentionSplit, GlobalOptions, LodgeOptions, ModLog, PageStoreKind,
+    PmTreeKind, TablePersist, TreeKind,
+};
+
+impl fmt::Display for TreeSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TreeSpec::Pm(tree) => f.write_str(&with(tree.name(), &pm_parameters(tree))),
+            TreeSpec::Pages(tree) => f.write_str(&show_pages(tree)),
+        }
+    }
+}
+
+/// `name(parameter,parameter)`, or the name alone.
+fn with(name: &str, parameters: &[String]) -> String {
+    match parameters.is_empty() {
+        true => name.into(),
+        false => format!("{name}({})", parameters.join(",")),
+    }
+}
+
+fn pm_parameters(tree: &PmTreeKind) -> Vec<String> {
+    match tree {
+        PmTreeKind::PmTree => Vec::new(),
+        PmTreeKind::Ccl(ccl) => differing(CclOptions::PARAMS, ccl, &CclOptions::default()),
+        PmTreeKind::Global(global) => {
+            differing(GlobalOptions::PARAMS, global, &GlobalOptions::default())
+        }
+        PmTreeKind::Lodge(lodge) => {
+            differing(LodgeOptions::PARAMS, lodge, &LodgeOptions::default())
+        }
+    }
+}
+
+/// The shortest of the names that the tree has: a B⁻-tree is a composition of parts, and may be said
+/// as what differs from `bminus` or from `btree`.
+fn show_pages(tree: &PageTree) -> String {
+    let names = match tree.tree {
+        TreeKind::Bf(_) => vec![("bf", PageTree::bf())],
+        TreeKind::BTree => vec![("btree", PageTree::btree()), ("bminus", PageTree::bminus())],
+    };
+    let said = names.into_iter().map(|(name, default)| {
+        let parameters = tree_parameters(tree, &default);
+        let of_store = store_parameters(tree, &default);
+        let mut parts = vec![with(name, &parameters)];
+        if !of_store.is_empty() || tree.store.name() != default.store.name() {
+            parts.push(with(tree.store.name(), &of_store));
+        }
+        if tree.log_packing != default.log_packing {
+            parts.push(tree.log_packing.name().into());
+        }
+        if tree.layout != default.layout {
+            parts.push(tree.layout.name().into());
+        }
+        let words = parts.len() + parameters.len() + of_store.len();
+        (words, parts.join("+"))
+    });
+    let shortest = said.min_by_key(|(words, _)| *words);
+    shortest.map(|(_, name)| name).unwrap_or_default()
+}
+
+fn tree_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
+    let mut parameters = Vec::new();
+    if tree.page_size != default.page_size {
+        parameters.push(format!("page={}", show_size(tree.page_size as u64)));
+    }
+    if let TreeKind::Bf(bf) = &tree.tree {
+        parameters.extend(differing(BfOptions::PARAMS, bf, &BfOptions::default()));
+    }
+    if let Some(split) = &tree.contention_split {
+        parameters.push("contention-split".into());
+        let default = ContentionSplit::default();
+        parameters.extend(differing(ContentionSplit::PARAMS, split, &default));
+    }
+    parameters
+}
+
+fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
+    let mut parameters = Vec::new();
+    if let Some(TablePersist::Checkpoint) = tree.store.table() {
+        parameters.push("table=checkpoint".into());
+    }
+    match (&tree.mod_log, &default.mod_log) {
+        (None, Some(_)) => parameters.push("T=0".into()),
+        (Some(log), None) => {
+            parameters.push(format!("T={}", show_size(log.threshold.into())));
+            parameters.extend(differing(&ModLog::PARAMS[1..], log, &ModLog::default()));
+        }
+        (Some(log), Some(default)) => {
+            parameters.extend(differing(ModLog::PARAMS, log, default));
+        }
+        (None, None) => {}
+    }
+    parameters
+}
+
+/// A parameter as the table of the registry shows it.
+pub(super) struct Shown {
+    pub(super) of: &'static str,
+    pub(super) name: &'static str,
+    pub(super) default: String,
+    pub(super) about: &'static str,
+}
+
+/// All parameters of trees and parts.
+pub(super) fn parameters() -> Vec<Shown> {
+    fn of<T: Default>(of: &'static str, params: &'static [Param<T>]) -> Vec<Shown> {
+        let default = T::default();
+        let shown = params.iter().map(|param| Shown {
+            of,
+            name: param.name,
+            default: (param.get)(&default),
+            about: param.about,
+        });
+        shown.collect()
+    }
+    let one = |of, name, default: &str, about| Shown {
+        of,
+        name,
+        default: default.into(),
+        about,
+    };
+    let mut all = vec![
+        one("btree, bf", "page", "4KiB", "page size; 8KiB with bminus"),
+        one(
+            "btree",
+            "contention-split",
+            "off",
+            "leaves that writers wait for are split",
+        ),
+    ];
+    all.extend(of("btree", ContentionSplit::PARAMS));
+    all.extend(of("bf", BfOptions::PARAMS));
+    let cow = PageStoreKind::CopyOnWrite {
+        table: TablePersist::EachFlush,
+    };
+    let about = "when the page table is persisted";
+    all.push(one(cow.name(), "table", "each-flush", about));
+    all.extend(of("any store", ModLog::PARAMS));
+    all.extend(of("ccl", CclOptions::PARAMS));
+    all.extend(of("lodge", LodgeOptions::PARAMS));
+    all.extend(of("pmtree-global", GlobalOptions::PARAMS));
+    all
+}
