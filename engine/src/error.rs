@@ -23,6 +23,9 @@ pub enum Error {
     /// The store was opened to be read only.
     #[error("the store is open for reading only")]
     ReadOnly,
+    /// The store has been closed by one of its handles.
+    #[error("the store is closed; open it again to write")]
+    Closed,
     /// Another store of this process has the device object open.
     #[error("the device is in use by another store of this process; close that one first")]
     InUse,

@@ -27,6 +27,16 @@ pub trait Kv: Any + Send + Sync {
     /// store is as it was, and the same or another key may be asked for again.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
 
+    /// Returns the value of `key`, or `None` if the key is absent. [`Kv::get`] reuses a buffer
+    /// instead.
+    ///
+    /// # Errors
+    /// As [`Kv::get`].
+    fn get_owned(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.get(key, &mut value)?.then_some(value))
+    }
+
     /// Sets `key` to `value`. Returns the LSN that makes the write durable: it survives a crash once
     /// `sync` of that LSN (or of a later one) has returned.
     ///

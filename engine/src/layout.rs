@@ -46,6 +46,7 @@
 //! | 96 | 8 | high water: no page was ever named so, or with a greater number; 0: not known |
 //! | 104 | 4 | blocks that one flush of the log writes at most |
 //! | 112 | 8 | number of the index snapshot, which its chunks bear |
+//! | 120 | 8 | of a store that grows, blocks that the device had durably by then; 0: it does not grow |
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -290,6 +291,9 @@ pub(crate) struct Superblock {
     /// Of page names by the time of the checkpoint; 0: not known. What got a name since is in the
     /// log.
     pub(crate) high_water: u64,
+    /// Of a store that grows: blocks that its device had durably when this was written. 0: the
+    /// store has its size from the beginning.
+    pub(crate) grown_blocks: u64,
 }
 
 impl Superblock {
@@ -327,6 +331,7 @@ impl Superblock {
         b[112..120].copy_from_slice(&self.snapshot_number.to_le_bytes());
         b[104..108].copy_from_slice(&self.flush_blocks.to_le_bytes());
         b[96..104].copy_from_slice(&self.high_water.to_le_bytes());
+        b[120..128].copy_from_slice(&self.grown_blocks.to_le_bytes());
         let crc = crc32fast::hash(&b[12..]);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
@@ -370,11 +375,15 @@ impl Superblock {
                 return Err(damaged("0 or 1 for a modification log", other.to_string()));
             }
         };
-        let capacity = u64_at(32);
-        if capacity > device_blocks.min(MAX_BLOCKS) {
+        let (capacity, grown_blocks) = (u64_at(32), u64_at(120));
+        let present = match grown_blocks {
+            0 => capacity,
+            grown => grown,
+        };
+        if present > device_blocks || capacity > MAX_BLOCKS || grown_blocks > capacity {
             return Err(damaged(
                 &format!("at most the device's {device_blocks} blocks"),
-                format!("{capacity} (was the file cut?)"),
+                format!("{present} (was the file cut?)"),
             ));
         }
         let journal_pages = u64::from(u16::from_le_bytes([b[30], b[31]]));
@@ -429,6 +438,7 @@ impl Superblock {
             snapshot_number: u64_at(112),
             flush_blocks: u32_at(104),
             high_water: u64_at(96),
+            grown_blocks,
         })
     }
 

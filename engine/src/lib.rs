@@ -62,6 +62,7 @@ pub mod index;
 pub mod mapping;
 pub mod mini;
 pub mod node;
+pub mod prelude;
 pub mod ring;
 pub mod spec;
 pub mod sync;
@@ -74,11 +75,13 @@ mod inspect;
 mod kv;
 mod layout;
 mod mutation;
+mod open;
 mod options;
 mod overflow;
 mod pager;
 mod pages;
 mod pm;
+mod range;
 mod rows;
 mod snapshot;
 mod sparse;
@@ -92,12 +95,13 @@ pub use inspect::repair::{
     KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
 };
 pub use inspect::survey::{LogBlock, SuperblockFound, Survey, survey};
-pub use inspect::verify::{VerifyReport, verify, verify_blocks};
+pub use inspect::verify::{VerifyReport, verify, verify_blocks, verify_path};
 pub use kv::{Kv, Visitor};
 pub use layout::{is_store_file, required_blocks};
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
+pub use open::{AnyDevice, open, open_with};
 pub use options::{
     BfOptions, CclOptions, Cleaning, ContentionSplit, Durability, GlobalOptions, LodgeOptions,
     LogPacking, Logging, MIN_CACHE_PAGES, ModLog, NodeSplit, Options, PageStoreKind, Param,
@@ -108,6 +112,7 @@ pub use pages::delta_block;
 pub use pm::leaves::recover::PmRecoveryReport;
 pub use pm::places::{PmPlace, pm_places};
 pub use pm::store::{PmStore, PmTask};
+pub use range::{KvRange, Range, Row};
 pub use spec::{Family, PageTree, SpecError, TreeEntry, TreeSpec};
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,

@@ -8,6 +8,7 @@
 //! appears under its name when it has its length ([`create`]).
 
 mod create;
+mod grow;
 mod kernel;
 mod options;
 mod punch;
@@ -30,6 +31,7 @@ use super::{
 use crate::mutation;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
+use grow::Extent;
 use kernel::Os;
 use punch::Discards;
 
@@ -39,7 +41,7 @@ const B: u64 = BLOCK_SIZE as u64;
 pub struct FileDevice {
     kernel: Box<dyn Kernel>,
     path: PathBuf,
-    blocks: u64,
+    extent: Extent,
     asked: FileIo,
     direct: bool,
     /// Whether trimmed blocks are to become holes, and the file system can make some.
@@ -201,7 +203,7 @@ impl FileDevice {
         FileDevice {
             kernel,
             path: path.to_owned(),
-            blocks,
+            extent: Extent::fixed(blocks),
             asked: choices.io,
             direct,
             punches: AtomicBool::new(punches),
@@ -256,9 +258,24 @@ impl FileDevice {
     }
 
     /// Says that blocks are about to be written, which must be before they are.
-    fn about_to_write<'a>(&self, writes: impl Iterator<Item = (Lba, &'a [u8])>) {
+    ///
+    /// # Errors
+    /// The file must grow for them and cannot.
+    fn about_to_write<'a>(
+        &self,
+        writes: impl Iterator<Item = (Lba, &'a [u8])> + Clone,
+    ) -> Result<(), DeviceError> {
         let blocks = |(lba, bytes): (Lba, &[u8])| lba.0..lba.0 + bytes.len() as u64 / B;
+        if let Some(last) = writes.clone().map(blocks).max_by_key(|blocks| blocks.end) {
+            let grown = (self.extent).make_room(last.end, |blocks| self.kernel.set_len(blocks * B));
+            grown.map_err(|source| DeviceError::Io {
+                what: "write",
+                lba: Lba(last.start),
+                source,
+            })?;
+        }
         self.discards.about_to_write(writes.map(blocks));
+        Ok(())
     }
 
     /// Whether batches go through io_uring.
@@ -309,6 +326,14 @@ impl FileDevice {
     }
 
     fn read_one(&self, lba: Lba, buf: &mut [u8]) -> Result<(), DeviceError> {
+        // Behind the file's end nothing has been written yet.
+        let there = self.extent.end().saturating_sub(lba.0) * B;
+        let there = buf.len().min(usize::try_from(there).unwrap_or(usize::MAX));
+        let (buf, behind) = buf.split_at_mut(there);
+        behind.fill(0);
+        if buf.is_empty() {
+            return Ok(());
+        }
         let read = if self.pass_as_is(buf) {
             kernel::read_all(&*self.kernel, buf, lba.0 * B)
         } else {
@@ -326,7 +351,10 @@ impl FileDevice {
 
     /// One system call for the batch; says which pieces it has read. `None` if all have to go the ordinary way.
     fn read_at_once(&self, reads: &mut [BlockRead<'_>]) -> Option<Vec<bool>> {
-        if reads.len() < 2 || !reads.iter().all(|r| self.pass_as_is(r.buf)) {
+        let end = self.extent.end();
+        let is_there = |r: &BlockRead<'_>| r.lba.0 + r.buf.len() as u64 / B <= end;
+        let at_once = |r: &BlockRead<'_>| self.pass_as_is(r.buf) && is_there(r);
+        if reads.len() < 2 || !reads.iter().all(at_once) {
             return None;
         }
         let results = self.kernel.read_batch(reads)?;
@@ -416,7 +444,7 @@ impl Drop for FileDevice {
 
 impl BlockDevice for FileDevice {
     fn capacity_blocks(&self) -> u64 {
-        self.blocks
+        self.extent.capacity()
     }
 
     fn access(&self) -> Access {
@@ -430,13 +458,13 @@ impl BlockDevice for FileDevice {
     }
 
     fn read(&self, lba: Lba, buf: &mut [u8], _class: IoClass) -> Result<(), DeviceError> {
-        check_request("read", lba, buf.len(), self.blocks)?;
+        check_request("read", lba, buf.len(), self.extent.capacity())?;
         self.read_one(lba, buf)
     }
 
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
         for r in reads.iter() {
-            check_request("read", r.lba, r.buf.len(), self.blocks)?;
+            check_request("read", r.lba, r.buf.len(), self.extent.capacity())?;
         }
         let read = self.read_at_once(reads);
         let read = read.unwrap_or_else(|| vec![false; reads.len()]);
@@ -449,16 +477,16 @@ impl BlockDevice for FileDevice {
     }
 
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
-        check_request("write", lba, bytes.len(), self.blocks)?;
-        self.about_to_write(std::iter::once((lba, bytes)));
+        check_request("write", lba, bytes.len(), self.extent.capacity())?;
+        self.about_to_write(std::iter::once((lba, bytes)))?;
         self.write_one(lba, bytes, class)
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
         for w in writes {
-            check_request("write", w.lba, w.bytes.len(), self.blocks)?;
+            check_request("write", w.lba, w.bytes.len(), self.extent.capacity())?;
         }
-        self.about_to_write(writes.iter().map(|w| (w.lba, w.bytes)));
+        self.about_to_write(writes.iter().map(|w| (w.lba, w.bytes)))?;
         if let Some(outcome) = self.write_at_once(writes) {
             return outcome;
         }
@@ -468,7 +496,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
-        check_range("trim", lba, blocks, self.blocks)?;
+        check_range("trim", lba, blocks, self.extent.capacity())?;
         if self.punches.load(Ordering::Relaxed) {
             self.discards.add(lba.0..lba.0 + blocks);
         }
@@ -479,7 +507,17 @@ impl BlockDevice for FileDevice {
         self.punch_holes(&(keep.start.0..keep.end.0));
     }
 
+    fn extend_to(&self, blocks: u64) -> bool {
+        self.extent.extend_to(blocks);
+        true
+    }
+
+    fn durable_blocks(&self) -> u64 {
+        self.extent.durable()
+    }
+
     fn flush(&self) -> Result<(), DeviceError> {
+        let end = self.extent.end();
         if !mutation::on("flush-reaches-nobody") {
             self.kernel.sync_data().map_err(|source| DeviceError::Io {
                 what: "flush",
@@ -487,6 +525,7 @@ impl BlockDevice for FileDevice {
                 source,
             })?;
         }
+        self.extent.flushed(end);
         if self.discards.are_many() {
             self.punch_holes(&(0..0));
         }

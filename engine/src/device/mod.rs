@@ -123,6 +123,18 @@ pub trait BlockDevice: Send + Sync {
         let _ = keep;
     }
 
+    /// Lets the device grow to `blocks` blocks, if its medium can; blocks that nobody has written
+    /// read as zeros. Returns whether the device has so many blocks from now on.
+    fn extend_to(&self, blocks: u64) -> bool {
+        blocks <= self.capacity_blocks()
+    }
+
+    /// Blocks from the beginning that the medium is known to keep through a power cut. Those behind
+    /// are zeros that take no room yet. All of them, unless the device grows.
+    fn durable_blocks(&self) -> u64 {
+        self.capacity_blocks()
+    }
+
     /// Makes every write that completed before this call durable.
     ///
     /// # Errors

@@ -32,6 +32,14 @@ impl BlockDevice for OverlayDevice {
         self.below.capacity_blocks()
     }
 
+    fn extend_to(&self, blocks: u64) -> bool {
+        self.below.extend_to(blocks)
+    }
+
+    fn durable_blocks(&self) -> u64 {
+        self.below.durable_blocks()
+    }
+
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
         self.below.read(lba, buf, class)?;
         let changed = self.changed.lock();

@@ -10,7 +10,7 @@
 //! nothing current is whole.
 
 use crate::cache::Fix;
-use crate::device::{BlockDevice, OverlayDevice, Volume};
+use crate::device::{BlockDevice, FileAccess, FileDevice, FileOptions, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::inspect::repair::{KeyRange, SalvageHints, salvage};
 use crate::layout::Superblock;
@@ -124,10 +124,12 @@ fn note_bad_superblocks(device: &dyn BlockDevice, report: &mut VerifyReport) -> 
 
 fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
     let mut leaves: Vec<(Vec<u8>, PageId)> = Vec::new();
-    store.for_each_leaf(|fence, page| leaves.push((fence.to_vec(), page)));
+    store
+        .core()
+        .for_each_leaf(|fence, page| leaves.push((fence.to_vec(), page)));
     report.leaves = leaves.len() as u64;
     for (i, (fence, page)) in leaves.iter().enumerate() {
-        let leaf = match store.read_leaf(*page) {
+        let leaf = match store.core().read_leaf(*page) {
             Ok(Fix::Got(leaf)) => leaf,
             Ok(Fix::Gone) => {
                 report
@@ -177,7 +179,7 @@ fn check_long(
     report: &mut VerifyReport,
 ) -> Result<()> {
     report.long_values += 1;
-    let pager = &*store.tree.leaves().pager;
+    let pager = &*store.core().tree.leaves().pager;
     match pager.read_value(key, pointer, &mut Vec::new()) {
         Err(e @ Error::Damaged { .. }) => report.damage.push(format!("key {}: {e}", Hex(key))),
         read => read?,
@@ -236,4 +238,16 @@ impl Options {
             ..defaults
         })
     }
+}
+
+/// As [`verify`], of the store in the file at `path`, which is opened for reading only.
+///
+/// # Errors
+/// As [`verify`]; [`Error::Device`] if the file cannot be opened.
+pub fn verify_path(path: impl AsRef<std::path::Path>) -> Result<VerifyReport> {
+    let choices = FileOptions {
+        access: FileAccess::ReadOnly,
+        ..FileOptions::default()
+    };
+    verify(Arc::new(FileDevice::open_with(path, &choices)?))
 }

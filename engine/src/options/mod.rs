@@ -55,6 +55,9 @@ pub struct Options {
     pub log_buffer_bytes: u64,
     /// Most pages that one write-back step writes. Default: 32; less in a small cache.
     pub write_batch_pages: usize,
+    /// How large the store may become in bytes, where its device can grow as a file does. Default:
+    /// `None`, as large as the device is when the store is made. Kept with the store.
+    pub limit_bytes: Option<u64>,
     /// Entries of an inner node at most, which are in memory: 3 to 170. Default: 170, nodes of
     /// 4 KiB; with few entries a small tree is as deep as a large one. Not kept with the store.
     pub index_entries: usize,
@@ -87,6 +90,7 @@ impl Options {
             checkpoint_log_bytes: 32 << 20,
             log_buffer_bytes: 256 << 10,
             write_batch_pages: 32,
+            limit_bytes: None,
             index_entries: *limits::INDEX_ENTRIES.end(),
             first_lsn: 0,
             create: true,

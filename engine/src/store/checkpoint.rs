@@ -220,6 +220,10 @@ impl Checkpointer {
             snapshot_number: sequence,
             flush_blocks: pager.log.flush_blocks() as u32,
             high_water: pager.pages.high_water(),
+            grown_blocks: match state.superblock.grown_blocks {
+                0 => 0,
+                _ => pager.volume.device().durable_blocks(),
+            },
             ..state.superblock
         };
         pager.volume.tell(|| Event::SuperblockWriting {

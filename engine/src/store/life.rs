@@ -16,8 +16,8 @@
 //! thread, so a store in which nobody writes any more keeps its last writes undurable until
 //! somebody pumps, syncs, closes or drops it.
 
-use super::Store;
-use crate::error::Result;
+use super::core::Core;
+use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Durability;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +27,7 @@ use crate::types::{Clock, Lsn};
 pub(super) struct Life {
     last_log_flush: AtomicU64,
     abandoned: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Life {
@@ -34,6 +35,25 @@ impl Life {
         Life {
             last_log_flush: AtomicU64::new(clock.now().0),
             abandoned: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The store has been closed: it takes no more writes.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether one of the store's handles has closed it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Refuses a write to a store that one of its handles has closed.
+    pub(super) fn check_open(&self) -> Result<()> {
+        match self.is_closed() {
+            true => Err(Error::Closed),
+            false => Ok(()),
         }
     }
 
@@ -43,19 +63,11 @@ impl Life {
     }
 }
 
-impl Store {
-    /// Drops the store as the end of a killed process would: nothing more is written, and what was
-    /// not durable is lost with it. For tests of what a crash leaves, and for whoever wants to
-    /// forget what has not been synced. [`Store::close`] is the opposite; a plain drop is in
-    /// between.
-    pub fn abandon(self) {
-        self.abandon_on_drop();
-    }
-
-    /// From now on dropping the store is [`Store::abandon`], whoever drops it: for a store that is
-    /// shared, or that must not outlive a panic. All else is as before; [`Store::close`] still
+impl Core {
+    /// From now on dropping the store is [`Core::abandon`], whoever drops it: for a store that is
+    /// shared, or that must not outlive a panic. All else is as before; [`Core::close`] still
     /// closes.
-    pub fn abandon_on_drop(&self) {
+    pub(crate) fn abandon_on_drop(&self) {
         self.life.abandoned.store(true, Ordering::Relaxed);
     }
 
@@ -83,8 +95,8 @@ impl Store {
         self.interval_is_over() && !mutation::on("interval-needs-pump")
     }
 
-    /// Keeps what [`Store::options`] promise, of a write that is in the log up to `lsn` and of
-    /// those before it; `for_others` is what [`Store::must_flush_for_others`] said.
+    /// Keeps what [`Core::options`] promise, of a write that is in the log up to `lsn` and of
+    /// those before it; `for_others` is what [`Core::must_flush_for_others`] said.
     pub(super) fn acknowledge(&self, lsn: Lsn, for_others: bool) -> Result<Lsn> {
         if self.options.durability == Durability::PerCommit {
             self.flush_log(lsn)?;
@@ -114,8 +126,8 @@ impl Store {
     }
 }
 
-impl Drop for Store {
-    /// Makes the log durable, best effort: see [`Store::close`] for knowing whether it is.
+impl Drop for Core {
+    /// Makes the log durable, best effort: see [`Core::close`] for knowing whether it is.
     fn drop(&mut self) {
         self.flush_on_drop();
     }

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use super::Store;
+use super::core::Core;
 use crate::error::{Error, Result};
 use crate::kv::Visitor;
 use crate::overflow::Pointer;
 use crate::types::Lsn;
 
-impl Store {
+impl Core {
     /// Writes the value to places of its own, then sets the key to a pointer.
     pub(super) fn put_long(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         let leaves = self.tree.leaves();

@@ -15,10 +15,10 @@
 //! is not repeated before the log has grown by a share of what it would read: a full store that is
 //! written on reads at most [`READ_SHARE`] bytes for each one logged.
 
+use super::core::Core;
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pages::PageStore as _;
-use crate::store::Store;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, Turns};
 use crate::types::{Lsn, PageId};
@@ -62,7 +62,7 @@ impl Default for Full {
     }
 }
 
-impl Store {
+impl Core {
     /// How many pages were freed since the store was opened.
     pub(crate) fn pages_freed(&self) -> u64 {
         let counters = &self.tree.leaves().pager.counters;

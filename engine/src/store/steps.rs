@@ -1,16 +1,16 @@
 //! Single steps of a page's life, for tests that lead the engine step by step: what write-back and eviction do, on a page of the caller's
 //! choice instead of the sweeping hand's.
 
-use super::Store;
+use super::core::Core;
 use crate::error::Result;
 use crate::types::PageId;
 
-impl Store {
+impl Core {
     /// Writes one page back, if it is here, dirty and not latched; says whether it did.
     ///
     /// # Errors
-    /// As [`Store::pump`].
-    pub fn write_back_page(&self, page: PageId) -> Result<bool> {
+    /// As [`Core::pump`].
+    pub(crate) fn write_back_page(&self, page: PageId) -> Result<bool> {
         self.tree.leaves().pager.check_poison()?;
         self.tree.leaves().pager.write_back_one(page)
     }
@@ -19,7 +19,7 @@ impl Store {
     ///
     /// # Errors
     /// A device failure or damage.
-    pub fn reload_page(&self, page: PageId) -> Result<bool> {
+    pub(crate) fn reload_page(&self, page: PageId) -> Result<bool> {
         let evicted = self.tree.leaves().pager.evict_one(page);
         if evicted {
             drop(self.tree.leaves().pager.read(page)?);

@@ -66,6 +66,15 @@ pub trait Kernel: Send + Sync {
     /// The system's.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// `ftruncate`: makes the file longer, by zeros that take no room.
+    ///
+    /// # Errors
+    /// The system's; a kernel that does not say otherwise cannot.
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let _ = len;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Bytes that are allocated for the file.
     ///
     /// # Errors
@@ -226,6 +235,10 @@ impl Kernel for Os {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         Ok(rustix::fs::fallocate(&self.file, flags, offset, len)?)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {

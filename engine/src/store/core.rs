@@ -1,0 +1,359 @@
+//! The store itself, as all handles of it share it: a tree, its pages and its log on one device.
+//!
+//! Work that is not done in the foreground is a [`Task`]; [`Core::due`] says which is needed now and
+//! [`Core::pump`] does one bounded step of it. A store that nobody pumps still works: an operation
+//! that runs out of frames or of log space does the step itself.
+
+use super::LeafFill;
+use super::checkpoint::Checkpointer;
+use super::life::Life;
+use super::recovery::RecoveryReport;
+use super::room::{Full, Made};
+use super::task::Task;
+use crate::cache::{Fix, ReadGuard};
+use crate::device::Claim;
+use crate::error::{Error, Result};
+use crate::events::{Event, Observer};
+use crate::kv::{Kv, Visitor};
+use crate::mini;
+use crate::mutation;
+use crate::options::Options;
+use crate::overflow::{self, Pointer};
+use crate::pages::PageStore;
+use crate::stats::{MemoryStats, Stats};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::trees::Tree;
+use crate::trees::btree::Attempt;
+use crate::types::{Clock, Lba, Lsn, PageId, Progress};
+
+/// How often a change merges neighbours that happen to fit, for a place, before the store is full.
+///
+/// A large record may take two splits. If the only neighbours that fit one page are the halves of
+/// the first, making a place for the second merges them again, and so on for ever.
+const MOST_SQUEEZES: u32 = 8;
+
+/// How long a pumping thread waits for room below the store before it tries again.
+const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// A store on a block device.
+pub(crate) struct Core {
+    pub(crate) tree: Tree,
+    pub(super) checkpointer: Checkpointer,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) options: Options,
+    pub(super) recovery: RecoveryReport,
+    pub(super) life: Life,
+    /// What making room for pages remembers.
+    pub(crate) full: Full,
+    /// Keeps other stores of this process from the device. The last field: given up when nothing is
+    /// written any more.
+    pub(super) claim: Option<Claim>,
+}
+
+impl Core {
+    /// Has what a `bf` tree does with its mini-pages told to `observer` from now on, see [`mini::events`]; other trees have none.
+    pub(crate) fn observe_mini_pages(&mut self, observer: Arc<dyn Observer<mini::events::Event>>) {
+        self.tree.observe_mini_pages(observer);
+    }
+
+    /// What opening had to do.
+    pub(crate) fn recovery(&self) -> RecoveryReport {
+        self.recovery
+    }
+
+    /// The options in force.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The most urgent task that wants doing now. A few loads; one clock reading under
+    /// [`crate::Durability::Grouped`].
+    pub(crate) fn due(&self) -> Option<Task> {
+        let pager = &*self.tree.leaves().pager;
+        if pager.write_back_due() {
+            return Some(Task::WriteBack);
+        }
+        if self.tree.evict_due() {
+            return Some(Task::Evict);
+        }
+        let unflushed = pager.log.unflushed_bytes();
+        if unflushed >= self.options.log_buffer_bytes {
+            return Some(Task::FlushLog);
+        }
+        if self
+            .checkpointer
+            .due(pager.log.end(), self.options.checkpoint_log_bytes)
+        {
+            return Some(Task::Checkpoint);
+        }
+        if self.tree.merge_due() {
+            return Some(Task::Merge);
+        }
+        if self.interval_is_over() {
+            return Some(Task::FlushLog);
+        }
+        None
+    }
+
+    /// Does one bounded step of `task`.
+    ///
+    /// # Errors
+    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused
+    /// them before.
+    pub(crate) fn pump(&self, task: Task) -> Result<Progress> {
+        match task {
+            Task::FlushLog => {
+                self.flush_log(self.tree.leaves().pager.log.end())?;
+                Ok(Progress::Idle)
+            }
+            Task::WriteBack => self.tree.leaves().pager.write_back(),
+            Task::Evict => self.tree.evict(),
+            Task::Checkpoint => self.checkpointer.step(&self.tree),
+            Task::Merge => self.tree.merge_step(),
+        }
+    }
+
+    /// Pumps whatever is due until `stop` is set: the body of a background thread on a real device.
+    ///
+    /// # Errors
+    /// As [`Core::pump`].
+    pub(crate) fn pump_until(&self, stop: &std::sync::atomic::AtomicBool) -> Result<()> {
+        while !stop.load(Ordering::Acquire) {
+            match self.due() {
+                Some(task) => match self.pump(task) {
+                    // Whoever writes is told; this thread waits for room.
+                    Err(e) if e.is_no_space() => std::thread::sleep(NO_SPACE_PAUSE),
+                    pumped => drop(pumped?),
+                },
+                None => std::thread::sleep(std::time::Duration::from_micros(200)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the
+    /// next opening has nothing to redo.
+    ///
+    /// # Errors
+    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the
+    /// same, and the next opening finds what was durable.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.options.read_only || self.life.is_closed() {
+            return Ok(());
+        }
+        // Before the checkpoint begins, so that the next opening finds nothing to redo. What stops
+        // a merge for good (a damaged neighbour) is no reason to leave the others undone.
+        drop(self.merge_noted());
+        self.checkpointer.run(&self.tree)?;
+        // All of the log is in the pages now.
+        let nothing = Lba(0)..Lba(0);
+        self.tree.leaves().pager.volume.reclaim(nothing);
+        self.life.close();
+        Ok(())
+    }
+
+    pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<()> {
+        // A sync of what is durable already flushes nothing, so it must not put off the next flush.
+        if lsn > self.tree.leaves().pager.log.durable() {
+            self.life.log_flushes(&*self.clock);
+        }
+        self.tree.leaves().pager.flush_log(lsn)?;
+        if mutation::on("harmless-second-flush") {
+            self.tree.leaves().pager.volume.flush()?;
+        }
+        self.tree
+            .leaves()
+            .pager
+            .volume
+            .tell(|| Event::Acknowledged { lsn });
+        Ok(())
+    }
+
+    /// Runs checkpoint steps until the log has room again.
+    pub(crate) fn make_log_room(&self) -> Result<()> {
+        let log = &self.tree.leaves().pager.log;
+        if log.space_left() > log.capacity() / 2 {
+            // Somebody else made room meanwhile, or has been promised what there is.
+            crate::sync::yield_now();
+            return Ok(());
+        }
+        // Twice: the first may have begun where another one had just ended, and while it ran others
+        // have filled the log.
+        for _ in 0..2 {
+            let before = log.redo_start();
+            self.checkpointer.run(&self.tree)?;
+            if log.redo_start() != before || log.space_left() >= log.capacity() / 4 {
+                return Ok(());
+            }
+        }
+        Err(Error::LogFull {
+            capacity: log.capacity(),
+            redo_start: log.redo_start(),
+        })
+    }
+
+    /// Tries until the change is made; `again` is called with no latch held.
+    pub(super) fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.life.check_open()?;
+        self.tree.leaves().pager.check_poison()?;
+        self.tree.leaves().pager.retry_refused()?;
+        let mut squeezed = 0;
+        loop {
+            let freed = self.pages_freed();
+            match attempt()? {
+                Attempt::Done(done) => return Ok(done),
+                Attempt::Again => {}
+                Attempt::LogFull => self.make_log_room()?,
+                Attempt::StoreFull if squeezed == MOST_SQUEEZES => return Err(self.is_full()),
+                Attempt::StoreFull => match self.make_page_room(freed)? {
+                    Made::Squeezed if !mutation::on("full-for-ever") => squeezed += 1,
+                    Made::Squeezed | Made::Freed => {}
+                },
+            }
+        }
+    }
+
+    /// What of the options' promises is taken now.
+    fn memory(&self) -> MemoryStats {
+        let pager = &*self.tree.leaves().pager;
+        let tree = self.tree.stats(Stats::default());
+        MemoryStats {
+            cache_bytes: pager.cache.frame_bytes(),
+            ring_bytes: tree.bf.map_or(0, |bf| bf.ring_bytes),
+            index_bytes: tree.index_bytes,
+            map_bytes: pager.cache.map_bytes()
+                + pager.pages.map_bytes()
+                + pager.overflow.map_bytes()
+                + tree.bf.map_or(0, |bf| bf.mapping_bytes),
+            log_buffer_bytes: pager.log.buffer_bytes(),
+            write_buffer_bytes: pager.write_buffer_bytes(),
+        }
+    }
+
+    /// Visits every leaf's lower fence and page, in key order.
+    pub(crate) fn for_each_leaf(&self, visit: impl FnMut(&[u8], PageId)) {
+        self.tree.leaves().index.for_each(visit);
+    }
+
+    /// Latches a leaf for reading.
+    pub(crate) fn read_leaf(&self, page: PageId) -> Result<Fix<ReadGuard<'_>>> {
+        self.tree.leaves().pager.read(page)
+    }
+
+    /// How full every leaf is, in key order. Reads the leaves through the cache, and counts like any other read: ask after
+    /// everything else has been measured.
+    ///
+    /// # Errors
+    /// Device failures and damage.
+    pub(crate) fn leaf_fill(&self) -> Result<Vec<LeafFill>> {
+        let mut leaves = Vec::with_capacity(self.tree.leaves().index.len());
+        let mut ids = Vec::with_capacity(self.tree.leaves().index.len());
+        self.for_each_leaf(|_, page| ids.push(page));
+        for page in ids {
+            if let Fix::Got(leaf) = self.read_leaf(page)? {
+                let view = leaf.view();
+                leaves.push(LeafFill {
+                    page,
+                    records: view.count() as u32,
+                    used_bytes: view.used_bytes() as u32,
+                    prefix_bytes: view.prefix().len() as u32,
+                });
+            }
+        }
+        Ok(leaves)
+    }
+}
+
+impl Kv for Core {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let found = self.tree.get(key, value)?;
+        match Pointer::of(value) {
+            Some(pointer) if found => self.get_long(key, pointer, value),
+            _ => Ok(found),
+        }
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        let limits = self.tree.leaves().limits();
+        overflow::check(limits, key, value)?;
+        let for_others = self.must_flush_for_others();
+        let lsn = match overflow::goes_out_of_line(limits, key.len(), value) {
+            true => self.put_long(key, value)?,
+            false => self.change(&mut || self.tree.try_put(key, value))?,
+        };
+        self.acknowledge(lsn, for_others)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Lsn> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        if overflow::check(self.tree.leaves().limits(), key, b"").is_err() {
+            // No such key can be there; the answer is as durable as the log is.
+            return Ok(self.tree.leaves().pager.log.durable());
+        }
+        let for_others = self.must_flush_for_others();
+        let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
+        let acknowledged = self.acknowledge(lsn, for_others)?;
+        if sparse {
+            // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
+            // device) meets whoever needs that neighbour, or the next write.
+            drop(self.tree.merge_step());
+        }
+        Ok(acknowledged)
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
+        self.following(visit, |visit| self.tree.scan(from, visit))
+    }
+
+    fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.following(visit, |visit| self.tree.scan_back(before, visit))
+    }
+
+    fn sync(&self, lsn: Lsn) -> Result<()> {
+        if mutation::on("harmless-checkpoint") {
+            self.checkpointer.run(&self.tree)?;
+        }
+        self.flush_log(lsn)
+    }
+
+    fn checkpoint(&self) -> Result<Lsn> {
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.checkpointer.run(&self.tree)
+    }
+
+    fn pump_due(&self) -> Result<bool> {
+        let Some(task) = self.due() else {
+            return Ok(false);
+        };
+        self.pump(task)?;
+        Ok(true)
+    }
+
+    fn stats(&self) -> Stats {
+        let pager = &*self.tree.leaves().pager;
+        let (cache_hits, cache_misses) = pager.cache.hits_and_misses();
+        let counters = &pager.counters;
+        Stats {
+            cache_hits,
+            cache_misses,
+            evictions: counters.evictions.load(Ordering::Relaxed),
+            pages_written_back: counters.written_back.load(Ordering::Relaxed),
+            pages_checkpointed: counters.checkpointed.load(Ordering::Relaxed),
+            checkpoints: self.checkpointer.completed(),
+            cache_frames: pager.cache.ordinary() as u64,
+            memory: self.memory(),
+            mod_log: pager.pages.mod_log_stats(),
+            places_taken: pager.pages.places_taken(),
+            overflow: pager.overflow.stats(),
+            ..self.tree.stats(pager.log.stats(pager.volume.stats()))
+        }
+    }
+}

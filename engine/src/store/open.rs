@@ -1,0 +1,324 @@
+//! Opening a store: making an empty one, or recovering the one that the device holds.
+
+use super::checkpoint::Checkpointer;
+use super::core::Core;
+use super::life::Life;
+use super::recovery::{RecoveryReport, Redo};
+use super::room::Full;
+use crate::cache::Cache;
+use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
+use crate::error::{Error, Result};
+use crate::events::{Event, Observer};
+use crate::index::Index;
+use crate::layout::{Layout, Slot, Superblock};
+use crate::mutation;
+use crate::options::{Options, TreeKind};
+use crate::overflow::Overflow;
+use crate::overflow::recover::Seen;
+use crate::pager::Pager;
+use crate::pages::{self, PageStore, PageTable, SlotMap, Versioned};
+use crate::snapshot::{self, Chain};
+use crate::sync::Arc;
+use crate::trees::Tree;
+use crate::trees::bf::BfTree;
+use crate::trees::btree::BTree;
+use crate::types::{BLOCK_SIZE, Clock, Lsn, PageId, StoreId};
+use crate::wal::{Log, LogStart};
+
+impl Core {
+    /// As [`super::Store::open_observed`].
+    pub(super) fn open(
+        device: Arc<dyn BlockDevice>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Core> {
+        options.check()?;
+        let claims = match options.read_only {
+            true => Claims::Shared,
+            false => Claims::Alone,
+        };
+        let claim = Claim::take(&device, claims)?;
+        let device: Arc<dyn BlockDevice> = match options.read_only {
+            // Recovery writes: into memory.
+            true if !mutation::on("read-only-writes") => Arc::new(OverlayDevice::new(device)),
+            _ => device,
+        };
+        let volume = Arc::new(Volume::observed(device, observer));
+        let found = Superblock::load(&volume)?;
+        let mut store = match found {
+            Some(superblock) => Core::recover(volume, clock, options, superblock),
+            None if options.create && !options.read_only => Core::format(volume, clock, options),
+            None => Err(Error::NotAStore {
+                lba: crate::types::Lba(0),
+            }),
+        }?;
+        store.claim = Some(claim);
+        Ok(store)
+    }
+
+    /// Makes an empty store: one leaf in the tree's page layout, one snapshot, and the superblock last.
+    fn format(volume: Arc<Volume>, clock: Arc<dyn Clock>, options: &Options) -> Result<Core> {
+        let id = StoreId::draw(&volume)?;
+        let grown_blocks = let_grow(&volume, options)?;
+        let layout = Layout::plan(options, volume.capacity_blocks(), id)?;
+        let pages = pages::open(&volume, layout, options, PageTable::new(&layout), &[])?;
+        let region = layout.log_region();
+        let start = Lsn(options.first_lsn.next_multiple_of(BLOCK_SIZE as u64));
+        let log = Log::create(Arc::clone(&volume), region, 1, start, options)?;
+        let overflow = Overflow::new(1, pages.page_limit());
+        let first = pages.allocate(0)?;
+        let pager = new_pager(volume, layout, pages, (log, overflow), options);
+        let mut leaf = pager.create(first, pager.spare()?)?;
+        leaf.edit()
+            .init(options.page_layout(), first, b"", None)
+            .expect("an empty page fits");
+        leaf.changed(Lsn(0));
+        drop(leaf);
+        let mut live = SlotMap::new(pager.pages.page_limit());
+        live.take(first.0);
+        pager.cache.set_live(&live);
+        let superblock = Superblock {
+            sequence: 0,
+            layout,
+            epoch: 1,
+            redo_start: start,
+            snapshot_head: Slot(0),
+            snapshot_entries: 0,
+            snapshot_number: 0,
+            flush_blocks: 0,
+            high_water: 0,
+            grown_blocks,
+        };
+        let store = Core::assemble(
+            tree(
+                Arc::new(pager),
+                Index::with_entries(first, options.index_entries),
+                options,
+            )?,
+            Checkpointer::new(superblock, Vec::new(), start),
+            clock,
+            options,
+            RecoveryReport::default(),
+        );
+        store.checkpointer.run(&store.tree)?;
+        store.checkpointer.write_twin(&store.tree)?;
+        Ok(store)
+    }
+
+    /// Brings an existing store to the state of its durable log.
+    fn recover(
+        volume: Arc<Volume>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+        superblock: Superblock,
+    ) -> Result<Core> {
+        let layout = superblock.layout;
+        layout.matches(options)?;
+        if superblock.grown_blocks > 0 && !volume.device().extend_to(layout.capacity_blocks) {
+            return Err(Error::Damaged {
+                what: "superblock".into(),
+                lba: superblock.lba(),
+                expected: "a store that does not grow, on a device that cannot".into(),
+                found: format!("one of up to {} blocks", layout.capacity_blocks),
+            });
+        }
+        let chain = Chain {
+            volume: &volume,
+            layout: &layout,
+            number: superblock.snapshot_number,
+        };
+        let (entries, chain) = snapshot::read(
+            chain,
+            superblock.snapshot_head,
+            superblock.snapshot_entries,
+            layout.page_names(),
+        )?;
+        let table = PageTable::load(&volume, &layout, superblock.names())?;
+        let pages = pages::open(&volume, layout, options, table, &chain)?;
+        let epoch = superblock.epoch + 1;
+        let overflow = Overflow::new(epoch, pages.page_limit());
+        for entry in &entries {
+            pages.expect(entry.page, entry.version);
+            if entry.pointers {
+                overflow.mark(entry.page);
+            }
+        }
+        let beyond = entries
+            .iter()
+            .map(|entry| (entry.version, entry.page))
+            .max();
+        let leaves = entries.into_iter().map(|entry| (entry.fence, entry.page));
+        let index = Index::from_sorted(leaves, options.index_entries)
+            .expect("the snapshot's fences ascend from the empty one");
+
+        // What is read here need not be durable: a killed process may have left it in the drive's cache, and a flush that failed may
+        // have forgotten it, so that no flush helps. What recovery builds on is written again; see `recovery`.
+        let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
+        let region = layout.log_region();
+        let start = LogStart {
+            from,
+            epoch: known_epoch,
+            flush_blocks: u64::from(superblock.flush_blocks),
+        };
+        let scan_volume = Arc::clone(&volume);
+        let mut seen = Seen::new(&scan_volume, &layout);
+        let end = Log::scan_end(&volume, region, start, |lsn, record| {
+            record.pages().for_each(|page| pages.named_in_log(page));
+            seen.take(lsn, &record, &overflow);
+            Ok(())
+        })?;
+        if let Some(page) = beyond.filter(|(version, _)| *version > end.end) {
+            return Err(log_too_short(&layout, page, end.end));
+        }
+        pages.recover_to(end.end);
+        let others = |slot| chain.contains(&slot) || seen.has_value(slot);
+        let repaired = pages.repair(&others, from)?;
+        if !mutation::on("restart-trusts-superblock") {
+            Superblock::rewrite(&volume)?;
+        }
+        volume.flush()?;
+        if end.records > 0 {
+            seen.hold_live(&overflow, &pages)?;
+        }
+        // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
+        let log = Log::create(Arc::clone(&volume), region, epoch, end.next_start, options)?;
+        log.keep_from(from);
+        volume.tell(|| Event::RecoveryBegins {
+            epoch,
+            redo_start: from,
+            log_start: end.next_start,
+        });
+        let pager = new_pager(Arc::clone(&volume), layout, pages, (log, overflow), options);
+        let mut redo = Redo::new(&pager, &index, &chain, &seen);
+        crate::wal::replay_to(&volume, region, start, &end, |lsn, record| {
+            redo.take(lsn, &record)
+        })?;
+        redo.report.pages_repaired = repaired;
+        let (report, sparse) = redo.finish()?;
+        let superblock = Superblock {
+            epoch,
+            ..superblock
+        };
+        let store = Core::assemble(
+            tree(Arc::new(pager), index, options)?,
+            Checkpointer::new(superblock, chain, end.next_start),
+            clock,
+            options,
+            report,
+        );
+        // Also makes the new epoch durable, before anything is appended under it.
+        store.checkpointer.run(&store.tree)?;
+        store.tree.leaves().pager.volume.tell(|| Event::Opened);
+        // No log names these any more.
+        let notes = &store.tree.leaves().notes;
+        sparse.into_iter().for_each(|page| notes.note(page));
+        if !options.read_only {
+            // What stops a merge for good, a damaged neighbour, meets whoever needs that.
+            drop(store.merge_noted());
+        }
+        Ok(store)
+    }
+
+    fn assemble(
+        tree: Tree,
+        checkpointer: Checkpointer,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+        recovery: RecoveryReport,
+    ) -> Core {
+        let life = Life::begin(&*clock);
+        Core {
+            tree,
+            checkpointer,
+            clock,
+            options: options.clone(),
+            recovery,
+            life,
+            full: Full::default(),
+            claim: None,
+        }
+    }
+}
+
+/// The snapshot vouches for an image that is newer than the log's end. The log was durable up to
+/// that LSN, so it has lost records; whoever went on behind that end would give their LSNs out
+/// again, and soon nobody could tell (`specs/page_shadowing/PageVersions.tla`, `FindEndEarly`).
+#[cold]
+fn log_too_short(layout: &Layout, (version, page): (Lsn, PageId), end: Lsn) -> Error {
+    Error::Damaged {
+        what: "log".into(),
+        lba: layout.log_start(),
+        expected: format!("records up to {version}, which {page} has"),
+        found: format!("its end at {end}"),
+    }
+}
+
+/// Lets the device of a new store grow as far as the options say. Returns the blocks that it has
+/// already, or 0 if it is not to grow.
+fn let_grow(volume: &Volume, options: &Options) -> Result<u64> {
+    let Some(limit) = options.limit_bytes else {
+        return Ok(0);
+    };
+    let present = volume.device().durable_blocks();
+    let blocks = limit / BLOCK_SIZE as u64;
+    if blocks <= present {
+        return Ok(0);
+    }
+    match volume.device().extend_to(blocks) {
+        true => Ok(present),
+        false => Err(Error::BadOption {
+            name: "limit",
+            why: format!("{limit} bytes; expected a device that can grow, such as a file"),
+        }),
+    }
+}
+
+fn tree(pager: Arc<Pager>, index: Index, options: &Options) -> Result<Tree> {
+    let leaves = BTree::new(pager, index, options);
+    Ok(match options.tree {
+        TreeKind::BTree => Tree::BTree(Box::new(leaves)),
+        TreeKind::Bf(bf) => Tree::Bf(Box::new(BfTree::new(leaves, bf, options.ring_bytes())?)),
+    })
+}
+
+fn new_pager(
+    volume: Arc<Volume>,
+    layout: Layout,
+    pages: Versioned,
+    log: (Log, Overflow),
+    options: &Options,
+) -> Pager {
+    let frames = options.frames() as usize;
+    let cache = Cache::new(frames, layout.page_size, pages.page_limit(), volume.hook());
+    Pager::new(volume, layout, cache, pages, log, options.write_batch_pages)
+}
+
+impl Layout {
+    /// Refuses options that contradict an existing store.
+    fn matches(&self, options: &Options) -> Result<()> {
+        let differ = |name, stored: String, asked: String| {
+            Err(Error::Mismatch {
+                name,
+                stored,
+                asked,
+            })
+        };
+        if self.page_size != options.page_size {
+            return differ(
+                "page size",
+                self.page_size.to_string(),
+                options.page_size.to_string(),
+            );
+        }
+        if self.store != options.store {
+            let (stored, asked) = (format!("{:?}", self.store), format!("{:?}", options.store));
+            return differ("page store", stored, asked);
+        }
+        if options.mod_log.is_some() && !self.mod_log {
+            let (stored, asked) = ("none".to_string(), "one".to_string());
+            return differ("modification log", stored, asked);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Stores by path: what a program opens that has no device of its own.
+
+use std::path::Path;
+
+use super::Store;
+use super::core::Core;
+use super::worker::Worker;
+use crate::device::{BlockDevice, DeviceError, FileAccess, FileDevice, FileOptions};
+use crate::error::{Error, Result};
+use crate::layout::required_blocks;
+use crate::options::Options;
+use crate::sync::Arc;
+use crate::types::SystemClock;
+
+/// Pages for which a new file has room from the beginning.
+const FIRST_PAGES: u64 = 256;
+
+/// How large a store may become unless its options say otherwise: 1 TiB.
+const LIMIT_BYTES: u64 = 1 << 40;
+
+impl Store {
+    /// Opens the store in the file at `path`, or makes one if there is none.
+    ///
+    /// `set` may change the options. For a store that exists they begin as what the file says (page
+    /// size, page store, log), so none of that need be repeated; for a new one they are the
+    /// defaults, with [`Options::limit_bytes`] of 1 TiB. The file grows with the data.
+    ///
+    /// A thread does the background work until the last handle is dropped or closed.
+    ///
+    /// ```
+    /// use treering_engine::prelude::*;
+    ///
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let path = folder.path().join("my.store");
+    /// let store = Store::open_path(&path, |options| options.cache_bytes = 8 << 20)?;
+    /// store.put(b"key", b"value")?;
+    /// assert_eq!(store.get_owned(b"key")?.as_deref(), Some(&b"value"[..]));
+    /// store.close()?;
+    /// # Ok::<(), treering_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::open`]; [`Error::Device`] if the file cannot be opened or made, or another
+    /// process has it.
+    pub fn open_path(path: impl AsRef<Path>, set: impl FnOnce(&mut Options)) -> Result<Store> {
+        let path = path.as_ref();
+        let (device, options) = match path.exists() {
+            true => existing(path, set)?,
+            false => new(path, set)?,
+        };
+        let core = Core::open(device, Arc::new(SystemClock::new()), &options, None)?;
+        let core = Arc::new(core);
+        let worker = match options.read_only {
+            true => None,
+            false => Some(start(path, Arc::clone(&core))?),
+        };
+        Ok(Store {
+            worker: worker.map(std::sync::Arc::new),
+            core,
+        })
+    }
+}
+
+fn existing(
+    path: &Path,
+    set: impl FnOnce(&mut Options),
+) -> Result<(Arc<dyn BlockDevice>, Options)> {
+    let mut choices = FileOptions::default();
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open_with(path, &choices)?);
+    let mut options = match Options::of_store(&device) {
+        Ok(stored) => Options {
+            cache_bytes: Options::default().cache_bytes,
+            ..stored
+        },
+        // Somebody made the file and died before there was a store in it.
+        Err(Error::NotAStore { .. }) => new_options(),
+        Err(e) => return Err(e),
+    };
+    set(&mut options);
+    if !options.read_only {
+        return Ok((device, options));
+    }
+    drop(device);
+    choices.access = FileAccess::ReadOnly;
+    Ok((Arc::new(FileDevice::open_with(path, &choices)?), options))
+}
+
+fn new(path: &Path, set: impl FnOnce(&mut Options)) -> Result<(Arc<dyn BlockDevice>, Options)> {
+    let mut options = new_options();
+    set(&mut options);
+    options.check()?;
+    let blocks = required_blocks(&options, FIRST_PAGES);
+    Ok((Arc::new(FileDevice::create(path, blocks)?), options))
+}
+
+fn new_options() -> Options {
+    Options {
+        limit_bytes: Some(LIMIT_BYTES),
+        create: true,
+        ..Options::default()
+    }
+}
+
+fn start(path: &Path, core: Arc<Core>) -> Result<Worker> {
+    let started = Worker::start(core);
+    started.map_err(|e| {
+        Error::Device(DeviceError::Open {
+            path: path.to_owned(),
+            why: format!("its background thread cannot be started: {e}"),
+        })
+    })
+}
