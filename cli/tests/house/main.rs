@@ -1,0 +1,137 @@
+//! The house keeps its plan: imports have no large circle, and none across folders; crates depend on
+//! each other one way; no file is too long to read in one go.
+//!
+//! The plan itself is `docs/ARCHITECTURE.md`.
+
+mod circles;
+mod imports;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use imports::Imports;
+
+/// The crates, and which of the others each may depend on. Whatever is not here is not allowed.
+const CRATES: &[(&str, &[&str])] = &[
+    ("traces", &[]),
+    ("engine", &[]),
+    ("sim", &["treering-engine", "treering-traces"]),
+    ("model/oracle", &["treering-engine"]),
+    ("model/specs", &["treering-engine", "treering-oracle"]),
+    ("model/adapters", &["treering-engine", "treering-oracle"]),
+    (
+        "model/mutants",
+        &["treering-engine", "treering-oracle", "treering-specs"],
+    ),
+    (
+        "cli",
+        &[
+            "treering-adapters",
+            "treering-engine",
+            "treering-oracle",
+            "treering-sim",
+            "treering-specs",
+            "treering-traces",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "treering-adapters",
+            "treering-engine",
+            "treering-oracle",
+            "treering-sim",
+            "treering-traces",
+        ],
+    ),
+];
+
+/// Most files that may import each other in a circle.
+const LARGEST_CIRCLE: usize = 3;
+
+/// Most lines of a file.
+const MOST_LINES: usize = 600;
+
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest
+        .parent()
+        .expect("cli lies in the repository")
+        .to_owned()
+}
+
+#[test]
+fn no_circle_of_imports_has_more_than_three_files_or_crosses_folders() {
+    let mut wrong = Vec::new();
+    for (name, _) in CRATES {
+        let imports = Imports::read(&root().join(name).join("src"));
+        assert!(imports.files() > 0, "{name} has sources");
+        for circle in circles::of(imports.arrows()) {
+            let folders: BTreeMap<_, _> = circle
+                .iter()
+                .map(|file| (imports.folder(file), file))
+                .collect();
+            if circle.len() > LARGEST_CIRCLE || folders.len() > 1 {
+                let shown: Vec<_> = circle
+                    .iter()
+                    .map(|file| {
+                        file.strip_prefix(root())
+                            .unwrap_or(file)
+                            .display()
+                            .to_string()
+                    })
+                    .collect();
+                wrong.push(format!("{name}: {}", shown.join(" ↔ ")));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "expected circles of at most {LARGEST_CIRCLE} files, each in one folder; found\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn crates_depend_on_each_other_one_way() {
+    for (name, allowed) in CRATES {
+        let manifest = root().join(name).join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).expect("is there");
+        // Tests may use more: `[dev-dependencies]` is not looked at.
+        let mut in_dependencies = false;
+        for line in text.lines() {
+            if let Some(section) = line.trim().strip_prefix('[') {
+                in_dependencies = section.starts_with("dependencies");
+            } else if in_dependencies && line.starts_with("treering-") {
+                let end = line.find(['.', ' ', '=']).unwrap_or(line.len());
+                let depends_on = &line[..end];
+                assert!(
+                    allowed.contains(&depends_on),
+                    "{name} depends on {depends_on}; expected none but {allowed:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_six_hundred_lines() {
+    let mut long = Vec::new();
+    for (name, _) in CRATES {
+        for file in imports::sources(&root().join(name)) {
+            let lines = std::fs::read_to_string(&file)
+                .expect("reads")
+                .lines()
+                .count();
+            if lines > MOST_LINES {
+                let shown = file.strip_prefix(root()).unwrap_or(&file);
+                long.push(format!("{} has {lines}", shown.display()));
+            }
+        }
+    }
+    assert!(
+        long.is_empty(),
+        "expected at most {MOST_LINES} lines a file; found\n{}",
+        long.join("\n")
+    );
+}
