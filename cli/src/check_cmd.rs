@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use treering_model::check::abandon;
-use treering_model::check::configs::{Lane, discover};
-use treering_model::check::mirrors::{self, SPECS};
-use treering_model::check::run::{Checker, Outcome, Verdict};
-use treering_model::check::story;
-use treering_model::check::suite::{
+use treering_specs::check::abandon;
+use treering_specs::check::configs::{Lane, discover};
+use treering_specs::check::mirrors::{self, SPECS};
+use treering_specs::check::run::{Checker, Outcome, Verdict};
+use treering_specs::check::story;
+use treering_specs::check::suite::{
     self, GraphReport, NeverTaken, Report, Request, Step, SuiteError,
 };
 

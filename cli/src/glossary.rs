@@ -94,8 +94,8 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use clap::CommandFactory as _;
-    use treering_model::oracle::Check;
-    use treering_model::oracle::crash::Point;
+    use treering_oracle::Check;
+    use treering_oracle::crash::Point;
 
     use super::*;
     use crate::args::Cli;
@@ -120,8 +120,8 @@ mod tests {
         "cli/src/check_cmd.rs",
         "cli/src/against_cmd.rs",
         "cli/src/args",
-        "model/src/oracle",
-        "model/src/check",
+        "model/oracle/src",
+        "model/specs/src",
         "sim/src/report",
         "sim/src/replay",
     ];

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use treering_model::oracle::reach::Area;
+use treering_oracle::reach::Area;
 use treering_sim::report::html::escape;
 
 use super::report::Report;

@@ -1,7 +1,7 @@
 //! Engines by name: ours, and those that this build was asked to have.
 
-use treering_model::oracle::Engine;
-use treering_model::oracle::engines::{BTree, Geometry, PmTree};
+use treering_oracle::Engine;
+use treering_oracle::engines::{BTree, Geometry, PmTree};
 
 use crate::failure::Failure;
 

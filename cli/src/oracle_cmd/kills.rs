@@ -19,7 +19,7 @@ mod table {
     use std::io::Write as _;
 
     use serde_json::json;
-    use treering_model::oracle::mutations::{self, Kill};
+    use treering_specs::mutations::{self, Kill};
 
     use super::{Failure, OracleArgs, Output};
     use crate::output::say;

@@ -20,11 +20,11 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use treering_model::oracle::campaign::Plan;
-use treering_model::oracle::differential::Failure as Found;
-use treering_model::oracle::history::History;
-use treering_model::oracle::linear;
-use treering_model::oracle::{Engine, Finding, Program, concurrent, crash, execute, session};
+use treering_oracle::campaign::Plan;
+use treering_oracle::differential::Failure as Found;
+use treering_oracle::history::History;
+use treering_oracle::linear;
+use treering_oracle::{Engine, Finding, Program, concurrent, crash, execute, session};
 
 use crate::args::{ModeArg, OracleArgs};
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ use report::{Report, Row, Spent};
 
 /// Runs the command.
 pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
-    treering_model::oracle::deadline::end_with(interrupt::flag());
+    treering_oracle::deadline::end_with(interrupt::flag());
     let began = Instant::now();
     let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
     let coverage = (args.coverage.as_deref())

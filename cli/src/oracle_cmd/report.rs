@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use treering_model::oracle::campaign::Outcome;
-use treering_model::oracle::crash::{Phase, Point};
-use treering_model::oracle::differential::Failure as Found;
-use treering_model::oracle::edges::Edges;
-use treering_model::oracle::history::History;
-use treering_model::oracle::reach::{Area, Reach};
-use treering_model::oracle::{Finding, Program, Tally};
+use treering_oracle::campaign::Outcome;
+use treering_oracle::crash::{Phase, Point};
+use treering_oracle::differential::Failure as Found;
+use treering_oracle::edges::Edges;
+use treering_oracle::history::History;
+use treering_oracle::reach::{Area, Reach};
+use treering_oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
 

@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use treering_model::oracle::Engine;
-use treering_model::oracle::campaign::Plan;
+use treering_oracle::Engine;
+use treering_oracle::campaign::Plan;
 
 use super::report::Row;
 use super::runs::{self, Kept, Mode};
@@ -216,7 +216,7 @@ fn plan(args: &OracleArgs, engine: &dyn Engine, mode: Mode, threads: usize) -> P
 
 #[cfg(test)]
 mod tests {
-    use treering_model::oracle::engines::{BTree, Geometry};
+    use treering_oracle::engines::{BTree, Geometry};
 
     use super::*;
 

@@ -5,16 +5,18 @@ use std::sync::Mutex;
 
 use treering_engine::device::RequestKind;
 use treering_engine::{PageStoreKind, Result as EngineResult, TablePersist};
-use treering_model::oracle::campaign::{self, Plan, Watch};
-use treering_model::oracle::concurrent;
-use treering_model::oracle::crash::{Coverage, Effort};
-use treering_model::oracle::damage::HarmKind;
-use treering_model::oracle::edges::Edges;
-use treering_model::oracle::engines::{BTree, Geometry, PmTree};
-use treering_model::oracle::events::{self, Budget, Cast, Variant, mini, refused, ring, shadow};
-use treering_model::oracle::medium::When;
-use treering_model::oracle::reach::{Area, Reach};
-use treering_model::oracle::{Check, DiskKind, Engine, Finding, Program, Tally, generate};
+use treering_oracle::campaign::{self, Plan, Watch};
+use treering_oracle::concurrent;
+use treering_oracle::crash::{Coverage, Effort};
+use treering_oracle::damage::HarmKind;
+use treering_oracle::edges::Edges;
+use treering_oracle::engines::{BTree, Geometry, PmTree};
+use treering_oracle::medium::When;
+use treering_oracle::reach::{Area, Reach};
+use treering_oracle::{Check, DiskKind, Engine, Finding, Program, Tally, generate};
+use treering_specs::conformance::{
+    self as events, Budget, Cast, Variant, mini, refused, ring, shadow,
+};
 
 use super::report::{ACTIONS_TAKEN, Row};
 use crate::progress::Progress;

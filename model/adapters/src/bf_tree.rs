@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
 use crate::common::{Writes, folder, foreign};

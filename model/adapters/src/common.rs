@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_engine::device::BlockDevice;
 use treering_engine::{Error, Lsn};
-use treering_model::oracle::Disk;
+use treering_oracle::Disk;
 
 /// Longest key for engines that take far longer ones: a quarter of a page, so that an inner node holds few.
 pub(crate) const LONG_KEY: usize = 1024;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};

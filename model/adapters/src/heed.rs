@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ::heed::types::Bytes;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
 use crate::common::{LARGE_RECORD, Writes, below, folder, foreign};

@@ -1,7 +1,7 @@
 //! Other people's engines, for the oracle to judge.
 //!
 //! Each adapter is one file behind a cargo feature of its name: it opens the engine in the way its documentation recommends, maps
-//! [`treering_engine::Kv`] on the engine's own calls, and says in [`Limits`](treering_model::oracle::Limits) what the engine refuses
+//! [`treering_engine::Kv`] on the engine's own calls, and says in [`Limits`](treering_oracle::Limits) what the engine refuses
 //! and in [`judged`] what cannot be judged. An adapter adds no cache and no repair of its own, so that an answer is the engine's.
 //!
 //! | feature | engine | disk | a write is durable | an LSN is |
@@ -30,7 +30,7 @@ mod redb;
 #[cfg(feature = "sled")]
 mod sled;
 
-use treering_model::oracle::Engine;
+use treering_oracle::Engine;
 
 /// One engine of this build.
 struct Adapter {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use ::sled::{Config, Db};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};

@@ -9,8 +9,8 @@ use std::time::Instant;
 use support::{Differential, disk, get, scan};
 use treering_adapters::{NAMES, engine, judged};
 use treering_engine::Lsn;
-use treering_model::oracle::Engine;
-use treering_model::oracle::value::value;
+use treering_oracle::Engine;
+use treering_oracle::value::value;
 
 /// A run of `seed`. Bf-Tree stays in one life: it is known to bring deleted keys back in the next (`model/FINDINGS.md`).
 fn differential<'e>(name: &str, engine: &'e dyn Engine, seed: u64) -> Differential<'e> {

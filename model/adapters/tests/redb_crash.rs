@@ -13,8 +13,8 @@ use support::{Map, scan};
 use treering_adapters::engine;
 use treering_engine::Lsn;
 use treering_engine::device::{CrashDevice, Image};
-use treering_model::oracle::value::value;
-use treering_model::oracle::{Disk, DiskKind, Engine};
+use treering_oracle::value::value;
+use treering_oracle::{Disk, DiskKind, Engine};
 
 fn redb() -> (Box<dyn Engine>, u64) {
     let redb = engine("redb").expect("built in");

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use support::{Map, disk, get, scan};
 use treering_adapters::{NAMES, engine};
 use treering_engine::{Kv, Lsn};
-use treering_model::oracle::value::value;
+use treering_oracle::value::value;
 
 const THREADS: u8 = 4;
 const WRITES: u64 = 500;

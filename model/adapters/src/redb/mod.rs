@@ -16,7 +16,7 @@ use std::sync::Arc;
 use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
 use treering_engine::device::{BlockDevice, OverlayDevice};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_model::oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, device, foreign};

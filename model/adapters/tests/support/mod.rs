@@ -11,8 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemDevice, MemPm};
 use treering_engine::{Kv, Lsn};
-use treering_model::oracle::value::{describe, value};
-use treering_model::oracle::{Disk, DiskKind, Engine};
+use treering_oracle::value::{describe, value};
+use treering_oracle::{Disk, DiskKind, Engine};
 
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

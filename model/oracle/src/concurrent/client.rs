@@ -1,0 +1,381 @@
+//! A client: makes one call after another and records each.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use treering_engine::{Error, Kv, Lsn, Result};
+
+use super::power::{Power, Trouble};
+use super::races::{Deed, Deeds};
+use super::workload::{Step, Workload};
+use crate::engine::{Engine, Write};
+use crate::history::{Action, KeyId, Recorder, Start, Ticks, Version};
+use crate::random::Random;
+use crate::value;
+
+/// What all clients of a history share. Its locks are std's and never held across a call: an explorer of the engine's schedules need
+/// not see them.
+#[derive(Debug)]
+pub struct Session {
+    /// What they do.
+    pub work: Workload,
+    /// The clock.
+    pub ticks: Ticks,
+    /// The greatest LSN that a write has returned.
+    pub last: AtomicU64,
+    /// What it depends on that the history goes on, if it can be cut off.
+    power: Option<Arc<Power>>,
+    /// What was done beside the calls.
+    pub(super) deeds: Deeds,
+    refusals: Refusals,
+    recorders: Vec<Mutex<Recorder>>,
+}
+
+/// What a store may say that it has no room for, see [`Engine::may_refuse`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refusals {
+    puts: bool,
+    /// Of these keys, by their number.
+    deletes: Vec<bool>,
+    background: bool,
+}
+
+impl Refusals {
+    fn of(engine: &dyn Engine, work: &Workload) -> Refusals {
+        let delete = |key: &crate::history::Key| engine.may_refuse(&Write::Delete(key));
+        Refusals {
+            puts: engine.may_refuse(&Write::Put),
+            deletes: work.keys().iter().map(delete).collect(),
+            background: engine.may_refuse(&Write::Background),
+        }
+    }
+}
+
+/// Whether a store says that it has no room.
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::Full { .. } | Error::PmFull { .. })
+}
+
+/// Recorders hold plain data that is whole after every push, so one that a panic passed through is as good as any.
+fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
+    recorder.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// A session of so many clients, numbered from 0.
+    #[must_use]
+    pub fn new(work: Workload, clients: u32) -> Session {
+        let recorder = |client| Mutex::new(Recorder::new(client, Arc::clone(work.keys())));
+        Session {
+            recorders: (0..clients).map(recorder).collect(),
+            ticks: Ticks::default(),
+            last: AtomicU64::new(0),
+            power: None,
+            deeds: Deeds::default(),
+            refusals: Refusals::default(),
+            work,
+        }
+    }
+
+    /// The same, which goes on until the power is cut.
+    #[must_use]
+    pub fn with_power(self, power: Arc<Power>) -> Session {
+        Session {
+            power: Some(power),
+            ..self
+        }
+    }
+
+    /// The same with a store that may refuse what `engine` may refuse.
+    #[must_use]
+    pub fn on(self, engine: &dyn Engine) -> Session {
+        Session {
+            refusals: Refusals::of(engine, &self.work),
+            ..self
+        }
+    }
+
+    /// Whether background work may say so: it may want room, too, or what it asked for fails.
+    pub(super) fn may_stall(&self, error: &Error) -> bool {
+        self.refusals.background && is_full(error) || self.may_fail()
+    }
+
+    /// Whether requests of the medium's fail, so that calls may.
+    pub(super) fn may_fail(&self) -> bool {
+        let troubled = |power: &Arc<Power>| power.trouble != Trouble::None;
+        self.power.as_ref().is_some_and(troubled)
+    }
+
+    /// Whether a call that fails may be followed by others that do not.
+    pub(super) fn recovers(&self) -> bool {
+        let no_room = |power: &Arc<Power>| power.trouble == Trouble::NoRoom;
+        self.power.as_ref().is_some_and(no_room)
+    }
+
+    /// Step `step` of background work is next.
+    pub(super) fn background(&self, step: u64) {
+        if let Some(power) = &self.power {
+            power.background(step);
+        }
+    }
+
+    /// Something was done beside the calls, from then until now; or has not ended, as the power went.
+    pub(super) fn noted(&self, deed: Deed, from: u64) {
+        let until = match self.is_dark() {
+            true => u64::MAX,
+            false => self.ticks.last() + 1,
+        };
+        self.deeds.note(deed, from, until);
+    }
+
+    /// Whether the power can go.
+    pub(super) fn can_be_cut(&self) -> bool {
+        self.power.is_some()
+    }
+
+    /// Whether the power has gone: what is answered now, nobody hears.
+    #[must_use]
+    pub fn is_dark(&self) -> bool {
+        self.power.as_ref().is_some_and(|power| power.is_cut())
+    }
+
+    /// What all clients did so far. Calls on their way count as calls that never return.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Recorder> {
+        self.recorders
+            .iter()
+            .map(|recorder| lock(recorder).clone())
+            .collect()
+    }
+}
+
+/// One client of a [`Session`].
+#[derive(Debug)]
+pub struct Client {
+    session: Arc<Session>,
+    number: u32,
+    random: Random,
+    calls: u64,
+    buffer: Vec<u8>,
+    expected: Vec<u8>,
+    rows: Vec<(Vec<u8>, Version)>,
+    /// What its last write returned.
+    own: Lsn,
+    /// When its call on the way was invoked.
+    invoked: u64,
+}
+
+impl Client {
+    /// Client `number`; the seed of the session decides what it does.
+    #[must_use]
+    pub fn new(session: Arc<Session>, number: u32, seed: u64) -> Client {
+        Client {
+            session,
+            number,
+            random: Random::part(seed, u64::from(number)),
+            calls: 0,
+            buffer: Vec::new(),
+            expected: Vec::new(),
+            rows: Vec::new(),
+            own: Lsn(0),
+            invoked: 0,
+        }
+    }
+
+    /// Makes the next call of its program.
+    ///
+    /// # Errors
+    /// The engine's own; the call is recorded as failed.
+    pub fn step(&mut self, kv: &dyn Kv) -> Result<()> {
+        let step = self.session.work.step(self.calls, &mut self.random);
+        self.calls += 1;
+        self.make(kv, step)
+    }
+
+    fn make(&mut self, kv: &dyn Kv, step: Step) -> Result<()> {
+        match step {
+            Step::Get(key) => {
+                let found = Version::ABSENT;
+                self.invoke(Action::Get { key, found });
+                let session = Arc::clone(&self.session);
+                let name = &session.work.keys()[key.0 as usize];
+                let answer = kv.get(name, &mut self.buffer);
+                let now = session.ticks.next();
+                let found = match &answer {
+                    Ok(true) => version_of(&session.work, name, &self.buffer, &mut self.expected),
+                    Ok(false) | Err(_) => Version::ABSENT,
+                };
+                self.end(now, answer.map(drop), found)
+            }
+            Step::Put(key) => {
+                let clients = self.session.recorders.len() as u64;
+                let version = self.calls * clients + u64::from(self.number);
+                let session = Arc::clone(&self.session);
+                let name = &session.work.keys()[key.0 as usize];
+                let len = session.work.len_of(name.len(), version);
+                value::fill(&mut self.buffer, version, len);
+                let version = Version(version);
+                self.invoke(Action::Put { key, version });
+                let answer = kv.put(name, &self.buffer);
+                self.wrote(answer, self.session.refusals.puts)
+            }
+            Step::Delete(key) => {
+                self.invoke(Action::Delete { key });
+                let name = &self.session.work.keys()[key.0 as usize];
+                let answer = kv.delete(name);
+                let deletes = &self.session.refusals.deletes;
+                let may = deletes.get(key.0 as usize).copied().unwrap_or(false);
+                self.wrote(answer, may)
+            }
+            Step::Scan {
+                start,
+                through,
+                limit,
+            } => self.scan(kv, start, through, limit),
+            // What it wrote itself; every fourth time what anybody wrote.
+            Step::Sync => self.sync(
+                kv,
+                match self.calls.is_multiple_of(4) {
+                    true => Lsn(self.session.last.load(Ordering::SeqCst)),
+                    false => self.own,
+                },
+            ),
+        }
+    }
+
+    fn scan(
+        &mut self,
+        kv: &dyn Kv,
+        start: Start,
+        through: Option<KeyId>,
+        limit: u32,
+    ) -> Result<()> {
+        let session = Arc::clone(&self.session);
+        let keys = session.work.keys();
+        let now = session.ticks.next();
+        lock(&session.recorders[self.number as usize]).invoke_scan(now, start, through, limit);
+        let bytes_of = |key: KeyId| &*keys[key.0 as usize];
+        let bound = through.map(bytes_of);
+        let beyond = |key: &[u8], bound: &[u8]| {
+            if start.is_down() {
+                key < bound
+            } else {
+                key > bound
+            }
+        };
+        let (rows, expected) = (&mut self.rows, &mut self.expected);
+        rows.clear();
+        let visit = &mut |key: &[u8], bytes: &[u8]| {
+            rows.push((
+                key.to_vec(),
+                version_of(&session.work, key, bytes, expected),
+            ));
+            // Says so again and again to an engine that does not listen.
+            if rows.len() >= limit as usize || bound.is_some_and(|bound| beyond(key, bound)) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let answer = match start {
+            Start::From(from) => kv.scan(bytes_of(from), visit),
+            Start::Below(before) => kv.scan_back(Some(bytes_of(before)), visit),
+            Start::End => kv.scan_back(None, visit),
+        };
+        let now = session.ticks.next();
+        let mut recorder = lock(&session.recorders[self.number as usize]);
+        for (key, version) in &self.rows {
+            recorder.row(key, *version);
+        }
+        drop(recorder);
+        self.end(now, answer, Version::ABSENT)
+    }
+
+    fn sync(&self, kv: &dyn Kv, lsn: Lsn) -> Result<()> {
+        let began = self.session.ticks.next();
+        let done = kv.sync(lsn);
+        self.session.noted(Deed::Sync, began);
+        done?;
+        if let Some(power) = self.session.power.as_ref().filter(|power| !power.is_cut()) {
+            power.synced(lsn);
+        }
+        Ok(())
+    }
+
+    fn invoke(&mut self, action: Action) {
+        let mut recorder = lock(&self.session.recorders[self.number as usize]);
+        self.invoked = self.session.ticks.next();
+        recorder.invoke(self.invoked, action);
+    }
+
+    fn wrote(&mut self, answer: Result<Lsn>, may_be_refused: bool) -> Result<()> {
+        if may_be_refused && answer.as_ref().is_err_and(is_full) && !self.session.is_dark() {
+            lock(&self.session.recorders[self.number as usize]).refused();
+            return Ok(());
+        }
+        let now = self.session.ticks.next();
+        if let Ok(lsn) = &answer {
+            self.own = *lsn;
+            self.session.last.fetch_max(lsn.0, Ordering::SeqCst);
+            if let Some(power) = &self.session.power {
+                power.wrote(self.invoked, *lsn);
+            }
+        }
+        self.end(now, answer.map(drop), Version::ABSENT)
+    }
+
+    fn end(&self, now: u64, answer: Result<()>, found: Version) -> Result<()> {
+        if self.session.is_dark() {
+            return answer;
+        }
+        let mut recorder = lock(&self.session.recorders[self.number as usize]);
+        match &answer {
+            Ok(()) => recorder.returned(now, found),
+            Err(_) => recorder.failed(now),
+        }
+        answer
+    }
+
+    /// Writes every `step`-th key, so that there is something to read, and room between to grow.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub fn fill(&mut self, kv: &dyn Kv, step: usize) -> Result<()> {
+        let keys = self.session.work.keys().len() as u32;
+        (0..keys).step_by(step).try_for_each(|key| {
+            self.calls += 1;
+            self.make(kv, Step::Put(KeyId(key)))
+        })
+    }
+
+    /// Reads everything that is there: one scan of all, one back, and a get of each key.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub fn audit(&mut self, kv: &dyn Kv) -> Result<()> {
+        let keys = self.session.work.keys().len() as u32;
+        self.scan(kv, Start::From(KeyId(0)), None, u32::MAX)?;
+        self.scan(kv, Start::End, None, u32::MAX)?;
+        (0..keys).try_for_each(|key| self.make(kv, Step::Get(KeyId(key))))
+    }
+}
+
+/// The version of a value that is whole.
+pub(super) fn version_of(
+    work: &Workload,
+    key: &[u8],
+    bytes: &[u8],
+    expected: &mut Vec<u8>,
+) -> Version {
+    let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
+    else {
+        return Version::FOREIGN;
+    };
+    value::fill(expected, version, work.len_of(key.len(), version));
+    if *expected == bytes {
+        Version(version)
+    } else {
+        Version::FOREIGN
+    }
+}

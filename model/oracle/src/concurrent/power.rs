@@ -1,0 +1,290 @@
+//! Histories that a power cut ends: what threads were told before it must hold after it.
+//!
+//! ```text
+//! client 0 ── put a 1 ─ sync ─ put b 3 ─ …   ┐        the power goes      open ─ read all
+//! client 1 ── delete a ─ put a 2 ─ …         ├──────────────────────▶ image ───────────▶ judged
+//! pump     ── …                              ┘
+//! ```
+//!
+//! A write that has returned is *vouched for* if the engine promises that at once, or if a `sync` of
+//! its LSN or a later one has returned, too, and the power was still on then. If a write is found,
+//! all that had returned before it was invoked count as vouched for as well: a crash drops a suffix
+//! of the writes and nothing from their middle (`DurableMap`). A key may hold what a write left
+//! there unless one that is vouched for was invoked when that had ended already. O(calls).
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use treering_engine::{Kv, Lsn};
+
+use super::workload::Workload;
+use super::{Finding, version_of};
+use crate::Promise;
+use crate::history::{Action, Call, History, Outcome, Version, show_key};
+use crate::medium::Medium;
+
+/// What else troubles the medium before the power goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Nothing.
+    None,
+    /// A request fails.
+    Failure,
+    /// Now and then there is no room for blocks that hold nothing.
+    NoRoom,
+}
+
+/// The power of a history that is cut off.
+pub struct Power {
+    pub(super) medium: Medium,
+    /// What writes returned, by the ticks of their invocations.
+    told: Mutex<Vec<(u64, Lsn)>>,
+    /// All writes up to here are durable, a `sync` has said.
+    synced: AtomicU64,
+    pub(super) trouble: Trouble,
+}
+
+impl std::fmt::Debug for Power {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Power").finish_non_exhaustive()
+    }
+}
+
+impl Power {
+    pub(super) fn of(medium: Medium, trouble: Trouble) -> Power {
+        Power {
+            medium,
+            told: Mutex::default(),
+            synced: AtomicU64::new(0),
+            trouble,
+        }
+    }
+
+    /// Whether it has gone.
+    pub(super) fn is_cut(&self) -> bool {
+        self.medium.power_is_cut()
+    }
+
+    /// Step `step` of background work: the medium's room goes and comes.
+    pub(super) fn background(&self, step: u64) {
+        if let (Trouble::NoRoom, Some(device)) = (self.trouble, self.medium.blocks()) {
+            device.set_full(step / 64 % 3 == 1);
+        }
+    }
+
+    pub(super) fn wrote(&self, invoke: u64, lsn: Lsn) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.push((invoke, lsn));
+    }
+
+    pub(super) fn synced(&self, lsn: Lsn) {
+        self.synced.fetch_max(lsn.0, Ordering::SeqCst);
+    }
+
+    /// The invocations of the writes that a `sync` has vouched for.
+    fn vouched(&self) -> Vec<u64> {
+        let synced = self.synced.load(Ordering::SeqCst);
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let durable = told.iter().filter(|(_, lsn)| lsn.0 <= synced);
+        let mut invocations: Vec<u64> = durable.map(|(invoke, _)| *invoke).collect();
+        invocations.sort_unstable();
+        invocations
+    }
+}
+
+/// What is in a store, by number of key.
+pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Finding> {
+    let failed = |error| Finding::Failed {
+        who: "the reader after the power cut".into(),
+        error,
+    };
+    let keys = work.keys();
+    let mut found = vec![Version::ABSENT; keys.len()];
+    let (mut strange, mut expected, mut value) = (None, Vec::new(), Vec::new());
+    let visit = &mut |key: &[u8], bytes: &[u8]| {
+        match keys.binary_search_by(|known| (**known).cmp(key)) {
+            Ok(number) => found[number] = version_of(work, key, bytes, &mut expected),
+            Err(_) => strange = Some(key.to_vec()),
+        }
+        ControlFlow::Continue(())
+    };
+    kv.scan(b"", visit).map_err(failed)?;
+    if let Some(key) = strange {
+        let what = format!("{} is there, which nobody wrote", show_key(&key));
+        return Err(Finding::Lost(vec![what]));
+    }
+    let mut differ = Vec::new();
+    for (key, scanned) in keys.iter().zip(&found) {
+        let there = kv.get(key, &mut value).map_err(failed)?;
+        let got = match there {
+            true => version_of(work, key, &value, &mut expected),
+            false => Version::ABSENT,
+        };
+        if got != *scanned {
+            let key = show_key(key);
+            differ.push(format!("{key}: a scan finds {scanned}, a get {got}"));
+        }
+    }
+    match differ.is_empty() {
+        true => Ok(found),
+        false => Err(Finding::Lost(differ)),
+    }
+}
+
+/// What a key's calls say of what it may hold.
+#[derive(Clone, Default)]
+struct OfKey<'h> {
+    writes: Vec<&'h Call>,
+    /// The last that is vouched for, by its invocation.
+    vouched: Option<&'h Call>,
+}
+
+/// Judges what was found after the cut; one sentence for each key that holds what it must not.
+pub(super) fn judge(
+    history: &History,
+    power: &Power,
+    promise: Promise,
+    work: &Workload,
+    found: &[Version],
+) -> Vec<String> {
+    let writes = |call: &&Call| matches!(call.action, Action::Put { .. } | Action::Delete { .. });
+    let mut keys: Vec<OfKey<'_>> = vec![OfKey::default(); found.len()];
+    let mut survived = 0;
+    for call in history.calls().iter().filter(writes) {
+        let (key, version) = match call.action {
+            Action::Put { key, version } => (key, version),
+            Action::Delete { key } => (key, Version::ABSENT),
+            _ => continue,
+        };
+        // Numbers of keys are those of the table: nobody wrote another.
+        let at = key.0 as usize;
+        keys[at].writes.push(call);
+        if version != Version::ABSENT && found[at] == version {
+            survived = survived.max(call.invoke);
+        }
+    }
+    let told = power.vouched();
+    for key in &mut keys {
+        let vouched = |call: &&&Call| {
+            call.outcome == Outcome::Returned
+                && (promise == Promise::OnReturn
+                    || call.end < survived
+                    || told.binary_search(&call.invoke).is_ok())
+        };
+        let last = key.writes.iter().filter(vouched);
+        key.vouched = last.max_by_key(|call| call.invoke).copied();
+    }
+    let wrong = |(at, key): (usize, &OfKey<'_>)| {
+        let found = found[at];
+        let after = key.vouched.map_or(0, |call| call.invoke);
+        let left = |call: &&Call| match call.action {
+            Action::Put { version, .. } => version == found,
+            _ => found == Version::ABSENT,
+        };
+        let from_the_start = found == Version::ABSENT && key.vouched.is_none();
+        let mut leaves = key.writes.iter().copied().filter(left);
+        // What has failed may take effect later.
+        let late = |call: &Call| call.end >= after || call.outcome == Outcome::Failed;
+        if from_the_start || leaves.any(late) {
+            return None;
+        }
+        let name = show_key(&work.keys()[at]);
+        Some(match key.vouched {
+            Some(call) => format!(
+                "{name} holds {found}, though client {} was told that this is durable: {}",
+                call.client,
+                history.describe(call)
+            ),
+            None => format!("{name} holds {found}, which nobody wrote"),
+        })
+    };
+    keys.iter().enumerate().filter_map(wrong).collect()
+}
+
+/// The power cut of history `number` comes after so many requests, few or many.
+pub(super) fn cut_after(random: &mut crate::random::Random, in_memory: bool) -> u64 {
+    // A write to persistent memory is some dozen requests.
+    let (least, span) = if in_memory { (8, 9) } else { (4, 10) };
+    let scale = 1 << (least + random.below(span));
+    scale + random.below(scale)
+}
+
+/// The disk of a history that ends so, and what is behind it.
+pub(super) fn power_of(medium: &Medium, trouble: Trouble) -> Arc<Power> {
+    Arc::new(Power::of(medium.clone(), trouble))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DiskKind;
+    use crate::history::{Key, KeyId, Recorder};
+
+    /// Two keys; calls of (key, version or 0 for a delete, invoke, end or 0 for none, lsn).
+    fn wrong(
+        calls: &[(u32, u64, u64, u64, u64)],
+        synced: u64,
+        promise: Promise,
+        found: [u64; 2],
+    ) -> usize {
+        let keys: Arc<[Key]> = [&b"a"[..], b"b"].map(Key::from).into();
+        let work = Workload::on(keys.to_vec(), 100, 10);
+        let power = Power::of(Medium::new(DiskKind::Blocks(8)).unwrap(), Trouble::None);
+        let mut recorders = Vec::new();
+        for (client, (key, version, invoke, end, lsn)) in (0..).zip(calls) {
+            let mut recorder = Recorder::new(client, Arc::clone(&keys));
+            let (key, version) = (KeyId(*key), Version(*version));
+            recorder.invoke(
+                *invoke,
+                match version {
+                    Version::ABSENT => Action::Delete { key },
+                    version => Action::Put { key, version },
+                },
+            );
+            if *end > 0 {
+                recorder.returned(*end, Version::ABSENT);
+                power.wrote(*invoke, Lsn(*lsn));
+            }
+            recorders.push(recorder);
+        }
+        power.synced(Lsn(synced));
+        let history = History::merge(recorders);
+        judge(&history, &power, promise, &work, &found.map(Version)).len()
+    }
+
+    #[test]
+    fn what_was_vouched_for_must_be_there_and_of_the_rest_a_prefix() {
+        // a := 1, then a := 2, then b := 3; nothing synced.
+        let calls = [(0, 1, 1, 2, 10), (0, 2, 3, 4, 20), (1, 3, 5, 6, 30)];
+        let on_sync = |synced, found| wrong(&calls, synced, Promise::OnSync, found);
+        for found in [[0, 0], [1, 0], [2, 0], [2, 3]] {
+            assert_eq!(on_sync(0, found), 0, "{found:?}");
+        }
+        // What came before b := 3 cannot be lost without it.
+        assert_eq!(on_sync(0, [1, 3]), 1);
+        assert_eq!(on_sync(0, [0, 3]), 1);
+        // a := 1 was synced; a := 2 was.
+        assert_eq!((on_sync(10, [0, 0]), on_sync(10, [1, 0])), (1, 0));
+        assert_eq!((on_sync(20, [1, 0]), on_sync(20, [2, 0])), (1, 0));
+        // Nobody wrote 7.
+        assert_eq!(on_sync(0, [7, 0]), 1);
+        let on_return = |found| wrong(&calls, 0, Promise::OnReturn, found);
+        assert_eq!((on_return([2, 0]), on_return([2, 3])), (1, 0));
+    }
+
+    #[test]
+    fn calls_that_overlap_or_never_return_leave_either() {
+        // a := 1 and a := 2 at the same time; a delete of a is on its way.
+        let calls = [(0, 1, 1, 4, 10), (0, 2, 2, 3, 20), (0, 0, 5, 0, 0)];
+        for (found, count) in [([1, 0], 0), ([2, 0], 0), ([0, 0], 0), ([0, 9], 1)] {
+            assert_eq!(
+                wrong(&calls, 20, Promise::OnSync, found),
+                count,
+                "{found:?}"
+            );
+        }
+        // Without the delete it cannot be absent.
+        assert_eq!(wrong(&calls[..2], 20, Promise::OnSync, [0, 0]), 1);
+    }
+}

@@ -1,0 +1,338 @@
+//! What clients do: which keys, how large the values, which calls in which proportion.
+//!
+//! A seed decides all of it, call by call, whatever the calls answer; so the same seed gives each client the same program.
+
+use std::sync::Arc;
+
+use crate::edges;
+use crate::engine::{DiskKind, Limits, LongValues};
+use crate::history::{Key, KeyId, Start};
+use crate::random::Random;
+use crate::value::VERSION_BYTES;
+
+/// How the keys of a history are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// A dozen keys with values so large that few fit a page: everybody meets everybody, and leaves split and merge all the time.
+    Hot,
+    /// Strings of two letters: every key is a prefix of others (BUGS S1).
+    Prefixes,
+    /// Keys and values as long as lengths at which formats change ([`edges`]).
+    Edges,
+    /// Thousands of keys: more pages than a small cache has.
+    Wide,
+    /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so that whole ranges come and go.
+    Runs,
+    /// What is written goes up, what is deleted follows it. Keys are numbers, values of one length:
+    /// what dense leaves take.
+    Queue,
+}
+
+impl Shape {
+    /// All shapes; history n has the n-th, round and round.
+    pub const ALL: [Shape; 6] = [
+        Shape::Hot,
+        Shape::Prefixes,
+        Shape::Edges,
+        Shape::Wide,
+        Shape::Runs,
+        Shape::Queue,
+    ];
+
+    /// That of history `number`, where `cut_every` (if it is not 0) so many-th is cut off: of the
+    /// others, and of these, each has the next.
+    pub(super) fn of(number: u64, cut_every: u64) -> Shape {
+        let turn = number / cut_every.max(1);
+        Shape::ALL[(turn % Shape::ALL.len() as u64) as usize]
+    }
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Hot => "hot",
+            Shape::Prefixes => "prefixes",
+            Shape::Edges => "edges",
+            Shape::Wide => "wide",
+            Shape::Runs => "runs",
+            Shape::Queue => "queue",
+        }
+    }
+}
+
+/// A call to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Read a key.
+    Get(KeyId),
+    /// Write a key.
+    Put(KeyId),
+    /// Remove a key.
+    Delete(KeyId),
+    /// Scan.
+    Scan {
+        /// Where it begins, and which way it goes.
+        start: Start,
+        /// The last key of interest.
+        through: Option<KeyId>,
+        /// Most rows, at least 1.
+        limit: u32,
+    },
+    /// Make durable what this client wrote.
+    Sync,
+}
+
+/// Bytes of a value of a table's row.
+const ROW: usize = 150;
+
+/// Keys, sizes and proportions of one history.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    shape: Shape,
+    keys: Arc<[Key]>,
+    longest: usize,
+    /// Within which values are as long as edges, in the shape that is about lengths.
+    limits: Option<Limits>,
+    /// Whether all values are as long as the longest.
+    one_length: bool,
+    /// Calls of a client until it turns from growing to shrinking and back.
+    phase: u64,
+}
+
+impl Workload {
+    /// The same; a few hot keys have values that are out of line, if an engine has such.
+    #[must_use]
+    pub fn with_long(self, long: Option<LongValues>) -> Workload {
+        match long {
+            Some(long) if self.shape == Shape::Hot => Workload {
+                longest: long.to,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// A workload of `shape` within what an engine and its disk take, for `clients` clients. One that
+    /// `fills` writes more than the disk has room for, if its values are long.
+    #[must_use]
+    pub fn new(
+        shape: Shape,
+        limits: Limits,
+        disk: DiskKind,
+        clients: u64,
+        fills: bool,
+    ) -> Workload {
+        // A tenth of the device: pages are half full at worst, and logs and journals need room.
+        let share = if fills { 1 } else { 10 };
+        let room = match disk {
+            DiskKind::Blocks(blocks) => (blocks * 4096 / share).min(2 << 20) as usize,
+            DiskKind::Pm(bytes) => (bytes / share).min(2 << 20) as usize,
+            DiskKind::Folder => 2 << 20,
+        };
+        let (names, longest): (Vec<Vec<u8>>, usize) = match shape {
+            Shape::Hot => ((0..12).map(|n| format!("h{n:02}").into()).collect(), 1_500),
+            Shape::Prefixes => (prefixes(limits), 300),
+            Shape::Edges => {
+                // Each length of a key twice, if records of every length find a place.
+                let record = limits.max_record.min(32 << 10);
+                let records = (room / record).clamp(8, 64) as u16;
+                let key = |n| edges::key(&limits, n);
+                ((0..records).map(key).collect(), record)
+            }
+            Shape::Wide => {
+                let records = (room / 250).min(5_000);
+                let name = |n| format!("wide/shared/prefix/{n:06}").into();
+                ((0..records).map(name).collect(), 400)
+            }
+            Shape::Queue => {
+                let records = (room / 600).clamp(2, 1_500) as u32;
+                let name = |n: u32| [&b"row:"[..], &n.to_be_bytes()].concat();
+                ((0..records).map(name).collect(), ROW)
+            }
+            Shape::Runs => {
+                let records = (room / 1_000).clamp(2, 500);
+                let name = |n| format!("run {n:06}").into();
+                ((0..records).map(name).collect(), 1_000)
+            }
+        };
+        let mut keys: Vec<Key> = names
+            .into_iter()
+            // What tells keys apart comes last; so an engine of short keys has keys, too, if fewer.
+            .map(|key| Key::from(&key[key.len().saturating_sub(limits.max_key)..]))
+            .filter(|key| limits.empty_key || !key.is_empty())
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let longest_key = keys.iter().map(|key| key.len()).max().unwrap_or(0);
+        let fits = limits.max_record.saturating_sub(longest_key);
+        let phase = match shape {
+            Shape::Hot | Shape::Edges => 60,
+            Shape::Prefixes | Shape::Wide => 2 * keys.len() as u64 / clients.max(1) + 1,
+            // Half of the calls are writes, and in turn.
+            Shape::Runs => 2 * keys.len() as u64,
+            Shape::Queue => u64::MAX,
+        };
+        Workload {
+            shape,
+            limits: (shape == Shape::Edges).then_some(limits),
+            one_length: shape == Shape::Queue,
+            ..Workload::on(keys, longest.min(fits), phase)
+        }
+    }
+
+    /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases of so many calls a client.
+    #[must_use]
+    pub fn on(keys: Vec<Key>, longest: usize, phase: u64) -> Workload {
+        Workload {
+            shape: Shape::Hot,
+            keys: keys.into(),
+            longest: longest.max(VERSION_BYTES),
+            limits: None,
+            one_length: false,
+            phase: phase.max(1),
+        }
+    }
+
+    /// The keys, sorted.
+    #[must_use]
+    pub fn keys(&self) -> &Arc<[Key]> {
+        &self.keys
+    }
+
+    /// Length of the value of write `version` of a key of `key` bytes.
+    #[must_use]
+    pub fn len_of(&self, key: usize, version: u64) -> usize {
+        let mut random = Random::new(version);
+        if let Some(limits) = &self.limits {
+            // A shorter one would not say which it is.
+            let edge = edges::value_length(limits, key, random.below(1 << 16) as usize);
+            return edge.max(VERSION_BYTES);
+        }
+        if self.one_length {
+            return self.longest;
+        }
+        VERSION_BYTES + random.below((self.longest - VERSION_BYTES) as u64 + 1) as usize
+    }
+
+    /// What a client does as its call number `call`.
+    pub fn step(&self, call: u64, random: &mut Random) -> Step {
+        let key = |random: &mut Random| KeyId(random.below(self.keys.len() as u64) as u32);
+        let grows = (call / self.phase).is_multiple_of(2);
+        let n = self.keys.len() as u64;
+        let in_turn = |behind: u64| KeyId(((call / 2 + n - behind % n) % n) as u32);
+        match (self.shape, random.below(100)) {
+            (Shape::Runs, 0..45) if grows => return Step::Put(in_turn(0)),
+            (Shape::Runs, 0..45) => return Step::Delete(in_turn(0)),
+            (Shape::Queue, 0..30) => return Step::Put(in_turn(0)),
+            (Shape::Queue, 30..58) => return Step::Delete(in_turn(n.div_ceil(4))),
+            _ => {}
+        }
+        match random.below(100) {
+            0..50 if grows => Step::Put(key(random)),
+            0..50 => Step::Delete(key(random)),
+            50..58 if grows => Step::Delete(key(random)),
+            50..58 => Step::Put(key(random)),
+            58..86 => Step::Get(key(random)),
+            86..98 => {
+                let from = key(random);
+                let through = random.percent(20).then(|| key(random));
+                let (start, through) = if random.percent(40) {
+                    let start = if random.percent(10) {
+                        Start::End
+                    } else {
+                        Start::Below(from)
+                    };
+                    (start, through.map(|through| through.min(from)))
+                } else {
+                    (Start::From(from), through.map(|through| through.max(from)))
+                };
+                let most = if random.percent(5) { 1_000 } else { 20 };
+                let limit = 1 + random.below(most) as u32;
+                Step::Scan {
+                    start,
+                    through,
+                    limit,
+                }
+            }
+            _ => Step::Sync,
+        }
+    }
+}
+
+/// All strings of up to six of two letters, the least byte and one in the middle.
+fn prefixes(limits: Limits) -> Vec<Vec<u8>> {
+    let mut names = vec![Vec::new()];
+    for at in 0..126 {
+        let name: &Vec<u8> = &names[at / 2];
+        names.push([name.as_slice(), &[[0, b'm'][at % 2]]].concat());
+    }
+    if !limits.empty_key {
+        names.remove(0);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_distinct_and_values_keep_within_the_limits() {
+        for (max_key, max_record, empty_key) in [(3, 60, false), (1000, 1300, true)] {
+            let limits = Limits {
+                max_key,
+                max_record,
+                empty_key,
+            };
+            for shape in Shape::ALL {
+                let work = Workload::new(shape, limits, DiskKind::Blocks(16_384), 4, false);
+                assert!(work.keys().is_sorted_by(|a, b| a < b), "{shape:?}");
+                for key in work.keys().iter() {
+                    assert!(key.len() <= max_key && (empty_key || !key.is_empty()));
+                    assert!((1..500).all(|v| key.len() + work.len_of(key.len(), v) <= max_record));
+                }
+            }
+        }
+        let limits = Limits {
+            max_key: 9,
+            max_record: 99,
+            empty_key: true,
+        };
+        assert_eq!(prefixes(limits).len(), 127);
+    }
+
+    #[test]
+    fn an_engine_of_short_keys_has_keys_of_every_shape() {
+        for max_key in [1, 2, 6, 24] {
+            let limits = Limits {
+                max_key,
+                max_record: 999,
+                empty_key: false,
+            };
+            for shape in Shape::ALL {
+                let work = Workload::new(shape, limits, DiskKind::Folder, 4, false);
+                let fit = |key: &Key| (1..=max_key).contains(&key.len());
+                assert!(work.keys().len() > 1, "{shape:?}, {max_key} bytes");
+                assert!(work.keys().iter().all(fit), "{shape:?}, {max_key} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_program() {
+        let limits = Limits {
+            max_key: 99,
+            max_record: 999,
+            empty_key: true,
+        };
+        let work = Workload::new(Shape::Wide, limits, DiskKind::Folder, 4, false);
+        let program = |seed| {
+            let mut random = Random::new(seed);
+            (0..500)
+                .map(|call| work.step(call, &mut random))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(program(3), program(3));
+        assert_ne!(program(3), program(4));
+    }
+}

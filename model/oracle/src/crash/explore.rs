@@ -1,0 +1,418 @@
+//! The states that crashes leave, one after the other.
+
+use std::collections::HashSet;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::choices::Choices;
+use super::damage;
+use super::record::{Recorded, record};
+use super::{Coverage, Effort, Phase, Point};
+use crate::deadline::Deadline;
+use crate::differential::Failure;
+use crate::finding::{Check, Finding};
+use crate::medium::{Image, InDoubt, Medium, Request};
+use crate::program::{CrashPoint, Program};
+use crate::reference::Reference;
+use crate::session::{Place, Session};
+use crate::{Engine, panics};
+
+/// Of the time until a deadline the recorded run has at most this share.
+const RECORDED: f64 = 0.4;
+/// And of the rest the states that one crash leaves.
+const CRASHED_ONCE: f64 = 0.7;
+
+struct Explorer<'e> {
+    engine: &'e dyn Engine,
+    program: &'e Program,
+    effort: Effort,
+    rng: SmallRng,
+    seen: HashSet<u64>,
+    /// By fingerprint and number of the promise.
+    judged: HashSet<(u64, usize)>,
+    coverage: Coverage,
+    later: Vec<Later>,
+}
+
+/// A crash state that is to be looked at again.
+struct Later {
+    image: Image,
+    /// Number of the promise that holds in it.
+    promise: usize,
+    crash: CrashPoint,
+    again: bool,
+    go_on: bool,
+    damage: bool,
+}
+
+/// A store that was opened after a crash: the requests that this took, and what it promises from then on.
+struct Recovered {
+    requests: Vec<Request>,
+    promise: Reference,
+}
+
+/// What the device holds if these versions survive.
+fn left(medium: &Medium, keep: &[usize]) -> Image {
+    let mut picks = keep.iter();
+    medium.crash(&mut |n| picks.next().map_or(0, |pick| (*pick).min(n - 1)))
+}
+
+/// Which opening that of a crash's image is: it decides what options recovery has. The same image
+/// is opened in the same way, however often.
+fn opening_of(image: &Image) -> u64 {
+    1 + image.fingerprint() % 1_000
+}
+
+impl<'e> Explorer<'e> {
+    fn new(engine: &'e dyn Engine, program: &'e Program, effort: Effort, seed: u64) -> Self {
+        Explorer {
+            engine,
+            program,
+            effort,
+            rng: SmallRng::seed_from_u64(seed),
+            seen: HashSet::new(),
+            judged: HashSet::new(),
+            coverage: Coverage::default(),
+            later: Vec::new(),
+        }
+    }
+
+    /// The ways to try where this is in doubt.
+    fn choices(&mut self, doubt: &[InDoubt]) -> Choices {
+        let most = self.effort.all_up_to(self.program.ops.len());
+        Choices::of(doubt, most, self.effort.sample, &mut self.rng)
+    }
+
+    fn finding(check: Check, expected: String, found: String) -> Finding {
+        Finding {
+            check,
+            operation: None,
+            what: "open what the power cut left".into(),
+            expected,
+            found,
+        }
+    }
+
+    /// Opens what a crash left and compares it with what is permitted.
+    fn recover(
+        &mut self,
+        image: Image,
+        permitted: &Reference,
+        check: Check,
+    ) -> Result<Recovered, Finding> {
+        let opening = opening_of(&image);
+        let medium = Medium::holding(image);
+        medium.record();
+        let mut session = Session::on(self.engine, self.program, Place::on(medium), opening)
+            .map_err(|why| Self::finding(check, "a store that opens".into(), why))?;
+        self.coverage.judged += 1;
+        let found = session
+            .contents()
+            .map_err(|why| Self::finding(check, "a store that can be read".into(), why))?;
+        if !permitted.permits(&found) {
+            let (expected, found) = permitted.explain(self.program, &found, 4);
+            return Err(Self::finding(check, expected, found));
+        }
+        let requests = session.medium().map(|m| m.take_recording());
+        session.settle(found);
+        Ok(Recovered {
+            requests: requests.unwrap_or_default(),
+            promise: session.reference().clone(),
+        })
+    }
+
+    /// One crash state.
+    fn try_state(
+        &mut self,
+        image: Image,
+        promise: usize,
+        permitted: &Reference,
+        crash: &CrashPoint,
+    ) -> Result<(), Finding> {
+        let fingerprint = image.fingerprint();
+        if !self.judged.insert((fingerprint, promise)) {
+            return Ok(());
+        }
+        self.coverage.states += u64::from(self.seen.insert(fingerprint));
+        self.recover(image.clone(), permitted, Check::Crash)?;
+        let n = self.coverage.judged;
+        let every = |period: u64| period > 0 && n.is_multiple_of(period);
+        let (again, go_on) = (every(self.effort.again), every(self.effort.go_on));
+        let damage = every(self.effort.damage);
+        if again || go_on || damage {
+            self.later.push(Later {
+                image,
+                promise,
+                crash: crash.clone(),
+                again,
+                go_on,
+                damage,
+            });
+        }
+        Ok(())
+    }
+
+    /// The states that are to be cut again, or gone on from, after all that need one crash only: so that what one crash shows is not
+    /// blamed on a second.
+    fn follow_up(
+        &mut self,
+        run: &Recorded,
+        crashes: &mut Vec<CrashPoint>,
+        until: &Deadline,
+    ) -> Result<(), Finding> {
+        for later in std::mem::take(&mut self.later) {
+            if until.is_over() {
+                break;
+            }
+            let permitted = &run.promises[later.promise].reference;
+            *crashes = vec![later.crash];
+            if later.again {
+                let recovered = self.recover(later.image.clone(), permitted, Check::Crash)?;
+                self.cut_recovery(&later.image, &recovered, permitted, crashes)?;
+            }
+            if later.damage {
+                self.damage(&later.image, permitted, crashes)?;
+            }
+            if later.go_on {
+                self.go_on(later.image)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the power at some request of a recovery; and once more when it is over, where nothing may change any more.
+    fn cut_recovery(
+        &mut self,
+        image: &Image,
+        recovered: &Recovered,
+        permitted: &Reference,
+        crashes: &mut Vec<CrashPoint>,
+    ) -> Result<(), Finding> {
+        let total = recovered.requests.len();
+        if total == 0 {
+            return Ok(());
+        }
+        let twin = Medium::holding(image.clone());
+        let stop = self.rng.random_range(1..=total);
+        for (i, request) in recovered.requests.iter().enumerate() {
+            twin.apply(request);
+            let done = i + 1;
+            if done != stop && done != total {
+                continue;
+            }
+            self.coverage.note(Phase::Recovery, Point::of(request));
+            let ways = self.choices(&twin.in_doubt()).ways;
+            let keep = ways[self.rng.random_range(0..ways.len())].clone();
+            let again = left(&twin, &keep);
+            self.coverage.states += u64::from(self.seen.insert(again.fingerprint()));
+            crashes.truncate(1);
+            crashes.push(CrashPoint {
+                after_request: done as u64,
+                keep,
+                damage: None,
+            });
+            // The store was open in the end, and whoever read it may have acted on it.
+            let permitted = if done == total {
+                &recovered.promise
+            } else {
+                permitted
+            };
+            self.recover(again, permitted, Check::CrashInRecovery)?;
+        }
+        crashes.truncate(1);
+        Ok(())
+    }
+
+    /// Damages a block of what a crash left.
+    fn damage(
+        &mut self,
+        image: &Image,
+        permitted: &Reference,
+        crashes: &mut [CrashPoint],
+    ) -> Result<(), Finding> {
+        let Some(picked) = damage::pick(self.engine, image, &mut self.rng) else {
+            return Ok(());
+        };
+        crashes[0].damage = Some(picked);
+        let image = image.clone();
+        let told = damage::judge(self.engine, self.program, image, picked, permitted)?;
+        self.coverage.damaged += 1;
+        self.coverage.told += u64::from(told);
+        crashes[0].damage = None;
+        Ok(())
+    }
+
+    /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged after a crash must last as well.
+    fn go_on(&mut self, image: Image) -> Result<(), Finding> {
+        let opening = opening_of(&image);
+        let place = Place::on(Medium::holding(image));
+        let error = |why: String| Self::finding(Check::CrashInRecovery, "a store".into(), why);
+        let mut session = Session::on(self.engine, self.program, place, opening).map_err(error)?;
+        let found = session.contents().map_err(error)?;
+        session.settle(found);
+        let writes = self.program.ops.iter().enumerate();
+        for (at, _) in writes.filter(|(_, op)| op.is_write()).take(3) {
+            session.step(at)?;
+        }
+        session.make_durable()?;
+        let promise = session.reference().clone();
+        let newest = self.rng.random_range(0..2) == 1;
+        let Some(medium) = session.medium().cloned() else {
+            return Ok(());
+        };
+        drop(session);
+        let image = medium.crash(&mut |n| if newest { n - 1 } else { 0 });
+        self.recover(image, &promise, Check::CrashInRecovery)?;
+        Ok(())
+    }
+
+    fn all(
+        &mut self,
+        run: &Recorded,
+        crashes: &mut Vec<CrashPoint>,
+        until: &Deadline,
+    ) -> Result<(), Finding> {
+        let once = until.part(CRASHED_ONCE);
+        let twin = run.twin();
+        let mut promise = 0;
+        'points: for after in 0..=run.requests.len() {
+            let point = match after.checked_sub(1).map(|i| &run.requests[i]) {
+                None => Point::Nothing,
+                Some(request) => {
+                    twin.apply(request);
+                    Point::of(request)
+                }
+            };
+            while (run.promises.get(promise + 1)).is_some_and(|next| next.from <= after) {
+                promise += 1;
+            }
+            if after < run.built {
+                continue;
+            }
+            let settled = run.settles(after) || run.promises[promise].from == after;
+            let one_in = self.effort.one_in.max(1);
+            let short = self.program.ops.len() <= self.effort.short;
+            if !settled && !short && self.rng.random_range(0..one_in) > 0 {
+                continue;
+            }
+            let permitted = &run.promises[promise].reference;
+            let choices = self.choices(&twin.in_doubt());
+            self.coverage.exhausted += u64::from(choices.all);
+            self.coverage.sampled += u64::from(!choices.all);
+            for keep in choices.ways {
+                if once.is_over() {
+                    break 'points;
+                }
+                let torn = keep.contains(&0) && keep.iter().any(|version| *version > 0);
+                let point = if torn { Point::torn(run.disk) } else { point };
+                self.coverage.note(Phase::Run, point);
+                let image = left(&twin, &keep);
+                *crashes = vec![CrashPoint {
+                    after_request: after as u64,
+                    keep,
+                    damage: None,
+                }];
+                self.try_state(image, promise, permitted, &crashes[0])?;
+            }
+        }
+        until.join(&once);
+        self.follow_up(run, crashes, until)?;
+        crashes.clear();
+        Ok(())
+    }
+}
+
+fn panicked(said: String) -> Finding {
+    Finding {
+        check: Check::Panic,
+        operation: None,
+        what: "open what the power cut left".into(),
+        expected: "an answer".into(),
+        found: said,
+    }
+}
+
+/// Runs the program once and crashes it in as many ways as `effort` says. The same seed tries the same ways.
+///
+/// # Errors
+/// What was found, with the program and the power cuts that show it.
+pub fn explore(
+    engine: &dyn Engine,
+    program: &Program,
+    effort: Effort,
+    seed: u64,
+) -> Result<Coverage, Box<Failure>> {
+    explore_until(engine, program, effort, seed, &Deadline::never())
+}
+
+/// As [`explore`], but ends between two states once `until` is over. Of the time until then the run
+/// has at most the first part, and states that are looked at once only at most the next, so that
+/// there is something of each however little the time is.
+///
+/// # Errors
+/// As [`explore`].
+pub fn explore_until(
+    engine: &dyn Engine,
+    program: &Program,
+    effort: Effort,
+    seed: u64,
+    until: &Deadline,
+) -> Result<Coverage, Box<Failure>> {
+    let mut crashes = Vec::new();
+    let outcome = panics::catch(|| {
+        let run = until.part(RECORDED);
+        let (recorded, tally) = record(engine, program, &run)?;
+        until.join(&run);
+        let mut explorer = Explorer::new(engine, program, effort, seed);
+        explorer.coverage.tally = tally;
+        explorer.all(&recorded, &mut crashes, until)?;
+        Ok(explorer.coverage)
+    });
+    let finding = match outcome {
+        Ok(Ok(coverage)) => return Ok(coverage),
+        Ok(Err(finding)) => finding,
+        Err(said) => panicked(said),
+    };
+    let program = Program {
+        crashes,
+        ..program.clone()
+    };
+    Err(Box::new(Failure { program, finding }))
+}
+
+/// Runs the one power cut, or the cuts one after the other, that a program ends with, and writes to what is left.
+///
+/// # Errors
+/// What that shows.
+pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
+    let run = || {
+        let (recorded, _) = record(engine, program, &Deadline::never())?;
+        let Some((first, later)) = program.crashes.split_first() else {
+            return Ok(());
+        };
+        let at_most = |n: u64, requests: &[Request]| (n as usize).min(requests.len());
+        let after = at_most(first.after_request, &recorded.requests);
+        let twin = recorded.twin();
+        (recorded.requests[..after].iter()).for_each(|request| twin.apply(request));
+        let permitted = recorded.promise(after);
+        let mut explorer = Explorer::new(engine, program, Effort::default(), 0);
+        let mut image = left(&twin, &first.keep);
+        if let Some(damage) = first.damage {
+            return damage::judge(engine, program, image, damage, permitted).map(drop);
+        }
+        let mut recovered = explorer.recover(image.clone(), permitted, Check::Crash)?;
+        for crash in later {
+            let total = recovered.requests.len();
+            let after = at_most(crash.after_request, &recovered.requests);
+            let twin = Medium::holding(image);
+            (recovered.requests[..after].iter()).for_each(|request| twin.apply(request));
+            let promise = recovered.promise;
+            let permitted = if after == total { &promise } else { permitted };
+            image = left(&twin, &crash.keep);
+            recovered = explorer.recover(image.clone(), permitted, Check::CrashInRecovery)?;
+        }
+        explorer.go_on(image)
+    };
+    panics::catch(run).unwrap_or_else(|said| Err(panicked(said)))
+}

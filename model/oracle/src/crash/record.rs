@@ -1,0 +1,119 @@
+//! The run that is crashed afterwards: what reached the device, and what was promised when.
+
+use super::Point;
+use crate::deadline::Deadline;
+use crate::finding::{Check, Finding};
+use crate::generate::LEAST_BUILT;
+use crate::medium::{Medium, Request};
+use crate::program::{Op, Program};
+use crate::reference::Reference;
+use crate::session::{Session, Tally};
+use crate::{DiskKind, Engine};
+
+pub(super) struct Recorded {
+    pub(super) requests: Vec<Request>,
+    /// By `from`, rising: from so many requests on this is what a crash may leave.
+    pub(super) promises: Vec<Promised>,
+    pub(super) disk: DiskKind,
+    /// So many requests built the store that the program is about: it is crashed behind them.
+    pub(super) built: usize,
+}
+
+pub(super) struct Promised {
+    pub(super) from: usize,
+    pub(super) reference: Reference,
+}
+
+impl Recorded {
+    /// An empty medium that goes through the run's states as the requests are applied to it.
+    pub(super) fn twin(&self) -> Medium {
+        let Some(medium) = Medium::new(self.disk) else {
+            unreachable!("what has no medium is not recorded");
+        };
+        medium
+    }
+
+    /// Whether the request after so many settles what is in doubt, or there is none.
+    pub(super) fn settles(&self, after: usize) -> bool {
+        let next = self.requests.get(after);
+        next.is_none_or(|request| matches!(Point::of(request), Point::Flush | Point::Fence))
+    }
+
+    /// The promise in force after so many requests.
+    pub(super) fn promise(&self, after: usize) -> &Reference {
+        let in_force = self.promises.iter().rev().find(|p| p.from <= after);
+        &in_force.unwrap_or(&self.promises[0]).reference
+    }
+}
+
+/// Runs the program on a recording device, or its first part if `until` is over before its end. Its own crashes and failures are left out: all
+/// power cuts are tried anyway.
+pub(super) fn record(
+    engine: &dyn Engine,
+    program: &Program,
+    until: &Deadline,
+) -> Result<(Recorded, Tally), Finding> {
+    let disk = engine.disk();
+    if disk == DiskKind::Folder {
+        return Err(Finding {
+            check: Check::Error,
+            operation: None,
+            what: "record a run".into(),
+            expected: "an engine on blocks or in persistent memory".into(),
+            found: "one that keeps its files itself".into(),
+        });
+    }
+    let mut session = Session::start_recorded(engine, program)?;
+    let done = |session: &Session<'_>| session.medium().map_or(0, |m| m.requests()) as usize;
+    let mut promises = vec![Promised {
+        from: 0,
+        reference: session.reference().clone(),
+    }];
+    let puts = program
+        .ops
+        .iter()
+        .take_while(|op| matches!(op, Op::Put(..)));
+    let puts = Some(puts.count()).filter(|puts| *puts >= LEAST_BUILT);
+    let mut built = 0;
+    for (at, op) in program.ops.iter().enumerate() {
+        if Some(at) == puts {
+            built = done(&session);
+        }
+        if matches!(
+            op,
+            Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_)
+        ) {
+            continue;
+        }
+        if until.is_over() {
+            break;
+        }
+        let before = done(&session);
+        if op.is_write() {
+            // From its first request on the write may be there, acknowledged or not.
+            let mut with = session.reference().clone();
+            session.anticipate(at, &mut with);
+            promises.push(Promised {
+                from: before + 1,
+                reference: with,
+            });
+        }
+        session.step(at)?;
+        if op.is_write() || matches!(op, Op::Sync | Op::SyncLast | Op::Reopen) {
+            // A write that made no request yet reaches the device with a later one.
+            let least = before + usize::from(op.is_write());
+            promises.push(Promised {
+                from: done(&session).max(least),
+                reference: session.reference().clone(),
+            });
+        }
+    }
+    let recording = session.medium().map(|medium| medium.take_recording());
+    let recorded = Recorded {
+        requests: recording.unwrap_or_default(),
+        promises,
+        disk,
+        built,
+    };
+    Ok((recorded, session.end()))
+}

@@ -1,0 +1,399 @@
+//! The store that is harmed, and all that it once was.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use tempfile::NamedTempFile;
+use treering_engine::device::{
+    Block, BlockDevice, CrashDevice, DeviceError, FileDevice, FileDiscards, FileIo, FileOptions,
+    Image,
+};
+use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
+
+use super::State;
+use crate::deadline::Deadline;
+use crate::finding::{Check, Finding};
+use crate::random::Random;
+use crate::{Disk, DiskKind, Engine, LongValues, Write};
+
+/// Keys that a program uses.
+const KEYS: u64 = 300;
+/// Times of which the medium is kept.
+pub(super) const PAST: usize = 8;
+
+/// What a key was set to by the record at an LSN; `None`: deleted.
+pub(super) type Version = (Lsn, Option<Vec<u8>>);
+
+/// A store on a medium, and what must be read of it.
+pub(super) struct Built {
+    pub(super) state: State,
+    /// Operations that made it.
+    pub(super) operations: u64,
+    /// Whether discards do nothing.
+    pub(super) inert: bool,
+    pub(super) image: Image,
+    /// The medium at earlier times, the oldest first.
+    pub(super) past: Vec<Image>,
+    /// The medium as another store of this engine has it.
+    pub(super) foreign: Image,
+    /// Every key's versions, the last of which is acknowledged.
+    pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
+    /// Blocks that are not zeros.
+    pub(super) in_use: Vec<Lba>,
+    /// Blocks of the log that the last flush wrote, with the log position at which each begins.
+    last_flush: BTreeMap<u64, Lsn>,
+}
+
+impl Built {
+    /// Blocks that are not what they were then.
+    pub(super) fn changed_since(&self, past: usize) -> Vec<Lba> {
+        changed(&self.past[past], &self.image)
+    }
+
+    /// From which log position on records may be missing, if the harm is to the last flush.
+    pub(super) fn cut_short_at(&self, harm: &super::Harm) -> Option<Lsn> {
+        let blocks = harm.blocks();
+        let harmed = blocks.iter().filter_map(|lba| self.last_flush.get(&lba.0));
+        harmed.min().copied()
+    }
+}
+
+/// A device whose discards do nothing, if so asked.
+pub(super) struct Medium {
+    under: Under,
+    inert: bool,
+}
+
+enum Under {
+    Memory(Box<CrashDevice>),
+    /// A real file, which goes when this does.
+    File(
+        Box<FileDevice>,
+        #[expect(dead_code, reason = "kept")] NamedTempFile,
+    ),
+}
+
+impl Medium {
+    pub(super) fn holding(image: Image, inert: bool) -> Arc<Medium> {
+        let under = Under::Memory(Box::new(CrashDevice::from_image(image)));
+        Arc::new(Medium { under, inert })
+    }
+
+    /// The same in a real file, whose discards punch holes or do nothing.
+    pub(super) fn in_file(image: &Image, inert: bool) -> io::Result<Arc<Medium>> {
+        let file = NamedTempFile::new()?;
+        file.as_file().set_len(image.blocks() * BLOCK_SIZE as u64)?;
+        let mut bytes = vec![0; BLOCK_SIZE];
+        for lba in 0..image.blocks() {
+            image.read(Lba(lba), &mut bytes);
+            if bytes.iter().any(|byte| *byte != 0) {
+                file.as_file()
+                    .write_all_at(&bytes, lba * BLOCK_SIZE as u64)?;
+            }
+        }
+        let options = FileOptions {
+            io: FileIo::Buffered,
+            discards: if inert {
+                FileDiscards::Ignore
+            } else {
+                FileDiscards::Punch
+            },
+            ..FileOptions::default()
+        };
+        let device = FileDevice::open_with(file.path(), &options).map_err(io::Error::other)?;
+        let under = Under::File(Box::new(device), file);
+        Ok(Arc::new(Medium { under, inert }))
+    }
+
+    fn device(&self) -> &dyn BlockDevice {
+        match &self.under {
+            Under::Memory(device) => &**device,
+            Under::File(device, _) => &**device,
+        }
+    }
+
+    /// The newest version of every block.
+    pub(super) fn image(&self) -> Result<Image, DeviceError> {
+        match &self.under {
+            Under::Memory(device) => Ok(device.crash(&mut |n| n - 1)),
+            Under::File(device, _) => {
+                let mut image = Image::zeroed(device.capacity_blocks());
+                let mut bytes = vec![0; BLOCK_SIZE];
+                for lba in (0..image.blocks()).map(Lba) {
+                    device.read(lba, &mut bytes, IoClass::Extra)?;
+                    let block = bytes.iter().any(|byte| *byte != 0);
+                    image.set(lba, block.then(|| Block::new(&bytes)));
+                }
+                Ok(image)
+            }
+        }
+    }
+
+    pub(super) fn disk(self: &Arc<Self>) -> Disk {
+        Disk::Blocks(Arc::clone(self) as Arc<dyn BlockDevice>)
+    }
+}
+
+impl BlockDevice for Medium {
+    fn capacity_blocks(&self) -> u64 {
+        self.device().capacity_blocks()
+    }
+    fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+        self.device().read(lba, buf, class)
+    }
+    fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+        self.device().write(lba, bytes, class)
+    }
+    fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+        match &self.under {
+            Under::Memory(_) if self.inert => Ok(()),
+            _ => self.device().trim(lba, blocks),
+        }
+    }
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.device().flush()
+    }
+}
+
+/// Nothing has been harmed yet.
+pub(super) fn failed(e: Error) -> Box<Finding> {
+    Box::new(Finding {
+        check: Check::Error,
+        operation: None,
+        what: "build a store".into(),
+        expected: "no error".into(),
+        found: e.to_string(),
+    })
+}
+
+fn in_memory(e: DeviceError) -> Box<Finding> {
+    failed(Error::from(e))
+}
+
+/// A key by number: of all lengths, some with much in common.
+pub(super) fn key(n: u64) -> Vec<u8> {
+    let mut key = format!("{:05}", n * 7919 % 10_007).into_bytes();
+    key.resize(5 + (n % 23) as usize, b'k');
+    key
+}
+
+/// The medium as the next store has it, of other contents, that is made where only the beginning was blanked.
+fn another(
+    engine: &dyn Engine,
+    image: &Image,
+    operations: usize,
+    random: &mut Random,
+) -> Result<Image, Box<Finding>> {
+    let mut blanked = image.clone();
+    for lba in [0, 1].map(Lba) {
+        blanked.set(lba, None);
+    }
+    let medium = Medium::holding(blanked, true);
+    let store = engine.open(&medium.disk()).map_err(failed)?;
+    let mut program = Program::new(engine);
+    (0..operations)
+        .try_for_each(|_| program.step(&*store, random))
+        .map_err(failed)?;
+    store.checkpoint().map_err(failed)?;
+    program.put(&*store, random).map_err(failed)?;
+    store.sync(Lsn(u64::MAX)).map_err(failed)?;
+    medium.image().map_err(in_memory)
+}
+
+/// Builds one.
+pub(super) fn build(
+    engine: &dyn Engine,
+    state: State,
+    inert: bool,
+    operations: usize,
+    random: &mut Random,
+    until: &Deadline,
+) -> Result<Built, Box<Finding>> {
+    let DiskKind::Blocks(blocks) = engine.disk() else {
+        unreachable!("only engines on blocks are asked for");
+    };
+    let medium = Medium::holding(Image::zeroed(blocks), inert);
+    let open = || engine.open(&medium.disk()).map_err(failed);
+    let mut program = Program::new(engine);
+    // What is written is flushed at last, in one long piece if the engine has a buffer for that.
+    let at_last = random.one_in(4);
+    if at_last {
+        program.all_at_once(engine);
+    }
+    let mut past = Vec::new();
+    let mut store = open()?;
+    let mut done = 0;
+    for n in 0..operations {
+        // There is one earlier time at least.
+        if n > 0 && until.is_over() {
+            break;
+        }
+        program.step(&*store, random).map_err(failed)?;
+        done += 1;
+        if random.one_in(64) && !at_last {
+            store.checkpoint().map_err(failed)?;
+        }
+        if random.one_in(400) && !at_last {
+            store.checkpoint().map_err(failed)?;
+            drop(store);
+            store = open()?;
+        }
+        if n % (operations / PAST).max(1) == 0 {
+            past.push(medium.image().map_err(in_memory)?);
+        }
+    }
+    let mut last_flush = BTreeMap::new();
+    match state {
+        State::AtRest => {
+            store.checkpoint().map_err(failed)?;
+            drop(store);
+            for _ in 0..random.below(3) {
+                drop(open()?);
+            }
+        }
+        State::Cut => {
+            store.sync(Lsn(u64::MAX)).map_err(failed)?;
+            let before = medium.image().map_err(in_memory)?;
+            // A delete might change nothing, and flush nothing.
+            program.put_something(&*store, random).map_err(failed)?;
+            store.sync(Lsn(u64::MAX)).map_err(failed)?;
+            last_flush = flushed(&before, &medium.image().map_err(in_memory)?).map_err(failed)?;
+        }
+    }
+    // With the store still open, behind a cut: dropping it might write.
+    let image = medium.image().map_err(in_memory)?;
+    let in_use = changed(&Image::zeroed(blocks), &image);
+    let foreign = another(engine, &image, done, random)?;
+    Ok(Built {
+        state,
+        operations: done as u64,
+        inert,
+        image,
+        past,
+        foreign,
+        keys: program.keys,
+        in_use,
+        last_flush,
+    })
+}
+
+/// Blocks in which the two differ.
+fn changed(a: &Image, b: &Image) -> Vec<Lba> {
+    let (mut of_a, mut of_b) = (vec![0; BLOCK_SIZE], vec![0; BLOCK_SIZE]);
+    let blocks = (0..b.blocks()).map(Lba);
+    let differ = blocks.filter(|lba| {
+        a.read(*lba, &mut of_a);
+        b.read(*lba, &mut of_b);
+        of_a != of_b
+    });
+    differ.collect()
+}
+
+/// The blocks of the log that were written between the two, with the positions at which they begin.
+fn flushed(before: &Image, after: &Image) -> Result<BTreeMap<u64, Lsn>, Error> {
+    let found = survey(Medium::holding(after.clone(), true))?;
+    let begins = |lba: Lba| {
+        let place = lba.0.checked_sub(found.log_start.0)?;
+        let block = (*found.log.get(place as usize)?)?;
+        Some((lba.0, Lsn(block.index * BLOCK_SIZE as u64)))
+    };
+    Ok(changed(before, after)
+        .into_iter()
+        .filter_map(begins)
+        .collect())
+}
+
+/// What the store is used for.
+pub(super) struct Program {
+    pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
+    /// Longest value, twice.
+    most: u64,
+    syncs: bool,
+    /// Lengths of values that are out of line, if there are such.
+    long: Option<LongValues>,
+    /// Whether the store may be full.
+    may_be_full: bool,
+}
+
+impl Program {
+    pub(super) fn new(engine: &dyn Engine) -> Program {
+        Program {
+            keys: BTreeMap::new(),
+            most: engine.limits().max_record.min(600) as u64,
+            syncs: true,
+            long: engine.long_values(),
+            may_be_full: engine.may_refuse(&Write::Put),
+        }
+    }
+
+    /// From now on records are large, and nobody waits for them.
+    fn all_at_once(&mut self, engine: &dyn Engine) {
+        self.most = engine.limits().max_record.min(16 << 10) as u64;
+        self.syncs = false;
+    }
+
+    pub(super) fn step(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+        if random.percent(25) {
+            let name = key(random.below(KEYS));
+            let lsn = store.delete(&name)?;
+            // One that changed nothing is no version.
+            if let Some(versions) = self.keys.get_mut(&name)
+                && versions.last().is_some_and(|(_, value)| value.is_some())
+            {
+                versions.push((lsn, None));
+            }
+        } else {
+            self.put(store, random)?;
+        }
+        if random.one_in(16) && self.syncs {
+            store.sync(Lsn(u64::MAX))?;
+        }
+        while random.one_in(2) && store.pump_due()? {}
+        Ok(())
+    }
+
+    fn put(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+        let name = key(random.below(KEYS));
+        let value = self.value(random);
+        self.put_as(store, name, value)
+    }
+
+    /// Overwrites a key, for which there is room also in a full store, by fewer bytes.
+    fn put_something(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
+        let mut value = self.value(random);
+        let there = self.keys.iter().find_map(|(name, versions)| {
+            let (_, last) = versions.last()?;
+            let len = last.as_ref()?.len();
+            Some((name.clone(), len))
+        });
+        let Some((name, len)) = there.filter(|_| self.may_be_full) else {
+            return self.put_as(store, key(random.below(KEYS)), value);
+        };
+        value.truncate(len);
+        self.put_as(store, name, value)
+    }
+
+    fn value(&self, random: &mut Random) -> Vec<u8> {
+        let mut value = random.word().to_le_bytes().to_vec();
+        let len = match self.long {
+            Some(LongValues { above, to, .. }) if random.one_in(16) => {
+                above + 1 + random.below((to - above) as u64) as usize
+            }
+            _ => 8 + random.below(self.most / 2) as usize,
+        };
+        value.resize(len, 0xa5);
+        value
+    }
+
+    fn put_as(&mut self, store: &dyn Kv, name: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
+        let lsn = match store.put(&name, &value) {
+            Err(Error::Full { .. }) if self.may_be_full => return Ok(()),
+            done => done?,
+        };
+        let versions = self.keys.entry(name).or_default();
+        versions.push((lsn, Some(value)));
+        Ok(())
+    }
+}

@@ -1,0 +1,396 @@
+//! The reference map: what a store must hold, and after a crash may hold.
+//!
+//! ```text
+//! durable ──(tail: writes since, in order)──▶ now
+//! ```
+//!
+//! `now` is what reads must return. A crash leaves `durable` and a prefix of the tail: the contract of `DurableMap`. A write that returned
+//! an error is *doubtful*: it may have happened or not, for reads and for crashes alike.
+//!
+//! Keys are numbers, states are dense, so reading and writing cost O(1) and judging a crash O(keys + tail).
+
+use treering_engine::Lsn;
+
+use super::program::{KeyNo, Program};
+use super::value::{VERSION_BYTES, is_value_of, version};
+
+/// A written value: which write it is from, and its length. Two are equal exactly if their bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Written {
+    version: u64,
+    len: u32,
+}
+
+/// What a key holds: a value, or nothing.
+pub type Content = Option<Written>;
+
+impl Written {
+    /// The value of `len` bytes of write `version`. A short one keeps the version's last bytes only.
+    #[must_use]
+    pub fn new(version: u64, len: u32) -> Written {
+        let kept = match len as usize {
+            len if len < VERSION_BYTES => version & ((1 << (8 * len)) - 1),
+            _ => version,
+        };
+        Written { version: kept, len }
+    }
+
+    /// What bytes a store returned mean; `None` if no write wrote them.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Written> {
+        let len = u32::try_from(bytes.len()).ok()?;
+        let number = version(bytes).unwrap_or_else(|| {
+            let byte = |sum, byte: &u8| sum << 8 | u64::from(*byte);
+            bytes.iter().fold(0, byte)
+        });
+        is_value_of(number, bytes).then_some(Written {
+            version: number,
+            len,
+        })
+    }
+
+    /// As a report shows it.
+    #[must_use]
+    pub fn describe(content: Content) -> String {
+        match content {
+            None => "absent".into(),
+            Some(Written { version, len }) => format!("version {version} ({len} bytes)"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    key: KeyNo,
+    to: Content,
+    doubtful: bool,
+    /// What the write returned; `None` if it deleted what was not there, and so has no place among
+    /// the others.
+    lsn: Option<Lsn>,
+}
+
+/// See the module's story.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    durable: Vec<Content>,
+    now: Vec<Content>,
+    tail: Vec<Change>,
+    doubtful: usize,
+    /// What the last write returned.
+    last: Lsn,
+}
+
+/// Most writes in doubt at a time: every subset of them is tried.
+pub const MOST_DOUBTFUL: usize = 3;
+
+impl Reference {
+    /// The empty map over the keys of a program.
+    #[must_use]
+    pub fn new(program: &Program) -> Reference {
+        let empty = vec![None; program.keys.len()];
+        Reference {
+            durable: empty.clone(),
+            now: empty,
+            tail: Vec::new(),
+            doubtful: 0,
+            last: Lsn(0),
+        }
+    }
+
+    /// A write has returned `lsn`.
+    pub fn wrote(&mut self, key: KeyNo, to: Content, lsn: Lsn) {
+        let before = std::mem::replace(&mut self.now[key.0 as usize], to);
+        self.last = lsn;
+        self.tail.push(Change {
+            key,
+            to,
+            doubtful: false,
+            lsn: (before.is_some() || to.is_some()).then_some(lsn),
+        });
+    }
+
+    /// A write has returned an error.
+    pub fn may_have_written(&mut self, key: KeyNo, to: Content) {
+        self.doubtful += 1;
+        self.tail.push(Change {
+            key,
+            to,
+            doubtful: true,
+            lsn: None,
+        });
+    }
+
+    /// Writes in doubt.
+    #[must_use]
+    pub fn doubtful(&self) -> usize {
+        self.doubtful
+    }
+
+    /// What the last write returned is durable: and with it every write with no greater an LSN, and
+    /// those before them. If it deleted what was not there, what made it absent is, whatever its
+    /// LSN; and of others nothing is known.
+    pub fn acknowledge_last(&mut self) {
+        let Some(last) = self.tail.last().copied() else {
+            return;
+        };
+        if last.doubtful || self.doubtful > 0 {
+            return;
+        }
+        // If it changed something it is the newest of all, and the first that is found.
+        let vouched = |change: &Change| {
+            let covered = change.lsn.is_some_and(|lsn| lsn <= self.last);
+            covered || change.key == last.key && change.lsn.is_some()
+        };
+        let through = (self.tail.iter().rposition(vouched)).map_or(0, |at| at + 1);
+        for change in self.tail.drain(..through) {
+            self.durable[change.key.0 as usize] = change.to;
+        }
+    }
+
+    /// All writes but the last `most` are durable by now, unless something is in doubt.
+    pub fn acknowledge_all_but(&mut self, most: usize) {
+        if self.doubtful > 0 {
+            return;
+        }
+        let through = self.tail.len().saturating_sub(most);
+        for change in self.tail.drain(..through) {
+            self.durable[change.key.0 as usize] = change.to;
+        }
+    }
+
+    /// All writes so far are promised to outlive a crash. Those in doubt stay so, unless the key was written again.
+    pub fn acknowledge(&mut self) {
+        for change in self.tail.iter().filter(|change| !change.doubtful) {
+            self.durable[change.key.0 as usize] = change.to;
+        }
+        if self.doubtful == 0 {
+            self.tail.clear();
+            return;
+        }
+        let tail = std::mem::take(&mut self.tail);
+        for (i, change) in tail.iter().enumerate() {
+            let later = &tail[i + 1..];
+            if change.doubtful && !later.iter().any(|c| c.key == change.key && !c.doubtful) {
+                self.tail.push(*change);
+            }
+        }
+        self.doubtful = self.tail.len();
+    }
+
+    /// What a key holds.
+    #[must_use]
+    pub fn get(&self, key: KeyNo) -> Content {
+        self.now[key.0 as usize]
+    }
+
+    /// Bytes of all keys and values, if `key` held `to`.
+    #[must_use]
+    pub fn live_bytes_with(&self, program: &Program, key: KeyNo, to: Content) -> u64 {
+        let held = (0u32..).map(KeyNo).zip(&self.now);
+        let bytes = held.filter_map(|(other, content)| {
+            let content = if other == key { to } else { *content };
+            content.map(|Written { len, .. }| program.key(other).len() as u64 + u64::from(len))
+        });
+        bytes.sum()
+    }
+
+    /// Whether a read may return this.
+    #[must_use]
+    pub fn may_read(&self, key: KeyNo, found: Content) -> bool {
+        if self.get(key) == found {
+            return true;
+        }
+        let of_key = self.tail.iter().rev().filter(|change| change.key == key);
+        self.doubtful > 0
+            && of_key
+                .take_while(|change| change.doubtful)
+                .any(|change| change.to == found)
+    }
+
+    /// The state that a crash may have left and that is equal to `found`, after the fewest writes; `None` if there is none.
+    #[must_use]
+    pub fn permits(&self, found: &[Content]) -> bool {
+        (0..1u32 << self.doubtful).any(|chosen| {
+            let mut doubt = 0;
+            let tail = self.tail.iter().filter(move |change| {
+                let taken = !change.doubtful || chosen >> doubt & 1 == 1;
+                doubt += u32::from(change.doubtful);
+                taken
+            });
+            self.is_after_a_prefix(found, tail)
+        })
+    }
+
+    fn is_after_a_prefix<'t>(
+        &self,
+        found: &[Content],
+        tail: impl Iterator<Item = &'t Change>,
+    ) -> bool {
+        let mut differ = (self.durable.iter().zip(found))
+            .filter(|(a, b)| a != b)
+            .count();
+        if differ == 0 {
+            return true;
+        }
+        // What keys that the tail has changed so far hold; few, so a list.
+        let mut changed: Vec<(KeyNo, Content)> = Vec::new();
+        for change in tail {
+            let wanted = found[change.key.0 as usize];
+            let before = match changed.iter_mut().find(|(key, _)| *key == change.key) {
+                Some((_, content)) => std::mem::replace(content, change.to),
+                None => {
+                    changed.push((change.key, change.to));
+                    self.durable[change.key.0 as usize]
+                }
+            };
+            differ += usize::from(before == wanted && change.to != wanted);
+            differ -= usize::from(before != wanted && change.to == wanted);
+            if differ == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// As if these keys had never been written.
+    #[must_use]
+    pub fn without(&self, keys: &[KeyNo]) -> Reference {
+        let mut rest = self.clone();
+        for key in keys {
+            rest.durable[key.0 as usize] = None;
+            rest.now[key.0 as usize] = None;
+        }
+        let of_them = |change: &&mut Change| keys.contains(&change.key);
+        (rest.tail.iter_mut().filter(of_them)).for_each(|change| change.to = None);
+        rest
+    }
+
+    /// The store was opened and holds `found`, which was permitted: that is now the state, for good.
+    pub fn settle(&mut self, found: Vec<Content>) {
+        self.now.clone_from(&found);
+        self.durable = found;
+        self.tail.clear();
+        self.doubtful = 0;
+    }
+
+    /// For a finding: the keys (up to `most`) in which `found` differs from the permitted state that comes nearest to it, each with what was expected, by its whole
+    /// recent past, and what was found.
+    #[must_use]
+    pub fn explain(&self, program: &Program, found: &[Content], most: usize) -> (String, String) {
+        let mut state = self.durable.clone();
+        let misses = |state: &[Content]| {
+            let pairs = state.iter().zip(found).enumerate();
+            let wrong = pairs.filter(|(_, (a, b))| a != b);
+            wrong.map(|(i, _)| i).collect::<Vec<_>>()
+        };
+        let mut best = (misses(&state), state.clone(), 0);
+        for (n, change) in self.tail.iter().enumerate() {
+            state[change.key.0 as usize] = change.to;
+            let wrong = misses(&state);
+            if wrong.len() < best.0.len() {
+                best = (wrong, state.clone(), n + 1);
+            }
+        }
+        let (wrong, nearest, after) = best;
+        let list = |contents: &[Content]| {
+            let keys = wrong.iter().take(most).map(|i| {
+                let key = program.keys[*i].escape_ascii();
+                format!("\"{key}\": {}", Written::describe(contents[*i]))
+            });
+            keys.collect::<Vec<_>>().join(", ")
+        };
+        let tail = self.tail.len();
+        (
+            format!(
+                "a state after 0 to {tail} of the last {tail} writes; nearest, after {after}: {}",
+                list(&nearest)
+            ),
+            list(found),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::value;
+    use proptest::prelude::*;
+
+    fn program(keys: usize) -> Program {
+        Program {
+            keys: (0..keys).map(|k| vec![k as u8]).collect(),
+            ops: Vec::new(),
+            crashes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn bytes_mean_what_was_written() {
+        for len in [0u32, 1, 7, 8, 9, 500] {
+            let bytes = value(0x0304_0506_0708, len as usize);
+            let written = Written::new(0x0304_0506_0708, len);
+            assert_eq!(Written::decode(&bytes), Some(written), "{len}");
+        }
+        let mut torn = value(5, 500);
+        torn[499] ^= 1;
+        assert_eq!(Written::decode(&torn), None);
+    }
+
+    proptest! {
+        /// Against the definition: some prefix of the tail, some subset of the doubtful writes.
+        #[test]
+        fn what_is_permitted_is_what_the_contract_says(
+            writes in proptest::collection::vec((0u32..3, 0u32..3, 0..6u8), 0..8),
+            found in proptest::collection::vec(0u64..12, 3),
+        ) {
+            let mut reference = Reference::new(&program(3));
+            let mut allowed: Vec<Vec<Content>> = vec![vec![None; 3]];
+            let mut doubtful = 0;
+            // Every state reachable so far, by the number of writes done: index by subset of doubtful ones.
+            let mut ends = vec![vec![None; 3]];
+            for (n, (key, kind, fate)) in writes.iter().enumerate() {
+                let to = (*kind > 0).then(|| Written::new(n as u64 + 1, 8));
+                let mut with = ends.clone();
+                with.iter_mut().for_each(|state| state[*key as usize] = to);
+                if *fate == 0 && doubtful < MOST_DOUBTFUL {
+                    doubtful += 1;
+                    reference.may_have_written(KeyNo(*key), to);
+                    allowed.extend(with.iter().cloned());
+                    ends.extend(with);
+                } else {
+                    reference.wrote(KeyNo(*key), to, Lsn(n as u64));
+                    allowed.extend(with.iter().cloned());
+                    ends = with;
+                }
+            }
+            let found: Vec<Content> =
+                found.iter().map(|v| (*v > 0).then(|| Written::new(*v, 8))).collect();
+            prop_assert_eq!(reference.permits(&found), allowed.contains(&found));
+            for state in &allowed {
+                prop_assert!(reference.permits(state));
+            }
+        }
+    }
+
+    #[test]
+    fn what_changed_nothing_vouches_for_what_it_saw_and_for_no_more() {
+        let written = Some(Written::new(1, 8));
+        let mut reference = Reference::new(&program(2));
+        reference.wrote(KeyNo(0), written, Lsn(10));
+        reference.wrote(KeyNo(0), None, Lsn(20));
+        reference.wrote(KeyNo(1), written, Lsn(30));
+        // Key 0 is absent already: the second delete may return the LSN of the first, or an older one.
+        reference.wrote(KeyNo(0), None, Lsn(5));
+        let mut synced = reference.clone();
+        synced.acknowledge_last();
+        assert!(reference.permits(&[written, None]) && !synced.permits(&[written, None]));
+        assert!(synced.permits(&[None, None]) && synced.permits(&[None, written]));
+        // It may vouch for more.
+        reference.last = Lsn(30);
+        reference.acknowledge_last();
+        assert!(!reference.permits(&[None, None]) && reference.permits(&[None, written]));
+        reference.wrote(KeyNo(1), None, Lsn(40));
+        reference.acknowledge_last();
+        assert!(reference.permits(&[None, None]) && !reference.permits(&[None, written]));
+    }
+}

@@ -1,0 +1,152 @@
+//! A store that has refused writes for want of room can be emptied, and then takes writes again:
+//! what a refused write has taken for itself, or what is deleted and not let go of, shows in that.
+
+use super::{Session, version_of};
+use crate::finding::{Check, Finding};
+use crate::program::KeyNo;
+use crate::reach::Area;
+
+/// Rounds of background work after which nothing more comes of it.
+const ROUNDS: usize = 4;
+
+impl Session<'_> {
+    /// Deletes all that is there, and writes some of it again: if the store has refused something
+    /// since it was opened, and now and then.
+    pub(super) fn empty_and_refill(&mut self, at: usize) -> Result<(), Finding> {
+        let judged = self.refused || self.openings % 4 == 2;
+        if !judged || !self.is_calm() || !self.engine.can_be_emptied() {
+            return Ok(());
+        }
+        let full = std::mem::take(&mut self.refused);
+        let what = ["store emptied", "full store emptied"][usize::from(full)];
+        self.tally.reach.met(Area::Step, what, 1);
+        let leaves = self.leaves();
+        let keys = (0..self.program.keys.len() as u32).map(KeyNo);
+        let mut left: Vec<KeyNo> = keys.collect();
+        left.retain(|key| self.reference.get(*key).is_some());
+        while !left.is_empty() {
+            let before = left.len();
+            for key in std::mem::take(&mut left) {
+                if !self.try_write(at, key, None)? {
+                    left.push(key);
+                }
+            }
+            if left.len() == before {
+                let expected = format!(
+                    "a full store that takes one of {before} deletes, when all background work is done"
+                );
+                let found = self.why_refused(left[0]);
+                return Err(self.finding(Check::Room, at, expected, found));
+            }
+        }
+        self.judge_emptied(at, leaves)?;
+        self.refill(at)
+    }
+
+    fn leaves(&self) -> u64 {
+        let holds = self.engine.holds(&**self.store());
+        let leaves = holds.iter().find(|(what, _)| *what == "leaves");
+        leaves.map_or(0, |(_, leaves)| *leaves)
+    }
+
+    /// What has no keys needs hardly any leaves.
+    fn judge_emptied(&mut self, at: usize, before: u64) -> Result<(), Finding> {
+        let Some(most) = self.engine.leaves_of_nothing(before) else {
+            return Ok(());
+        };
+        for _ in 0..ROUNDS {
+            self.tidy(at)?;
+        }
+        let leaves = self.leaves();
+        if leaves <= most {
+            return Ok(());
+        }
+        let expected = format!("at most {most} leaves of {before} where all keys were deleted");
+        Err(self.finding(Check::Room, at, expected, leaves.to_string()))
+    }
+
+    /// Nothing is there: what is promised fits again, or at least something.
+    fn refill(&mut self, at: usize) -> Result<(), Finding> {
+        let (mut room, mut taken) = (self.engine.room().unwrap_or(0) / 2, 0);
+        let limits = self.engine.limits();
+        let longest = limits.max_record / 4;
+        for key in (0..self.program.keys.len() as u32).map(KeyNo) {
+            let bytes = self.program.key(key).len();
+            // Some are only ever asked for.
+            if bytes > limits.max_key {
+                continue;
+            }
+            let len = longest.saturating_sub(bytes) as u32;
+            let takes = bytes as u64 + u64::from(len);
+            if taken > 0 && takes > room {
+                break;
+            }
+            if !self.try_write(at, key, Some((version_of(at), len)))? {
+                let expected = format!("room for {takes} bytes where all but {taken} were deleted");
+                let found = self.why_refused(key);
+                return Err(self.finding(Check::Room, at, expected, found));
+            }
+            room = room.saturating_sub(takes);
+            taken += takes;
+        }
+        Ok(())
+    }
+
+    /// Whether the store takes it; if need be after all the work that is due.
+    pub(super) fn try_write(
+        &mut self,
+        at: usize,
+        key: KeyNo,
+        to: Option<(u64, u32)>,
+    ) -> Result<bool, Finding> {
+        self.trying = true;
+        let taken = self.take_turns(at, key, to);
+        self.trying = false;
+        taken
+    }
+
+    fn take_turns(
+        &mut self,
+        at: usize,
+        key: KeyNo,
+        to: Option<(u64, u32)>,
+    ) -> Result<bool, Finding> {
+        for _ in 0..ROUNDS {
+            let before = self.tally.full;
+            self.write(at, key, to)?;
+            if self.tally.full == before {
+                return Ok(true);
+            }
+            self.tidy(at)?;
+        }
+        Ok(false)
+    }
+
+    /// What the store says of a delete.
+    fn why_refused(&self, key: KeyNo) -> String {
+        match self.store().delete(self.program.key(key)) {
+            Ok(_) => "none, but for a delete that came later".into(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    fn tidy(&mut self, at: usize) -> Result<(), Finding> {
+        for _ in 0..1_000 {
+            match self.store().pump_due() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(e) => return self.stalled(at, &e),
+            }
+        }
+        match self.store().checkpoint() {
+            Ok(_) => Ok(()),
+            Err(e) => self.stalled(at, &e),
+        }
+    }
+
+    /// Whether nothing fails, or may, and nothing is in doubt.
+    fn is_calm(&self) -> bool {
+        let troubled = self.armed || self.starved || self.recorded || self.is_troubled();
+        !troubled && !self.has_failed && self.reference.doubtful() == 0
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether an engine can run a program.
+
+use crate::program::{Op, Program};
+use crate::{DiskKind, Engine};
+
+/// The operation of a program that asks for what cannot be: a key or record over the engine's
+/// limits, a crash where there is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("operation {operation} ({line}): {why}")]
+pub struct Unfit {
+    /// Counted from 1.
+    pub operation: usize,
+    /// The operation.
+    pub line: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Whether an engine can run a program at all.
+///
+/// # Errors
+/// The first operation that it cannot.
+pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
+    let limits = engine.limits();
+    for (i, op) in program.ops.iter().enumerate() {
+        let why = match op {
+            Op::Put(key, len) => {
+                let (key, len) = (program.key(*key).len(), *len as usize);
+                if key > limits.max_key {
+                    Some(format!("the key is longer than {} bytes", limits.max_key))
+                } else if key + len > limits.max_record
+                    && engine.long_values().is_none_or(|long| len > long.to)
+                {
+                    Some(format!(
+                        "key and value are longer than {} bytes",
+                        limits.max_record
+                    ))
+                } else if key == 0 && !limits.empty_key {
+                    Some("the engine takes no empty key".to_owned())
+                } else {
+                    None
+                }
+            }
+            op => beyond(op, engine.disk()).map(str::to_owned),
+        };
+        if let Some(why) = why {
+            return Err(Unfit {
+                operation: i + 1,
+                line: program.line(op),
+                why,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Why an operation cannot be had of a kind of disk, if it cannot.
+fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
+    match (op, disk) {
+        (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_), DiskKind::Folder) => {
+            Some("the engine keeps its files itself, where nothing can be made to fail")
+        }
+        (Op::Fail(..) | Op::Starve(_), DiskKind::Pm(_)) => Some(
+            "the engine keeps its store in persistent memory, where stores and fences cannot fail",
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,50 @@
+//! What power cuts leave of our stores, with a block of pages damaged: an error tells, or what is read is right.
+
+use treering_oracle::campaign::{self, Plan};
+use treering_oracle::crash::Effort;
+use treering_oracle::damage;
+use treering_oracle::engines::{BTree, Geometry, PmTree};
+use treering_oracle::generate::Trouble;
+
+#[test]
+fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
+    let runs = std::env::var("TREERING_DAMAGE_RUNS").map_or(6, |n| n.parse().expect("a number"));
+    let effort = Effort {
+        again: 0,
+        go_on: 0,
+        damage: 1,
+        ..Effort::default()
+    };
+    let plan = Plan {
+        runs,
+        threads: 2,
+        trouble: Trouble {
+            reopen: false,
+            power: true,
+            failures: false,
+        },
+        ..Plan::default()
+    };
+    for name in BTree::names() {
+        let engine = BTree::named(name, Geometry::Tiny).expect("one of ours");
+        let outcome = campaign::crashes(&engine, &plan, effort, &|_| {});
+        if let Some((seed, failure)) = outcome.failure {
+            let program = failure.program.save(name, None);
+            panic!("{name}, seed {seed}: {}\n{program}", failure.finding);
+        }
+        let (damaged, told) = (outcome.done.damaged, outcome.done.told);
+        eprintln!("{name}: {damaged} blocks damaged, {told} told");
+        assert!(
+            told > 100 && told < damaged,
+            "{name}: {damaged} blocks damaged, {told} told"
+        );
+    }
+}
+
+#[test]
+fn a_persistent_memory_that_is_cut_to_nothing_is_told() {
+    let engine = PmTree::named("ccl/cramped", Geometry::Medium).expect("one of ours");
+    // Its case 21 leaves no line.
+    let done = damage::run(&engine, 424, 1_500);
+    done.unwrap_or_else(|finding| panic!("{finding}"));
+}

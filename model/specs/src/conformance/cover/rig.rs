@@ -1,0 +1,470 @@
+//! One walk's engine: every step of the spec, taken by the real thing.
+//!
+//! ```text
+//! AppendLog(c)      client c puts, and stops with its record appended and its page latched       at PageChanged
+//! ChangePage(c)     it goes on; if it is durable, or a flush on its way will make it so, it syncs
+//! FlushLog(c)       client c syncs, and stops with the blocks written                            at LogWritten
+//! CompleteFlush     it goes on, and all who slept
+//! FailFlush         as the one who flushes goes on, the device fails; in a sweep the page store's flush fails
+//! WriteBack(k)      Store::write_back_page        Reload(k)   Store::reload_page       ReadPage   Store::get
+//! BeginCheckpoint   the keeper pumps one step     FlushPages  it pumps on                        at PagesFlushed
+//! WriteSuperblock, FlushSuperblock, TruncateLog   it goes on                  at SuperblockWritten, SuperblockFlushed
+//! Crash, Restart    the device dies under the process; another goes on from what is chosen
+//! LoadSuperblock    the opener opens                                                             at RecoveryBegins
+//! RedoRecord        it reads on                                                                  at RecordRead
+//! FinishRedo        it redoes all                                                                at CheckpointBegins
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use treering_engine::events::Event;
+use treering_engine::{Kv, Lsn, Options, Result, Store, SystemClock};
+
+use super::actors::{Actor, Cut, Gate, NOWHERE, Outcome, Said};
+use super::compare::Atlas;
+use super::device::StepDevice;
+use super::graph;
+use crate::conformance::setup::Setup;
+use crate::mirror::wal_recovery::{Action, Call, Checkpoint, Phase, State, WalRecovery};
+use treering_oracle::value;
+
+/// Long enough for a thread to come to the next latch.
+pub(super) const LATCH_WAIT: Duration = Duration::from_millis(3);
+
+/// Why a step was not taken.
+pub(super) enum Not {
+    /// The engine cannot take it as a step of its own.
+    Able(&'static str),
+    /// It did something else.
+    Same(String),
+}
+
+pub(super) type Step<T = ()> = std::result::Result<T, Not>;
+
+pub(super) fn differs<T>(why: impl Into<String>) -> Step<T> {
+    Err(Not::Same(why.into()))
+}
+
+/// A client, beyond what its thread does.
+#[derive(Default)]
+pub(super) struct Client {
+    lsn: Lsn,
+    /// What its sync has come to, if it has been called and has returned.
+    synced: Option<bool>,
+    got: u64,
+}
+
+/// How far an opening's sweep is.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Sweep {
+    /// It has begun.
+    Begun,
+    /// A page has been copied, and is not written.
+    Copied,
+    /// All is written; the flush comes next.
+    Written,
+}
+
+/// The engine, stopped somewhere.
+pub(super) struct Rig<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) atlas: &'a Atlas,
+    pub(super) device: Arc<StepDevice>,
+    pub(super) store: Option<Arc<Store>>,
+    pub(super) actors: [Actor; 2],
+    pub(super) clients: [Client; 2],
+    pub(super) keeper: Actor,
+    pub(super) opener: Actor,
+    /// Who leads the flush in flight.
+    leader: Option<usize>,
+    pub(super) sweep: Sweep,
+    bytes: Vec<u8>,
+}
+
+/// A store that ends as a killed process does.
+pub(super) fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store> {
+    let clock = Arc::new(SystemClock::new());
+    Store::open_observed(device.clone(), clock, options, Some(Arc::new(Gate)))
+        .inspect(Store::abandon_on_drop)
+}
+
+impl<'a> Rig<'a> {
+    /// Threads without a store; [`Rig::begin`] gives them one.
+    pub(super) fn new(setup: &'a Setup, atlas: &'a Atlas, blank: &StepDevice) -> Rig<'a> {
+        Rig {
+            setup,
+            atlas,
+            device: Arc::new(blank.copy()),
+            store: None,
+            actors: [Actor::new(), Actor::new()],
+            clients: Default::default(),
+            keeper: Actor::new(),
+            opener: Actor::new(),
+            leader: None,
+            sweep: Sweep::Begun,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The spec's initial state.
+    pub(super) fn begin(&mut self, blank: &StepDevice) -> Result<()> {
+        self.end_process();
+        self.device = Arc::new(blank.copy());
+        self.store = Some(Arc::new(open(&self.device, self.setup.options())?));
+        Ok(())
+    }
+
+    pub(super) fn store(&self) -> Step<&Arc<Store>> {
+        self.store
+            .as_ref()
+            .ok_or_else(|| Not::Same("no store is open".into()))
+    }
+
+    /// Takes the step that leads from `from` to `to`, and looks at the device.
+    pub(super) fn take(
+        &mut self,
+        mirror: &WalRecovery,
+        action: Action,
+        from: &State,
+        to: &State,
+    ) -> Step {
+        self.step(mirror, action, from, to)?;
+        // Until recovery begins a restarted process reads what may yet vanish.
+        if matches!(action, Action::Restart) {
+            return Ok(());
+        }
+        self.atlas.compare(&self.device, to).map_err(Not::Same)
+    }
+
+    fn step(&mut self, mirror: &WalRecovery, action: Action, from: &State, to: &State) -> Step {
+        match action {
+            Action::CallGet(..) | Action::CallWrite(..) => Ok(()),
+            Action::ReadPage(c) => self.read_page(c.into(), from, to),
+            Action::AnswerGet(c) => {
+                same("the answer", self.clients[usize::from(c)].got, from.got(c))
+            }
+            Action::AppendLog(c) => self.append_log(c.into(), from, to),
+            Action::ChangePage(c) => self.change_page(c.into(), from),
+            Action::FlushLog(c) => self.flush_log(c.into(), from),
+            Action::CompleteFlush => self.end_flush(true),
+            Action::FailFlush => self.fail_flush(mirror, from),
+            Action::Acknowledge(c) => match self.answer_write(c.into(), true) {
+                Err(_) if from.poisoned() => Err(Not::Able(
+                    "a poisoned store acknowledges nothing, not even what is durable",
+                )),
+                answered => answered,
+            },
+            Action::ReportFailure(c) => self.report_failure(c.into(), from),
+            Action::WriteBack(k) => self.write_back(k, from),
+            Action::Reload(k) => self.reload(k),
+            Action::BeginCheckpoint => self.begin_checkpoint(from),
+            Action::FlushPages => self.flush_pages(from),
+            Action::WriteSuperblock => self.checkpoint_goes_on(from, |point| {
+                matches!(point, Some(Event::SuperblockWritten { .. }))
+            }),
+            Action::FlushSuperblock => self.checkpoint_goes_on(from, |point| {
+                matches!(point, Some(Event::SuperblockFlushed { .. }))
+            }),
+            Action::TruncateLog => self.truncate_log(),
+            Action::Crash(_) => {
+                let left = self
+                    .atlas
+                    .crash(&self.device, from, to)
+                    .map_err(Not::Same)?;
+                self.end_process();
+                self.device = Arc::new(left);
+                Ok(())
+            }
+            Action::Restart => {
+                let left = self.device.copy();
+                self.end_process();
+                self.device = Arc::new(left);
+                Ok(())
+            }
+            Action::LoadSuperblock => self.load_superblock(),
+            Action::RedoRecord => self.opening_stops(
+                |point| matches!(point, Some(Event::RecordRead { .. } | Event::RedoEnds)),
+                |point| matches!(point, Some(Event::RecordRead { .. })),
+            ),
+            Action::FinishRedo => {
+                self.sweep = Sweep::Begun;
+                self.opening_stops(
+                    |point| {
+                        matches!(
+                            point,
+                            Some(Event::RecordRead { .. } | Event::CheckpointBegins { .. })
+                        )
+                    },
+                    |point| matches!(point, Some(Event::CheckpointBegins { .. })),
+                )
+            }
+            Action::FinishRecovery => self.finish_recovery(),
+        }
+    }
+
+    fn key(&self, k: u8) -> &[u8] {
+        &self.setup.keys[usize::from(k)]
+    }
+
+    fn page(&self, k: u8) -> treering_engine::PageId {
+        let mut pages = self.setup.pages.iter();
+        *pages
+            .find(|(_, key)| **key == k)
+            .expect("a page for each key")
+            .0
+    }
+
+    fn read_page(&mut self, c: usize, from: &State, to: &State) -> Step {
+        let Call::Get { key, .. } = from.call(c as u8) else {
+            return differs("no get");
+        };
+        let mut found = Vec::new();
+        let got = self.store()?.get(self.key(key), &mut found);
+        let version = value::version(&found).unwrap_or(u64::MAX);
+        self.clients[c].got = version;
+        if !matches!(got, Ok(true)) {
+            return differs(format!("get says {got:?}"));
+        }
+        same("what is read", version, to.got(c as u8))
+    }
+
+    fn append_log(&mut self, c: usize, from: &State, to: &State) -> Step {
+        let Call::Write { key, value, .. } = from.call(c as u8) else {
+            return differs("no write");
+        };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.setup.fill(&mut bytes, value.into());
+        let (store, key) = (self.store()?.clone(), self.key(key).to_vec());
+        self.clients[c] = Client::default();
+        self.actors[c].begin(
+            |point| matches!(point, Some(Event::PageChanged { .. })),
+            move || Outcome::Put(store.put(&key, &bytes)),
+        );
+        let Said::Stopped(Some(Event::PageChanged { lsn, .. })) = self.actors[c].wait() else {
+            return differs("the put did not change its page");
+        };
+        let wanted = to.logged().find(|(client, _)| usize::from(*client) == c);
+        let lsn = self.setup.scale.position(lsn).map_err(Not::Same)?;
+        same("the LSN", lsn, wanted.map(|(_, lsn)| lsn))
+    }
+
+    fn change_page(&mut self, c: usize, from: &State) -> Step {
+        self.actors[c].go_on(NOWHERE);
+        let Said::Finished(Outcome::Put(Ok(lsn))) = self.actors[c].wait() else {
+            return differs("the put failed");
+        };
+        self.clients[c].lsn = lsn;
+        // The beginning of a checkpoint that waited for this latch goes on, and looks at the other pages' in passing.
+        if self.keeper.is_busy() && !self.keeper.is_stopped() {
+            self.settle_keeper()?;
+        }
+        let n = self.setup.scale.position(lsn).map_err(Not::Same)?;
+        if n <= from.durable() {
+            let synced = self.store()?.sync(lsn).is_ok();
+            self.clients[c].synced = Some(synced);
+        } else if n <= from.flushing() {
+            self.sleep(c)?;
+        }
+        Ok(())
+    }
+
+    /// The client waits for the flush in flight.
+    fn sleep(&mut self, c: usize) -> Step {
+        let (store, lsn) = (self.store()?.clone(), self.clients[c].lsn);
+        self.actors[c].begin(NOWHERE, move || Outcome::Done(store.sync(lsn)));
+        Ok(())
+    }
+
+    fn flush_log(&mut self, c: usize, from: &State) -> Step {
+        let (store, lsn) = (self.store()?.clone(), self.clients[c].lsn);
+        self.actors[c].begin(
+            |point| matches!(point, Some(Event::LogWritten { .. })),
+            move || Outcome::Done(store.sync(lsn)),
+        );
+        let Said::Stopped(_) = self.actors[c].wait() else {
+            return differs("the sync did not write the log");
+        };
+        self.leader = Some(c);
+        for other in from.waiting().map(usize::from).filter(|other| *other != c) {
+            self.sleep(other)?;
+        }
+        Ok(())
+    }
+
+    /// The leader goes on, and whoever slept wakes.
+    fn end_flush(&mut self, well: bool) -> Step {
+        let Some(leader) = self.leader.take() else {
+            return differs("nobody leads a flush");
+        };
+        self.actors[leader].go_on(NOWHERE);
+        for c in 0..2 {
+            // Those that stand in the middle of a put slept for nothing.
+            if !self.actors[c].is_busy() || self.actors[c].is_stopped() {
+                continue;
+            }
+            let Said::Finished(Outcome::Done(synced)) = self.actors[c].wait() else {
+                return differs("no sync");
+            };
+            if synced.is_ok() != well {
+                return differs(format!("client c{} hears {synced:?}", c + 1));
+            }
+            self.clients[c].synced = Some(well);
+        }
+        Ok(())
+    }
+
+    fn fail_flush(&mut self, mirror: &WalRecovery, from: &State) -> Step {
+        if self.leader.is_some() {
+            self.device.fail_next_flush();
+            return self.end_flush(false);
+        }
+        let opening = from.phase() == Phase::Opening;
+        match from.checkpoint().0 {
+            Checkpoint::Written => {
+                let actor = if opening {
+                    &mut self.opener
+                } else {
+                    &mut self.keeper
+                };
+                self.device.fail_next_flush();
+                actor.go_on(NOWHERE);
+                fails(actor.wait())
+            }
+            _ if opening => {
+                // Its sweep's next page, or its own flush.
+                if self.sweep == Sweep::Begun {
+                    self.sweep_on()?;
+                }
+                self.device.fail_next_flush();
+                self.opener.go_on(NOWHERE);
+                fails(self.opener.wait())
+            }
+            _ => match graph::page_to_write(mirror, from) {
+                Some(key) => {
+                    self.device.fail_next_flush();
+                    let page = self.page(key);
+                    let written = self.store()?.write_back_page(page);
+                    same("whether write-back fails", written.is_err(), Some(true))
+                }
+                None => {
+                    self.keeper_is_free()?;
+                    self.device.fail_next_flush();
+                    self.pump_to_the_end(NOWHERE)?;
+                    fails(self.keeper.wait())
+                }
+            },
+        }
+    }
+
+    fn answer_write(&mut self, c: usize, well: bool) -> Step {
+        let synced = match self.clients[c].synced {
+            Some(synced) => synced,
+            None => self.store()?.sync(self.clients[c].lsn).is_ok(),
+        };
+        self.clients[c].synced = Some(synced);
+        same("whether it is acknowledged", synced, Some(well))
+    }
+
+    fn report_failure(&mut self, c: usize, from: &State) -> Step {
+        let Call::Write { key, lsn, .. } = from.call(c as u8) else {
+            return differs("no write");
+        };
+        if lsn != 0 {
+            return self.answer_write(c, false);
+        }
+        let put = self.store()?.put(self.key(key), b"");
+        same("whether the put is refused", put.is_err(), Some(true))
+    }
+
+    fn write_back(&mut self, k: u8, from: &State) -> Step {
+        if from.phase() == Phase::Opening {
+            return self.write_back_of_opening(k);
+        }
+        let page = self.page(k);
+        for _ in 0..300 {
+            let written = self.store()?.write_back_page(page);
+            StepDevice::ignore_none();
+            match written {
+                Ok(true) => return Ok(()),
+                // The checkpoint's beginning has the latch, in passing.
+                Ok(false) if self.keeper.is_busy() => std::thread::yield_now(),
+                other => return differs(format!("write-back says {other:?}")),
+            }
+            self.settle_keeper()?;
+        }
+        differs("write-back finds no page to write")
+    }
+
+    fn reload(&mut self, k: u8) -> Step {
+        let page = self.page(k);
+        let store = self.store()?;
+        // Not here means that it will be read when it is next asked for.
+        let reloaded = store.reload_page(page);
+        match reloaded {
+            Ok(_) => Ok(()),
+            Err(e) => differs(format!("reading it again: {e}")),
+        }
+    }
+
+    /// The process ends, wherever its threads are; the device keeps what it has.
+    pub(super) fn end_process(&mut self) {
+        self.device.kill();
+        let [a, b] = &mut self.actors;
+        let all = [a, b, &mut self.keeper, &mut self.opener];
+        for actor in all {
+            // Those that are stopped first: others may wait for them.
+            if actor.is_stopped() {
+                actor.go_on(NOWHERE);
+            }
+        }
+        let [a, b] = &mut self.actors;
+        for actor in [a, b, &mut self.keeper, &mut self.opener] {
+            while actor.is_busy() {
+                if let Said::Stopped(_) = actor.wait() {
+                    actor.go_on(NOWHERE);
+                }
+            }
+        }
+        self.store = None;
+        self.leader = None;
+        self.sweep = Sweep::Begun;
+    }
+
+    /// Whether a crash here can leave what `to` has: the outcome is made, and looked at.
+    pub(super) fn try_crash(&self, from: &State, to: &State) -> Step {
+        let left = self
+            .atlas
+            .crash(&self.device, from, to)
+            .map_err(Not::Same)?;
+        self.atlas.compare(&left, to).map_err(Not::Same)
+    }
+
+    /// Whether a process that is started again here builds on what `to` has: another one is, on a copy, and goes on until recovery
+    /// begins.
+    pub(super) fn try_restart(&self, to: &State) -> Step {
+        let copy = Arc::new(self.device.copy());
+        let clock = Arc::new(SystemClock::new());
+        let cut = Arc::new(Cut(copy.clone()));
+        let opened = Store::open_observed(copy.clone(), clock, self.setup.options(), Some(cut));
+        if opened.is_ok() {
+            return differs("recovery did without the device");
+        }
+        self.atlas.compare(&copy, to).map_err(Not::Same)
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, spec: Option<T>) -> Step {
+    if spec.as_ref() == Some(&engine) {
+        return Ok(());
+    }
+    differs(format!("{what} is {engine:?}, and in the spec {spec:?}"))
+}
+
+fn fails(said: Said) -> Step {
+    match said {
+        Said::Finished(Outcome::Done(Err(_)) | Outcome::Opened(Err(_))) => Ok(()),
+        Said::Finished(_) => differs("the flush failed, and nobody said so"),
+        Said::Stopped(point) => differs(format!("it stands at {point:?}")),
+    }
+}

@@ -1,0 +1,283 @@
+//! An episode: clients that get, put, delete and scan a few keys of a tiny Bf-Tree, and what is heard of it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use treering_engine::device::MemDevice;
+use treering_engine::events::Observer;
+use treering_engine::mini::events::Event;
+use treering_engine::{
+    BfOptions, Durability, Kv, LogPacking, MIN_CACHE_PAGES, ModLog, Options, PageStoreKind, Store,
+    SystemClock, TablePersist, TreeKind, required_blocks,
+};
+
+use super::judge::{Heard, Judge, Refusal};
+use super::scale::Scale;
+use crate::conformance::recorder::{Recorder, work_for};
+use crate::conformance::refused::Tally;
+use crate::mirror::wide::mini_page::records::{ABSENT, Content};
+use treering_oracle::deadline::Deadline;
+use treering_oracle::random::Random;
+
+const PAGE: usize = 4096;
+/// Calls of all clients together.
+const CALLS: u32 = 600;
+/// Calls of one kind of day.
+const DAY: u32 = 50;
+
+/// Everything that an episode depends on, but for the order of its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Episode {
+    /// Threads.
+    pub clients: u8,
+    /// Keys.
+    pub keys: u8,
+    /// Pages that the ring has room for.
+    pub ring: u8,
+    /// Share of the copy-on-access region.
+    pub copy_on_access: u8,
+    /// Share of reads of leaves that are promoted.
+    pub promotion: u8,
+    /// Where the leaves are.
+    pub store: PageStoreKind,
+    /// Of all choices.
+    pub seed: u64,
+}
+
+impl Episode {
+    /// The episode of a seed.
+    #[must_use]
+    pub fn new(clients: u8, seed: u64) -> Self {
+        let mut rng = Random::new(seed);
+        Self {
+            clients,
+            keys: 12 + rng.below(13) as u8,
+            // Two: four mini-pages of the largest size. From four on there are mirrors of leaves that are full.
+            ring: [2, 2, 4, 6][rng.below(4) as usize],
+            copy_on_access: [10, 50, 90][rng.below(3) as usize],
+            promotion: [20, 50, 100][rng.below(3) as usize],
+            store: if rng.one_in(3) {
+                PageStoreKind::CopyOnWrite {
+                    table: TablePersist::EachFlush,
+                }
+            } else {
+                PageStoreKind::InPlace
+            },
+            seed: rng.word(),
+        }
+    }
+
+    fn options(&self) -> Options {
+        let log_bytes = 32 * PAGE as u64;
+        // Over shadowed pages: with all that the B⁻-tree has.
+        let shadows = self.store == PageStoreKind::Shadow;
+        Options {
+            tree: TreeKind::Bf(BfOptions {
+                copy_on_access_percent: self.copy_on_access,
+                promotion_percent: self.promotion,
+            }),
+            store: self.store,
+            page_size: PAGE,
+            cache_bytes: (MIN_CACHE_PAGES + u64::from(self.ring)) * PAGE as u64,
+            durability: Durability::Deferred,
+            mod_log: shadows.then(ModLog::default),
+            log_packing: if shadows {
+                LogPacking::Sparse
+            } else {
+                LogPacking::Packed
+            },
+            log_bytes,
+            checkpoint_log_bytes: log_bytes / 4,
+            log_buffer_bytes: log_bytes / 16,
+            write_batch_pages: 3,
+            ..Options::default()
+        }
+    }
+}
+
+impl Observer<Event> for Recorder<Heard> {
+    fn event(&self, event: Event) {
+        self.hear(Heard::Tree(Box::new(event)));
+    }
+}
+
+/// What a client has a mind to do, for a day.
+enum Mood {
+    Fills,
+    Reads,
+    Empties,
+}
+
+struct Tree {
+    store: Store,
+    recorder: Arc<Recorder<Heard>>,
+    scale: Scale,
+}
+
+impl Tree {
+    fn new(episode: &Episode) -> treering_engine::Result<Self> {
+        let recorder = Arc::new(Recorder::new(episode.seed));
+        let options = episode.options();
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 64)));
+        let mut store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
+        // No end of a store is a step of the spec.
+        store.abandon_on_drop();
+        store.observe_mini_pages(recorder.clone());
+        Ok(Self {
+            store,
+            recorder,
+            scale: Scale::new(episode.keys),
+        })
+    }
+
+    fn get(&self, key: u8) -> treering_engine::Result<()> {
+        self.recorder.hear(Heard::Get(key));
+        let mut value = Vec::new();
+        let found = self.store.get(self.scale.bytes(key), &mut value)?;
+        let value = if found { content(&value) } else { ABSENT };
+        self.recorder.hear(Heard::Got(value));
+        Ok(())
+    }
+
+    fn write(&self, key: u8, value: Content) -> treering_engine::Result<()> {
+        self.recorder.hear(Heard::Write(key, value));
+        let bytes = self.scale.bytes(key);
+        if value == ABSENT {
+            self.store.delete(bytes)?;
+        } else {
+            self.store.put(bytes, &Scale::value(value))?;
+        }
+        self.recorder.hear(Heard::Done);
+        Ok(())
+    }
+
+    fn scan(&self) -> treering_engine::Result<()> {
+        self.recorder.hear(Heard::Scan);
+        let mut rows = Vec::new();
+        self.store.scan(b"", &mut |key, value| {
+            rows.push((self.scale.key(key).unwrap_or(0), content(value)));
+            ControlFlow::Continue(())
+        })?;
+        self.recorder.hear(Heard::Rows(rows));
+        Ok(())
+    }
+
+    /// Of all keys below this one.
+    fn scan_back(&self, key: u8) -> treering_engine::Result<()> {
+        self.recorder.hear(Heard::ScanBack(key));
+        let mut rows = Vec::new();
+        let before = (key <= self.scale.len()).then(|| self.scale.bytes(key));
+        self.store.scan_back(before, &mut |key, value| {
+            rows.push((self.scale.key(key).unwrap_or(0), content(value)));
+            ControlFlow::Continue(())
+        })?;
+        self.recorder.hear(Heard::Rows(rows));
+        Ok(())
+    }
+
+    fn run(&self, client: u8, episode: &Episode, until: &Deadline) {
+        work_for(client);
+        if let Err(e) = self.try_run(client, episode, until) {
+            self.recorder.hear(Heard::Failed(e.to_string()));
+        }
+    }
+
+    fn try_run(
+        &self,
+        client: u8,
+        episode: &Episode,
+        until: &Deadline,
+    ) -> treering_engine::Result<()> {
+        let mut rng = Random::new(episode.seed ^ u64::from(client) << 32);
+        // The same day for all, or the tree would neither fill nor become empty.
+        let moods = (episode.seed % 3) as u32;
+        for n in 0..CALLS / u32::from(episode.clients) {
+            if until.is_over() {
+                break;
+            }
+            let mood = match (n / DAY + moods) % 3 {
+                0 => Mood::Fills,
+                1 => Mood::Reads,
+                _ => Mood::Empties,
+            };
+            let (writes, deletes) = match mood {
+                Mood::Fills => (80, 5),
+                Mood::Reads => (20, 30),
+                Mood::Empties => (80, 95),
+            };
+            // Half of it is about few keys.
+            let keys = if rng.one_in(2) { 4 } else { episode.keys };
+            let key = 1 + rng.below(keys.into()) as u8;
+            if rng.percent(writes) {
+                // Values tell who wrote them, and when.
+                let value = 1 + (n % 31) as u8 * 8 + client % 8;
+                self.write(key, if rng.percent(deletes) { ABSENT } else { value })?;
+            } else if rng.one_in(16) {
+                self.scan()?;
+            } else if rng.one_in(16) {
+                self.scan_back(2 + rng.below(episode.keys.into()) as u8)?;
+            } else {
+                self.get(key)?;
+            }
+            if rng.one_in(60) {
+                self.store.checkpoint()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value's number; what nobody has written is `Pending`, which no get may answer.
+fn content(value: &[u8]) -> Content {
+    Scale::content(value).unwrap_or(crate::mirror::wide::mini_page::records::PENDING)
+}
+
+/// Runs an episode and judges it.
+///
+/// # Panics
+/// The tree did, and nothing that it had told before was refused.
+#[must_use]
+pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
+    run_until(episode, &Deadline::never())
+}
+
+/// The same, as long as there is time; what comes later is neither done nor judged.
+pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
+    let judge = Judge::new(episode.clients, episode.keys);
+    let (judge, refusal) = judged(episode, judge, until);
+    (judge.tally().clone(), refusal)
+}
+
+/// The same, with the situations of all steps noted.
+pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
+    let mut judge = Judge::new(episode.clients, episode.keys);
+    judge.note_situations();
+    judged(episode, judge, &Deadline::never())
+}
+
+fn judged(episode: &Episode, mut judge: Judge, until: &Deadline) -> (Judge, Option<Box<Refusal>>) {
+    let tree = Tree::new(episode).expect("a store in memory");
+    let panicked = std::thread::scope(|scope| {
+        let run = |client| {
+            let tree = &tree;
+            scope.spawn(move || tree.run(client, episode, until))
+        };
+        let threads: Vec<_> = (0..episode.clients).map(run).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().err());
+        ends.fold(None, |first, end| first.or(end))
+    });
+    if panicked.is_none() {
+        work_for(0);
+        if let Err(e) = tree.scan() {
+            tree.recorder.hear(Heard::Failed(e.to_string()));
+        }
+    }
+    let entries = tree.recorder.take();
+    let refusal = (entries.into_iter())
+        .take_while(|_| !until.is_over())
+        .find_map(|(client, heard)| judge.hear(client, heard).err());
+    if let (None, Some(panicked)) = (&refusal, panicked) {
+        std::panic::resume_unwind(panicked);
+    }
+    (judge, refusal)
+}

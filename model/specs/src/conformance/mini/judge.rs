@@ -1,0 +1,450 @@
+//! The judge: takes, for everything that was heard, the steps of the mirror that it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use treering_engine::PageId;
+use treering_engine::mini::events::{Event, LeafImage, MiniImage};
+
+use super::scale::{self, LEAF_CAPACITY, Row, SIZES, Scale};
+use crate::Mirror;
+use crate::conformance::refused::{self, Accepted, Tally, same};
+use crate::conformance::situations::Situations;
+use crate::mirror::wide::mini_page::records::{Content, Page};
+use crate::mirror::wide::mini_page::{Action, Call, MiniPage, State, Step};
+use crate::value::state_text;
+
+/// Something that the tree does and its mirror does not.
+pub type Refusal = refused::Refusal<Heard, Action>;
+
+/// What was heard of a client, or of the engine on its behalf.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// It asks for a key.
+    Get(u8),
+    /// It asks to write a key; `Absent` deletes it.
+    Write(u8, Content),
+    /// It asks for all keys.
+    Scan,
+    /// It asks for all keys below this one, downwards.
+    ScanBack(u8),
+    /// Its get has found this.
+    Got(Content),
+    /// Its write is done.
+    Done,
+    /// Its scan has found these keys and values.
+    Rows(Vec<(u8, Content)>),
+    /// Its call failed.
+    Failed(String),
+    /// The tree did something.
+    Tree(Box<Event>),
+}
+
+impl Heard {
+    /// What kind of thing that is.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        let text = match self {
+            Heard::Tree(event) => format!("{event:?}"),
+            other => format!("{other:?}"),
+        };
+        let name = text.split([' ', '(', '{']).next();
+        name.unwrap_or_default().to_owned()
+    }
+}
+
+/// A scan down, of which the spec has the page that it is at.
+pub(super) struct Down {
+    /// It goes on below this key.
+    before: u8,
+    /// What it has come by.
+    rows: Vec<(u8, Content)>,
+}
+
+/// Judges one recording.
+pub struct Judge {
+    pub(super) mirror: MiniPage,
+    pub(super) state: State,
+    pub(super) scale: Scale,
+    /// The spec's numbers of pages.
+    pub(super) pages: BTreeMap<PageId, u8>,
+    /// Pages whose mini-page is merged; what becomes of it comes next.
+    pub(super) merged: BTreeSet<u8>,
+    /// Scans down, by client.
+    pub(super) down: BTreeMap<u8, Down>,
+    /// The client that stands for nobody.
+    pub(super) nobody: u8,
+    pub(super) tally: Tally,
+    /// Of each action the situations that it was taken in, if somebody asks for them.
+    situations: Option<Situations>,
+}
+
+impl Judge {
+    /// A judge for a tree of one empty leaf, with keys 1 to `keys`.
+    ///
+    /// # Panics
+    /// The mirror has no room for as many.
+    #[must_use]
+    pub fn new(clients: u8, keys: u8) -> Self {
+        let mirror = MiniPage::unbounded(
+            usize::from(clients) + 1,
+            keys.into(),
+            SIZES.to_vec(),
+            LEAF_CAPACITY,
+        );
+        Self {
+            state: mirror.first(),
+            mirror,
+            scale: Scale::new(keys),
+            pages: BTreeMap::new(),
+            merged: BTreeSet::new(),
+            down: BTreeMap::new(),
+            nobody: clients,
+            tally: Tally::default(),
+            situations: None,
+        }
+    }
+
+    /// From now on the situations are noted.
+    pub(super) fn note_situations(&mut self) {
+        self.situations = Some(Situations::new());
+    }
+
+    /// Of each action the situations that it was taken in, as far as they were noted.
+    pub(super) fn situations(&self) -> impl Iterator<Item = (&'static str, &BTreeSet<String>)> {
+        let noted = self.situations.iter().flatten();
+        noted.map(|(label, situations)| (*label, situations))
+    }
+
+    /// What was accepted.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Takes the steps of one event.
+    ///
+    /// # Errors
+    /// The mirror has none, or an invariant does not hold behind it.
+    pub fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
+        let before = self.state;
+        let judged = self.judge(client, &heard).and_then(|()| {
+            let broken = self.mirror.broken(&self.state);
+            broken.map_or(Ok(()), |name| {
+                Err(format!("{name} does not hold behind it"))
+            })
+        });
+        judged.map_err(|why| {
+            Box::new(Refusal {
+                number: self.tally.heard + 1,
+                client: Some(client),
+                heard,
+                why,
+                state: state_text(&self.mirror.variables(&before)),
+                enabled: self.mirror.enabled(&before, client),
+            })
+        })?;
+        self.tally.heard += 1;
+        Ok(())
+    }
+
+    fn judge(&mut self, c: u8, heard: &Heard) -> Accepted {
+        match heard {
+            Heard::Get(key) => self.take(Action::Call(c, Call::get(*key))),
+            Heard::Write(key, value) => {
+                let (key, value) = (*key, *value);
+                self.take(Action::Call(c, Call::Write { key, value }))
+            }
+            Heard::Scan => self.take(Action::Call(c, Call::scan())),
+            Heard::ScanBack(before) => {
+                self.take(Action::Call(c, Call::scan()))?;
+                self.goes_down(c, *before, Vec::new());
+                Ok(())
+            }
+            Heard::Got(value) => {
+                match *self.call(c) {
+                    Call::Get { got, .. } => same("the answer", *value, got)?,
+                    _ => return Err("it does not get".into()),
+                }
+                self.take(Action::Return(c))
+            }
+            Heard::Done => self.take(Action::Return(c)),
+            Heard::Rows(rows) => {
+                let found = match self.down.remove(&c) {
+                    Some(down) => down.rows,
+                    None => self.call(c).rows(),
+                };
+                same("the rows", rows, &found)?;
+                self.take(Action::Return(c))
+            }
+            Heard::Failed(why) => Err(format!("nothing fails in memory: {why}")),
+            Heard::Tree(event) => self.tree(c, event),
+        }
+    }
+
+    fn tree(&mut self, c: u8, event: &Event) -> Accepted {
+        match event {
+            Event::Descends => self.descends(c),
+            Event::Restarted { page } => {
+                self.settle(*page)?;
+                if self.mirror.is_valid(&self.state, c) {
+                    // The change is not told of yet.
+                    self.tally.took("(EarlyRestart)");
+                    return Ok(());
+                }
+                self.take(Action::Restart(c))
+            }
+            Event::ReadMini { page, mini } => {
+                self.arrives(c, *page)?;
+                self.same_mini(*page, mini.as_ref(), without_bits)?;
+                self.take(Action::ReadMini(c))
+            }
+            Event::ReadLeaf { page } => {
+                self.arrives(c, *page)?;
+                self.take(Action::ReadLeaf(c))
+            }
+            Event::Declined { page } => self.declines(c, *page),
+            Event::Promoted { page, mini } => {
+                self.upgrades(c, *page)?;
+                self.take(Action::Promote(c))?;
+                self.is_used(c)?;
+                self.adopt_bits(*page, mini.as_ref())?;
+                self.same_mini(*page, mini.as_ref(), |row| row)
+            }
+            Event::Grown { page, mini } => {
+                self.upgrades(c, *page)?;
+                let p = self.number(*page)?;
+                // A mirror has room for a leaf, in the spec.
+                if !self.page(p).mini.mirror {
+                    self.take(Action::Grow(c))?;
+                }
+                self.adopt_bits(*page, mini.as_ref())?;
+                self.same_mini(*page, mini.as_ref(), |row| row)
+            }
+            Event::Full { page } => match self.step(c) {
+                Step::Loaded => self.declines(c, *page),
+                Step::Child => Ok(()),
+                other => Err(format!("it wants no room, but is at {other:?}")),
+            },
+            Event::Written { page, mini } => {
+                self.upgrades(c, *page)?;
+                self.take(Action::WriteRecord(c))?;
+                self.is_used(c)?;
+                self.adopt_bits(*page, mini.as_ref())?;
+                self.same_mini(*page, mini.as_ref(), |row| row)
+            }
+            Event::AbsentAlready { page } => {
+                self.arrives(c, *page)?;
+                let next = self.mirror.absent_already(&self.state, c);
+                self.state = next.ok_or("the mini-page does not know the key to be absent")?;
+                self.tally.took("(AbsentAlready)");
+                Ok(())
+            }
+            Event::Scanned { page } => self.scans(c, *page),
+            Event::Merged {
+                page,
+                cause,
+                mini,
+                leaf,
+            } => self.merges(*page, *cause, mini, leaf.as_ref()),
+            Event::Kept { page, mini } => self.keeps(*page, mini.as_ref()),
+            Event::Mirrored { page, mini } => self.mirrors(*page, mini.as_ref()),
+            Event::Dropped { page } => self.drops(*page),
+            Event::Split {
+                page,
+                right,
+                minis,
+                leaves,
+            } => self.splits(c, [*page, *right], minis, leaves.as_ref()),
+            Event::Joined { page, right, leaf } => self.joins(*page, *right, leaf.as_ref()),
+        }
+    }
+
+    fn descends(&mut self, c: u8) -> Accepted {
+        match self.step(c) {
+            Step::Descend => self.reads_inner(c),
+            // It asks again, though nobody has told it to: what it knows may be what it knew.
+            Step::Child if self.mirror.is_valid(&self.state, c) => Ok(()),
+            Step::Child => self.restarts(c),
+            other => Err(format!("it has nothing to look for, but is at {other:?}")),
+        }
+    }
+
+    fn reads_inner(&mut self, c: u8) -> Accepted {
+        self.take(Action::ReadVersion(c))?;
+        self.take(Action::ReadChild(c))
+    }
+
+    fn restarts(&mut self, c: u8) -> Accepted {
+        self.detour(Action::Restart(c))?;
+        self.detour(Action::ReadVersion(c))?;
+        self.detour(Action::ReadChild(c))
+    }
+
+    /// A client has the lock of the page that it was looking for. The spec's inner node is one for all; if it has changed elsewhere the spec's client
+    /// begins again, where the engine's need not.
+    pub(super) fn arrives(&mut self, c: u8, page: PageId) -> Accepted {
+        self.settle(page)?;
+        same("what it does", self.step(c), Step::Child)?;
+        if !self.mirror.is_valid(&self.state, c) {
+            self.restarts(c)?;
+        }
+        let found = self.mirror.client(&self.state, c).at();
+        same("the page of its key", self.number(page)?, found)?;
+        self.take(Action::LockPage(c))
+    }
+
+    /// A client is alone with its page: a reader that has read the leaf, or a writer from the beginning.
+    fn upgrades(&mut self, c: u8, page: PageId) -> Accepted {
+        match self.step(c) {
+            Step::Loaded => self.take(Action::Upgrade(c))?,
+            Step::Child => self.arrives(c, page)?,
+            Step::Promote | Step::Write => {}
+            other => return Err(format!("it has no page, but is at {other:?}")),
+        }
+        let at = self.mirror.client(&self.state, c).at();
+        same("the page", self.number(page)?, at)
+    }
+
+    fn declines(&mut self, c: u8, page: PageId) -> Accepted {
+        let at = self.mirror.client(&self.state, c).at();
+        let p = self.number(page)?;
+        same("the page", p, at)?;
+        if let Call::Get { key, .. } = *self.call(c)
+            && self.page(p).mini.mirror
+        {
+            // It has made the mirror, and used its record.
+            let rec = self.page(p).mini.rec;
+            let used = |k: u8| k == key || rec[usize::from(k) - 1].hot();
+            self.state = self.mirror.with_bits(&self.state, p, used);
+        }
+        self.take(Action::Decline(c))
+    }
+
+    /// The engine's new records count as used.
+    fn is_used(&mut self, c: u8) -> Accepted {
+        let (Call::Get { key, .. } | Call::Write { key, .. }) = *self.call(c) else {
+            return Err("it neither gets nor writes".into());
+        };
+        self.read_for_nobody(key)
+    }
+
+    /// The engine's scans leave reference bits alone.
+    fn scans(&mut self, c: u8, page: PageId) -> Accepted {
+        let p = self.number(page)?;
+        let down = self.down.remove(&c);
+        if let Some(down) = &down
+            && self.page(p).covers(down.before)
+        {
+            // A page may begin between two keys: then it has the upper one, and is the last below that.
+            self.state = self.mirror.scans_from(&self.state, c, down.before);
+            self.detour(Action::ReadVersion(c))?;
+            self.detour(Action::ReadChild(c))?;
+        }
+        self.arrives(c, page)?;
+        let low = self.page(p).low;
+        if down.is_some() {
+            self.state = self.mirror.scans_from(&self.state, c, low);
+        }
+        let before = self.state;
+        self.take(Action::ScanPage(c))?;
+        let untouched = self.mirror.untouched(&before, &self.state, p);
+        if untouched != self.state {
+            self.tally.took("(ScanLeavesBits)");
+            self.state = untouched;
+        }
+        if let Some(Down { before, mut rows }) = down {
+            let found = self.call(c).rows().into_iter().rev();
+            rows.extend(found.filter(|(key, _)| *key < before));
+            self.goes_down(c, low, rows);
+            self.tally.took("(ScanDown)");
+        }
+        Ok(())
+    }
+
+    /// A scan goes on below a key: the spec's begins at the last key there, and ends where there is none.
+    fn goes_down(&mut self, c: u8, before: u8, rows: Vec<(u8, Content)>) {
+        self.state = self.mirror.scans_from(&self.state, c, before - 1);
+        self.down.insert(c, Down { before, rows });
+    }
+
+    // What the judge asks the mirror.
+
+    pub(super) fn take(&mut self, action: Action) -> Accepted {
+        let next = self.mirror.after(&self.state, action);
+        let next = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
+        let label = MiniPage::label(&action);
+        self.tally.took(label);
+        if let Some(situations) = &mut self.situations {
+            let situation = self.mirror.situation(&self.state, action);
+            situations.entry(label).or_default().insert(situation);
+        }
+        self.state = next;
+        Ok(())
+    }
+
+    /// A step that the spec needs and the engine does not.
+    pub(super) fn detour(&mut self, action: Action) -> Accepted {
+        let next = self.mirror.after(&self.state, action);
+        self.state = next.ok_or_else(|| format!("{action:?}, on the way, is not enabled"))?;
+        self.tally.took("(detour)");
+        Ok(())
+    }
+
+    pub(super) fn step(&self, c: u8) -> Step {
+        self.mirror.client(&self.state, c).step()
+    }
+
+    fn call(&self, c: u8) -> &Call {
+        self.mirror.client(&self.state, c).call()
+    }
+
+    pub(super) fn page(&self, p: u8) -> &Page {
+        self.mirror.page(&self.state, p)
+    }
+
+    /// The first page that is heard of is the spec's first.
+    pub(super) fn number(&mut self, page: PageId) -> Result<u8, String> {
+        if self.pages.is_empty() {
+            self.pages.insert(page, 1);
+        }
+        let known = self.pages.get(&page).copied();
+        known.ok_or_else(|| format!("{page} is no page of the tree"))
+    }
+
+    pub(super) fn same_mini(
+        &mut self,
+        page: PageId,
+        told: Option<&MiniImage>,
+        of: fn(Row) -> Row,
+    ) -> Accepted {
+        let p = self.number(page)?;
+        let engine = self.scale.told(told)?.into_iter().map(of);
+        let mirror = scale::rows(self.page(p)).into_iter().map(of);
+        same(
+            "the mini-page",
+            engine.collect::<Vec<_>>(),
+            mirror.collect(),
+        )?;
+        let whole = told.is_some_and(|mini| mini.whole);
+        same("a mirror", whole, self.page(p).mini.mirror)?;
+        if whole {
+            return Ok(());
+        }
+        same("its size", Scale::size(told)?, self.page(p).mini.size)
+    }
+
+    pub(super) fn same_leaf(&mut self, page: PageId, told: Option<&LeafImage>) -> Accepted {
+        let p = self.number(page)?;
+        let told = told.ok_or("the leaf could not be read")?;
+        same(
+            "the leaf",
+            self.scale.told_leaf(told)?,
+            scale::leaf(self.page(p)),
+        )
+    }
+}
+
+/// Where another reader may be setting a reference bit.
+pub(super) fn without_bits((key, kind, value, _): Row) -> Row {
+    (key, kind, value, false)
+}

@@ -1,0 +1,260 @@
+//! The judge, of what happens to pages: mini-pages are merged, moved and given up, leaves split and joined.
+
+use treering_engine::PageId;
+use treering_engine::mini::events::{Cause, LeafImage, MiniImage};
+
+use super::judge::{Judge, without_bits};
+use super::scale::{self, LEAF_CAPACITY, SIZES};
+use crate::conformance::refused::{Accepted, same};
+use crate::mirror::wide::mini_page::records::{Kind, Page};
+use crate::mirror::wide::mini_page::{Action, Bug, Call};
+
+impl Judge {
+    /// The leaf has what is dirty, in the engine. What this is in the spec shows when it is known what becomes of the mini-page; the page is locked
+    /// until then.
+    pub(super) fn merges(
+        &mut self,
+        page: PageId,
+        cause: Cause,
+        mini: &MiniImage,
+        leaf: Option<&LeafImage>,
+    ) -> Accepted {
+        self.settle(page)?;
+        let p = self.number(page)?;
+        let dirty = is_dirty(self.page(p));
+        same("a dirty record", leaf.is_some(), dirty)?;
+        let mut cleaned = *self.page(p);
+        cleaned.leaf = cleaned.merged(Bug::None);
+        cleaned.mini.rec = cleaned.mini.rec.map(|record| record.cleaned());
+        if let Some(leaf) = leaf {
+            let told = self.scale.told_leaf(leaf)?;
+            same("the leaf", told, scale::leaf(&cleaned))?;
+        }
+        let told = self.scale.told(Some(mini))?.into_iter().map(without_bits);
+        let mirror = scale::rows(&cleaned).into_iter().map(without_bits);
+        same(
+            "the mini-page",
+            told.collect::<Vec<_>>(),
+            mirror.collect::<Vec<_>>(),
+        )?;
+        if !cleaned.is_free() {
+            return Err("somebody has the page".into());
+        }
+        match cause {
+            Cause::Eviction => self.take(Action::EvictMini(p)),
+            Cause::Checkpoint => self.merge_in_place(p),
+            Cause::CopyOnAccess | Cause::Room | Cause::LeafMerge => {
+                self.merged.insert(p);
+                Ok(())
+            }
+        }
+    }
+
+    /// A mini-page that was merged stays as it was, but clean: nothing else was heard of it before the page was given back.
+    pub(super) fn settle(&mut self, page: PageId) -> Accepted {
+        match self.pages.get(&page).copied() {
+            Some(p) if self.merged.remove(&p) => self.merge_in_place(p),
+            _ => Ok(()),
+        }
+    }
+
+    /// The spec knows no merge that keeps everything: the mini-page is evicted, and somebody reads all of it again.
+    fn merge_in_place(&mut self, p: u8) -> Accepted {
+        if !is_dirty(self.page(p)) {
+            return Ok(());
+        }
+        if self.page(p).mini.mirror {
+            self.state = self.mirror.merged_mirror(&self.state, p);
+            self.tally.took("(MergedMirror)");
+            return Ok(());
+        }
+        let records = scale::rows(self.page(p));
+        self.detour(Action::EvictMini(p))?;
+        for (key, _, _, used) in records {
+            self.reads_again(key, used)?;
+        }
+        self.tally.took("(MergeInPlace)");
+        Ok(())
+    }
+
+    /// A record that was evicted is in the mini-page again, and used or not.
+    fn reads_again(&mut self, key: u8, used: bool) -> Accepted {
+        self.read_for_nobody(key)?;
+        if used {
+            self.read_for_nobody(key)?;
+        }
+        Ok(())
+    }
+
+    /// A get of nobody's: its record is used, or else in the mini-page afterwards.
+    pub(super) fn read_for_nobody(&mut self, key: u8) -> Accepted {
+        let c = self.nobody;
+        self.detour(Action::Call(c, Call::get(key)))?;
+        self.detour(Action::ReadVersion(c))?;
+        self.detour(Action::ReadChild(c))?;
+        let p = self.mirror.client(&self.state, c).at();
+        self.detour(Action::LockPage(c))?;
+        if self.page(p).mini.hits(key) {
+            self.detour(Action::ReadMini(c))?;
+        } else {
+            self.detour(Action::ReadLeaf(c))?;
+            self.detour(Action::Upgrade(c))?;
+            while !self.page(p).mini.has_room() {
+                self.detour(Action::Grow(c))?;
+            }
+            self.detour(Action::Promote(c))?;
+        }
+        self.detour(Action::Return(c))
+    }
+
+    pub(super) fn keeps(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        let merged = self.merged.remove(&p);
+        let must = self.page(p).must_merge(Bug::None);
+        let as_a_whole = self.page(p).mini.mirror && mini.is_some_and(|mini| mini.whole);
+        if must && !merged && !as_a_whole {
+            return Err("a cold record is dirty, and goes".into());
+        }
+        if merged && !must {
+            // Room was needed, and all that is dirty is hot.
+            self.merge_in_place(p)?;
+        }
+        if as_a_whole {
+            // Used as a whole.
+            if merged && must {
+                self.merge_in_place(p)?;
+            }
+            self.state = self.mirror.with_bits(&self.state, p, |_| true);
+            self.tally.took("(MirrorKept)");
+        }
+        if self.page(p).mini.used() > 0 {
+            self.take(Action::CopyToTail(p))?;
+        }
+        self.same_mini(page, mini, |row| row)
+    }
+
+    /// The spec merges what it makes a mirror; the engine may leave that for later. Whoever scans or gets does it, or a writer.
+    pub(super) fn mirrors(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        if self.merged.remove(&p) {
+            self.state = self.mirror.merged_mirror(&self.state, p);
+        }
+        self.tally.took("(Mirrored)");
+        self.becomes_mirror(page, mini)?;
+        self.same_mini(page, mini, |row| row)
+    }
+
+    /// In a mirror the engine's reference bits belong to places.
+    pub(super) fn adopt_bits(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        if mini.is_some_and(|mini| mini.whole) {
+            let used = self.scale.told(mini)?;
+            let is_used = |key| used.iter().any(|(k, _, _, used)| *k == key && *used);
+            self.state = self.mirror.with_bits(&self.state, p, is_used);
+        }
+        Ok(())
+    }
+
+    pub(super) fn drops(&mut self, page: PageId) -> Accepted {
+        let p = self.number(page)?;
+        if !self.merged.remove(&p) && is_dirty(self.page(p)) {
+            return Err("a dirty record goes".into());
+        }
+        self.take(Action::EvictMini(p))
+    }
+
+    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean; what stays of it is told.
+    ///
+    /// In the spec a leaf is split when a merge finds it full. So on the way here somebody reads so much of it that the mini-page is full, which the writer
+    /// makes a mirror (`MergeToMirror`), finds full, too, and evicts (`EvictMirror`): the leaf is full. What stays in the mini-pages is read again.
+    pub(super) fn splits(
+        &mut self,
+        c: u8,
+        [page, right]: [PageId; 2],
+        minis: &[Option<MiniImage>; 2],
+        leaves: Option<&[LeafImage; 2]>,
+    ) -> Accepted {
+        self.settle(page)?;
+        let p = self.number(page)?;
+        if is_dirty(self.page(p)) {
+            return Err("a dirty record is not in the leaf that is split".into());
+        }
+        if self.page(p).mini.size > 0 {
+            self.take(Action::EvictMini(p))?;
+        }
+        let (_, _, records) = scale::leaf(self.page(p));
+        if records.len() < usize::from(LEAF_CAPACITY) {
+            return Err(format!("the leaf has room: it holds {}", records.len()));
+        }
+        let most = SIZES[SIZES.len() - 1].into();
+        for (key, _) in records.into_iter().take(most) {
+            self.read_for_nobody(key)?;
+        }
+        self.arrives(c, page)?;
+        self.detour(Action::MergeToMirror(c))?;
+        self.detour(Action::EvictMirror(c))?;
+        self.take(Action::LockInner(c))?;
+        let [left_told, right_told] = leaves.ok_or("the leaves could not be read")?;
+        let separator = self.scale.fence(&right_told.lower);
+        self.take(Action::AllocateRight(c, separator))?;
+        let q = self.mirror.client(&self.state, c).right();
+        if let Some(known) = self.pages.insert(right, q) {
+            return Err(format!("{right} is in use: the mirror's page {known}"));
+        }
+        self.take(Action::ShortenLeft(c))?;
+        self.take(Action::InsertSeparator(c))?;
+        self.same_leaf(page, Some(left_told))?;
+        self.same_leaf(right, Some(right_told))?;
+        for (id, mini) in [page, right].into_iter().zip(minis) {
+            if mini.as_ref().is_some_and(|mini| mini.whole) {
+                self.becomes_mirror(id, mini.as_ref())?;
+            } else {
+                for (key, _, _, used) in self.scale.told(mini.as_ref())? {
+                    self.reads_again(key, used)?;
+                }
+            }
+            self.same_mini(id, mini.as_ref(), |row| row)?;
+        }
+        Ok(())
+    }
+
+    /// All that the leaf has is in the mini-page. What neither has may be noted there, too.
+    fn becomes_mirror(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
+        let p = self.number(page)?;
+        let told = self.scale.told(mini)?;
+        let is_phantom =
+            |key| (told.iter()).any(|(k, kind, _, _)| *k == key && *kind == Kind::Phantom);
+        self.state = self.mirror.mirrored(&self.state, p, is_phantom);
+        self.adopt_bits(page, mini)
+    }
+
+    /// Whoever deleted has answered already when it joins leaves, and may be anybody.
+    pub(super) fn joins(
+        &mut self,
+        page: PageId,
+        right: PageId,
+        leaf: Option<&LeafImage>,
+    ) -> Accepted {
+        let c = self.nobody;
+        for id in [page, right] {
+            let p = self.number(id)?;
+            if !self.merged.remove(&p) && is_dirty(self.page(p)) {
+                return Err(format!("a dirty record of {id} is forgotten"));
+            }
+        }
+        let (p, q) = (self.number(page)?, self.number(right)?);
+        self.take(Action::LockLeft(c, p))?;
+        self.take(Action::LockRight(c))?;
+        let neighbour = self.mirror.client(&self.state, c).right();
+        same("the neighbour", q, neighbour)?;
+        self.take(Action::LockInnerToJoin(c))?;
+        self.take(Action::MoveRecords(c))?;
+        self.take(Action::RemoveSeparator(c))?;
+        self.pages.remove(&right);
+        self.same_leaf(page, leaf)
+    }
+}
+
+fn is_dirty(page: &Page) -> bool {
+    page.mini.rec.iter().any(|record| record.is_dirty())
+}

@@ -1,0 +1,63 @@
+//! What is heard of an engine and of its clients' threads, in one order.
+
+use std::cell::Cell;
+
+use treering_engine::sync::{Mutex, MutexGuard, yield_now};
+
+use treering_oracle::random::Random;
+
+thread_local! {
+    /// The client that this thread works for.
+    static CLIENT: Cell<u8> = const { Cell::new(0) };
+}
+
+/// From here on this thread works for `client`.
+pub(super) fn work_for(client: u8) {
+    CLIENT.set(client);
+}
+
+/// What was heard, and of which client.
+pub(super) struct Entries<Heard> {
+    heard: Vec<(u8, Heard)>,
+    dawdling: Random,
+}
+
+impl<Heard> Entries<Heard> {
+    /// This thread's client is heard.
+    pub(super) fn push(&mut self, heard: Heard) {
+        self.heard.push((CLIENT.get(), heard));
+    }
+}
+
+/// Hears the engine and the clients.
+pub(super) struct Recorder<Heard>(Mutex<Entries<Heard>>);
+
+impl<Heard> Recorder<Heard> {
+    pub(super) fn new(seed: u64) -> Self {
+        Recorder(Mutex::new(Entries {
+            heard: Vec::new(),
+            dawdling: Random::new(seed),
+        }))
+    }
+
+    /// While the entries are locked nobody else is heard.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Entries<Heard>> {
+        self.0.lock()
+    }
+
+    pub(super) fn hear(&self, heard: Heard) {
+        let mut entries = self.0.lock();
+        entries.push(heard);
+        // Whoever is heard sometimes waits a little, under whatever it holds: threads then meet in more ways.
+        let dawdles = entries.dawdling.one_in(4);
+        drop(entries);
+        if dawdles {
+            yield_now();
+        }
+    }
+
+    /// All that was heard so far.
+    pub(super) fn take(&self) -> Vec<(u8, Heard)> {
+        std::mem::take(&mut self.0.lock().heard)
+    }
+}

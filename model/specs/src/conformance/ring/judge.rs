@@ -1,0 +1,324 @@
+//! The judge: takes, for everything that was heard, the steps of the mirror that it is.
+
+use treering_engine::PageId;
+use treering_engine::ring::Event;
+
+use crate::Mirror;
+use crate::conformance::refused::{self, Accepted, Tally, same};
+use crate::mirror::wide::circular_buffer::{
+    Action, Block, Call, CircularBuffer, Life, Phase, State,
+};
+use crate::value::state_text;
+
+/// Something that the ring does and its mirror does not.
+pub type Refusal = refused::Refusal<Heard, Action>;
+
+/// What a client means to do with a mini-page that is not near the head; sizes in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To change it in place.
+    InPlace,
+    /// To let it grow to this size.
+    Grow(u8),
+}
+
+/// What was heard of a client, or of the engine on its behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It asks for a page's record.
+    Get(u8),
+    /// It asks to write a page's record.
+    Write(u8, u8),
+    /// It has the page's lock.
+    Locked,
+    /// What it will do with the mini-page, which is there, if that is not near the head.
+    Means(Intent),
+    /// It has read this.
+    Read(u8),
+    /// It has the page alone, and wants a block of so many units.
+    Wants(u8),
+    /// It has written into the mini-page that it has just published.
+    Wrote,
+    /// It merges a victim with this record, which is dirty or not.
+    Merges(u8, bool),
+    /// It gives the page back and returns.
+    Returned,
+    /// The ring did something.
+    Ring(Event),
+}
+
+/// Judges one recording.
+pub struct Judge {
+    mirror: CircularBuffer,
+    state: State,
+    /// Bytes in a unit.
+    unit: u64,
+    intents: Vec<Intent>,
+    tally: Tally,
+}
+
+impl Judge {
+    /// A judge for a ring that is empty.
+    #[must_use]
+    pub fn new(clients: usize, mirror: CircularBuffer, unit: u64) -> Self {
+        Self {
+            state: mirror.first(),
+            mirror,
+            unit,
+            intents: vec![Intent::InPlace; clients],
+            tally: Tally::default(),
+        }
+    }
+
+    /// What was accepted.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Takes the steps of one event.
+    ///
+    /// # Errors
+    /// The mirror has none, or an invariant does not hold behind it.
+    pub fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
+        let before = self.state;
+        let judged = self.judge(client, heard).and_then(|()| {
+            let broken = self.mirror.broken(&self.state);
+            broken.map_or(Ok(()), |name| {
+                Err(format!("{name} does not hold behind it"))
+            })
+        });
+        judged.map_err(|why| {
+            Box::new(Refusal {
+                number: self.tally.heard + 1,
+                client: Some(client),
+                heard,
+                why,
+                state: state_text(&self.mirror.variables(&before)),
+                enabled: self.mirror.enabled(&before, client),
+            })
+        })?;
+        self.tally.heard += 1;
+        Ok(())
+    }
+
+    fn take(&mut self, client: u8, action: Action) -> Accepted {
+        let next = self.mirror.after(&self.state, client, action);
+        self.state = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
+        self.tally.took(CircularBuffer::label(&action));
+        Ok(())
+    }
+
+    fn judge(&mut self, c: u8, heard: Heard) -> Accepted {
+        match heard {
+            Heard::Get(key) => self.take(
+                c,
+                Action::Call(
+                    c,
+                    Call::Get {
+                        key,
+                        got: CircularBuffer::PENDING,
+                    },
+                ),
+            ),
+            Heard::Means(intent) => {
+                self.intents[usize::from(c)] = intent;
+                Ok(())
+            }
+            Heard::Write(key, value) => {
+                let done = false;
+                self.take(c, Action::Call(c, Call::Write { key, value, done }))
+            }
+            Heard::Locked => self.take(c, Action::LockPage(c)),
+            Heard::Read(value) => {
+                self.take(c, Action::Read(c))?;
+                match self.mirror.thread(&self.state, c).call {
+                    Call::Get { got, .. } => same("what is read", value, got),
+                    _ => Err("it does not get".into()),
+                }
+            }
+            Heard::Wants(size) => {
+                let old = self.mirror.thread(&self.state, c).work.old;
+                self.take(
+                    c,
+                    if old == CircularBuffer::NONE {
+                        Action::Create(c, size)
+                    } else {
+                        Action::CopyToTail(c, size)
+                    },
+                )
+            }
+            Heard::Wrote => self.take(c, Action::Write(c)),
+            Heard::Merges(rec, dirty) => {
+                let block = self.block(self.mirror.thread(&self.state, c).work.victim);
+                same("the victim", (rec, dirty), (block.rec, block.dirty))
+            }
+            Heard::Returned => self.returned(c),
+            Heard::Ring(event) => self.ring(c, event),
+        }
+    }
+
+    fn returned(&mut self, c: u8) -> Accepted {
+        if self
+            .mirror
+            .after(&self.state, c, Action::Return(c))
+            .is_none()
+            && let Some(next) = self.mirror.late_return(&self.state, c)
+        {
+            self.state = next;
+            self.tally.took("(LateReturn)");
+            return Ok(());
+        }
+        self.take(c, Action::Return(c))
+    }
+
+    fn units(&self, bytes: u64) -> Result<u8, String> {
+        let whole = bytes.is_multiple_of(self.unit);
+        let units = (bytes / self.unit).try_into().ok();
+        let units = units.filter(|_| whole);
+        units.ok_or_else(|| format!("{bytes} bytes are no units"))
+    }
+
+    fn page(&self, c: u8, page: PageId) -> Accepted {
+        let asked = self.mirror.asked(&self.state, c);
+        same("the page", Some(page.0), asked.map(u64::from))
+    }
+
+    fn block(&self, offset: u8) -> Block {
+        self.mirror.block_at(&self.state, offset)
+    }
+
+    fn ring(&mut self, c: u8, event: Event) -> Accepted {
+        let work = self.mirror.thread(&self.state, c).work;
+        match event {
+            Event::Pauses { .. } => Ok(()),
+            Event::Looked {
+                page,
+                at,
+                near_head,
+            } => {
+                self.page(c, page)?;
+                let at = self.units(at)?;
+                same("the mini-page", at, work.old)?;
+                same(
+                    "near the head",
+                    near_head,
+                    self.mirror.near_head(&self.state, at),
+                )?;
+                self.looked(c, near_head)
+            }
+            Event::Reused { page, at, bytes } => {
+                self.page(c, page)?;
+                same("the size", self.units(bytes)?, work.size)?;
+                self.take(c, Action::PopFreeList(c, self.units(at)?))?;
+                self.take(c, Action::Reuse(c))
+            }
+            Event::PassedOver { page, at } => {
+                self.page(c, page)?;
+                self.take(c, Action::PopFreeList(c, self.units(at)?))?;
+                self.take(c, Action::PassOver(c))
+            }
+            Event::Padded { at, bytes, .. } => {
+                let (at, bytes) = (self.units(at)?, self.units(bytes)?);
+                self.take(c, Action::Pad(c))?;
+                same("the padding", bytes, self.block(at).size)
+            }
+            Event::Allocated { page, at, bytes } => {
+                self.page(c, page)?;
+                same("the size", self.units(bytes)?, work.size)?;
+                self.take(c, Action::Allocate(c))?;
+                let new = self.mirror.thread(&self.state, c).work.new;
+                same("the block", self.units(at)?, new)
+            }
+            Event::Full { page, bytes } => {
+                self.page(c, page)?;
+                same("the size", self.units(bytes)?, work.size)?;
+                self.take(c, Action::Full(c))
+            }
+            Event::Published { page, at } => {
+                self.page(c, page)?;
+                same("the block", self.units(at)?, work.new)?;
+                self.take(c, Action::Copy(c))?;
+                self.take(c, Action::Publish(c))
+            }
+            Event::Freed { at, listed, .. } => {
+                let at = self.units(at)?;
+                same("the block", at, work.old)?;
+                self.take(c, Action::Deallocate(c))?;
+                same("listed", listed, self.block(at).life == Life::Listed)
+            }
+            Event::Abandoned { .. } | Event::Discarded { .. } | Event::ClaimReturned { .. } => {
+                Err("the spec has no such thing: the episode was to have none".into())
+            }
+            _ => self.eviction(c, event),
+        }
+    }
+
+    /// Where a mini-page is decides what its writer does; a reader says so itself.
+    fn looked(&mut self, c: u8, near_head: bool) -> Accepted {
+        let thread = self.mirror.thread(&self.state, c);
+        if !matches!(thread.call, Call::Write { .. }) {
+            return Ok(());
+        }
+        let size = self.block(thread.work.old).size;
+        let action = match self.intents[usize::from(c)] {
+            _ if near_head => Action::CopyToTail(c, size),
+            Intent::InPlace => Action::Write(c),
+            Intent::Grow(size) => Action::Grow(c, size),
+        };
+        self.take(c, action)
+    }
+
+    fn eviction(&mut self, c: u8, event: Event) -> Accepted {
+        let work = self.mirror.thread(&self.state, c).work;
+        match event {
+            Event::Claimed { at, bytes, again } => {
+                same("claimed before", again, false)?;
+                self.take(c, Action::Claim(c))?;
+                let victim = self.mirror.thread(&self.state, c).work.victim;
+                same("the victim", self.units(at)?, victim)?;
+                same("its size", self.units(bytes)?, self.block(victim).size)
+            }
+            Event::Retried => self.take(c, Action::Retry(c)),
+            Event::Skipped { at } => {
+                same("the victim", self.units(at)?, work.victim)?;
+                self.take(c, Action::Skip(c))
+            }
+            Event::Unlisted { at } => {
+                same("the victim", self.units(at)?, work.victim)?;
+                self.take(c, Action::Unlist(c))
+            }
+            Event::VictimLocked { page, at } => {
+                same("the victim", self.units(at)?, work.victim)?;
+                self.take(c, Action::FindPage(c))?;
+                let found = self.mirror.thread(&self.state, c).work.page;
+                same("its page", page.0, found.into())?;
+                self.take(c, Action::LockVictim(c))?;
+                let phase = self.mirror.thread(&self.state, c).phase;
+                same("the victim's phase", phase, Phase::Merge)
+            }
+            Event::VictimMoved { .. } => {
+                self.tally.took("(VictimMoved)");
+                Ok(())
+            }
+            Event::Merged { page, .. } => {
+                same("the page", page.0, work.page.into())?;
+                if self.block(work.victim).dirty {
+                    return self.take(c, Action::WriteLeaf(c));
+                }
+                Ok(())
+            }
+            Event::Unmapped { page, .. } => {
+                same("the page", page.0, work.page.into())?;
+                self.take(c, Action::Unmap(c))
+            }
+            Event::Passed { at } => {
+                let at = self.units(at)?;
+                let who = self.mirror.finisher(&self.state, at);
+                let who = who.ok_or("nobody has evicted the block")?;
+                self.take(who, Action::Finish(who))
+            }
+            other => Err(format!("{other:?} is no eviction's")),
+        }
+    }
+}

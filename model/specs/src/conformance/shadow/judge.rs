@@ -1,0 +1,562 @@
+//! The judge: takes, for everything that was heard, the step of the mirror that it is.
+//!
+//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`]. What stands for what is said in
+//! [`super`]; here is how.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use treering_engine::events::{Event, Shadow};
+use treering_engine::{Lsn, PageId};
+
+use super::found::Found;
+use super::setup::Setup;
+use crate::Mirror;
+use crate::conformance::record;
+use crate::conformance::refused::{self, Accepted, Tally, same};
+use crate::conformance::situations::Situations;
+use crate::mirror::wide::page_shadowing::{Action, Call, PageShadowing, State};
+use crate::value::state_text;
+
+/// The invariants are looked at after every end and after so many events.
+const CHECK_EVERY: u64 = 61;
+
+/// What was heard.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// The engine, or a client.
+    Said(record::Heard),
+    /// The power went, and this is left.
+    Crashed(Arc<Found>),
+    /// The process ended, and this is what its successor reads.
+    Restarted(Arc<Found>),
+}
+
+impl Heard {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Heard::Said(heard) => heard.kind(),
+            Heard::Crashed(_) => "Crashed",
+            Heard::Restarted(_) => "Restarted",
+        }
+    }
+}
+
+/// What was heard, and on behalf of which client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The client.
+    pub client: Option<u8>,
+    /// What.
+    pub heard: Heard,
+}
+
+/// Something that the mirror does not do.
+pub type Refusal = refused::Refusal<Heard, Action>;
+
+/// What reading both slots of a page told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Choice {
+    pub(super) slot: u8,
+    pub(super) lsn: u64,
+    pub(super) delta: Option<u32>,
+    pub(super) leftover: bool,
+}
+
+/// How far the engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Up, or redoing.
+    Runs,
+    /// A write or flush has failed: until the next opening nothing is written, and what is read is not judged.
+    Failed,
+    /// Between the end of a process and the beginning of redo: what the mirror does in `Restart`.
+    Opens,
+}
+
+/// Judges one recording.
+pub struct Judge<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) mirror: PageShadowing,
+    // Boxed: large.
+    pub(super) state: Box<State>,
+    pub(super) phase: Phase,
+    /// The process was started again, and the power did not go.
+    pub(super) restarting: Option<Arc<Found>>,
+    /// What was chosen, of pages that are not in memory yet.
+    pub(super) chosen: BTreeMap<usize, Choice>,
+    /// The redo start of the superblock on its way to the device, and the state if it gets there.
+    pub(super) recorded: Option<(u64, Box<State>)>,
+    /// Records read by recovery.
+    pub(super) read: u64,
+    /// Records of the recording.
+    pub(super) appended: BTreeMap<Lsn, u64>,
+    /// Records of the prologue; their values were there before.
+    pub(super) prologue: u64,
+    /// Which version each value is.
+    pub(super) versions: Vec<u64>,
+    writes: u64,
+    before: Option<Box<State>>,
+    tally: Tally,
+    situations: Option<Situations>,
+}
+
+impl<'a> Judge<'a> {
+    /// A judge for a store as `setup` has built it, just opened.
+    ///
+    /// # Panics
+    /// The mirror's own steps do not lead there.
+    #[must_use]
+    pub fn new(clients: u8, setup: &'a Setup) -> Judge<'a> {
+        let threshold = setup.threshold();
+        let mirror = PageShadowing::unbounded(
+            usize::from(clients),
+            setup.pages.len(),
+            setup.segments(),
+            threshold,
+        );
+        let mut judge = Judge {
+            setup,
+            mirror,
+            state: Box::new(State::first()),
+            phase: Phase::Runs,
+            restarting: None,
+            chosen: BTreeMap::new(),
+            recorded: None,
+            read: 0,
+            appended: BTreeMap::new(),
+            prologue: 0,
+            versions: vec![0],
+            writes: 0,
+            before: None,
+            tally: Tally::default(),
+            situations: None,
+        };
+        let built = judge.build();
+        built.expect("the prologue is of the mirror's own steps");
+        judge.tally = Tally::default();
+        judge
+    }
+
+    /// `Init` has empty pages in memory. Steps of the mirror lead to what the engine's episode begins with: each page whole in one of its
+    /// slots, nothing of it elsewhere, nothing in memory, nothing to redo.
+    fn build(&mut self) -> Accepted {
+        for p in 0..self.setup.pages.len() {
+            let page = p as u8;
+            // The first image goes to slot 0.
+            for _ in 0..=self.setup.pages[p].slot {
+                for segment in 0..self.setup.segments() {
+                    let key = PageShadowing::key_of(p, segment);
+                    self.take(Action::CallWrite(0, key))?;
+                    self.take(Action::ChangePage(0))?;
+                    self.take(Action::CommitLog(self.state.log_len() as _))?;
+                    self.take(Action::Acknowledge(0))?;
+                    self.versions.push(self.setup.first_version(key));
+                }
+                self.take(Action::WriteWhole(page))?;
+                self.take(Action::FlushDevice)?;
+                self.take(Action::Trim(page))?;
+            }
+            self.take(Action::Evict(page))?;
+        }
+        self.take(Action::Checkpoint)?;
+        self.prologue = self.state.log_len();
+        let restarted = self.mirror.try_restart(&mut self.state, self.prologue);
+        restarted
+            .then_some(())
+            .ok_or("Restart is not enabled".to_owned())?;
+        self.take(Action::FinishRedo)
+    }
+
+    /// Notes the situations of steps from now on.
+    pub fn note_situations(&mut self) {
+        self.situations = Some(Situations::new());
+    }
+
+    /// The situations noted.
+    #[must_use]
+    pub fn situations(&self) -> Situations {
+        self.situations.clone().unwrap_or_default()
+    }
+
+    /// What was accepted.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Judges the next things heard.
+    ///
+    /// # Errors
+    /// The first that is refused.
+    pub fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
+        for Entry { client, heard } in entries {
+            self.before = None;
+            if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {
+                return Err(Box::new(self.refuse(client, heard, why)));
+            }
+            self.tally.heard += 1;
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Accepted {
+        if self.before.is_none() && !self.tally.heard.is_multiple_of(CHECK_EVERY) {
+            return Ok(());
+        }
+        match self.mirror.broken(&self.state) {
+            None => Ok(()),
+            Some(invariant) => Err(format!("it leads to a state that violates {invariant}")),
+        }
+    }
+
+    fn refuse(&self, client: Option<u8>, heard: Heard, why: String) -> Refusal {
+        let before = self.before.as_deref().unwrap_or(&self.state);
+        let calls = |action: &Action| matches!(action, Action::CallGet(..) | Action::CallWrite(..));
+        let mut enabled = self.mirror.steps(before);
+        enabled.retain(|action| !calls(action));
+        Refusal {
+            number: self.tally.heard + 1,
+            client,
+            heard,
+            why,
+            state: state_text(&self.mirror.variables(before)),
+            enabled,
+        }
+    }
+
+    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+        match heard {
+            Heard::Said(record::Heard::Engine(event)) => self.engine(client, *event),
+            Heard::Said(said) => self.client(client.ok_or("no client says it")?, said),
+            Heard::Crashed(found) => self.crashed(found),
+            Heard::Restarted(found) => self.ended(Some(found)),
+        }
+    }
+
+    fn client(&mut self, c: u8, said: &record::Heard) -> Accepted {
+        if matches!(said, record::Heard::CallWrite { .. }) {
+            self.writes += 1;
+        }
+        if self.phase == Phase::Failed {
+            return Ok(());
+        }
+        match said {
+            record::Heard::CallGet(key) => self.take(Action::CallGet(c, *key)),
+            record::Heard::CallWrite { key, .. } => self.take(Action::CallWrite(c, *key)),
+            record::Heard::Answered(version) => {
+                let got = self.state.got(c).ok_or("it has read nothing")?;
+                same("the version", *version, self.versions[got as usize])?;
+                self.take(Action::AnswerGet(c))
+            }
+            record::Heard::Refused => {
+                if matches!(self.state.call(c), Call::Write { lsn, .. } if lsn > 0) {
+                    return Err("nothing has failed that could lose the write".into());
+                }
+                // A page could not be read.
+                self.phase = Phase::Failed;
+                Ok(())
+            }
+            other => Err(format!("{other:?} is not heard of a client here")),
+        }
+    }
+
+    fn engine(&mut self, client: Option<u8>, event: Event) -> Accepted {
+        match (event, self.phase) {
+            (Event::Shadow(event), _) => self.shadow(event),
+            (Event::RecoveryBegins { redo_start, .. }, _) => self.recovery_begins(redo_start),
+            (Event::LogFlushed { to }, _) => self.log_flushed(to),
+            (Event::SuperblockWriting { redo_start, .. }, _) => {
+                self.checkpoint(self.position(redo_start))
+            }
+            (Event::SuperblockFlushed { .. }, _) => {
+                self.choose_recorded();
+                Ok(())
+            }
+            (Event::LogFlushFailed { .. } | Event::Failed | Event::CheckpointFailed, _) => {
+                self.phase = Phase::Failed;
+                Ok(())
+            }
+            (_, Phase::Failed) => Ok(()),
+            (event, _) => self.serves(client, event),
+        }
+    }
+
+    /// Events of a store that works.
+    fn serves(&mut self, client: Option<u8>, event: Event) -> Accepted {
+        match event {
+            Event::LogAppended { lsn, page } => self.log_appended(client, lsn, page),
+            Event::StructureAppended { .. } => {
+                Err("the spec has no splits and merges: the episode was to have none".into())
+            }
+            Event::PageChanged { page, lsn }
+            | Event::PageCopied { page, lsn }
+            | Event::PageWriting { page, lsn }
+            | Event::PageLoaded { page, lsn } => {
+                let p = self.page(page)?;
+                let lsn = self.number(p, lsn)?;
+                same("the page's LSN", Some(lsn), self.lsn_of(p))
+            }
+            Event::PageRead { page, lsn } => {
+                let c = client.ok_or("no client reads it")?;
+                let p = self.page(page)?;
+                let lsn = self.number(p, lsn)?;
+                same("the page's LSN", Some(lsn), self.lsn_of(p))?;
+                match self.state.call(c) {
+                    Call::Get { key, .. } if PageShadowing::page_and_segment(key).0 == p => {
+                        self.take(Action::ReadPage(c))
+                    }
+                    other => Err(format!("client c{} does not get it: {other:?}", c + 1)),
+                }
+            }
+            Event::Acknowledged { lsn } => self.acknowledged(client, lsn),
+            Event::RecordRead { lsn, page } => {
+                let p = self.page(page)?;
+                let n = self.number(p, lsn)?;
+                same("the record's number", n, self.read + 1)?;
+                same("the record's page", Some(p), self.state.page_of_record(n))?;
+                self.read = n;
+                Ok(())
+            }
+            Event::PageRedone { page, lsn } => {
+                let p = self.page(page)?;
+                let n = self.number(p, lsn)?;
+                let redone = self.try_step(Action::RedoRecord, |mirror, s| mirror.try_redo(s, n));
+                redone
+                    .then_some(())
+                    .ok_or_else(|| format!("RedoRecord of {n} on page p{} is not enabled", p + 1))
+            }
+            Event::RedoEnds => {
+                same("the last record read", self.read, self.state.log_len())?;
+                let before = self.state.clone();
+                let finished = self.mirror.try_finish_redo(&mut self.state);
+                finished.map_err(|(p, n)| format!("page p{} still lacks record {n}", p + 1))?;
+                self.took(Action::FinishRedo, Some(&before));
+                Ok(())
+            }
+            // Of the log, of a checkpoint's steps and of a write's end the spec has no more than what is told elsewhere.
+            _ => Ok(()),
+        }
+    }
+
+    fn log_appended(&mut self, client: Option<u8>, lsn: Lsn, page: PageId) -> Accepted {
+        let c = client.ok_or("no client writes")?;
+        let p = self.page(page)?;
+        match self.state.call(c) {
+            Call::Write { key, .. } => {
+                let (of_key, _) = PageShadowing::page_and_segment(key);
+                same("the page", p, of_key)?;
+            }
+            other => return Err(format!("client c{} does not write: {other:?}", c + 1)),
+        }
+        self.take(Action::ChangePage(c))?;
+        let n = self.state.log_len();
+        self.versions.truncate(n as usize);
+        self.versions.push(self.writes);
+        self.appended.insert(lsn, n);
+        Ok(())
+    }
+
+    fn log_flushed(&mut self, to: Lsn) -> Accepted {
+        let n = self.position(to);
+        if n <= self.state.durable() {
+            return Ok(());
+        }
+        self.take(Action::CommitLog(n as _))
+    }
+
+    fn acknowledged(&mut self, client: Option<u8>, lsn: Lsn) -> Accepted {
+        let n = self.position(lsn);
+        if let Some(c) = client
+            && let Call::Write { lsn: mine, .. } = self.state.call(c)
+            && mine > 0
+            && u64::from(mine) <= n
+        {
+            return self.take(Action::Acknowledge(c));
+        }
+        let durable = self.state.durable();
+        if n > durable {
+            return Err(format!("{n} is called durable, but only {durable} is"));
+        }
+        Ok(())
+    }
+
+    /// A checkpoint that gives up the log before record `n + 1` is about to be recorded. The spec has one step for it and the flush behind it;
+    /// should that fail, or the power go before, the device shows what it was.
+    fn checkpoint(&mut self, n: u64) -> Accepted {
+        if n == self.state.redo_start() {
+            // Nothing to give up.
+            return Ok(());
+        }
+        let mut recorded = self.state.clone();
+        if !self.mirror.try_checkpoint(&mut recorded, n) {
+            return Err(format!("Checkpoint up to {n} is not enabled"));
+        }
+        self.recorded = Some((n, recorded));
+        Ok(())
+    }
+
+    /// The superblock that was on its way is on the device.
+    pub(super) fn choose_recorded(&mut self) {
+        if let Some((_, recorded)) = self.recorded.take() {
+            let before = std::mem::replace(&mut self.state, recorded);
+            self.took(Action::Checkpoint, Some(&before));
+        }
+    }
+
+    fn shadow(&mut self, event: Shadow) -> Accepted {
+        match event {
+            Shadow::WritesDelta {
+                page,
+                lsn,
+                base,
+                delta,
+            } => {
+                let p = self.page(page)?;
+                let (lsn, base) = (self.number(p, lsn)?, self.number(p, base)?);
+                let there = self.in_memory(p)?;
+                same("LSN and base", (lsn, base), (there.lsn, there.base))?;
+                same("|Δ|", delta, Setup::delta_bytes(there.dirty))?;
+                self.take(Action::WriteDelta(p as u8))
+            }
+            Shadow::WritesWhole { page, lsn, slot } => {
+                let p = self.page(page)?;
+                let lsn = self.number(p, lsn)?;
+                same("the page's LSN", lsn, self.in_memory(p)?.lsn)?;
+                self.take(Action::WriteWhole(p as u8))?;
+                same("the slot", slot, self.state.known(p).slot)
+            }
+            Shadow::Trims { page, slot, log } => {
+                let p = self.page(page)?;
+                let known = self.state.known(p);
+                same("the slot that is trimmed", slot, 1 - known.slot)?;
+                self.take(Action::Trim(p as u8))?;
+                let log_too = self.setup.has_log_blocks() && !known.logged;
+                same("the log block is trimmed", log, log_too)
+            }
+            Shadow::DeviceFlushed if self.phase == Phase::Opens => Ok(()),
+            Shadow::DeviceFlushed if self.state.poisoned() || self.state.has_unflushed() => {
+                self.take(Action::FlushDevice)
+            }
+            Shadow::DeviceFlushed => Ok(()),
+            Shadow::DeviceFlushFailed => {
+                if self.state.has_unflushed() && !self.state.poisoned() {
+                    self.take(Action::FailFlush)?;
+                }
+                if let Some((_, recorded)) = &mut self.recorded {
+                    // Or not: then nothing was written.
+                    self.mirror.try_take(recorded, Action::FailFlush);
+                }
+                self.phase = Phase::Failed;
+                Ok(())
+            }
+            _ if self.phase == Phase::Failed => Ok(()),
+            Shadow::Chose {
+                page,
+                slot,
+                lsn,
+                delta,
+                leftover,
+            } => {
+                let p = self.page(page)?;
+                let lsn = self.number(p, lsn);
+                let choice = Choice {
+                    slot,
+                    // What is not in the log is on no page, by the mirror.
+                    lsn: lsn.unwrap_or(u64::MAX),
+                    delta,
+                    leftover,
+                };
+                self.chosen.insert(p, choice);
+                Ok(())
+            }
+            Shadow::Loaded {
+                page,
+                slot,
+                base,
+                delta,
+            } => {
+                let p = self.page(page)?;
+                let base = self.number(p, base)?;
+                self.load(p, slot, base, delta)
+            }
+            Shadow::Evicted { page } => {
+                let p = self.page(page)?;
+                self.take(Action::Evict(p as u8))
+            }
+        }
+    }
+
+    // What the judge asks the mirror, and how numbers are told.
+
+    /// Keeps the state for a report of what follows.
+    pub(super) fn remember(&mut self) {
+        self.before = Some(self.state.clone());
+    }
+
+    pub(super) fn take(&mut self, action: Action) -> Accepted {
+        let may = self.try_step(action, |mirror, s| mirror.try_take(s, action));
+        may.then_some(())
+            .ok_or_else(|| format!("{action:?} is not enabled"))
+    }
+
+    /// Takes a step by way of `by`, which says whether it was enabled; `action` stands for it.
+    pub(super) fn try_step(
+        &mut self,
+        action: Action,
+        by: impl FnOnce(&PageShadowing, &mut State) -> bool,
+    ) -> bool {
+        let before = self.situations.is_some().then(|| self.state.clone());
+        let may = by(&self.mirror, &mut self.state);
+        if may {
+            self.took(action, before.as_deref());
+        }
+        may
+    }
+
+    /// The mirror has taken a step, from `before`.
+    pub(super) fn took(&mut self, action: Action, before: Option<&State>) {
+        let label = PageShadowing::label(&action);
+        self.tally.took(label);
+        if let Some(situations) = &mut self.situations
+            && let Some(before) = before
+        {
+            let met = self.mirror.situations(before, action, &self.state);
+            situations.entry(label).or_default().extend(met);
+        }
+    }
+
+    fn in_memory(&self, p: usize) -> Result<super::InMemory, String> {
+        let there = self.state.in_memory(p);
+        there.ok_or_else(|| format!("page p{} is not in memory", p + 1))
+    }
+
+    fn lsn_of(&self, p: usize) -> Option<u64> {
+        self.state.in_memory(p).map(|page| page.lsn)
+    }
+
+    fn page(&self, page: PageId) -> Result<usize, String> {
+        let mut pages = self.setup.pages.iter();
+        let p = pages.position(|known| known.id == page);
+        p.ok_or_else(|| format!("{page} is no page of the episode"))
+    }
+
+    /// The spec's LSN for that of page `p`, or of a record of it.
+    pub(super) fn number(&self, p: usize, lsn: Lsn) -> Result<u64, String> {
+        if lsn == self.setup.pages[p].lsn {
+            let mut records = (1..=self.prologue).rev();
+            let last = records.find(|n| self.state.page_of_record(*n) == Some(p));
+            return last.ok_or_else(|| format!("page p{} has no first record", p + 1));
+        }
+        let n = self.appended.get(&lsn).copied();
+        n.ok_or_else(|| format!("{lsn} is the LSN of no record that is left"))
+    }
+
+    /// How many records lie before this position of the log.
+    pub(super) fn position(&self, lsn: Lsn) -> u64 {
+        let before = self.appended.range(..=lsn).next_back();
+        before.map_or(self.prologue, |(_, n)| *n)
+    }
+}

@@ -1,0 +1,178 @@
+//! The end of a process, and what its successor reads.
+
+use std::sync::Arc;
+
+use super::found::{Block, Found};
+use super::judge::{Choice, Judge, Phase};
+use super::setup::Setup;
+use crate::conformance::refused::{Accepted, same};
+use crate::mirror::wide::page_shadowing::unbounded::{BlockName, InMemory, Spot};
+use crate::mirror::wide::page_shadowing::{Action, Is, Known};
+
+impl Judge<'_> {
+    /// A process ended; `restarting`: and is started again, with this to read.
+    pub(super) fn ended(&mut self, restarting: Option<&Arc<Found>>) -> Accepted {
+        self.phase = Phase::Opens;
+        self.chosen.clear();
+        self.restarting = restarting.cloned();
+        Ok(())
+    }
+
+    /// The power went. If another process was about to recover, the crash came before it: it wrote nothing new.
+    pub(super) fn crashed(&mut self, found: &Arc<Found>) -> Accepted {
+        self.remember();
+        self.ended(None)?;
+        self.look_for_checkpoint(found)?;
+        let n = self.log_end(found)?;
+        let versions = self.survivors(found)?;
+        let left = |p: usize, spot: Spot| {
+            let mut of_page = versions[p].iter();
+            of_page.find(|(at, _)| *at == spot).map(|(_, n)| *n)
+        };
+        let crash = Action::Crash(n as _, 0);
+        if !self.try_step(crash, |mirror, s| mirror.try_crash(s, n, &left)) {
+            return Err(format!("Crash, with the log up to {n}, is not enabled"));
+        }
+        self.appended.retain(|_, m| *m <= n);
+        Ok(())
+    }
+
+    /// Of a checkpoint that was under way the device shows whether it is recorded.
+    fn look_for_checkpoint(&mut self, found: &Found) -> Accepted {
+        let Some(redo_start) = found.redo_start else {
+            let why = found.error.as_deref().unwrap_or("it says nothing");
+            return Err(format!("recovery does not begin: {why}"));
+        };
+        let redo_start = self.position(redo_start);
+        if (self.recorded.as_ref()).is_some_and(|(written, _)| *written == redo_start) {
+            self.choose_recorded();
+        }
+        self.recorded = None;
+        same("the redo start", redo_start, self.state.redo_start())
+    }
+
+    /// Up to which record the log is left.
+    fn log_end(&self, found: &Found) -> Result<u64, String> {
+        let Some(last) = found.records.last() else {
+            return Ok(self.state.redo_start());
+        };
+        let n = self.appended.get(last).copied();
+        n.ok_or_else(|| format!("{last} is the LSN of no record"))
+    }
+
+    /// Which version of each block is on the device.
+    fn survivors(&self, found: &Found) -> Result<Vec<Vec<(Spot, usize)>>, String> {
+        let pages = found.pages.iter().enumerate();
+        let of_page = |(p, blocks): (usize, &Vec<(Spot, Block)>)| {
+            let version = |(spot, block): &(Spot, Block)| {
+                let all: Vec<BlockName> = self.state.versions(p, *spot).collect();
+                let at = all.iter().rposition(|name| self.is(p, *block, *name));
+                at.map(|at| (*spot, at)).ok_or_else(|| {
+                    format!(
+                        "{spot:?} of page p{} holds {block:?}, which is none of {all:?}",
+                        p + 1
+                    )
+                })
+            };
+            blocks.iter().map(version).collect()
+        };
+        pages.map(of_page).collect()
+    }
+
+    fn is(&self, p: usize, block: Block, name: BlockName) -> bool {
+        match (block, name) {
+            (Block::Zeros, BlockName::Zeros) => true,
+            (Block::First(lsn), BlockName::First(n)) => self.number(p, lsn) == Ok(n),
+            (Block::Segment(version), BlockName::Segment(n)) => {
+                self.versions[n as usize] == version
+            }
+            (Block::Log(base, lsn), BlockName::Log(b, n)) => {
+                self.number(p, base) == Ok(b) && self.number(p, lsn) == Ok(n)
+            }
+            _ => false,
+        }
+    }
+
+    /// `Restart`, with all that was chosen and written again since the process began; also behind a crash, for the engine does not know
+    /// whether the power went.
+    pub(super) fn recovery_begins(&mut self, redo_start: treering_engine::Lsn) -> Accepted {
+        self.remember();
+        if self.phase != Phase::Opens {
+            return Err("the store is open".into());
+        }
+        let n = match self.restarting.take() {
+            Some(found) => {
+                self.look_for_checkpoint(&found)?;
+                self.log_end(&found)?
+            }
+            None => self.state.log_len(),
+        };
+        same(
+            "the redo start",
+            self.position(redo_start),
+            self.state.redo_start(),
+        )?;
+        let restart = Action::Restart(n as _, 0);
+        if !self.try_step(restart, |mirror, s| mirror.try_restart(s, n)) {
+            return Err(format!("Restart, with the log up to {n}, is not enabled"));
+        }
+        self.appended.retain(|_, m| *m <= n);
+        for p in 0..self.setup.pages.len() {
+            let (known, page) = self.mirror.chosen(&self.state, p);
+            let chosen = self.chosen.remove(&p);
+            let named = self.state.known(p).is != Is::Unknown;
+            let expected = named.then(|| choice(&known, &page));
+            same(&format!("the choice of page p{}", p + 1), chosen, expected)?;
+        }
+        self.read = self.state.redo_start();
+        self.phase = Phase::Runs;
+        Ok(())
+    }
+
+    /// `Load`, in one of the ways in which the page may be read.
+    pub(super) fn load(&mut self, p: usize, slot: u8, base: u64, delta: Option<u32>) -> Accepted {
+        if self.phase == Phase::Opens {
+            return Err("nothing is loaded before redo".into());
+        }
+        let chosen = self.chosen.remove(&p);
+        let unknown = self.state.known(p).is == Is::Unknown;
+        same("both slots are read", chosen.is_some(), unknown)?;
+        let mut why = format!("Load({p}) is not enabled");
+        for n in 0..self.mirror.readings(&self.state, p) {
+            let mut next = self.state.clone();
+            if !self.mirror.try_take(&mut next, Action::Load(p as u8, n)) {
+                break;
+            }
+            let (known, page) = (next.known(p), next.in_memory(p));
+            let Some(page) = page else { break };
+            let read = Some((slot, base, delta));
+            let expected = Some((known.slot, page.base, delta_of(&known, &page)));
+            let fits = same("slot, base and |Δ|", read, expected).and_then(|()| {
+                let expected = unknown.then(|| choice(&known, &page));
+                same("the choice", chosen, expected)
+            });
+            match fits {
+                Ok(()) => {
+                    let before = std::mem::replace(&mut self.state, next);
+                    self.took(Action::Load(p as u8, n), Some(&before));
+                    return Ok(());
+                }
+                Err(differs) => why = differs,
+            }
+        }
+        Err(why)
+    }
+}
+
+fn delta_of(known: &Known, page: &InMemory) -> Option<u32> {
+    known.logged.then(|| Setup::delta_bytes(page.dirty))
+}
+
+fn choice(known: &Known, page: &InMemory) -> Choice {
+    Choice {
+        slot: known.slot,
+        lsn: page.lsn,
+        delta: delta_of(known, page),
+        leftover: known.is == Is::Durable,
+    }
+}

@@ -1,0 +1,318 @@
+//! A store whose tree is built: pages of several blocks, in each block of which there is a record that the episode writes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use treering_engine::device::{BlockDevice, CrashDevice, Image};
+use treering_engine::events::{Event, Shadow};
+use treering_engine::{
+    BLOCK_SIZE, Durability, Kv, Lba, LogPacking, Lsn, MIN_CACHE_PAGES, ModLog, Options, PageId,
+    PageStoreKind, ResetRule, Result, Store, SystemClock, required_blocks, survey,
+};
+
+use super::found::{Found, Places};
+use crate::conformance::record::{Entry, Heard, Recorder};
+use crate::mirror::wide::page_shadowing::{LABELS, PageShadowing};
+use treering_oracle::value;
+
+/// Which store, by the name that the oracle has for its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// Shadowed pages with a modification log, and a sparse redo log.
+    BMinus,
+    /// Shadowed pages only.
+    Plain,
+}
+
+impl Variant {
+    /// All.
+    pub const ALL: [Variant; 2] = [Variant::BMinus, Variant::Plain];
+
+    /// The actions that it takes.
+    #[must_use]
+    pub fn labels(self) -> Vec<&'static str> {
+        let mut labels = LABELS.to_vec();
+        if self == Variant::Plain {
+            labels.retain(|label| *label != "WriteDelta");
+        }
+        labels
+    }
+}
+
+/// Ds, in which a whole value lies.
+const SEGMENT: usize = 256;
+const VALUE: usize = 60;
+/// Records in all. A page has about ninety of them for each of its blocks.
+const RECORDS: usize = 50 * PageShadowing::MOST_PAGES;
+/// What is this version, and more, was there before the episode.
+pub(super) const BUILT: u64 = 1 << 32;
+
+/// A page of the episode.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its name.
+    pub id: PageId,
+    /// LSN of its only image.
+    pub lsn: Lsn,
+    /// The slot that has it.
+    pub slot: u8,
+    /// The record of each of its blocks that is written, and where its value lies in the page.
+    pub records: Vec<(usize, usize)>,
+}
+
+/// A store on a device, at rest, and how to speak of it.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    options: Options,
+    disk: Image,
+    /// The pages that are written.
+    pub pages: Vec<Page>,
+    /// Where redo begins.
+    pub start: Lsn,
+    places: Places,
+}
+
+fn key(n: usize) -> Vec<u8> {
+    format!("k{n:05}").into_bytes()
+}
+
+fn options(variant: Variant, blocks: usize, reset: ResetRule) -> Options {
+    let page_size = blocks * BLOCK_SIZE;
+    let page = page_size as u64;
+    // At most one segment in two goes to the log block.
+    let most = (blocks / 2 * SEGMENT) as u32;
+    let threshold = match reset {
+        ResetRule::AboveThreshold => most,
+        ResetRule::AtThreshold => most + 1,
+    };
+    let bminus = variant == Variant::BMinus;
+    let log_bytes = 32 * page;
+    Options {
+        store: PageStoreKind::Shadow,
+        mod_log: bminus.then_some(ModLog {
+            threshold,
+            segment: SEGMENT as u32,
+            reset,
+        }),
+        log_packing: if bminus {
+            LogPacking::Sparse
+        } else {
+            LogPacking::Packed
+        },
+        page_size,
+        cache_bytes: MIN_CACHE_PAGES * page,
+        durability: Durability::Deferred,
+        log_bytes,
+        checkpoint_log_bytes: log_bytes / 4,
+        log_buffer_bytes: log_bytes / 8,
+        write_batch_pages: 3,
+        ..Options::default()
+    }
+}
+
+impl Setup {
+    /// Builds the tree, with pages of so many blocks, closes the store and opens it again: where pages lie is heard then.
+    ///
+    /// # Errors
+    /// The engine's own; there should be none.
+    pub fn new(variant: Variant, blocks: usize, reset: ResetRule) -> Result<Setup> {
+        let options = options(variant, blocks, reset);
+        let pages = required_blocks(&options, 2 * PageShadowing::MOST_PAGES as u64);
+        let device = Arc::new(CrashDevice::new(pages));
+        open(&device, &options, None)?.close()?;
+        build(&device, &options)?;
+        let recorder = Arc::new(Recorder::of_shadows());
+        let store = open(&device, &options, Some(&recorder))?;
+        let at = survey(device.clone())?.pages;
+        let mut places = Places::new(&options);
+        let mut pages = Vec::new();
+        let mut bytes = vec![0; options.page_size];
+        // Records are in order, so the leaves' counts say which is where.
+        let mut built = built(&options);
+        let leaves = store.leaf_fill()?;
+        let slots = slots(&recorder);
+        for leaf in leaves {
+            let (lsn, lba) = at[&leaf.page];
+            device.read(lba, &mut bytes, treering_engine::IoClass::Page)?;
+            let records = written(&bytes, built.by_ref().take(leaf.records as usize));
+            if records.len() == blocks && pages.len() < PageShadowing::MOST_PAGES {
+                let page = Page {
+                    id: leaf.page,
+                    lsn,
+                    slot: slots[&leaf.page],
+                    records,
+                };
+                let slot_0 = lba.0 - u64::from(page.slot) * places.behind();
+                places.add(&page, Lba(slot_0));
+                pages.push(page);
+            }
+        }
+        assert!(!pages.is_empty(), "no page has a record in each block");
+        drop(store);
+        Ok(Setup {
+            start: survey(device.clone())?.redo_start,
+            disk: contents(&device)?,
+            options,
+            pages,
+            places,
+        })
+    }
+
+    /// How many segments a page of the spec has.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.options.page_size / BLOCK_SIZE
+    }
+
+    /// Most segments that go to the log block; none if there is none.
+    #[must_use]
+    pub fn threshold(&self) -> u32 {
+        self.options
+            .mod_log
+            .map_or(0, |rule| rule.threshold / rule.segment)
+    }
+
+    /// |Δ| of so many segments of the spec.
+    #[must_use]
+    pub fn delta_bytes(segments: u32) -> u32 {
+        segments * SEGMENT as u32
+    }
+
+    /// Whether pages have log blocks.
+    #[must_use]
+    pub fn has_log_blocks(&self) -> bool {
+        self.options.mod_log.is_some()
+    }
+
+    /// The bytes of a key of the spec.
+    #[must_use]
+    pub fn key(&self, key_of_spec: u8) -> Vec<u8> {
+        let (page, segment) = PageShadowing::page_and_segment(key_of_spec);
+        key(self.pages[page].records[segment].0)
+    }
+
+    /// The version that a key had before the episode.
+    #[must_use]
+    pub fn first_version(&self, key_of_spec: u8) -> u64 {
+        let (page, segment) = PageShadowing::page_and_segment(key_of_spec);
+        BUILT + self.pages[page].records[segment].0 as u64
+    }
+
+    /// The bytes of version `version`.
+    pub fn fill(&self, bytes: &mut Vec<u8>, version: u64) {
+        value::fill(bytes, version, VALUE);
+    }
+
+    /// A device that holds the store durably.
+    #[must_use]
+    pub fn device(&self) -> Arc<CrashDevice> {
+        Arc::new(CrashDevice::from_image(self.disk.clone()))
+    }
+
+    /// Opens the store on `device`, heard by `recorder`.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub fn open(&self, device: &Arc<CrashDevice>, recorder: &Arc<Recorder>) -> Result<Store> {
+        open(device, &self.options, Some(recorder))
+    }
+
+    /// What a device holds: its blocks, and the log as recovery reads it, on a copy.
+    ///
+    /// # Errors
+    /// A device failure.
+    pub fn look(&self, device: &CrashDevice) -> Result<Found> {
+        let image = contents(device)?;
+        let pages = self.places.read(&image);
+        let recorder = Arc::new(Recorder::default());
+        let copy = Arc::new(CrashDevice::from_image(image));
+        // What is wrong with it is heard when the store itself is opened.
+        let opened = open(&copy, &self.options, Some(&recorder));
+        let mut found = Found {
+            redo_start: None,
+            records: Vec::new(),
+            error: opened.err().map(|e| e.to_string()),
+            pages,
+        };
+        for entry in recorder.take() {
+            match entry.heard {
+                Heard::Engine(Event::RecoveryBegins { redo_start, .. }) => {
+                    found.redo_start = Some(redo_start);
+                }
+                Heard::Engine(Event::RecordRead { lsn, .. }) => found.records.push(lsn),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Fills the leaves, and leaves each whole in one of its slots, with nothing beside it.
+fn build(device: &Arc<CrashDevice>, options: &Options) -> Result<()> {
+    let whole = Options {
+        mod_log: None,
+        ..options.clone()
+    };
+    let store = open(device, &whole, None)?;
+    // In order leaves become half full; what comes in between fills them.
+    let even = built(options).filter(|n| n % 2 == 0);
+    let odd = built(options).filter(|n| n % 2 == 1);
+    let mut bytes = Vec::new();
+    for n in even.chain(odd) {
+        value::fill(&mut bytes, BUILT + n as u64, VALUE);
+        store.put(&key(n), &bytes)?;
+        store.pump_due()?;
+    }
+    // The second one trims what the first one made superfluous.
+    store.checkpoint()?;
+    store.checkpoint()?;
+    store.close()
+}
+
+/// The numbers of all records.
+fn built(options: &Options) -> impl Iterator<Item = usize> + use<> {
+    let blocks = options.page_size / BLOCK_SIZE;
+    (0..RECORDS * blocks).filter(|n| n % 16 != 15)
+}
+
+/// Of these records of a page one for each block that has one, and where its value lies: inside one segment, and not the page's header.
+fn written(page: &[u8], records: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    let mut of_block = vec![None; page.len() / BLOCK_SIZE];
+    for n in records {
+        let bytes = value::value(BUILT + n as u64, VALUE);
+        let at = page.windows(VALUE).position(|window| window == bytes);
+        if let Some(at) = at
+            && at / SEGMENT == (at + VALUE - 1) / SEGMENT
+        {
+            of_block[at / BLOCK_SIZE] = Some((n, at));
+        }
+    }
+    of_block.into_iter().flatten().collect()
+}
+
+/// The slots that pages were read from.
+fn slots(recorder: &Recorder) -> BTreeMap<PageId, u8> {
+    let loaded = |entry: Entry| match entry.heard {
+        Heard::Engine(Event::Shadow(Shadow::Loaded { page, slot, .. })) => Some((page, slot)),
+        _ => None,
+    };
+    recorder.take().into_iter().filter_map(loaded).collect()
+}
+
+/// A store that ends as a killed process does, unless it is closed.
+fn open(
+    device: &Arc<CrashDevice>,
+    options: &Options,
+    recorder: Option<&Arc<Recorder>>,
+) -> Result<Store> {
+    let clock = Arc::new(SystemClock::new());
+    let observer = recorder.map(|recorder| recorder.clone() as _);
+    Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
+}
+
+/// What reading all of a device yields.
+fn contents(device: &CrashDevice) -> Result<Image> {
+    let mut bytes = vec![0; device.capacity_blocks() as usize * BLOCK_SIZE];
+    device.read(Lba(0), &mut bytes, treering_engine::IoClass::Extra)?;
+    Ok(Image::from(bytes))
+}

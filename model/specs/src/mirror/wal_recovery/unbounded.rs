@@ -1,0 +1,362 @@
+//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+//!
+//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The guards are the same.
+
+use super::invariants::INVARIANTS;
+use super::room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, VALUES};
+use super::state::Superblock;
+use super::state::{
+    ABSENT, At, Block, Call, Checkpoint, Image, Medium, PENDING, Phase, State, Versions,
+};
+use super::steps::call_write;
+use super::{Action, Bug, Reads, Verdict, WalRecovery};
+use crate::Value;
+
+/// Which version of each block a crash has left, from 0, the durable one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Of each place of the log.
+    pub log: Vec<usize>,
+    /// Of each page.
+    pub pages: Vec<usize>,
+    /// Of the superblock.
+    pub superblock: usize,
+}
+
+/// A log block as a judge compares it: epoch, index, records in it.
+pub type BlockName = (u64, u64, usize);
+
+impl WalRecovery {
+    /// The protocol for so many clients and keys, with the log in blocks of `per_block` records. Anybody may write and get
+    /// anything; any flush may fail; the power may go at any time.
+    ///
+    /// # Panics
+    /// The state has no room for as many.
+    #[must_use]
+    pub fn unbounded(clients: usize, keys: usize, per_block: usize) -> Self {
+        assert!(clients <= CLIENTS && keys <= KEYS && (1..=PER_BLOCK).contains(&per_block));
+        let named = |letter: char, n: usize| {
+            let names = (1..=n).map(|i| Value::model(format!("{letter}{i}")));
+            names.collect()
+        };
+        Self {
+            clients: named('c', clients),
+            keys: named('k', keys),
+            values: VALUES,
+            absent: Value::model("Absent"),
+            pending: Value::model("Pending"),
+            per_block: per_block as N,
+            ring_blocks: PLACES as N,
+            reads: Reads::Free,
+            bug: Bug::None,
+            deletes: 0,
+            odd: 0,
+            odd_keys: 0,
+            readers: !0,
+            read_keys: !0,
+            max_crashes: N::MAX,
+            flushes_fail: true,
+            invariants: INVARIANTS.iter().map(|(name, _)| *name).collect(),
+        }
+    }
+
+    /// Most records that a recording may write.
+    pub const MOST_WRITES: u64 = VALUES as u64;
+
+    /// Places of the log.
+    pub const RING_BLOCKS: usize = PLACES;
+
+    /// Whether this step, which is no crash that leaves a choice, is enabled.
+    #[must_use]
+    pub fn may(&self, s: &State, action: Action) -> bool {
+        let mut enabled = Vec::new();
+        match action {
+            Action::CallGet(c, _)
+            | Action::CallWrite(c, _)
+            | Action::ReadPage(c)
+            | Action::AnswerGet(c)
+            | Action::AppendLog(c)
+            | Action::ChangePage(c)
+            | Action::Acknowledge(c)
+            | Action::ReportFailure(c)
+            | Action::FlushLog(c) => self.client_steps(s, c, &mut enabled),
+            Action::CompleteFlush | Action::FailFlush => self.flush_steps(s, &mut enabled),
+            Action::WriteBack(k) | Action::Reload(k) => self.page_steps(s, k, &mut enabled),
+            Action::BeginCheckpoint
+            | Action::FlushPages
+            | Action::WriteSuperblock
+            | Action::FlushSuperblock
+            | Action::TruncateLog
+            | Action::FinishRecovery => self.checkpoint_steps(s, &mut enabled),
+            Action::LoadSuperblock | Action::RedoRecord | Action::FinishRedo => {
+                self.recovery_steps(s, &mut enabled);
+            }
+            Action::Restart => return s.it.phase != Phase::Down,
+            Action::Crash(_) => return false,
+        }
+        enabled.contains(&action)
+    }
+
+    /// Takes a step if it is enabled; says whether it was.
+    pub fn try_take(&self, s: &mut State, action: Action) -> bool {
+        let may = self.may(s, action);
+        if may {
+            self.take(s, action);
+        }
+        may
+    }
+
+    /// `CallWrite`, of the next value or of `Absent`.
+    pub fn try_call_write(&self, s: &mut State, c: u8, key: u8, absent: bool) -> bool {
+        let may = self.may(s, Action::CallWrite(c, key));
+        if may {
+            let value = if absent { ABSENT } else { s.it.asked + 1 };
+            call_write(s, c, key, value);
+        }
+        may
+    }
+
+    /// `Crash`, leaving these versions; `false` if there are no such versions or the power is off already.
+    pub fn try_crash(&self, s: &mut State, left: &Left) -> bool {
+        let medium = (s.it.phase != Phase::Down).then(|| pick(s, left));
+        let Some(Some(medium)) = medium else {
+            return false;
+        };
+        self.crash_leaving(s, &medium);
+        true
+    }
+
+    /// All steps that are enabled, crashes and restarts left out.
+    #[must_use]
+    pub fn steps(&self, s: &State) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.enabled_but_crashes(s, &mut actions);
+        actions
+    }
+
+    /// An invariant that does not hold.
+    #[must_use]
+    pub fn broken(&self, s: &State) -> Option<&'static str> {
+        let mut all = INVARIANTS.iter();
+        all.find(|(_, holds)| !holds(self, s))
+            .map(|(name, _)| *name)
+    }
+
+    /// The end of the log, the buffer included.
+    #[must_use]
+    pub fn log_end(&self, s: &State) -> u64 {
+        self.end(s).into()
+    }
+}
+
+fn pick(s: &State, left: &Left) -> Option<Medium> {
+    let mut medium = s.newest();
+    for (block, (place, at)) in medium.log.iter_mut().zip(s.log_dev.iter().zip(&left.log)) {
+        *block = *place.all().get(*at)?;
+    }
+    for (image, (place, at)) in (medium.pages.iter_mut()).zip(s.page_dev.iter().zip(&left.pages)) {
+        *image = *place.all().get(*at)?;
+    }
+    medium.superblock = *s.super_dev.all().get(left.superblock)?;
+    Some(medium)
+}
+
+/// What a judge reads of a state; all numbers as 64 bits.
+impl State {
+    /// `Init`.
+    #[must_use]
+    pub fn first() -> Self {
+        Self::initial()
+    }
+
+    /// What a client waits for.
+    #[must_use]
+    pub fn call(&self, c: u8) -> Call {
+        self.call[usize::from(c)]
+    }
+
+    /// What a client's get has read; 0 is `Absent`.
+    #[must_use]
+    pub fn got(&self, c: u8) -> Option<u64> {
+        match self.call(c) {
+            Call::Get { got, .. } if got != PENDING => Some(got.into()),
+            _ => None,
+        }
+    }
+
+    /// The clients that wait for a flush and may lead one.
+    pub fn waiting(&self) -> impl Iterator<Item = u8> + '_ {
+        let durable = self.it.durable;
+        (0u8..)
+            .zip(&self.call)
+            .filter_map(move |(c, call)| match call {
+                Call::Write {
+                    at: At::Waiting,
+                    lsn,
+                    ..
+                } if durable < *lsn => Some(c),
+                _ => None,
+            })
+    }
+
+    /// The clients between their record and their page's change, with their LSNs.
+    pub fn logged(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        (0u8..).zip(&self.call).filter_map(|(c, call)| match call {
+            Call::Write {
+                at: At::Logged,
+                lsn,
+                ..
+            } => Some((c, u64::from(*lsn))),
+            _ => None,
+        })
+    }
+
+    /// `asked`.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.it.asked.into()
+    }
+
+    /// `durable`.
+    #[must_use]
+    pub fn durable(&self) -> u64 {
+        self.it.durable.into()
+    }
+
+    /// `flushing`.
+    #[must_use]
+    pub fn flushing(&self) -> u64 {
+        self.it.flushing.into()
+    }
+
+    /// `epoch`.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.it.epoch.into()
+    }
+
+    /// `oldest`.
+    #[must_use]
+    pub fn oldest(&self) -> u64 {
+        self.it.oldest.into()
+    }
+
+    /// `poisoned`.
+    #[must_use]
+    pub fn poisoned(&self) -> bool {
+        self.it.poisoned
+    }
+
+    /// `checkpoint`.
+    #[must_use]
+    pub fn checkpoint(&self) -> (Checkpoint, u64) {
+        (self.it.checkpoint, self.it.begin.into())
+    }
+
+    /// `phase`.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.it.phase
+    }
+
+    /// `redone`.
+    #[must_use]
+    pub fn redone(&self) -> u64 {
+        self.it.redone.into()
+    }
+
+    /// `verdict`.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.it.verdict
+    }
+
+    /// `page[k].lsn`.
+    #[must_use]
+    pub fn page_lsn(&self, k: u8) -> u64 {
+        self.page[usize::from(k)].lsn.into()
+    }
+
+    /// `page[k].value`; 0 is `Absent`.
+    #[must_use]
+    pub fn page_value(&self, k: u8) -> u64 {
+        self.page[usize::from(k)].value.into()
+    }
+
+    /// `dirtied[k]`.
+    #[must_use]
+    pub fn dirtied(&self, k: u8) -> u64 {
+        self.dirtied[usize::from(k)].into()
+    }
+
+    /// `page[k]`.
+    #[must_use]
+    pub fn page(&self, k: u8) -> Image {
+        self.page[usize::from(k)]
+    }
+
+    /// The LSNs of the versions of page `k` on the device, oldest first.
+    pub fn page_versions(&self, k: u8) -> impl Iterator<Item = u64> + '_ {
+        let place = &self.page_dev[usize::from(k)];
+        place.all().iter().map(|image| u64::from(image.lsn))
+    }
+
+    /// The versions of a place of the log on the device, oldest first.
+    pub fn block_versions(&self, place: usize) -> impl Iterator<Item = BlockName> + '_ {
+        self.log_dev[place].all().iter().map(Block::name)
+    }
+
+    /// The versions of the superblock on the device, oldest first: epoch and redo start.
+    pub fn super_versions(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.super_dev.all().iter().map(Superblock::name)
+    }
+
+    /// Writes back an image of page `k` that was copied out of memory before the page's last change, which began at `dirtied` (0: it
+    /// has not changed the page yet). No step of the spec, which copies and writes in one; see [`crate::conformance`].
+    pub fn write_back_copy(&mut self, k: u8, image: Image, dirtied: u64) {
+        let at = usize::from(k);
+        self.dirtied[at] = dirtied as N;
+        self.page_dev[at].push(image);
+        self.it.lost.pages &= !(1 << k);
+    }
+
+    /// The image of page `k` that a read of the device returns.
+    #[must_use]
+    pub fn newest_image(&self, k: u8) -> Image {
+        self.page_dev[usize::from(k)].newest()
+    }
+
+    /// The device holds these versions of page `k`, oldest first and at least one; only the first is durable. No step of the spec, whose
+    /// flush covers what is written while it is on its way; see [`crate::conformance`].
+    pub fn spare(&mut self, k: u8, versions: &[Image]) {
+        let (first, later) = versions.split_first().expect("there is at least one");
+        let mut spared = Versions::durably(*first);
+        later.iter().for_each(|version| spared.push(*version));
+        self.page_dev[usize::from(k)] = spared;
+    }
+}
+
+impl Image {
+    /// The LSN of its last change.
+    #[must_use]
+    pub fn lsn(&self) -> u64 {
+        self.lsn.into()
+    }
+}
+
+impl Block {
+    /// Epoch, index, number of records.
+    #[must_use]
+    pub fn name(&self) -> BlockName {
+        let records = self.records().len();
+        (self.epoch.into(), self.index.into(), records)
+    }
+}
+
+impl Superblock {
+    /// Epoch and redo start.
+    #[must_use]
+    pub fn name(&self) -> (u64, u64) {
+        (self.epoch.into(), self.redo.into())
+    }
+}

@@ -1,0 +1,366 @@
+//! The kill table: every seeded bug of our engine, the check that must catch it, and an unmutated twin that passes the same programs.
+//!
+//! A mutation that another check catches, or only a panic, counts as missed: the check that is named for it would be blind
+//! without help. So each has a recipe, a mode and an engine, and its expected check. Harmless changes run every mode and must be caught by nothing.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use treering_engine::{HARMLESS, choose_mutation};
+
+use crate::conformance::{self as events, Budget, Cast, Variant};
+use treering_oracle::campaign::{self, Plan};
+use treering_oracle::concurrent;
+use treering_oracle::crash::Effort;
+use treering_oracle::engine::Engine;
+use treering_oracle::engines::{BTree, Geometry, PmTree};
+use treering_oracle::finding::{Check, Finding};
+use treering_oracle::generate::Trouble;
+
+mod table;
+
+pub use table::TABLE;
+use table::{COW, IN_PLACE};
+
+/// How a mutation is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Programs beside the reference map, with power cuts and failures in them.
+    Differential,
+    /// Every way in which a power cut could have ended a program.
+    Crash,
+    /// Threads on a slow device, their history judged. The one mode in which a seed does not decide all.
+    Concurrent,
+    /// What the engine says it does, replayed on the mirror of its protocol.
+    Events,
+    /// Harm to the medium that no crash does.
+    Damage,
+}
+
+/// A seeded bug and what must catch it.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutation {
+    /// In `treering_engine::MUTATIONS`.
+    pub name: &'static str,
+    /// A row of the pool of real bugs that it is modelled on, or what it is like.
+    pub bug: &'static str,
+    /// The check that must catch it.
+    pub check: Check,
+    /// How it is looked for.
+    pub mode: Mode,
+    /// The engine it is seeded into.
+    pub engine: &'static str,
+    /// What its programs have in them: no more than the check needs, lest another one is faster.
+    pub trouble: Trouble,
+}
+
+/// What became of a mutation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kill {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is modelled on.
+    pub bug: &'static str,
+    /// The check that must catch it; none for a harmless change.
+    pub expected_check: Option<Check>,
+    /// Whether that check did; for a harmless change, whether any did.
+    pub killed: bool,
+    /// The check that did.
+    pub by: Option<Check>,
+    /// Until it was caught and its program was small.
+    pub seconds: f64,
+    /// Whether the unmutated engine passed the same programs.
+    pub twin_passes: bool,
+    /// Whether it changes nothing that was promised.
+    pub benign: bool,
+    /// Operations of the smallest program that shows it.
+    pub operations: Option<usize>,
+    /// What was found.
+    pub finding: Option<String>,
+}
+
+impl Kill {
+    /// Whether it is as it should be.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.twin_passes && self.killed != self.benign
+    }
+}
+
+struct Caught {
+    findings: Vec<Finding>,
+    operations: Option<usize>,
+    programs: u64,
+}
+
+/// Where programs run: built by the engine without a bug, which might not survive it.
+struct Stage {
+    engine: Box<dyn Engine>,
+    /// For [`Mode::Events`].
+    setups: Vec<events::Setup>,
+    /// For [`Mode::Crash`].
+    effort: Effort,
+    /// Which has to find it.
+    check: Check,
+}
+
+impl Stage {
+    fn new(mutation: &Mutation) -> Stage {
+        let variant = Variant::named(mutation.engine).filter(|_| mutation.mode == Mode::Events);
+        let setups = variant.map(|v| events::setups(v).expect("a whole engine makes a store"));
+        Stage {
+            engine: engine(mutation.engine, mutation.mode),
+            setups: setups.unwrap_or_default(),
+            effort: match mutation.check {
+                // What one power cut has to show is not left to a second.
+                Check::Crash => Effort {
+                    again: 0,
+                    go_on: 0,
+                    damage: 0,
+                    ..Effort::default()
+                },
+                Check::Damage => Effort {
+                    damage: 1,
+                    ..Effort::default()
+                },
+                _ => Effort::default(),
+            },
+            check: mutation.check,
+        }
+    }
+
+    fn look(&self, mode: Mode, plan: &Plan) -> Caught {
+        match mode {
+            Mode::Concurrent => self.in_threads(plan),
+            Mode::Events => self.by_events(plan),
+            Mode::Differential | Mode::Crash | Mode::Damage => {
+                look(&*self.engine, mode, plan, self.effort)
+            }
+        }
+    }
+
+    /// Every check looks at every program, and which one is the first to find something is chance: programs are made until the named one
+    /// has, or time is up.
+    fn hunt(&self, mode: Mode, plan: &Plan) -> Caught {
+        let began = Instant::now();
+        let mut programs = 0;
+        loop {
+            let left = plan.budget.map(|b| b.saturating_sub(began.elapsed()));
+            let attempt = Plan {
+                seed: plan.seed.wrapping_add(programs),
+                runs: plan.runs - programs,
+                budget: left,
+                grown: mode == Mode::Differential,
+                ..*plan
+            };
+            let mut caught = self.look(mode, &attempt);
+            programs += caught.programs.max(1);
+            caught.programs = programs;
+            let named = caught.findings.iter().position(|f| f.check == self.check);
+            let late = left.is_some_and(|left| left.is_zero());
+            match named {
+                Some(at) => {
+                    caught.findings.swap(0, at);
+                    return caught;
+                }
+                None if caught.findings.is_empty() || late || programs >= plan.runs => {
+                    return caught;
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn in_threads(&self, plan: &Plan) -> Caught {
+        let plan = concurrent::Plan {
+            seed: plan.seed,
+            calls: 20_000,
+            histories: plan.runs,
+            budget: plan.budget,
+            // A hang is what one of them has to show.
+            patience: Duration::from_secs(5),
+            ..concurrent::Plan::default()
+        };
+        match concurrent::run(&*self.engine, &plan) {
+            Ok(report) => Caught {
+                findings: (report.wrong.iter()).flat_map(|w| w.findings()).collect(),
+                operations: None,
+                programs: report.histories,
+            },
+            Err(e) => Caught::error(&e),
+        }
+    }
+
+    fn by_events(&self, plan: &Plan) -> Caught {
+        let budget = Budget::Episodes(plan.runs);
+        match events::run_on(&self.setups, Cast::OneThread, plan.seed, budget) {
+            Ok(report) => Caught {
+                findings: (report.refusal.iter())
+                    .map(|(seed, r)| r.in_words(&format!("the episode of seed {seed}")))
+                    .collect(),
+                operations: None,
+                programs: report.episodes,
+            },
+            Err(e) => Caught::error(&e),
+        }
+    }
+}
+
+impl Caught {
+    fn error(why: &dyn std::fmt::Display) -> Caught {
+        let finding = Finding {
+            check: Check::Error,
+            operation: None,
+            what: "run".into(),
+            expected: "no error".into(),
+            found: why.to_string(),
+        };
+        Caught {
+            findings: vec![finding],
+            operations: None,
+            programs: 1,
+        }
+    }
+}
+
+fn look(engine: &dyn Engine, mode: Mode, plan: &Plan, effort: Effort) -> Caught {
+    let quiet = |_| {};
+    let (failure, programs) = match mode {
+        Mode::Damage => {
+            let outcome = campaign::damage(engine, plan, &quiet);
+            return Caught {
+                operations: None,
+                findings: outcome.failure.map(|(_, f)| *f).into_iter().collect(),
+                programs: outcome.runs,
+            };
+        }
+        Mode::Crash => {
+            let outcome = campaign::crashes(engine, plan, effort, &quiet);
+            (outcome.failure, outcome.runs)
+        }
+        _ => {
+            let outcome = campaign::differential(engine, plan, &quiet);
+            (outcome.failure, outcome.runs)
+        }
+    };
+    Caught {
+        operations: failure.as_ref().map(|(_, f)| f.program.ops.len()),
+        findings: failure.map(|(_, f)| f.finding).into_iter().collect(),
+        programs,
+    }
+}
+
+fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> Plan {
+    Plan {
+        seed,
+        runs,
+        trouble,
+        // Three times what the slowest of them takes beside other work.
+        budget: Some(Duration::from_secs(180)),
+        operations: match mode {
+            Mode::Crash => 200,
+            _ => 1_000,
+        },
+        threads,
+        // Each recipe names the one engine that it is about.
+        vary: false,
+        // A verdict is asked for, and hardly ever the program.
+        shrinks_for: Duration::from_secs(6),
+        ..Plan::default()
+    }
+}
+
+fn engine(name: &str, mode: Mode) -> Box<dyn Engine> {
+    if let Some(engine) = BTree::named(name, Geometry::Tiny) {
+        return Box::new(engine);
+    }
+    // Logs outgrow a tiny persistent memory in long programs, and full is not wrong.
+    let geometry = match mode {
+        Mode::Crash => Geometry::Tiny,
+        _ => Geometry::Small,
+    };
+    let engine = PmTree::named(name, geometry);
+    Box::new(engine.expect("the table names engines that there are"))
+}
+
+/// Most programs that a mutation has to be caught by.
+const PROGRAMS: u64 = 20_000;
+
+/// Histories of the twin of a bug that hangs.
+const HISTORIES: u64 = 10;
+
+/// Switches one mutation on, looks for it, switches it off and runs its twin. Nothing else may have a store open meanwhile.
+#[must_use]
+pub fn kill(mutation: &Mutation, seed: u64, threads: usize) -> Kill {
+    let began = Instant::now();
+    let stage = Stage::new(mutation);
+    let twin_of = |programs| {
+        let plan = plan(mutation.mode, mutation.trouble, seed, programs, threads);
+        stage.look(mutation.mode, &plan).findings.is_empty()
+    };
+    // Threads that hang stay, and are in the way of whatever comes after.
+    let before = (mutation.check == Check::Progress).then(|| twin_of(HISTORIES));
+    assert!(choose_mutation(Some(mutation.name)), "the engine has it");
+    let caught = stage.hunt(
+        mutation.mode,
+        &plan(mutation.mode, mutation.trouble, seed, PROGRAMS, threads),
+    );
+    choose_mutation(None);
+    let seconds = began.elapsed().as_secs_f64();
+    let twin_passes = before.unwrap_or_else(|| twin_of(caught.programs));
+    let finding = caught.findings.first();
+    let by = finding.map(|finding| finding.check);
+    Kill {
+        name: mutation.name,
+        bug: mutation.bug,
+        expected_check: Some(mutation.check),
+        killed: by == Some(mutation.check),
+        by,
+        seconds,
+        twin_passes,
+        benign: false,
+        operations: caught.operations,
+        finding: finding.map(Finding::to_string),
+    }
+}
+
+/// Runs a harmless change through all modes.
+#[must_use]
+pub fn spare(name: &'static str, seed: u64, threads: usize) -> Kill {
+    let began = Instant::now();
+    assert!(choose_mutation(Some(name)), "the engine has it");
+    let mut found = None;
+    for (mode, engine_name, runs) in [
+        (Mode::Differential, IN_PLACE, 200),
+        (Mode::Crash, COW, 10),
+        (Mode::Crash, IN_PLACE, 10),
+    ] {
+        let caught = look(
+            &*engine(engine_name, mode),
+            mode,
+            &plan(mode, Trouble::ANY, seed, runs, threads),
+            Effort::default(),
+        );
+        found = found.or(caught.findings.into_iter().next());
+    }
+    choose_mutation(None);
+    Kill {
+        name,
+        bug: "none",
+        expected_check: None,
+        killed: found.is_some(),
+        by: found.as_ref().map(|finding| finding.check),
+        seconds: began.elapsed().as_secs_f64(),
+        twin_passes: true,
+        benign: true,
+        operations: None,
+        finding: found.map(|finding| finding.to_string()),
+    }
+}
+
+/// The names of the harmless changes.
+#[must_use]
+pub fn harmless() -> &'static [&'static str] {
+    HARMLESS
+}

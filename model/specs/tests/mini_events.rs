@@ -1,0 +1,45 @@
+//! What the engine's Bf-Tree does is what `MiniPage` allows.
+
+use treering_specs::conformance::mini::{ALONE, Episode, Report, TOGETHER, run, run_episode};
+use treering_specs::conformance::refused::Tally;
+
+fn accepted(clients: u8, seed: u64, events: u64) -> Report {
+    let report = run(clients, seed, events);
+    if let Some((episode, refusal)) = &report.refusal {
+        panic!("{episode:?}: {refusal}");
+    }
+    println!("{clients} clients: {:?}", report.tally);
+    report
+}
+
+#[test]
+fn one_client_is_accepted_event_by_event() {
+    let report = accepted(1, 1, 60_000);
+    let never = report.tally.never(&ALONE);
+    assert!(never.is_empty(), "{never:?} were never taken");
+}
+
+#[test]
+fn threads_are_accepted_too() {
+    let mut all = Tally::default();
+    for clients in [2, 4, 8] {
+        all.add(&accepted(clients, 2, 50_000).tally);
+    }
+    let never = all.never(&[&ALONE[..], &TOGETHER].concat());
+    assert!(never.is_empty(), "{never:?} were never taken");
+}
+
+#[test]
+fn merges_splits_joins_evictions_and_promotions_happen_within_a_few_hundred_calls() {
+    let episodes = 0..20;
+    let complete = episodes.filter(|seed| {
+        let (tally, refusal) = run_episode(&Episode::new(1, *seed));
+        assert!(refusal.is_none(), "seed {seed}: {}", refusal.unwrap());
+        tally.never(&ALONE).is_empty()
+    });
+    let complete = complete.count();
+    assert!(
+        complete >= 10,
+        "{complete} of 20 episodes take every action"
+    );
+}

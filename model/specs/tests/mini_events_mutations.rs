@@ -1,0 +1,89 @@
+//! Seeded bugs of the Bf-Tree, and the event at which the judge must refuse each. With the feature `mutations`; a file of its own, for a bug is
+//! switched on for the whole process.
+#![cfg(any(treering_mutations, feature = "mutations"))]
+
+use treering_specs::conformance::mini::run;
+
+#[test]
+fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
+    /// The bug, how many clients it takes, and the refusals that name it: the event that gives it away, and a part of the reason.
+    const BUGS: [(&str, u8, &[(&str, &str)]); 11] = [
+        // Whatever the client does on the wrong page first.
+        (
+            "bf-page-not-asked-again",
+            4,
+            &[
+                ("ReadMini", "the page of its key"),
+                ("ReadLeaf", "the page of its key"),
+                ("Grown", "the page of its key"),
+                ("Written", "the page of its key"),
+                ("AbsentAlready", "the page of its key"),
+                ("Scanned", "the page of its key"),
+                ("Split", "the page of its key"),
+            ],
+        ),
+        // A mini-page is made, a block asked for, or a record put or left, for a get that has no page any more.
+        (
+            "bf-late-promotion",
+            1,
+            &[
+                ("Grown", "has no page"),
+                ("Full", "wants no room"),
+                ("Promoted", "has no page"),
+                ("Declined", "the page"),
+            ],
+        ),
+        ("bf-merge-some", 1, &[("Merged", "the leaf")]),
+        ("bf-tombstone-dropped", 1, &[("Merged", "the leaf")]),
+        (
+            "bf-mini-page-outlives-split",
+            1,
+            // It has what is the right-hand page's; or it knows only what the leaf had free before.
+            &[
+                ("Split", "the mini-page"),
+                ("Split", "the leaf has room"),
+                ("Split", "a mirror"),
+            ],
+        ),
+        (
+            "bf-leaf-merge-forgets-mini-page",
+            1,
+            &[("Joined", "is forgotten")],
+        ),
+        ("bf-scan-leaf-wins", 1, &[("Rows", "the rows")]),
+        ("bf-phantom-stays", 1, &[("Written", "the mini-page")]),
+        (
+            "bf-first-record-speaks-for-all",
+            1,
+            &[("Merged", "a dirty record"), ("Split", "a dirty record")],
+        ),
+        // What the leaf has is missing where all that it has should be.
+        (
+            "bf-mirror-misses-first",
+            1,
+            &[("Mirrored", "the mini-page")],
+        ),
+        // Cold records are gone, and it says that it has all.
+        (
+            "bf-mirror-outlives-its-records",
+            1,
+            &[("Kept", "the mini-page")],
+        ),
+    ];
+    for (bug, clients, refusals) in BUGS {
+        assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
+        let report = run(clients, 1, 500_000);
+        treering_engine::choose_mutation(None);
+        let accepted = report.accepted();
+        let (_, refusal) = report
+            .refusal
+            .unwrap_or_else(|| panic!("{bug} is accepted"));
+        let kind = refusal.heard.kind();
+        println!("{bug}: after {accepted} events: {kind}: {}", refusal.why);
+        let named = |(event, why): &(&str, &str)| kind == *event && refusal.why.contains(why);
+        assert!(
+            refusals.iter().any(named),
+            "{bug}: expected {refusals:?}; found {refusal}"
+        );
+    }
+}

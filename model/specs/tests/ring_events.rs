@@ -1,0 +1,37 @@
+//! What the engine's ring does is what `CircularBuffer` allows.
+
+use treering_specs::conformance::ring::{ALONE, Report, run};
+
+/// Together more than a million events.
+fn accepted(clients: u8, seed: u64, events: u64) -> Report {
+    let report = run(clients, seed, events);
+    if let Some((episode, refusal)) = &report.refusal {
+        panic!("{episode:?}: {refusal}");
+    }
+    println!("{clients} clients: {:?}", report.tally);
+    report
+}
+
+#[test]
+fn one_client_is_accepted_event_by_event() {
+    let report = accepted(1, 1, 500_000);
+    for label in ALONE {
+        assert!(
+            report.tally.taken.contains_key(label),
+            "{label} was never taken"
+        );
+    }
+}
+
+#[test]
+fn threads_are_accepted_too() {
+    for clients in [2, 4, 8] {
+        let report = accepted(clients, 2, 200_000);
+        for label in ALONE {
+            assert!(
+                report.tally.taken.contains_key(label),
+                "{label} was never taken"
+            );
+        }
+    }
+}

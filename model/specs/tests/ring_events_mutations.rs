@@ -1,0 +1,38 @@
+//! Seeded bugs of the ring, and the event at which the judge must refuse each. With the feature `mutations`; a file of its own, for a bug is
+//! switched on for the whole process.
+#![cfg(any(treering_mutations, feature = "mutations"))]
+
+use treering_specs::conformance::ring::{Heard, run};
+
+#[test]
+fn every_seeded_bug_of_the_ring_is_refused_for_what_it_is() {
+    /// The bug, the event that gives it away, and a part of the reason.
+    const BUGS: [(&str, &str, &str); 4] = [
+        // The list offers a block that the head has passed, or one that it has offered before.
+        ("ring-listed-block-passed", "Reused", "PopFreeList"),
+        ("ring-pop-unchecked", "Reused", "PopFreeList"),
+        ("ring-no-padding", "Allocated", "Allocate"),
+        (
+            "ring-evicted-before-unmapped",
+            "Passed",
+            "nobody has evicted",
+        ),
+    ];
+    for (bug, event, why) in BUGS {
+        assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
+        let report = run(1, 1, 500_000);
+        treering_engine::choose_mutation(None);
+        let accepted = report.accepted();
+        let (_, refusal) = report
+            .refusal
+            .unwrap_or_else(|| panic!("{bug} is accepted"));
+        println!("{bug}: after {accepted} events: {refusal}");
+        let Heard::Ring(heard) = refusal.heard else {
+            panic!("{bug} is refused at {:?}", refusal.heard)
+        };
+        assert!(
+            format!("{heard:?}").starts_with(event) && refusal.why.contains(why),
+            "{bug}: expected {event}, {why}; found {refusal}"
+        );
+    }
+}

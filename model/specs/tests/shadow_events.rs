@@ -1,0 +1,52 @@
+//! What the engine's store of shadowed pages does is what `PageShadowing` allows.
+
+use treering_specs::conformance::Budget;
+use treering_specs::conformance::shadow::{LABELS, Report, Variant, run, run_episode, setups};
+
+fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
+    let report = run(variant, seed, budget).unwrap();
+    if let Some((episode, refusal)) = &report.refusal {
+        panic!("{variant:?} {episode:?}: {refusal}");
+    }
+    println!("{variant:?}: {:?}", report.tally);
+    report
+}
+
+#[test]
+fn pages_with_a_modification_log_are_accepted_event_by_event() {
+    let report = accepted(Variant::BMinus, 1, Budget::Episodes(200));
+    let never = report.tally.never(&LABELS);
+    assert!(never.is_empty(), "{never:?} were never taken");
+}
+
+#[test]
+fn so_are_pages_without_one() {
+    let report = accepted(Variant::Plain, 2, Budget::Episodes(200));
+    let never = report.tally.never(&Variant::Plain.labels());
+    assert!(never.is_empty(), "{never:?} were never taken");
+}
+
+#[test]
+fn writes_trims_failures_and_restarts_happen_within_a_few_hundred_operations() {
+    let stores = setups(Variant::BMinus).unwrap();
+    let complete = (0..20).filter(|seed| {
+        let (tally, refusal) = run_episode(&stores[0], *seed).unwrap();
+        assert!(refusal.is_none(), "seed {seed}: {}", refusal.unwrap());
+        let never = tally.never(&LABELS);
+        never.iter().all(|label| *label == "FailFlush")
+    });
+    let complete = complete.count();
+    assert!(
+        complete >= 10,
+        "{complete} of 20 episodes take every action"
+    );
+}
+
+#[test]
+#[ignore = "for release: cargo test --release -p treering-specs --test shadow_events -- --ignored --nocapture"]
+fn two_million_events_are_accepted() {
+    for (variant, seed) in Variant::ALL.into_iter().zip(11..) {
+        let report = accepted(variant, seed, Budget::Events(1_000_000));
+        println!("{} episodes", report.episodes);
+    }
+}
