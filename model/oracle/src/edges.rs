@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::Limits;
+use crate::engine::Limits;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use treering_engine::device::{BlockDevice, PmDevice};
 use treering_engine::{Kv, Lba, Result};
 
-use super::crash::Point;
+use crate::point::Point;
 
 /// Where a store lies.
 #[derive(Clone)]

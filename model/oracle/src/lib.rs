@@ -30,6 +30,7 @@ pub mod history;
 pub mod linear;
 pub mod medium;
 pub mod panics;
+mod point;
 pub mod program;
 pub mod random;
 pub mod reach;

@@ -8,12 +8,15 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::{self, BlockDevice, CrashDevice, LINE_SIZE, MemPm, PmDevice};
+use treering_engine::IoClass;
+use treering_engine::device::{
+    self, BlockDevice, CrashDevice, LINE_SIZE, MemPm, PmDevice, PmRequest,
+};
 
-use super::crash::Point;
-use super::program::Keep;
-use super::reach::{Area, Reach};
-use super::{Disk, DiskKind};
+use crate::engine::{Disk, DiskKind};
+use crate::point::Point;
+use crate::program::Keep;
+use crate::reach::{Area, Reach};
 
 /// A device that crashes.
 #[derive(Clone)]
@@ -40,6 +43,25 @@ pub enum Request {
     Block(device::Request),
     /// To persistent memory.
     Pm(device::PmRequest),
+}
+
+impl Request {
+    /// The point of a power cut that interrupts this request.
+    pub(crate) fn point(&self) -> Point {
+        match self {
+            Request::Block(device::Request::Write { class, .. }) => match class {
+                IoClass::Log => Point::Log,
+                IoClass::Page => Point::Page,
+                IoClass::Extra => Point::Extra,
+            },
+            Request::Block(device::Request::Trim { .. }) => Point::Trim,
+            Request::Block(device::Request::Flush { .. }) => Point::Flush,
+            Request::Pm(PmRequest::Store { .. }) => Point::Store,
+            Request::Pm(PmRequest::WriteBack { .. }) => Point::WriteBack,
+            Request::Pm(PmRequest::NtStore { .. }) => Point::NtStore,
+            Request::Pm(PmRequest::Fence) => Point::Fence,
+        }
+    }
 }
 
 /// What a crash may leave of a block or a word.

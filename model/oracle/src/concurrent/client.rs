@@ -203,7 +203,9 @@ impl Client {
                 let answer = kv.get(name, &mut self.buffer);
                 let now = session.ticks.next();
                 let found = match &answer {
-                    Ok(true) => version_of(&session.work, name, &self.buffer, &mut self.expected),
+                    Ok(true) => session
+                        .work
+                        .version_of(name, &self.buffer, &mut self.expected),
                     Ok(false) | Err(_) => Version::ABSENT,
                 };
                 self.end(now, answer.map(drop), found)
@@ -267,10 +269,7 @@ impl Client {
         let (rows, expected) = (&mut self.rows, &mut self.expected);
         rows.clear();
         let visit = &mut |key: &[u8], bytes: &[u8]| {
-            rows.push((
-                key.to_vec(),
-                version_of(&session.work, key, bytes, expected),
-            ));
+            rows.push((key.to_vec(), session.work.version_of(key, bytes, expected)));
             // Says so again and again to an engine that does not listen.
             if rows.len() >= limit as usize || bound.is_some_and(|bound| beyond(key, bound)) {
                 ControlFlow::Break(())
@@ -358,24 +357,5 @@ impl Client {
         self.scan(kv, Start::From(KeyId(0)), None, u32::MAX)?;
         self.scan(kv, Start::End, None, u32::MAX)?;
         (0..keys).try_for_each(|key| self.make(kv, Step::Get(KeyId(key))))
-    }
-}
-
-/// The version of a value that is whole.
-pub(super) fn version_of(
-    work: &Workload,
-    key: &[u8],
-    bytes: &[u8],
-    expected: &mut Vec<u8>,
-) -> Version {
-    let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
-    else {
-        return Version::FOREIGN;
-    };
-    value::fill(expected, version, work.len_of(key.len(), version));
-    if *expected == bytes {
-        Version(version)
-    } else {
-        Version::FOREIGN
     }
 }

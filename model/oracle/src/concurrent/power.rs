@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use treering_engine::{Kv, Lsn};
 
+use super::finding::Finding;
 use super::workload::Workload;
-use super::{Finding, version_of};
 use crate::Promise;
 use crate::history::{Action, Call, History, Outcome, Version, show_key};
 use crate::medium::Medium;
@@ -104,7 +104,7 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
     let (mut strange, mut expected, mut value) = (None, Vec::new(), Vec::new());
     let visit = &mut |key: &[u8], bytes: &[u8]| {
         match keys.binary_search_by(|known| (**known).cmp(key)) {
-            Ok(number) => found[number] = version_of(work, key, bytes, &mut expected),
+            Ok(number) => found[number] = work.version_of(key, bytes, &mut expected),
             Err(_) => strange = Some(key.to_vec()),
         }
         ControlFlow::Continue(())
@@ -118,7 +118,7 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
     for (key, scanned) in keys.iter().zip(&found) {
         let there = kv.get(key, &mut value).map_err(failed)?;
         let got = match there {
-            true => version_of(work, key, &value, &mut expected),
+            true => work.version_of(key, &value, &mut expected),
             false => Version::ABSENT,
         };
         if got != *scanned {

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use treering_engine::sync::pause_here;
 use treering_engine::{Kv, Lsn, Result};
 
+use super::client::{Client, Session};
+use super::finding::Finding;
+use super::plan::{Plan, RunError};
 use super::races::Deed;
-use super::{Client, Finding, Plan, RunError, Session};
 use crate::deadline::Deadline;
 
 /// How often the watchdog looks.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::edges;
 use crate::engine::{DiskKind, Limits, LongValues};
-use crate::history::{Key, KeyId, Start};
+use crate::history::{Key, KeyId, Start, Version};
 use crate::random::Random;
-use crate::value::VERSION_BYTES;
+use crate::value::{self, VERSION_BYTES};
 
 /// How the keys of a history are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -197,6 +197,20 @@ impl Workload {
     #[must_use]
     pub fn keys(&self) -> &Arc<[Key]> {
         &self.keys
+    }
+
+    /// The version of a value of `key` that is whole; [`Version::FOREIGN`] of any other bytes.
+    pub(super) fn version_of(&self, key: &[u8], bytes: &[u8], expected: &mut Vec<u8>) -> Version {
+        let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
+        else {
+            return Version::FOREIGN;
+        };
+        value::fill(expected, version, self.len_of(key.len(), version));
+        if *expected == bytes {
+            Version(version)
+        } else {
+            Version::FOREIGN
+        }
     }
 
     /// Length of the value of write `version` of a key of `key` bytes.

@@ -6,22 +6,32 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::choices::Choices;
+use super::coverage::Coverage;
 use super::damage;
+use super::effort::Effort;
 use super::record::{Recorded, record};
-use super::{Coverage, Effort, Phase, Point};
 use crate::deadline::Deadline;
 use crate::differential::Failure;
 use crate::finding::{Check, Finding};
 use crate::medium::{Image, InDoubt, Medium, Request};
+use crate::point::{Phase, Point};
 use crate::program::{CrashPoint, Program};
 use crate::reference::Reference;
 use crate::session::{Place, Session};
-use crate::{Engine, panics};
+use crate::{DiskKind, Engine, panics};
 
 /// Of the time until a deadline the recorded run has at most this share.
 const RECORDED: f64 = 0.4;
 /// And of the rest the states that one crash leaves.
 const CRASHED_ONCE: f64 = 0.7;
+
+/// The point of a crash that keeps some of what was in doubt and loses the rest.
+fn torn_on(disk: DiskKind) -> Point {
+    match disk {
+        DiskKind::Pm(_) => Point::TornLine,
+        DiskKind::Blocks(_) | DiskKind::Folder => Point::Torn,
+    }
+}
 
 struct Explorer<'e> {
     engine: &'e dyn Engine,
@@ -201,7 +211,7 @@ impl<'e> Explorer<'e> {
             if done != stop && done != total {
                 continue;
             }
-            self.coverage.note(Phase::Recovery, Point::of(request));
+            self.coverage.note(Phase::Recovery, request.point());
             let ways = self.choices(&twin.in_doubt()).ways;
             let keep = ways[self.rng.random_range(0..ways.len())].clone();
             let again = left(&twin, &keep);
@@ -281,7 +291,7 @@ impl<'e> Explorer<'e> {
                 None => Point::Nothing,
                 Some(request) => {
                     twin.apply(request);
-                    Point::of(request)
+                    request.point()
                 }
             };
             while (run.promises.get(promise + 1)).is_some_and(|next| next.from <= after) {
@@ -305,7 +315,7 @@ impl<'e> Explorer<'e> {
                     break 'points;
                 }
                 let torn = keep.contains(&0) && keep.iter().any(|version| *version > 0);
-                let point = if torn { Point::torn(run.disk) } else { point };
+                let point = if torn { torn_on(run.disk) } else { point };
                 self.coverage.note(Phase::Run, point);
                 let image = left(&twin, &keep);
                 *crashes = vec![CrashPoint {

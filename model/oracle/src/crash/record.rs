@@ -1,10 +1,10 @@
 //! The run that is crashed afterwards: what reached the device, and what was promised when.
 
-use super::Point;
 use crate::deadline::Deadline;
 use crate::finding::{Check, Finding};
 use crate::generate::LEAST_BUILT;
 use crate::medium::{Medium, Request};
+use crate::point::Point;
 use crate::program::{Op, Program};
 use crate::reference::Reference;
 use crate::session::{Session, Tally};
@@ -36,7 +36,7 @@ impl Recorded {
     /// Whether the request after so many settles what is in doubt, or there is none.
     pub(super) fn settles(&self, after: usize) -> bool {
         let next = self.requests.get(after);
-        next.is_none_or(|request| matches!(Point::of(request), Point::Flush | Point::Fence))
+        next.is_none_or(|request| matches!(request.point(), Point::Flush | Point::Fence))
     }
 
     /// The promise in force after so many requests.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use treering_engine::device::{Block, Image};
-use treering_engine::{BLOCK_SIZE, Lba};
+use treering_engine::{BLOCK_SIZE, Lba, Lsn};
 
 use super::store::Built;
 use crate::random::Random;
@@ -90,7 +90,7 @@ impl Harm {
     }
 
     /// The blocks that are not what they were.
-    pub(super) fn blocks(&self) -> Vec<Lba> {
+    fn blocks(&self) -> Vec<Lba> {
         match *self {
             Harm::Flip { lba, .. }
             | Harm::Zero(lba)
@@ -101,6 +101,13 @@ impl Harm {
             Harm::Swap(a, b) => vec![a, b],
             Harm::Cut(_) => Vec::new(),
         }
+    }
+
+    /// From which log position on records may be missing, if the harm is to the log's last flush.
+    pub(super) fn cut_short_at(&self, built: &Built) -> Option<Lsn> {
+        let blocks = self.blocks();
+        let harmed = blocks.iter().filter_map(|lba| built.last_flush.get(&lba.0));
+        harmed.min().copied()
     }
 
     /// What was harmed, in words.

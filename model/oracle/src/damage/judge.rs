@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use treering_engine::device::Image;
 use treering_engine::{Error, Kv, Lsn};
 
-use super::State;
+use super::state::State;
 use super::store::{Built, Medium, Version, key};
 use crate::finding::{Check, Finding};
-use crate::{Engine, Write};
+use crate::{Engine, Write, panics};
 
 /// Keys that are written to a store that seems whole, beside those that it has.
 const LATER: u64 = 40;
@@ -340,4 +340,15 @@ pub(super) fn read_on(store: &dyn Kv, later: &Later) -> Result<(), Finding> {
         }
     }
     Ok(())
+}
+
+/// Judges, and takes a panic for what it is.
+pub(super) fn caught(judge: impl FnOnce() -> Result<Judged, Finding>) -> Result<Judged, Finding> {
+    panics::catch(judge).map_err(|said| Finding {
+        check: Check::Panic,
+        operation: None,
+        what: "open it and read".into(),
+        expected: "an answer or an error".into(),
+        found: said,
+    })?
 }

@@ -12,9 +12,10 @@ use treering_engine::device::{MemPm, PmDevice};
 use treering_engine::{Error, Kv, PmPlace, Result as EngineResult, pm_places};
 
 use super::harm::HarmKind;
-use super::judge::{self, Judged, Reader};
-use super::store::{PAST, Program, failed};
-use super::{BUILT, State, Tally, caught, fewer};
+use super::judge::{self, Judged, Reader, caught};
+use super::state::State;
+use super::store::{BUILT, PAST, Program, failed, fewer};
+use super::tally::Tally;
 use crate::deadline::Deadline;
 use crate::finding::{Check, Finding};
 use crate::random::Random;

@@ -12,7 +12,7 @@ use treering_engine::device::{
 };
 use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
 
-use super::State;
+use super::state::State;
 use crate::deadline::Deadline;
 use crate::finding::{Check, Finding};
 use crate::random::Random;
@@ -20,6 +20,8 @@ use crate::{Disk, DiskKind, Engine, LongValues, Write};
 
 /// Keys that a program uses.
 const KEYS: u64 = 300;
+/// Of the time until a deadline building the store has at most this share.
+pub(super) const BUILT: f64 = 0.4;
 /// Times of which the medium is kept.
 pub(super) const PAST: usize = 8;
 
@@ -43,20 +45,13 @@ pub(super) struct Built {
     /// Blocks that are not zeros.
     pub(super) in_use: Vec<Lba>,
     /// Blocks of the log that the last flush wrote, with the log position at which each begins.
-    last_flush: BTreeMap<u64, Lsn>,
+    pub(super) last_flush: BTreeMap<u64, Lsn>,
 }
 
 impl Built {
     /// Blocks that are not what they were then.
     pub(super) fn changed_since(&self, past: usize) -> Vec<Lba> {
         changed(&self.past[past], &self.image)
-    }
-
-    /// From which log position on records may be missing, if the harm is to the last flush.
-    pub(super) fn cut_short_at(&self, harm: &super::Harm) -> Option<Lsn> {
-        let blocks = harm.blocks();
-        let harmed = blocks.iter().filter_map(|lba| self.last_flush.get(&lba.0));
-        harmed.min().copied()
     }
 }
 
@@ -277,6 +272,14 @@ pub(super) fn build(
         in_use,
         last_flush,
     })
+}
+
+/// How a store is to be had again that a deadline has kept from more operations.
+pub(super) fn fewer(done: u64, planned: usize) -> String {
+    match done < planned as u64 {
+        true => format!(", after {done} of {planned} operations"),
+        false => String::new(),
+    }
 }
 
 /// Blocks in which the two differ.

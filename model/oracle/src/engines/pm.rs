@@ -9,7 +9,7 @@ use treering_engine::{
 
 use super::btree::{DRAWN_OPENINGS, DRAWS, FEW_ENTRIES, entries_again};
 use super::{Geometry, owned};
-use crate::crash::Point;
+use crate::point::Point;
 use crate::random::Random;
 use crate::reach::steps;
 use crate::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};

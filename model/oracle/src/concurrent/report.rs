@@ -1,0 +1,131 @@
+//! What a concurrent run reports.
+
+use std::time::{Duration, Instant};
+
+use treering_engine::Stats;
+
+use super::client::Session;
+use super::finding::Finding;
+use super::races;
+use super::workload::Shape;
+use crate::edges::Edges;
+use crate::engine::{Engine, Promise};
+use crate::finding;
+use crate::history::{Action, History};
+use crate::linear;
+use crate::reach::Reach;
+
+/// What was found wrong with one history.
+#[derive(Debug)]
+pub struct Wrong {
+    /// Which history of the plan, from 0.
+    pub number: u64,
+    /// Its shape.
+    pub shape: Shape,
+    /// All that was found, the plainest first.
+    pub findings: Vec<Finding>,
+    /// What was recorded; [`History::save`] makes it an artefact, [`linear::check`] judges it again.
+    pub history: History,
+}
+
+impl Wrong {
+    /// What was found, the plainest first, in the words that all modes share.
+    pub fn findings(&self) -> impl Iterator<Item = finding::Finding> {
+        let what = format!("history {}, {:?}", self.number, self.shape);
+        (self.findings.iter()).map(move |found| found.in_words(&what))
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Histories recorded.
+    pub histories: u64,
+    /// Of these: how many were interrupted, see [`Plan::at_most`].
+    pub interrupted: u64,
+    /// Calls of all histories.
+    pub calls: u64,
+    /// Calls that overlapped another one: how concurrent it really was.
+    pub overlapping: u64,
+    /// Operations on single keys that were judged.
+    pub accesses: u64,
+    /// Keys about which nothing could be said, see [`linear::MAX_PENDING`].
+    pub unjudged_keys: u64,
+    /// Time of the run.
+    pub elapsed: Duration,
+    /// Of that, time to check histories.
+    pub checking: Duration,
+    /// Leaf splits, as the engine counts them.
+    pub splits: u64,
+    /// Leaf merges.
+    pub merges: u64,
+    /// Evictions.
+    pub evictions: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Times the log began again at the beginning of its region.
+    pub log_wraps: u64,
+    /// Histories that a power cut ended.
+    pub cuts: u64,
+    /// The limits that keys and values have been at.
+    pub edges: Edges,
+    /// What else was met.
+    pub reach: Reach,
+    /// The limits that they should be at once there were histories of every shape.
+    pub limits: Edges,
+    /// The first history with which something is wrong; the run ends there.
+    pub wrong: Option<Wrong>,
+}
+
+impl Report {
+    /// Whether the run of this engine reached what it is for: calls overlapped, and an engine that counts splits and merges counted some of each.
+    #[must_use]
+    pub fn exercised(&self, engine: &dyn Engine) -> bool {
+        let counts = self.splits + self.merges + self.evictions > 0;
+        let merged = self.merges > 0 || !engine.merges_leaves();
+        self.overlapping > 0 && (!counts || self.splits > 0 && merged)
+    }
+
+    pub(super) fn count(
+        &mut self,
+        engine: &dyn Engine,
+        session: &Session,
+        stats: &Stats,
+        history: &History,
+    ) {
+        self.reach.steps(stats, true);
+        // What is durable when it returns needs no sync, nor waits for one.
+        let syncs = engine.promise() == Promise::OnSync;
+        let can_be = (session.can_be_cut(), syncs);
+        races::count(history, &session.deeds, can_be, &mut self.reach);
+        let (limits, work) = (engine.limits(), &session.work);
+        for call in history.calls() {
+            if let Action::Put { key, version } = call.action {
+                let key = work.keys()[key.0 as usize].len();
+                self.edges.met(&limits, key, work.len_of(key, version.0));
+            }
+        }
+        self.histories += 1;
+        self.calls += history.calls().len() as u64;
+        self.splits += stats.splits;
+        self.merges += stats.merges;
+        self.evictions += stats.evictions;
+        self.checkpoints += stats.checkpoints;
+        self.log_wraps += stats.log_wraps;
+        let mut latest = 0;
+        for call in history.calls() {
+            self.overlapping += u64::from(call.invoke < latest);
+            latest = latest.max(call.end);
+        }
+    }
+    /// Judges a history and counts what that took.
+    pub(super) fn check(&mut self, history: &History) -> Result<(), Finding> {
+        let checking = Instant::now();
+        let judged = linear::check(history);
+        self.checking += checking.elapsed();
+        let judged = judged.map_err(Finding::Violation)?;
+        self.accesses += judged.accesses;
+        self.unjudged_keys += judged.unjudged.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! In which state a store is when its medium is harmed.
+
+use std::fmt;
+
+use crate::random::Random;
+
+/// What a harmed store must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It was closed.
+    AtRest,
+    /// The power went.
+    Cut,
+}
+
+impl State {
+    pub(super) fn any(random: &mut Random) -> State {
+        if random.one_in(2) {
+            State::AtRest
+        } else {
+            State::Cut
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            State::AtRest => "at rest",
+            State::Cut => "behind a power cut",
+        })
+    }
+}
