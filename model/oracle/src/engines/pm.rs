@@ -7,8 +7,8 @@ use treering_engine::{
     PmTreeKind, Result,
 };
 
-use super::btree::{DRAWN_OPENINGS, DRAWS, FEW_ENTRIES, entries_again};
-use super::{Geometry, owned};
+use super::btree::Geometry;
+use super::shared::{DRAWN_OPENINGS, DRAWS, FEW_ENTRIES, entries_again, owned};
 use crate::point::Point;
 use crate::random::Random;
 use crate::reach::steps;

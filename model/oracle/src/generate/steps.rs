@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::{NewTree, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use super::Shape;
+use super::shape::Shape;
 use crate::random::Random;
 
 /// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each, so

@@ -1,174 +1,22 @@
-//! Programs at random: `proptest-state-machine` generates and shrinks them.
-//!
-//! The state machine knows nothing of engines: a transition is a kind of operation and a few small numbers, and [`Shape::program`] makes an operation within
-//! an engine's limits of it. So a failing program shrinks in the same way whatever it runs on: operations are dropped, numbers get smaller.
-
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
-use proptest_state_machine::ReferenceStateMachine;
+//! Makes programs for an engine: operations within its limits of steps that know nothing of it.
 
 use treering_engine::BLOCK_SIZE;
 use treering_engine::device::RequestKind;
 
-use super::program::{Keep, KeyNo, Op, Program};
-use super::random::Random;
-use super::{DiskKind, Engine, Limits, LongValues, edges};
-
-mod steps;
-mod vocabulary;
-
-pub use steps::Step;
-use steps::{Kind, Steps};
-pub use vocabulary::Vocabulary;
-
-/// What may go wrong in a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Faults {
-    /// Nothing.
-    None,
-    /// The power.
-    Power,
-    /// The medium's room: what is lost by that is lost until the store is opened again.
-    Room,
-    /// Reads: nothing is lost by that, and the store goes on.
-    Reads,
-    /// The power, requests of all kinds, and the medium's room.
-    All,
-}
-
-/// What a program may contain besides ordinary operations: for a run that is to show what one check finds without the help of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// The store is closed and opened again.
-    pub reopen: bool,
-    /// The power goes.
-    pub power: bool,
-    /// Writes and flushes fail.
-    pub failures: bool,
-}
-
-impl Trouble {
-    /// Whatever there is.
-    pub const ANY: Trouble = Trouble {
-        reopen: true,
-        power: true,
-        failures: true,
-    };
-}
-
-/// What all operations of a program have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    vocabulary: Vocabulary,
-    /// So many keys, at least 2.
-    keys: u16,
-    /// The longest value, in 255ths of what fits.
-    longest: u8,
-    faults: Faults,
-    /// Phases of growth alternate with phases of shrinking: operations of one.
-    phase: u16,
-    /// Of 100 writes, how many are puts while it grows, and while it shrinks.
-    puts: (u32, u32),
-    /// How many of 64 operations are syncs.
-    syncs: u8,
-    /// Whether anybody does background work; or all of it is left to those who write.
-    pumps: bool,
-    /// Decides what patterns phases have.
-    salt: u64,
-    /// Operations so far.
-    step: u32,
-}
-
-/// So many keys fit every store, however large what they hold.
-const FEW_KEYS: u16 = 160;
-
-/// So many, with values as long as may be, fit no store that has hardly room.
-const FILLING_KEYS: u16 = 240;
-
-/// Tides of more keys than these do not come back within a program.
-const MOST_TIDAL: u16 = 300;
+use super::lengths::Lengths;
+use super::shape::{FILLING_KEYS, Shape};
+use super::steps::{Kind, Step};
+use super::trouble::{Faults, Trouble};
+use super::vocabulary::Vocabulary;
+use crate::engine::{DiskKind, Engine};
+use crate::program::{Keep, KeyNo, Op, Program};
+use crate::random::Random;
 
 /// Fewer keys before all else make no tree of hundreds of leaves.
 const LEAST_LOADED: u16 = 1_000;
 
-/// The state machine of programs with any faults.
-pub struct Programs;
-
-impl ReferenceStateMachine for Programs {
-    type State = Shape;
-    type Transition = Step;
-
-    fn init_state() -> BoxedStrategy<Shape> {
-        let vocabulary = prop_oneof![
-            Just(Vocabulary::Numbers),
-            Just(Vocabulary::Prefixes),
-            Just(Vocabulary::Long),
-            Just(Vocabulary::Edges),
-            Just(Vocabulary::Deep),
-            Just(Vocabulary::Words),
-            Just(Vocabulary::Rows),
-            Just(Vocabulary::Mixed),
-        ];
-        let faults = prop_oneof![
-            Just(Faults::None),
-            Just(Faults::Power),
-            Just(Faults::Room),
-            Just(Faults::Reads),
-            Just(Faults::All)
-        ];
-        // Two thirds of the programs have values as long as they may be: few to a page, so that pages are many.
-        let longest = prop_oneof![1 => any::<u8>(), 2 => Just(255u8)];
-        let keys = prop_oneof![1 => 2u16..50, 2 => 50..FEW_KEYS, 1 => FEW_KEYS..600];
-        let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
-        let rhythm = (25u16..150, 1u8..16, pumps, any::<u64>());
-        (vocabulary, keys, longest, faults, rhythm)
-            .prop_map(
-                |(vocabulary, keys, longest, faults, (phase, syncs, pumps, salt))| {
-                    // Many keys are not long, nor are their values, or no store would hold them.
-                    let long = matches!(vocabulary, Vocabulary::Edges | Vocabulary::Deep);
-                    let keys = if long { keys.min(FEW_KEYS) } else { keys };
-                    // Short ones, and enough of them for several pages.
-                    let rows = vocabulary == Vocabulary::Rows;
-                    let keys = if rows { keys.max(300) } else { keys };
-                    let share = f64::from(FEW_KEYS) / f64::from(keys.max(FEW_KEYS));
-                    // Tides: all keys are written, and then all deleted, or nearly.
-                    let (phase, puts) = match salt >> 32 & 7 {
-                        0 => (keys.clamp(FILLING_KEYS, MOST_TIDAL) / 2 * 3, (98, 2)),
-                        _ => (phase, (80, 25)),
-                    };
-                    Shape {
-                        vocabulary,
-                        keys,
-                        longest: (f64::from(longest) * share * share) as u8,
-                        faults,
-                        phase,
-                        puts,
-                        syncs,
-                        pumps,
-                        salt,
-                        step: 0,
-                    }
-                },
-            )
-            .boxed()
-    }
-
-    fn transitions(shape: &Shape) -> BoxedStrategy<Step> {
-        Steps(shape.clone()).boxed()
-    }
-
-    fn apply(mut shape: Shape, _: &Step) -> Shape {
-        shape.step += 1;
-        shape
-    }
-}
-
-/// What a generated value of [`Programs`] is.
-pub type Generated = (Shape, Vec<Step>, Option<Arc<AtomicUsize>>);
+/// A program that begins with so many puts, or more, first builds a store.
+pub const LEAST_BUILT: usize = 50;
 
 impl Shape {
     /// The program for an engine.
@@ -178,7 +26,7 @@ impl Shape {
     }
 
     /// The same; `build` decides how a store is built before.
-    fn make(
+    pub(super) fn make(
         &self,
         steps: &[Step],
         engine: &dyn Engine,
@@ -430,75 +278,6 @@ impl Shape {
             Op::Put(at, self.length(random.word() as u16, long, lengths))
         })
     }
-
-    /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
-    fn length(&self, n: u16, key: usize, lengths: Lengths<'_>) -> u32 {
-        let limits = lengths.limits;
-        let mut room = limits.max_record - key;
-        if let Some(long) = lengths.long {
-            room = room.min(long.above);
-            // Of half of the programs a quarter of the values; of many keys no store would hold
-            // them.
-            if (self.salt / 4_096).is_multiple_of(2) && self.keys <= FILLING_KEYS && n % 4 == 1 {
-                return long_length(n / 4, long);
-            }
-        }
-        // A row of another length ends a leaf that is for one, so there are few.
-        let few = [256, 256, 64, 16][(self.salt / 64 % 4) as usize];
-        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(few) {
-            return room.min([0, 3, 8, 16, 33, 64, 100][(self.salt / 7 % 7) as usize]) as u32;
-        }
-        // Every value of those keys that are about lengths, and a few of all others.
-        if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
-            return edges::value_length(limits, key, usize::from(n / 16)) as u32;
-        }
-        // Many to a leaf that leaves their prefix out, and few to one that does not.
-        if self.vocabulary == Vocabulary::Deep
-            && (self.salt / 4).is_multiple_of(2)
-            && !n.is_multiple_of(8)
-        {
-            return room.min(usize::from(n / 8) % 12) as u32;
-        }
-        // What fits a slot of a tree in persistent memory, mostly.
-        if self.vocabulary == Vocabulary::Words && !n.is_multiple_of(8) {
-            return room.min(8) as u32;
-        }
-        let longest = (room * usize::from(self.longest) / 255).max(8).min(room);
-        // The largest values only, a few to a page: a few dozen operations then need more pages than the cache has.
-        let large = self.longest == u8::MAX && n % 32 >= 4;
-        let len = match n % 32 {
-            _ if large => room - usize::from(n / 32) % 64 * room / 256,
-            0 if self.vocabulary == Vocabulary::Rows && (n / 32).is_multiple_of(2) => 0,
-            0 => usize::from(n / 32) % 9,
-            1 => room,
-            2..=15 => 8 + usize::from(n / 32) % 60,
-            _ => 8 + usize::from(n / 32) * longest / 2048,
-        };
-        len.min(room) as u32
-    }
-}
-
-/// What values may be like.
-#[derive(Clone, Copy)]
-struct Lengths<'a> {
-    limits: &'a Limits,
-    /// Those that are out of line.
-    long: Option<LongValues>,
-}
-
-/// The length of a long value: around those at which it takes another piece, or any.
-fn long_length(n: u16, long: LongValues) -> u32 {
-    let LongValues { above, to, piece } = long;
-    let pieces = (1 + usize::from(n / 8) % 5) * piece;
-    let len = match n % 8 {
-        0 => above + 1,
-        1 => to,
-        2 => pieces,
-        3 => pieces + 1,
-        4 => above + pieces,
-        _ => above + usize::from(n / 8) * (to - above) / 2_048,
-    };
-    len.clamp(above + 1, to) as u32
 }
 
 /// How many rows a scan wants: a few, those of several leaves, or all.
@@ -509,57 +288,6 @@ fn rows(n: u16) -> Option<u32> {
         1 | 2 => Some(n / 8 % 200),
         _ => Some(n / 8 % 12),
     }
-}
-
-/// Makes the operations of a program of `ops` operations by a seed.
-#[must_use]
-pub fn runner(seed: u64) -> TestRunner {
-    use proptest::test_runner::{Config, RngAlgorithm, TestRng};
-    let config = Config {
-        cases: 1,
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        max_shrink_time: 30_000,
-        ..Config::default()
-    };
-    // Mixed: xorshift's first numbers of seeds that differ in few bits are nearly equal, and those decide what shape a program has.
-    let mut random = Random::new(seed);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&random.word().to_le_bytes());
-    bytes[8..].copy_from_slice(&random.word().to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::XorShift, &bytes);
-    TestRunner::new_with_rng(config, rng)
-}
-
-fn generated(seed: u64, operations: usize) -> (Shape, Vec<Step>) {
-    let strategy = Programs::sequential_strategy(operations..=operations);
-    let tree = strategy.new_tree(&mut runner(seed));
-    let (shape, steps, _) = tree.expect("nothing is ever rejected").current();
-    (shape, steps)
-}
-
-/// The program of `operations` operations that `seed` makes for an engine.
-#[must_use]
-pub fn program(engine: &dyn Engine, seed: u64, operations: usize, trouble: Trouble) -> Program {
-    let (shape, steps) = generated(seed, operations);
-    shape.program(&steps, engine, trouble)
-}
-
-/// A program that begins with so many puts, or more, first builds a store.
-pub const LEAST_BUILT: usize = 50;
-
-/// As [`program`]; one in three first builds a store of dozens of leaves, mostly checkpointed, on
-/// which its operations work then.
-#[must_use]
-pub fn on_a_built_store(
-    engine: &dyn Engine,
-    seed: u64,
-    operations: usize,
-    trouble: Trouble,
-) -> Program {
-    let (shape, steps) = generated(seed, operations);
-    let builds = Random::part(seed, 4).one_in(3);
-    shape.make(&steps, engine, trouble, builds.then_some(seed))
 }
 
 /// What of `load` builds a store that a quarter of the medium has room for, and mostly a checkpoint;
@@ -590,73 +318,4 @@ fn built(
     }
     ops.extend((!Random::part(seed, 5).one_in(4)).then_some(Op::Checkpoint));
     ops
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn seeds_that_follow_one_another_make_programs_of_many_shapes() {
-        let shapes: Vec<Shape> = (0..200)
-            .map(|seed| {
-                let tree = Programs::sequential_strategy(1..=1).new_tree(&mut runner(seed));
-                tree.expect("nothing is ever rejected").current().0
-            })
-            .collect();
-        let different = |of: fn(&Shape) -> u64| shapes.iter().map(of).collect::<HashSet<_>>().len();
-        assert_eq!(different(|shape| shape.vocabulary as u64), 8);
-        assert_eq!(different(|shape| shape.faults as u64), 5);
-        assert!(different(|shape| u64::from(shape.keys)) > 50);
-        assert!(different(|shape| u64::from(shape.syncs)) > 10);
-        assert!(different(|shape| u64::from(shape.phase)) > 50);
-    }
-
-    #[test]
-    fn programs_go_to_every_edge_and_through_runs_queues_and_ranges() {
-        use crate::edges::Edges;
-        use crate::engines::{BTree, Geometry};
-        let engine = BTree::named("btree:cow/64k", Geometry::Tiny).unwrap();
-        let limits = engine.limits();
-        let mut met = Edges::default();
-        let (mut upwards, mut downwards, mut deleted) = (0, 0, 0);
-        for seed in 0..100 {
-            let program = program(&engine, seed, 1_000, Trouble::ANY);
-            let mut last = [None; 2];
-            let mut run = [0; 3];
-            for op in &program.ops {
-                let (kind, key) = match op {
-                    Op::Put(key, len) => {
-                        met.met(&limits, program.key(*key).len(), *len as usize);
-                        (0, key.0)
-                    }
-                    Op::Delete(key) => (1, key.0),
-                    _ => continue,
-                };
-                let before: u32 = last[kind].replace(key).unwrap_or(key);
-                let up = before < key && key <= before + 3;
-                let down = key < before && before <= key + 3;
-                run[2] = if kind == 1 && up {
-                    run[2] + 1
-                } else {
-                    run[2] * i32::from(kind == 0)
-                };
-                if kind == 0 {
-                    run[0] = if up { run[0] + 1 } else { 0 };
-                    run[1] = if down { run[1] + 1 } else { 0 };
-                }
-                upwards += i32::from(run[0] == 8);
-                downwards += i32::from(run[1] == 8);
-                deleted += i32::from(run[2] == 8);
-            }
-        }
-        let never = Edges::within(&limits).without(met);
-        assert_eq!(never.count(), 0, "{never}");
-        assert!(
-            upwards > 10 && downwards > 10 && deleted > 10,
-            "{upwards} {downwards} {deleted}"
-        );
-    }
 }

@@ -1,0 +1,77 @@
+//! How long values are.
+
+use super::shape::{FILLING_KEYS, Shape};
+use super::vocabulary::Vocabulary;
+use crate::edges;
+use crate::engine::{Limits, LongValues};
+
+/// What values may be like.
+#[derive(Clone, Copy)]
+pub(super) struct Lengths<'a> {
+    pub(super) limits: &'a Limits,
+    /// Those that are out of line.
+    pub(super) long: Option<LongValues>,
+}
+
+/// The length of a long value: around those at which it takes another piece, or any.
+fn long_length(n: u16, long: LongValues) -> u32 {
+    let LongValues { above, to, piece } = long;
+    let pieces = (1 + usize::from(n / 8) % 5) * piece;
+    let len = match n % 8 {
+        0 => above + 1,
+        1 => to,
+        2 => pieces,
+        3 => pieces + 1,
+        4 => above + pieces,
+        _ => above + usize::from(n / 8) * (to - above) / 2_048,
+    };
+    len.clamp(above + 1, to) as u32
+}
+
+impl Shape {
+    /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
+    pub(super) fn length(&self, n: u16, key: usize, lengths: Lengths<'_>) -> u32 {
+        let limits = lengths.limits;
+        let mut room = limits.max_record - key;
+        if let Some(long) = lengths.long {
+            room = room.min(long.above);
+            // Of half of the programs a quarter of the values; of many keys no store would hold
+            // them.
+            if (self.salt / 4_096).is_multiple_of(2) && self.keys <= FILLING_KEYS && n % 4 == 1 {
+                return long_length(n / 4, long);
+            }
+        }
+        // A row of another length ends a leaf that is for one, so there are few.
+        let few = [256, 256, 64, 16][(self.salt / 64 % 4) as usize];
+        if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(few) {
+            return room.min([0, 3, 8, 16, 33, 64, 100][(self.salt / 7 % 7) as usize]) as u32;
+        }
+        // Every value of those keys that are about lengths, and a few of all others.
+        if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
+            return edges::value_length(limits, key, usize::from(n / 16)) as u32;
+        }
+        // Many to a leaf that leaves their prefix out, and few to one that does not.
+        if self.vocabulary == Vocabulary::Deep
+            && (self.salt / 4).is_multiple_of(2)
+            && !n.is_multiple_of(8)
+        {
+            return room.min(usize::from(n / 8) % 12) as u32;
+        }
+        // What fits a slot of a tree in persistent memory, mostly.
+        if self.vocabulary == Vocabulary::Words && !n.is_multiple_of(8) {
+            return room.min(8) as u32;
+        }
+        let longest = (room * usize::from(self.longest) / 255).max(8).min(room);
+        // The largest values only, a few to a page: a few dozen operations then need more pages than the cache has.
+        let large = self.longest == u8::MAX && n % 32 >= 4;
+        let len = match n % 32 {
+            _ if large => room - usize::from(n / 32) % 64 * room / 256,
+            0 if self.vocabulary == Vocabulary::Rows && (n / 32).is_multiple_of(2) => 0,
+            0 => usize::from(n / 32) % 9,
+            1 => room,
+            2..=15 => 8 + usize::from(n / 32) % 60,
+            _ => 8 + usize::from(n / 32) * longest / 2048,
+        };
+        len.min(room) as u32
+    }
+}
