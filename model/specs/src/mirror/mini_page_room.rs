@@ -4,8 +4,6 @@
 
 use std::hash::Hasher;
 
-use super::mini_page::records::{Page, Record};
-
 /// A set of clients, a bit each.
 pub(crate) type Set = u8;
 /// A set of pages, a bit each.
@@ -38,19 +36,17 @@ pub(super) fn hash_rows(rows: &[Row; 2 * KEYS], hasher: &mut impl Hasher) {
 }
 
 /// Two words for a hasher instead of two dozen bytes.
-pub(super) fn hash_page(page: &Page, hasher: &mut impl Hasher) {
-    let m = &page.mini;
+pub(super) fn hash_page(
+    (low, high, writer, readers): (u8, u8, u8, Set),
+    leaf: &[u8; KEYS],
+    (size, mirror, records): (u8, bool, [Packed; KEYS]),
+    hasher: &mut impl Hasher,
+) {
+    let mirror = u8::from(mirror);
     hasher.write_u64(u64::from_le_bytes([
-        page.low,
-        page.high,
-        page.writer,
-        page.readers,
-        m.size,
-        u8::from(m.mirror),
-        0,
-        0,
+        low, high, writer, readers, size, mirror, 0, 0,
     ]));
-    let [a, b, c, d] = page.leaf;
-    let [e, f, g, h] = m.rec.map(Record::packed);
+    let [a, b, c, d] = *leaf;
+    let [e, f, g, h] = records;
     hasher.write_u64(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
 }

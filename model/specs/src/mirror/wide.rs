@@ -6,7 +6,7 @@
 //! engine's events is that very source with other sizes (`wal_recovery_room`, `circular_buffer_room`, `mini_page_room`,
 //! `page_shadowing_room`).
 
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Condition, Mirror, bounded, count, listed, named, properties, subset};
 
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "circular_buffer/mod.rs"]

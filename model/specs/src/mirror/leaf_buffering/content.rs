@@ -1,9 +1,9 @@
 //! Buffer nodes, and what a batch makes of a leaf (`LeafState.tla`).
 
+use super::constants::{Bug, LeafBuffering};
 use super::memory::{ABSENT, FIRST, Words, chunk_of, header_of, members, one};
 use super::room::{Kv, Time};
 use super::state::{Batch, Buffer, Job, N, Set, Slot, State};
-use super::{Bug, LeafBuffering};
 
 /// The keys of a batch, from the smallest, each with its place: the smallest goes to the first slot.
 pub(super) fn placed(content: &Batch, slots: Set) -> impl Iterator<Item = (usize, Kv)> + use<> {

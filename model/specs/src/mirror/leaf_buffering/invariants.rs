@@ -1,6 +1,6 @@
 //! What must hold in every state, under the names of the spec.
 
-use super::LeafBuffering;
+use super::constants::LeafBuffering;
 use super::memory::{members, stamp_of};
 use super::state::{At, Call, N, PENDING, Phase, Slot, State, WriteAt};
 

@@ -4,9 +4,9 @@
 //! Leaves and chunks are numbered from 1 and keys, too; slots and places in a chunk from 0.
 
 use super::super::wal_recovery::Versions;
+use super::constants::{Bug, LeafBuffering};
 use super::room::{CHUNKS, LEAVES};
 use super::room::{ENTRIES, KEYS, Kv, N, SLOTS, Set, Time, VERSIONS, Word};
-use super::{Bug, LeafBuffering};
 
 pub(super) type Place = Versions<Word, VERSIONS>;
 

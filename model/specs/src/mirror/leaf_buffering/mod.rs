@@ -4,12 +4,14 @@
 //! ```text
 //! memory.rs      the words, and what recovery makes of them (LeafMemory.tla)
 //! state.rs       the variables (LeafState.tla)
+//! constants.rs   the constants, and the seeded bugs
 //! content.rs     buffer nodes, what a batch makes of a leaf (LeafState.tla)
 //! steps.rs       the actions (LeafBuffering.tla)
 //! invariants.rs  what must hold in every state
 //! values.rs      a state as TLA+ values
 //! ```
 
+mod constants;
 mod content;
 mod invariants;
 mod memory;
@@ -21,6 +23,8 @@ use stateright::{Model, Property};
 
 use super::leaf_buffering_room as room;
 
+use self::constants::BUGS;
+pub use self::constants::{Bug, LeafBuffering};
 use self::invariants::INVARIANTS;
 pub use self::memory::{Child, Inner};
 pub use self::room::{Kv, Time, Word};
@@ -91,96 +95,6 @@ pub enum Action {
     DropLogs,
     /// The store is up.
     Open,
-}
-
-/// The seeded bugs; see the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Bug {
-    None,
-    TimestampWithBitmap,
-    AppendsDuplicates,
-    CopyKeepsBit,
-    LogByLog,
-    StampsWhileReplaying,
-    ResetsTimestamps,
-    ClearsSmallest,
-    MergeKeepsTimestamp,
-    MergeWithoutFlush,
-    SplitStampsOldLeaf,
-    BelievesOldEntries,
-    BelievesTornEntries,
-    AcksBeforeFence,
-    HeaderBeforeRecords,
-    ReadsEpochTwice,
-    CopiesUnlatched,
-    ReclaimsBeforeFence,
-    SkipsTombstones,
-    LinksBeforeFence,
-    NewLeafUnstamped,
-    RecoveryStampsNewLeaf,
-    ReusesEarly,
-    KeepsCache,
-    MergesUnderOneFence,
-    EpochTooLow,
-    StampsAhead,
-    SeparatorBetween,
-    FlushesLoggedKey,
-}
-
-const BUGS: [(&str, Bug); 29] = [
-    ("none", Bug::None),
-    ("timestamp-with-bitmap", Bug::TimestampWithBitmap),
-    ("appends-duplicates", Bug::AppendsDuplicates),
-    ("copy-keeps-bit", Bug::CopyKeepsBit),
-    ("log-by-log", Bug::LogByLog),
-    ("stamps-while-replaying", Bug::StampsWhileReplaying),
-    ("resets-timestamps", Bug::ResetsTimestamps),
-    ("clears-smallest", Bug::ClearsSmallest),
-    ("merge-keeps-timestamp", Bug::MergeKeepsTimestamp),
-    ("merge-without-flush", Bug::MergeWithoutFlush),
-    ("split-stamps-old-leaf", Bug::SplitStampsOldLeaf),
-    ("believes-old-entries", Bug::BelievesOldEntries),
-    ("believes-torn-entries", Bug::BelievesTornEntries),
-    ("acks-before-fence", Bug::AcksBeforeFence),
-    ("header-before-records", Bug::HeaderBeforeRecords),
-    ("reads-epoch-twice", Bug::ReadsEpochTwice),
-    ("copies-unlatched", Bug::CopiesUnlatched),
-    ("reclaims-before-fence", Bug::ReclaimsBeforeFence),
-    ("skips-tombstones", Bug::SkipsTombstones),
-    ("links-before-fence", Bug::LinksBeforeFence),
-    ("new-leaf-unstamped", Bug::NewLeafUnstamped),
-    ("recovery-stamps-new-leaf", Bug::RecoveryStampsNewLeaf),
-    ("reuses-early", Bug::ReusesEarly),
-    ("keeps-cache", Bug::KeepsCache),
-    ("merges-under-one-fence", Bug::MergesUnderOneFence),
-    ("epoch-too-low", Bug::EpochTooLow),
-    ("stamps-ahead", Bug::StampsAhead),
-    ("separator-between", Bug::SeparatorBetween),
-    ("flushes-logged-key", Bug::FlushesLoggedKey),
-];
-
-/// The module with its constants. Sets of clients, epochs and writes are bit sets.
-#[derive(Clone, Debug)]
-pub struct LeafBuffering {
-    clients: Vec<Value>,
-    keys: usize,
-    values: N,
-    leaves: usize,
-    slots: usize,
-    chunks: usize,
-    entries: usize,
-    batch: usize,
-    absent: Value,
-    pending: Value,
-    bug: Bug,
-    deletes: Set,
-    /// Of each write the keys that it may go to; none: any.
-    plan: [Set; room::WRITES],
-    readers: Set,
-    flips: Set,
-    max_crashes: N,
-    invariants: Vec<&'static str>,
 }
 
 impl Model for LeafBuffering {

@@ -2,13 +2,14 @@
 //!
 //! [`LeafBuffering::enabled`] holds the guards, [`LeafBuffering::take`] the effects; an action is only taken where it is enabled.
 
+use super::Action;
+use super::constants::{Bug, LeafBuffering};
 use super::content::{placed, slots_for, unflushed};
 use super::memory::{ABSENT, Child, FIRST, Inner, Words};
 use super::memory::{chunk_of, header_of, kv_of, members, one, slot_of, stamp_of, time_of};
 use super::room::{Kv, Time, Word};
 use super::state::{At, Batch, Buffer, CLEANER, Call, Cleaning, CleaningAt, Job, LogEnd, N};
 use super::state::{PENDING, Phase, RECOVERER, Set, Slot, State, WriteAt};
-use super::{Action, Bug, LeafBuffering};
 
 impl LeafBuffering {
     fn clients(&self) -> impl Iterator<Item = usize> + use<> {

@@ -1,6 +1,6 @@
 //! A state as TLA+ values.
 
-use super::LeafBuffering;
+use super::constants::LeafBuffering;
 use super::memory::{ABSENT, FIRST, Map, Place, Words, members};
 use super::memory::{chunk_of, header_of, kv_of, slot_of, stamp_of, time_of};
 use super::room::{Kv, Time, Word};

@@ -1,8 +1,10 @@
 //! What holds: the invariants of `MiniPage.tla`, by the same names.
 
-use super::records::{ABSENT, Kind, Page};
+use super::MiniPage;
+use super::bug::Bug;
+use super::records::{ABSENT, Kind, NOBODY, Page};
 use super::room::{CLIENTS, Pages, Set};
-use super::{Bug, Call, MiniPage, NOBODY, State, Step};
+use super::state::{Call, State, Step};
 
 /// An invariant.
 pub(super) type Invariant = fn(&MiniPage, &State) -> bool;

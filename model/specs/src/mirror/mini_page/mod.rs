@@ -5,228 +5,31 @@
 //! - `invariants`: what holds.
 //! - `values`: configurations, and states as TLA+ values.
 //! - `unbounded`: the mirror as the judge of an engine's events.
-//! - this file: the state, which steps may be worth a try.
+//! - `state`, `bug`: the variables, and the seeded bugs.
+//! - this file: the constants, and which steps may be worth a try.
 //!
 //! Keys and page ids are numbered from 1 as in the spec, clients from 0.
 
+mod bug;
 mod invariants;
-
 pub mod records;
 mod situation;
+mod state;
 mod steps;
 mod tree;
 pub mod unbounded;
 pub(in crate::mirror) mod values;
 
-use std::hash::{Hash, Hasher};
-
 use stateright::{Model, Property};
 
-use self::invariants::Invariant;
-use self::records::{ABSENT, Content, Image, Page, Sizes};
-use self::room::{CLIENTS, KEYS, Row, Set};
+pub use self::bug::Bug;
+use self::records::{ABSENT, NOBODY, Page, Sizes};
+use self::room::{CLIENTS, KEYS, Set};
+pub use self::state::{Call, Client, Rows, State, Step};
+use self::state::{NO_PAGE, PAGES};
 use super::mini_page_room as room;
-use super::{Mirror, listed};
+use super::{Condition, Mirror, listed};
 use crate::{Config, ConfigError, Value};
-
-const PAGES: usize = KEYS;
-/// A scan returns each key once; a scan with a bug, one page twice.
-const ROWS: usize = 2 * KEYS;
-
-const NOBODY: u8 = 0xff;
-const NO_PAGE: u8 = 0;
-
-/// A seeded bug; the names are those of the constant `Bug`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Bug {
-    None,
-    MergeDropsTombstone,
-    ColdDirtyDropped,
-    HotInsertNotMerged,
-    HotTombstoneNotMerged,
-    TombstoneReadThrough,
-    MirrorBypassed,
-    UpgradeAmongReaders,
-    ScanReadsLeaf,
-    ScanFromLowFence,
-    ScanTrustsNeighbour,
-    SplitLosesRightRecords,
-    SplitKeepsRightRecords,
-    SeparatorFirst,
-    StaleHighFence,
-    InnerBeforeRight,
-    JoinDropsDirty,
-    JoinLeavesSeparator,
-    JoinKeepsVersion,
-    PublishedEarlyValidation,
-    PublishedColdMirror,
-    PublishedInsertAfterMerge,
-    PublishedOneSplit,
-    PublishedLatePromotion,
-}
-
-/// What a scan has returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
-    // invariant: no rows from `len` on, so that equal rows are equal arrays.
-    rows: [Row; ROWS],
-    len: u8,
-}
-
-impl Rows {
-    const NONE: Self = Self {
-        rows: [room::NO_ROW; ROWS],
-        len: 0,
-    };
-
-    fn push(&mut self, key: u8, value: Content) -> Option<()> {
-        *self.rows.get_mut(usize::from(self.len))? = room::row(key, value);
-        self.len += 1;
-        Some(())
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u8, Content)> {
-        let rows = &self.rows[..usize::from(self.len)];
-        rows.iter().copied().map(room::parts)
-    }
-}
-
-/// What a client waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Nothing.
-    Idle,
-    /// `GetCall`.
-    Get {
-        /// Which key.
-        key: u8,
-        /// What was read.
-        got: Content,
-    },
-    /// `WriteCall`.
-    Write {
-        /// Which key.
-        key: u8,
-        /// What to write there.
-        value: Content,
-    },
-    /// `ScanCall`.
-    Scan {
-        /// The next key.
-        cursor: u8,
-        /// What has been returned.
-        rows: Rows,
-    },
-}
-
-impl Call {
-    /// `Target`; of no call, no key.
-    fn target(&self) -> u8 {
-        match *self {
-            Self::Idle => 0,
-            Self::Get { key, .. } | Self::Write { key, .. } => key,
-            Self::Scan { cursor, .. } => cursor,
-        }
-    }
-}
-
-/// How far a client has come: the strings of `Steps`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-#[repr(u8)]
-pub enum Step {
-    Idle,
-    Descend,
-    Version,
-    Child,
-    Answered,
-    Get,
-    Loaded,
-    Promote,
-    Write,
-    Scan,
-    Full,
-    Split,
-    Divided,
-    Shortened,
-    Left,
-    Both,
-    InnerFirst,
-    Join,
-    Joined,
-}
-
-/// A client: `call`, `step`, `at` and `right`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client {
-    call: Call,
-    step: Step,
-    at: u8,
-    right: u8,
-}
-
-impl Hash for Client {
-    // One word, two for a scan.
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let (op, a, b) = match self.call {
-            Call::Idle => (0, 0, 0),
-            Call::Get { key, got } => (1, key, got),
-            Call::Write { key, value } => (2, key, value),
-            Call::Scan { cursor, rows } => {
-                room::hash_rows(&rows.rows, hasher);
-                (3, cursor, rows.len)
-            }
-        };
-        let (step, at, right) = (self.step as u8, self.at, self.right);
-        hasher.write_u64(u64::from_le_bytes([op, a, b, step, at, right, 0, 0]));
-    }
-}
-
-/// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct State {
-    page: [Page; PAGES],
-    client: [Client; CLIENTS],
-    inner: [u8; KEYS],
-    store: Image,
-    inner_lock: u8,
-    outdated: Set,
-    honest: bool,
-}
-
-impl State {
-    fn page(&self, p: u8) -> &Page {
-        &self.page[usize::from(p) - 1]
-    }
-
-    fn page_mut(&mut self, p: u8) -> &mut Page {
-        &mut self.page[usize::from(p) - 1]
-    }
-
-    fn client(&self, c: u8) -> &Client {
-        &self.client[usize::from(c)]
-    }
-
-    fn client_mut(&mut self, c: u8) -> &mut Client {
-        &mut self.client[usize::from(c)]
-    }
-
-    /// The page that a client goes to or holds.
-    fn page_of(&self, c: u8) -> &Page {
-        self.page(self.client(c).at)
-    }
-
-    /// `Child`.
-    fn child(&self, key: u8) -> u8 {
-        let begin = self.inner[..usize::from(key)].iter().rev();
-        begin.copied().find(|p| *p != NO_PAGE).unwrap_or(NO_PAGE)
-    }
-
-    fn holds(&self, key: u8) -> Content {
-        self.store[usize::from(key) - 1]
-    }
-}
 
 /// A step: the actions of the module, with client, page and whatever else is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,7 +84,7 @@ pub struct MiniPage {
     requests: Vec<Vec<Call>>,
     /// The clients that look after the tree, a bit each.
     keepers: Set,
-    invariants: Vec<&'static (&'static str, Invariant)>,
+    invariants: Vec<&'static (&'static str, Condition<MiniPage>)>,
 }
 
 impl MiniPage {

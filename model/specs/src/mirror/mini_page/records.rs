@@ -2,8 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::room::{KEYS, Packed, Set, hash_page};
-use super::{Bug, room};
+use super::bug::Bug;
+use super::room::{self, KEYS, Packed, Set, hash_page};
 
 /// What a key holds: `ABSENT`, or the number of one of `Values`, from 1.
 pub type Content = u8;
@@ -11,6 +11,9 @@ pub type Content = u8;
 pub const ABSENT: Content = 0;
 /// `Pending`.
 pub const PENDING: Content = room::PENDING;
+
+/// No client: nobody holds a lock.
+pub(super) const NOBODY: u8 = 0xff;
 
 /// A leaf page; keys are numbered from 1 and lie one place lower.
 pub type Image = [Content; KEYS];
@@ -97,10 +100,6 @@ impl Record {
     #[must_use]
     pub fn value(self) -> Content {
         (self.0 >> 4) as Content
-    }
-
-    pub(in crate::mirror) fn packed(self) -> Packed {
-        self.0
     }
 
     /// `IsDirty`.
@@ -219,7 +218,13 @@ pub struct Page {
 
 impl Hash for Page {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hash_page(self, hasher);
+        let mini = (
+            self.mini.size,
+            self.mini.mirror,
+            self.mini.rec.map(|record| record.0),
+        );
+        let head = (self.low, self.high, self.writer, self.readers);
+        hash_page(head, &self.leaf, mini, hasher);
     }
 }
 
@@ -228,7 +233,7 @@ impl Page {
     pub const UNUSED: Self = Self {
         low: 0,
         high: 0,
-        writer: super::NOBODY,
+        writer: NOBODY,
         readers: 0,
         leaf: [ABSENT; KEYS],
         mini: Mini::NONE,
@@ -237,7 +242,7 @@ impl Page {
     /// `Free`.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.writer == super::NOBODY && self.readers == 0
+        self.writer == NOBODY && self.readers == 0
     }
 
     /// `Covers`.

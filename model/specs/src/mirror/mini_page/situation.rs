@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::records::{ABSENT, Kind, Page};
-use super::{Action, Call, MiniPage, NO_PAGE, NOBODY, State};
+use super::records::{ABSENT, Kind, NOBODY, Page};
+use super::state::{Call, NO_PAGE, State};
+use super::{Action, MiniPage};
 
 impl MiniPage {
     /// Who does a step for what call, on what page: its mini-page, the key's record there and in the leaf, room, who else has it.

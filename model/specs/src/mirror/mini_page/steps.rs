@@ -1,8 +1,10 @@
 //! The actions of `MiniPage` (those of `MiniTree` are in `tree`), and what all of them do to the state. Each is `None` where the spec's is not enabled.
 
-use super::records::{ABSENT, Mini, Page, Record, present};
+use super::bug::Bug;
+use super::records::{ABSENT, Mini, NOBODY, Page, Record, present};
 use super::room::Set;
-use super::{Action, Bug, Call, MiniPage, NO_PAGE, NOBODY, State, Step};
+use super::state::{Call, NO_PAGE, State, Step};
+use super::{Action, MiniPage};
 
 impl State {
     pub(super) fn go(&mut self, c: u8, step: Step) {

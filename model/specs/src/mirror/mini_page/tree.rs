@@ -1,8 +1,10 @@
 //! The actions of `MiniTree`: calls, the descent, leaf split and leaf merge. Each is `None` where the spec's is not enabled.
 
-use super::records::{ABSENT, Mini, Page, Record, half, present};
+use super::MiniPage;
+use super::bug::Bug;
+use super::records::{ABSENT, Mini, NOBODY, Page, Record, half, present};
+use super::state::{Call, NO_PAGE, State, Step};
 use super::steps::{guard, slot};
-use super::{Bug, Call, MiniPage, NO_PAGE, NOBODY, State, Step};
 
 /// Calls and the descent.
 impl MiniPage {

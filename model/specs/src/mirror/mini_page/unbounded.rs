@@ -1,9 +1,11 @@
 //! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
 
+use super::bug::Bug;
 use super::invariants::INVARIANTS;
 use super::records::{ABSENT, Kind, Page, Record, Sizes};
 use super::room::{CLIENTS, KEYS, PENDING};
-use super::{Action, Bug, Call, Client, MiniPage, Rows, State, Step};
+use super::state::{Call, Client, Rows, State, Step};
+use super::{Action, MiniPage};
 use crate::Value;
 use stateright::Model;
 

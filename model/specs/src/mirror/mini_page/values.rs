@@ -1,9 +1,11 @@
 //! What the mirror reads from a configuration, and how its states read in TLA+.
 
+use super::bug::Bug;
 use super::invariants::INVARIANTS;
-use super::records::{ABSENT, Content, Image, Kind, PENDING, Page, Record, Sizes};
+use super::records::{ABSENT, Content, Image, Kind, NOBODY, PENDING, Page, Record, Sizes};
 use super::room::{CLIENTS, KEYS, Set};
-use super::{Bug, Call, Client, MiniPage, NOBODY, PAGES, Rows, State, Step, listed};
+use super::state::{Call, Client, PAGES, Rows, State, Step};
+use super::{MiniPage, listed};
 use crate::{Config, ConfigError, Value};
 
 pub(in crate::mirror) const BUGS: [(&str, Bug); 24] = [

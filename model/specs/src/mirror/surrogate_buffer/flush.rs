@@ -2,11 +2,12 @@
 //!
 //! All are taken under the lock of their node; [`SurrogateBuffer::node_steps`] holds the guards.
 
+use super::Action;
+use super::constants::{Bug, SurrogateBuffer};
 use super::row::Row;
 use super::state::{At, Buffered, Call, Lock, Node, State, Step};
 use super::words::{ABSENT, Fence, Header, LEAVES, Leaf, LeafWords, N, Pair, Set};
 use super::words::{at, members, place};
-use super::{Action, Bug, SurrogateBuffer};
 
 /// `KeysOf`.
 fn keys_of(pairs: &[Buffered]) -> Set {

@@ -1,6 +1,6 @@
 //! What must hold in every state, under the names of the spec.
 
-use super::SurrogateBuffer;
+use super::constants::SurrogateBuffer;
 use super::state::{At, Buffered, Call, Lock, Node, PENDING, State, Step};
 use super::words::{Content, Entry, Fence, Pair, at};
 

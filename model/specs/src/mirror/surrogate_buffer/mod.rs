@@ -3,6 +3,7 @@
 //! ```text
 //! words.rs       leaves and log in persistent memory, and what a crash leaves of them (LodgeWords.tla)
 //! state.rs       the variables (LodgeState.tla)
+//! constants.rs   the constants, and the seeded bugs
 //! steps.rs       the actions (SurrogateBuffer.tla): clients and the log
 //! flush.rs       flushes and splits (LeafCountFlush.tla)
 //! recovery.rs    crash, recovery, and what recovery would yield
@@ -11,6 +12,7 @@
 //! row.rs         short sequences
 //! ```
 
+mod constants;
 mod flush;
 mod invariants;
 mod recovery;
@@ -24,6 +26,8 @@ use stateright::{Model, Property};
 
 use super::surrogate_buffer_room as room;
 
+use self::constants::BUGS;
+pub use self::constants::{Bug, SurrogateBuffer};
 use self::invariants::INVARIANTS;
 pub use self::row::Row;
 use self::state::CLIENTS;
@@ -82,101 +86,6 @@ pub enum Action {
     ReplayEntry(u8, u8),
     /// The store is up.
     FinishReplay,
-}
-
-/// The seeded bugs; see the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Bug {
-    None,
-    BuffersBeforeFence,
-    BitmapBeforePairs,
-    LinksBeforeFence,
-    SwitchesBeforeFence,
-    NewLeafWithoutStamp,
-    StampsAtSwitch,
-    RestartsNumbers,
-    TrustsWhatItReads,
-    LeavesTornEntries,
-    ReusesLiveLog,
-    BelievesTornEntry,
-    SplitForgetsVersion,
-    ReplaysLogByLog,
-    FlushesHalfALeaf,
-    NoDesignatedSlot,
-    ForgetsNewLeaf,
-    SplitsAmongOthers,
-    ReplaysFlushed,
-    ReplaysValidLogs,
-    OrdersByVersion,
-    BelievesStaleEntry,
-    LogsBeforeLock,
-    ReplaysInParallel,
-    SeparatorsFromKeys,
-    TwoWords,
-    OnlySetsBits,
-    CountsFlushesOnly,
-    CountsLeafAlone,
-}
-
-const BUGS: [(&str, Bug); 29] = [
-    ("none", Bug::None),
-    ("buffers-before-fence", Bug::BuffersBeforeFence),
-    ("bitmap-before-pairs", Bug::BitmapBeforePairs),
-    ("links-before-fence", Bug::LinksBeforeFence),
-    ("switches-before-fence", Bug::SwitchesBeforeFence),
-    ("new-leaf-without-stamp", Bug::NewLeafWithoutStamp),
-    ("stamps-at-switch", Bug::StampsAtSwitch),
-    ("restarts-numbers", Bug::RestartsNumbers),
-    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
-    ("leaves-torn-entries", Bug::LeavesTornEntries),
-    ("reuses-live-log", Bug::ReusesLiveLog),
-    ("believes-torn-entry", Bug::BelievesTornEntry),
-    ("split-forgets-version", Bug::SplitForgetsVersion),
-    ("replays-log-by-log", Bug::ReplaysLogByLog),
-    ("flushes-half-a-leaf", Bug::FlushesHalfALeaf),
-    ("no-designated-slot", Bug::NoDesignatedSlot),
-    ("forgets-new-leaf", Bug::ForgetsNewLeaf),
-    ("splits-among-others", Bug::SplitsAmongOthers),
-    ("replays-flushed", Bug::ReplaysFlushed),
-    ("replays-valid-logs", Bug::ReplaysValidLogs),
-    ("orders-by-version", Bug::OrdersByVersion),
-    ("believes-stale-entry", Bug::BelievesStaleEntry),
-    ("logs-before-lock", Bug::LogsBeforeLock),
-    ("replays-in-parallel", Bug::ReplaysInParallel),
-    ("separators-from-keys", Bug::SeparatorsFromKeys),
-    ("two-words", Bug::TwoWords),
-    ("only-sets-bits", Bug::OnlySetsBits),
-    ("counts-flushes-only", Bug::CountsFlushesOnly),
-    ("counts-leaf-alone", Bug::CountsLeafAlone),
-];
-
-/// The module with its constants. Sets of clients and writes are bit sets.
-#[derive(Clone, Debug)]
-pub struct SurrogateBuffer {
-    clients: Vec<Value>,
-    keys: u8,
-    leaves: usize,
-    leaf_slots: usize,
-    spaces: usize,
-    log_size: usize,
-    values: N,
-    absent: Value,
-    pending: Value,
-    slots: usize,
-    fanout: usize,
-    t_node: usize,
-    t_split: u32,
-    lows: Vec<u8>,
-    bug: Bug,
-    /// For each key the writes that may go to it.
-    to: [Set; 3],
-    deletes: Set,
-    readers: Set,
-    any_space: bool,
-    max_crashes: N,
-    max_restarts: N,
-    invariants: Vec<&'static str>,
 }
 
 impl Model for SurrogateBuffer {

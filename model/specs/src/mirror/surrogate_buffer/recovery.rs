@@ -1,11 +1,12 @@
 //! Crash and recovery, as in `SurrogateBuffer.tla`; and what recovery would make of all that a crash may leave.
 
+use super::Action;
+use super::constants::{Bug, SurrogateBuffer};
 use super::row::Row;
 use super::state::{Buffered, Call, Node, State};
 use super::steps::is_appended;
 use super::words::{Content, Entry, EntryWords, KEYS, LeafWords, Leaves, Log, N, Set};
 use super::words::{leaf_at, leaves_left, leaves_ways, place};
-use super::{Action, Bug, SurrogateBuffer};
 
 impl SurrogateBuffer {
     pub(super) fn crash_steps(&self, s: &State, actions: &mut Vec<Action>) {

@@ -3,11 +3,11 @@
 //! Small numbers in short rows: a state is copied and hashed at every step. What is not in use is zero, so that equal states are equal
 //! bytes. Keys and leaves are numbered from 1, as in the spec; clients, nodes, logs and their entries from 0.
 
+use super::constants::{Bug, SurrogateBuffer};
 pub(super) use super::room::CLIENTS;
 use super::row::Row;
 use super::words::{ABSENT, Content, ENTRIES, Entry, EntryWords, Fence, Index, KEYS, LEAVES, Leaf};
 use super::words::{LeafWords, Leaves, N, NO_LEAF, SPACES, Set, leaf_at, place};
-use super::{Bug, SurrogateBuffer};
 
 pub(super) const PENDING: Content = N::MAX;
 

@@ -2,9 +2,10 @@
 //!
 //! [`SurrogateBuffer::enabled`] holds the guards, [`SurrogateBuffer::take`] the effects; an action is only taken where it is enabled.
 
+use super::Action;
+use super::constants::{Bug, SurrogateBuffer};
 use super::state::{Buffered, Call, Lock, PENDING, State, Step, Version};
 use super::words::{ABSENT, Content, Entry, N, Pair, Set};
-use super::{Action, Bug, SurrogateBuffer};
 
 /// Whether write `n`, from 1, is one of these.
 fn has(writes: Set, n: N) -> bool {

@@ -1,6 +1,6 @@
 //! A state as TLA+ values.
 
-use super::SurrogateBuffer;
+use super::constants::SurrogateBuffer;
 use super::state::{At, Buffered, Call, Lock, Node, PENDING, State, Step, Version};
 use super::words::members;
 use super::words::{ABSENT, Content, EntryWords, Fence, Header, LeafWords, Meta, Pair, Set, Word};

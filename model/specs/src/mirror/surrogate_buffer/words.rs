@@ -3,10 +3,10 @@
 //! Leaves are numbered from 1, as in the spec, since 0 is no leaf; slots, logs and entries from 0.
 
 use super::super::wal_recovery::Versions;
+use super::constants::{Bug, SurrogateBuffer};
 use super::room::VERSIONS;
 pub(super) use super::room::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
 use super::row::Row;
-use super::{Bug, SurrogateBuffer};
 
 /// A value: 0 is `Absent`.
 pub(super) type Content = N;

@@ -2,8 +2,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::mini_page::records::{Page, Record};
-
 /// A set of clients, a bit each.
 pub(crate) type Set = u16;
 /// A set of pages, a bit each.
@@ -36,8 +34,11 @@ pub(super) fn hash_rows(rows: &[Row; 2 * KEYS], hasher: &mut impl Hasher) {
     rows.hash(hasher);
 }
 
-pub(super) fn hash_page(page: &Page, hasher: &mut impl Hasher) {
-    let m = &page.mini;
-    (page.low, page.high, page.writer, page.readers, page.leaf).hash(hasher);
-    (m.size, m.mirror, m.rec.map(Record::packed)).hash(hasher);
+pub(super) fn hash_page(
+    head: (u8, u8, u8, Set),
+    leaf: &[u8; KEYS],
+    mini: (u8, bool, [Packed; KEYS]),
+    hasher: &mut impl Hasher,
+) {
+    (head, leaf, mini).hash(hasher);
 }
