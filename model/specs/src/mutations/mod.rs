@@ -17,43 +17,12 @@ use treering_oracle::engines::{BTree, Geometry, PmTree};
 use treering_oracle::finding::{Check, Finding};
 use treering_oracle::generate::Trouble;
 
+mod recipe;
 mod table;
 
+use recipe::{COW, IN_PLACE};
+pub use recipe::{Mode, Mutation};
 pub use table::TABLE;
-use table::{COW, IN_PLACE};
-
-/// How a mutation is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Programs beside the reference map, with power cuts and failures in them.
-    Differential,
-    /// Every way in which a power cut could have ended a program.
-    Crash,
-    /// Threads on a slow device, their history judged. The one mode in which a seed does not decide all.
-    Concurrent,
-    /// What the engine says it does, replayed on the mirror of its protocol.
-    Events,
-    /// Harm to the medium that no crash does.
-    Damage,
-}
-
-/// A seeded bug and what must catch it.
-#[derive(Clone, Copy, Debug)]
-pub struct Mutation {
-    /// In `treering_engine::MUTATIONS`.
-    pub name: &'static str,
-    /// A row of the pool of real bugs that it is modelled on, or what it is like.
-    pub bug: &'static str,
-    /// The check that must catch it.
-    pub check: Check,
-    /// How it is looked for.
-    pub mode: Mode,
-    /// The engine it is seeded into.
-    pub engine: &'static str,
-    /// What its programs have in them: no more than the check needs, lest another one is faster.
-    pub trouble: Trouble,
-}
 
 /// What became of a mutation.
 #[derive(Clone, Debug, Serialize)]
