@@ -1,7 +1,8 @@
-//! Campaigns: one kind of run, on one engine, for many seeds on a few threads.
+//! Campaigns: many runs of one kind on one engine, spread over a few threads.
 //!
-//! Seeds are handed out in order. A violation stops the campaign once all smaller seeds are through, so the same options find the same program
-//! however many threads there are. What is found is made small before it is reported.
+//! A campaign hands out seeds in order. After a violation it starts no larger seed and waits for the
+//! smaller ones, so the same options find the same program on any number of threads. The failing
+//! program is reduced before it is reported.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -14,34 +15,33 @@ use super::generate::Trouble;
 use super::random::Random;
 use super::{DiskKind, Engine, Finding, Tally, damage, generate, shrink};
 
-/// One program in so many.
+/// One program in this many has a store of many leaves.
 const GROWN: u64 = 24;
 
-/// How much is done.
+/// What a campaign does, and how much of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The first seed.
     pub seed: u64,
-    /// So many programs, at most.
+    /// The most programs to run.
     pub runs: u64,
-    /// So long, at most: no program is begun later.
+    /// No program starts after this time.
     pub budget: Option<Duration>,
-    /// What is under way after so long is interrupted.
+    /// Programs still running after this time are interrupted.
     pub at_most: Option<Duration>,
-    /// Operations of a program.
+    /// Operations per program.
     pub operations: usize,
-    /// What else is in it.
+    /// What may go wrong in programs, besides ordinary operations.
     pub trouble: Trouble,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// How long a program may take before it is called stuck.
+    /// A program that runs longer than this is reported as stuck.
     pub patience: Duration,
-    /// Whether each program has options of its own, see [`Engine::vary`].
+    /// Whether each program runs with its own options; see [`Engine::vary`].
     pub vary: bool,
-    /// Whether one program in 24 has a store of many leaves, see [`Engine::grown`].
+    /// Whether one program in 24 runs on a store of many leaves; see [`Engine::grown`].
     pub grown: bool,
-    /// How long a program with a crash that shows a violation is made smaller, unless
-    /// [`Plan::at_most`] is sooner.
+    /// How long to reduce a failing crash program, unless [`Plan::at_most`] ends sooner.
     pub shrinks_for: Duration,
 }
 
@@ -61,11 +61,11 @@ impl Plan {
     }
 }
 
-/// An engine, or the same with other options.
+/// The engine of a campaign as it is, or with other options.
 pub enum Varied<'e> {
-    /// As it is.
+    /// The engine as it is.
     Not(&'e dyn Engine),
-    /// With other options.
+    /// The engine with other options.
     As(Box<dyn Engine>),
 }
 
@@ -81,7 +81,7 @@ impl<'e> std::ops::Deref for Varied<'e> {
 }
 
 impl Default for Plan {
-    /// A short one on one thread, with any trouble.
+    /// Twenty programs on one thread, with every kind of trouble.
     fn default() -> Plan {
         Plan {
             seed: 0,
@@ -99,12 +99,13 @@ impl Default for Plan {
     }
 }
 
-/// Who follows a campaign; a closure is told how many programs are through.
+/// An observer of a campaign. A closure `|done: u64|` is one.
 pub trait Watch: Sync {
-    /// So many programs are through.
+    /// Called when `runs` programs have finished.
     fn through(&self, runs: u64);
 
-    /// The program of this seed does not end, and nothing can end it: the campaign will not return.
+    /// Called when the program of this seed is stuck. Nothing can stop it, so the campaign will not
+    /// return.
     fn stuck(&self, seed: u64) {
         eprintln!("no progress: a call of the program of seed {seed} never returns");
     }
@@ -116,16 +117,16 @@ impl<F: Fn(u64) + Sync> Watch for F {
     }
 }
 
-/// What the workers are at.
+/// What the worker threads are doing, for the watchdog.
 struct UnderWay {
     workers: Mutex<Workers>,
     over: Condvar,
 }
 
 struct Workers {
-    /// Those that are still there.
+    /// Workers that have not finished.
     left: usize,
-    /// The seed of each one's program, and since when.
+    /// For each worker the seed of its program, and when that began.
     programs: Vec<Option<(u64, Instant)>>,
 }
 
@@ -150,7 +151,8 @@ impl UnderWay {
         self.over.notify_all();
     }
 
-    /// Returns when all workers have left; tells of each program once that takes longer than `patience`.
+    /// Waits until all workers have finished. Reports each program that takes longer than `patience`,
+    /// once.
     fn watch(&self, patience: Duration, watch: &dyn Watch) {
         let mut workers = self.workers.lock().expect("nothing panics here");
         while workers.left > 0 {
@@ -168,18 +170,18 @@ impl UnderWay {
     }
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug)]
 pub struct Outcome<T, E = Failure> {
-    /// What was done, without the program that failed.
+    /// What the programs did, without the one that failed.
     pub done: T,
-    /// Programs that were run.
+    /// Number of programs that ran.
     pub runs: u64,
-    /// Of these: how many were interrupted, see [`Plan::at_most`].
+    /// How many of them were interrupted; see [`Plan::at_most`].
     pub interrupted: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
-    /// The seed whose program failed, and how.
+    /// The smallest seed whose program failed, and the failure.
     pub failure: Option<(u64, Box<E>)>,
 }
 
@@ -198,7 +200,7 @@ fn campaign<T: Default + Send, E: Send>(
 ) -> Outcome<T, E> {
     let began = Instant::now();
     let next = AtomicU64::new(0);
-    // No run with a greater number is begun.
+    // No run with a greater number starts.
     let stop = AtomicU64::new(plan.runs);
     let shared = Mutex::new(Shared {
         done: T::default(),
@@ -218,7 +220,7 @@ fn campaign<T: Default + Send, E: Send>(
             }
             let seed = plan.seed.wrapping_add(n);
             under_way.set(worker, Some(seed));
-            // What is made small takes its time.
+            // Reducing a program takes long; that is not being stuck.
             let deadline = Deadline::at(plan.at_most.map(|most| began + most));
             let result = run(seed, &deadline, &|| under_way.set(worker, None));
             let mut shared = shared.lock().expect("a run does not panic");
@@ -257,7 +259,18 @@ fn campaign<T: Default + Send, E: Send>(
     }
 }
 
-/// Differential runs; `watch` is told how many are through.
+/// Runs random programs beside the reference map, with restarts, power cuts and failed requests in
+/// them. `watch` is told how many have finished.
+///
+/// ```
+/// use treering_oracle::campaign::{Plan, differential};
+/// use treering_oracle::engines::{BTree, Geometry};
+///
+/// let engine = BTree::named("btree:cow", Geometry::Tiny).expect("a name of `BTree::names`");
+/// let outcome = differential(&engine, &Plan { runs: 3, ..Plan::default() }, &|_| {});
+/// assert!(outcome.failure.is_none());
+/// assert!(outcome.done.operations >= 600);
+/// ```
 pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outcome<Tally> {
     let run = |seed, until: &Deadline, found: &dyn Fn()| {
         let engine = plan.engine(engine, seed);
@@ -266,7 +279,8 @@ pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outc
     campaign(plan, watch, run, Tally::add)
 }
 
-/// Harm to stores at rest and behind power cuts; `watch` is told how many stores are through.
+/// Damages closed and crashed stores, and reads them; see [`crate::damage`]. `watch` is told how many
+/// stores have been judged.
 pub fn damage(
     engine: &dyn Engine,
     plan: &Plan,
@@ -283,7 +297,8 @@ pub fn damage(
     campaign(plan, watch, run, damage::Tally::add)
 }
 
-/// Crash runs; `watch` is told how many programs are through.
+/// Runs random programs and explores the states that power cuts can leave; see [`crate::crash`].
+/// `watch` is told how many programs have finished.
 pub fn crashes(
     engine: &dyn Engine,
     plan: &Plan,
@@ -305,7 +320,7 @@ pub fn crashes(
     outcome
 }
 
-/// The smallest program with a crash that shows the same kind of violation.
+/// Reduces a program whose crash shows a violation to a small one that shows the same kind.
 fn smallest(
     engine: &dyn Engine,
     failure: &Failure,
@@ -313,10 +328,10 @@ fn smallest(
     seed: u64,
     until: &Deadline,
 ) -> Failure {
-    // A small program has few crash states, so more of them can be tried; and not for ever.
+    // A small program has few crash states, so a larger share of them can be tried.
     let effort = Effort {
         exhaustive: effort.exhaustive.max(64),
-        // All states of each short candidate would take most of the time.
+        // Trying all states of each short candidate would take most of the time.
         short: 0,
         exhaustive_short: 0,
         sample: effort.sample.max(24),

@@ -1,4 +1,5 @@
-//! Differential runs: a random program on an engine and on the reference map, side by side; if they part, the shortest program on which they do.
+//! Differential runs: a random program on an engine and on the reference map, compared answer by
+//! answer. A program on which they differ is reduced to a small one.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::atomic::Ordering;
@@ -14,21 +15,21 @@ use super::generate::{Generated, Programs, Trouble, runner};
 use super::program::Program;
 use super::session::{Tally, execute_until};
 
-/// A program, and what is wrong with the engine that it was run on.
+/// A program on which an engine is wrong, and what it shows.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The program.
     pub program: Program,
-    /// What it shows.
+    /// What is wrong.
     pub finding: Finding,
 }
 
-/// Runs the program of about `operations` operations that `seed` makes, with such trouble in it; the same seed makes the same program. `found` is told
-/// of the first failure, before it is made small: when `until` is over, that ends after a second at
-/// most.
+/// Runs the random program of `seed`, which has about `operations` operations. `found` is called
+/// after the first failure, before the program is reduced. Once `until` is over, reducing it takes
+/// another second at most.
 ///
 /// # Errors
-/// What was found, with the smallest program that shows it.
+/// What was found, with the reduced program.
 pub fn run(
     engine: &dyn Engine,
     seed: u64,

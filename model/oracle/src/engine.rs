@@ -1,4 +1,5 @@
-//! What the oracle needs to know of an engine: how to open it, what it promises, and what it refuses.
+//! The [`Engine`] trait: how the oracle opens an engine, what the engine promises, and what it
+//! refuses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,38 +9,38 @@ use treering_engine::{Kv, Lba, Result};
 
 use crate::point::Point;
 
-/// Where a store lies.
+/// Where a store is kept.
 #[derive(Clone)]
 pub enum Disk {
-    /// On a device of 4 KiB blocks, which may be one that crashes.
+    /// A device of 4 KiB blocks, often one that loses power.
     Blocks(Arc<dyn BlockDevice>),
-    /// In persistent memory, which may be one that crashes.
+    /// Persistent memory, often one that loses power.
     Pm(Arc<dyn PmDevice>),
-    /// In a folder of the file system, where nothing can be made to crash.
+    /// A folder of the file system. The oracle cannot crash it.
     Folder(PathBuf),
 }
 
-/// The kind of [`Disk`] that an engine asks for.
+/// The kind of [`Disk`] that an engine runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskKind {
-    /// A device of so many blocks.
+    /// A device of this many blocks.
     Blocks(u64),
-    /// A persistent memory of so many bytes.
+    /// Persistent memory of this many bytes.
     Pm(u64),
     /// An empty folder.
     Folder,
 }
 
-/// When an engine promises that a write outlives a crash.
+/// When an engine promises that a write is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// When the write has returned.
+    /// As soon as the write has returned.
     OnReturn,
-    /// When a later `sync` has returned.
+    /// Once a later `sync` has returned.
     OnSync,
 }
 
-/// What may find no room.
+/// A kind of write that a full store may refuse; see [`Engine::may_refuse`].
 #[derive(Clone, Copy, Debug)]
 pub enum Write<'k> {
     /// A put.
@@ -50,29 +51,30 @@ pub enum Write<'k> {
     Background,
 }
 
-/// What an engine takes.
+/// The keys and values that an engine accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest key in bytes.
     pub max_key: usize,
     /// Longest key and value together, in bytes.
     pub max_record: usize,
-    /// Whether the empty key is a key.
+    /// Whether the empty key is accepted.
     pub empty_key: bool,
 }
 
-/// Values that an engine keeps out of line, in pieces. Lengths in bytes.
+/// Long values that an engine stores out of line, in pieces. All lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongValues {
-    /// They are longer than this.
+    /// Values longer than this are stored out of line.
     pub above: usize,
-    /// They are at most so long in programs.
+    /// The longest value that programs write.
     pub to: usize,
-    /// Bytes of a piece, around multiples of which they take another one.
+    /// Length of one piece. Programs write values around its multiples, where another piece is needed.
     pub piece: usize,
 }
 
-/// An engine under judgement. An adapter implements this and [`Kv`], nothing else; see `model/README.md`.
+/// An engine under test. An adapter implements this trait and [`Kv`], nothing else; see
+/// `model/README.md`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,143 +104,145 @@ pub struct LongValues {
 /// }
 /// ```
 pub trait Engine: Send + Sync {
-    /// What it is called in reports.
+    /// The engine's name in reports and program files.
     fn name(&self) -> String;
 
-    /// Where its stores lie.
+    /// The kind and size of disk that its stores need.
     fn disk(&self) -> DiskKind;
 
-    /// What it promises.
+    /// When a write is durable.
     fn promise(&self) -> Promise;
 
-    /// What it takes; programs stay within.
+    /// The keys and values that it accepts. Programs stay within these limits.
     fn limits(&self) -> Limits;
 
-    /// Values that it takes beside [`Engine::limits`], because it keeps them elsewhere. `None`: it
-    /// takes none. Programs then write values of such lengths, too.
+    /// Values beyond [`Engine::limits`] that it stores out of line, which programs then write as
+    /// well. `None` if it has no such values.
     fn long_values(&self) -> Option<LongValues> {
         None
     }
 
-    /// The kinds of crash points that it has no request for, so that nobody waits for them: an engine in persistent memory may well do without
-    /// non-temporal stores.
+    /// Crash points that this engine never reaches, so that reports do not list them as missed. An
+    /// engine in persistent memory may, for example, use no non-temporal stores.
     fn avoids(&self) -> Vec<Point> {
         Vec::new()
     }
 
-    /// Whether a key that is longer than any it takes can be asked for, and is absent.
+    /// Whether a lookup of a key longer than [`Limits::max_key`] answers "absent". If not, programs
+    /// never ask for one.
     fn reads_any_key(&self) -> bool {
         false
     }
 
-    /// Whether it ever merges leaves, so that a run in which it does not has missed something.
+    /// Whether it merges leaves. If so, a run without a merge is reported as incomplete.
     fn merges_leaves(&self) -> bool {
         true
     }
 
-    /// Steps of [`super::reach::steps`] that it does not have, so that nobody waits for them.
+    /// Steps of [`crate::reach::steps`] that this engine does not have, so that reports do not list
+    /// them as missed.
     fn never_does(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// Opens the store that is on `disk`, recovering it if need be, or makes one. The store that was open before has been dropped.
+    /// Opens the store on `disk`, recovering it if necessary, or creates one on an empty disk. Any
+    /// store opened there before has been dropped.
     ///
     /// # Errors
     /// The engine's own.
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>>;
 
-    /// This engine with options that `seed` draws: a campaign gives every program another. `None`:
-    /// there is nothing to choose. Its name must be one that names it again.
+    /// This engine with options chosen by `seed`; a campaign uses another seed for each program.
+    /// `None` if there is nothing to choose. The name of the result must identify its options.
     fn vary(&self, _seed: u64) -> Option<Box<dyn Engine>> {
         None
     }
 
-    /// The same with a disk for hundreds or thousands of leaves, with which programs begin
-    /// ([`Engine::loads`]). `None`: it has no such.
+    /// This engine with a disk for hundreds or thousands of leaves, which its programs fill first
+    /// ([`Engine::loads`]). `None` if there is no such variant.
     fn grown(&self, _seed: u64) -> Option<Box<dyn Engine>> {
         None
     }
 
-    /// As [`Engine::open`], for the `opening`-th time (0: the store is new, as far as the oracle
-    /// knows) with options as `opening` draws them, of those that may differ from one opening to
-    /// the next.
+    /// As [`Engine::open`], with options chosen by `opening` among those that may change from one
+    /// opening to the next. The first opening of a store has number 0.
     ///
     /// # Errors
-    /// The engine's own; and if an option was taken that does not fit the store.
+    /// The engine's own, or one that says that the engine accepted an option that does not fit the
+    /// store.
     fn open_again(&self, disk: &Disk, _opening: u64) -> Result<Arc<dyn Kv>> {
         self.open(disk)
     }
 
-    /// Whether its disk is so small that programs fill it: then this may be refused as
-    /// [`treering_engine::Error::Full`] or [`treering_engine::Error::PmFull`], and has changed
-    /// nothing.
+    /// Whether a full store may refuse this write, with [`treering_engine::Error::Full`] or
+    /// [`treering_engine::Error::PmFull`]. A refused write must change nothing. Return `true` for
+    /// engines whose disk is so small that programs fill it.
     fn may_refuse(&self, _write: &Write<'_>) -> bool {
         false
     }
 
-    /// Of writes that have returned, and that nobody has synced, so many are not durable at the most:
-    /// the store flushes by itself. `None`: any number.
+    /// The most writes that have returned and are not yet durable, for a store that flushes by
+    /// itself. `None` if there is no bound.
     fn undurable_at_most(&self) -> Option<usize> {
         None
     }
 
-    /// What a store that nobody is writing to holds, by name: room that is in use, which a store
-    /// that is closed and opened again must not have more or less of. If the first of them differs,
-    /// as openings may tidy up, nothing is said of the others.
+    /// The space that an idle store uses, as named counters. Closing and reopening the store must not
+    /// change them, or space has leaked. If the first counter changes, because opening cleans up,
+    /// the others are not compared.
     fn holds(&self, _store: &dyn Kv) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Closes a store as a user does who wants to hear of errors: if that returns `Ok`, all that was
-    /// written is durable, whatever happens then. `None`: stores can only be let go of.
+    /// Closes a store and reports errors. After `Ok` every write must be durable, whatever happens to
+    /// the disk. `None` if stores can only be dropped.
     fn close(&self, _store: Arc<dyn Kv>) -> Option<Result<()>> {
         None
     }
 
-    /// Whether a store that is let go of, with the power on, has made durable all that it had
-    /// returned from.
+    /// Whether dropping a store, while the power is on, makes every returned write durable.
     fn keeps_all_when_dropped(&self) -> bool {
         false
     }
 
-    /// Bytes of keys and values that a store on its disk always has room for: no put is refused that
-    /// leaves no more than this live. `None`: nothing is promised.
+    /// Bytes of live keys and values that always fit on its disk. A put may be refused as full only
+    /// if it would exceed this. `None` if nothing is promised.
     fn room(&self) -> Option<u64> {
         None
     }
 
-    /// Whether a store that has refused writes for want of room takes deletes, of one key or another,
-    /// until it is empty.
+    /// Whether a full store accepts deletes, in some order, until it is empty.
     fn can_be_emptied(&self) -> bool {
         true
     }
 
-    /// Leaves that a store has at most from which all was deleted, when all background work is done,
-    /// if it had so many `before`; as [`Engine::holds`] counts them. `None`: nothing is promised.
+    /// The most leaves that may remain once every key is deleted and all background work is done, in
+    /// a store that had `before` leaves, as [`Engine::holds`] counts them. `None` if nothing is
+    /// promised.
     fn leaves_of_nothing(&self, _before: u64) -> Option<u64> {
         None
     }
 
-    /// Keys that a program of this engine writes before all else, so that it has hundreds of leaves;
-    /// 0: a program begins with nothing.
+    /// The number of keys that a program writes first, so that the store has hundreds of leaves. 0
+    /// means that programs begin with an empty store.
     fn loads(&self) -> u16 {
         0
     }
 
-    /// Opens what is on `disk` for reading only, which writes nothing, and works where a medium has
-    /// no room for what recovery would write. `None`: the engine cannot.
+    /// Opens the store on `disk` read-only. This must write nothing, and must work even if the medium
+    /// has no room for what recovery would write. `None` if the engine has no read-only mode.
     fn open_to_read(&self, _disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {
         None
     }
 
-    /// Blocks of a store that nobody has open, each of which may be damaged: what is read is right all the same, or an error tells. An engine that
-    /// promises nothing of the kind names none.
+    /// Blocks of a closed store that checksums protect: after damage to one of them, each read is
+    /// right or fails with an error. Empty if the engine does not promise that.
     fn guarded(&self, _disk: &Disk) -> Vec<Lba> {
         Vec::new()
     }
 
-    /// Checks the structure of a store that nobody has open: one sentence for each damage found. An engine that cannot says
-    /// nothing.
+    /// Checks the structure of a closed store and returns a sentence for each damage found. Empty if
+    /// the engine has no such check.
     ///
     /// # Errors
     /// The engine's own.

@@ -1,36 +1,36 @@
-//! What the oracle says when something is wrong.
+//! What the oracle reports when an engine is wrong.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Which check found it: the second column of `BUGS.md`.
+/// The check that found a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// A get or the whole content differs from the reference map.
+    /// A get, or the whole content, differs from the reference map.
     Reference,
-    /// A scan does.
+    /// A scan differs from the reference map.
     Scan,
-    /// What a crash left is the state after no permitted prefix of the writes.
+    /// The content after a crash is not a permitted prefix of the writes.
     Crash,
-    /// As `Crash`, after a crash in recovery or after a recovery that had succeeded.
+    /// As `Crash`, after a second crash: during recovery, or after a recovery that succeeded.
     CrashInRecovery,
-    /// Damage on the medium was followed, or told of by an error that says something else.
+    /// Damage on the medium led to a wrong answer, or to an error that does not report damage.
     Damage,
-    /// A failed write or flush was followed by what must not follow it.
+    /// The engine lost or invented data after a failed read, write or flush.
     InjectedFailure,
-    /// A store says that it is full while it holds less than it promises to take.
+    /// A store leaks space: it is full below its promised capacity, or reopening changes what it uses.
     Room,
-    /// The engine's own check of a store's structure found damage.
+    /// The engine's own structure check found damage.
     Structure,
-    /// No order of the operations explains what they returned.
+    /// No order of the concurrent calls explains their answers.
     Linearizability,
-    /// Nothing moves any more.
+    /// The engine hangs.
     Progress,
-    /// The protocol's mirror refuses an event.
+    /// The mirror of the protocol's spec does not allow an event of the engine.
     Conformance,
-    /// The engine reported an error where nothing had failed.
+    /// The engine returned an error although nothing had failed.
     Error,
     /// The engine panicked.
     Panic,
@@ -54,7 +54,7 @@ impl Check {
         Check::Panic,
     ];
 
-    /// As tables show it.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -81,18 +81,34 @@ impl fmt::Display for Check {
     }
 }
 
-/// A violation.
+/// A violation: what was done, what was expected, and what was found.
+///
+/// ```
+/// use treering_oracle::{Check, Finding};
+///
+/// let finding = Finding {
+///     check: Check::Reference,
+///     operation: Some(3),
+///     what: "get \"a\"".into(),
+///     expected: "absent".into(),
+///     found: "5 bytes".into(),
+/// };
+/// assert_eq!(
+///     finding.to_string(),
+///     "reference: operation 3: get \"a\": expected absent, found 5 bytes"
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Who found it.
+    /// The check that found it.
     pub check: Check,
-    /// The number of the operation, counted from 1, if it was one.
+    /// The number of the operation, counted from 1, if a single operation shows it.
     pub operation: Option<usize>,
     /// What was done, in a few words.
     pub what: String,
-    /// What should have come.
+    /// What a right engine would have returned.
     pub expected: String,
-    /// What came.
+    /// What the engine returned.
     pub found: String,
 }
 

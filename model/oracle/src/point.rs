@@ -6,29 +6,29 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
-    /// Before anything was written.
+    /// Nothing had been written yet.
     Nothing,
-    /// A write of the log.
+    /// A write of the redo log.
     Log,
-    /// A write of pages at their home.
+    /// A write of pages to their place.
     Page,
-    /// A write of what keeps pages findable and whole: journal, table, snapshot, superblock.
+    /// A write of metadata: journal, page table, index snapshot, superblock.
     Extra,
-    /// Several unflushed writes, of which some were kept and some were not.
+    /// Several unflushed writes, of which only some survived.
     Torn,
-    /// A flush, just done.
+    /// A flush that had just completed.
     Flush,
     /// A trim.
     Trim,
     /// A store to persistent memory.
     Store,
-    /// A write-back of a line.
+    /// A write-back of a cache line.
     WriteBack,
-    /// A store to persistent memory, past the cache.
+    /// A non-temporal store, which bypasses the CPU cache.
     NtStore,
-    /// A fence, just done.
+    /// A fence that had just completed.
     Fence,
-    /// Several unfenced words of one line or of several, of which some were kept and some were not.
+    /// Several unfenced words, of one line or more, of which only some survived.
     TornLine,
 }
 
@@ -49,7 +49,7 @@ impl Point {
         Point::TornLine,
     ];
 
-    /// As tables show it.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,18 +69,18 @@ impl Point {
     }
 }
 
-/// When the power went.
+/// When the power failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// While the program ran.
+    /// While the program was running.
     Run,
-    /// While a crash was recovered from.
+    /// During recovery from an earlier crash.
     Recovery,
 }
 
 impl Phase {
-    /// As tables show it.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! Programs: what a client does to a store, operation by operation, in a form that people read and the oracle replays.
+//! Programs: the operations that a client applies to a store, as text that people can read and the
+//! oracle can replay.
 //!
 //! ```text
 //! {"schema":"treering.program/1","engine":"btree:cow"}
@@ -11,36 +12,37 @@
 //! crash in recovery after request 3 keep 1
 //! ```
 //!
-//! The version of a written value is the number of its line's operation, counted from 1, so a program says all there is to say: no seed is needed to run it
-//! again. Keys are numbers into a sorted table while a program runs, so that comparing keys compares numbers.
+//! A value is made of the number of its operation, counted from 1, and a length, so the file is all
+//! that a replay needs. In memory a key is an index into a sorted table, so comparing keys compares
+//! numbers.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use treering_engine::device::RequestKind;
 
-/// The schema's name and version.
+/// Name and version of the file format.
 pub const SCHEMA: &str = "treering.program/1";
 
-/// A key, by its place in [`Program::keys`].
+/// A key, as an index into [`Program::keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyNo(pub u32);
 
-/// What power does to the blocks that no flush vouches for, or the words of memory that no fence does.
+/// What a power cut leaves of unflushed blocks, or of unfenced words of persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keep {
-    /// Each reverts to what was last flushed.
+    /// Each reverts to its last durable version.
     Oldest,
-    /// Each holds what was last written.
+    /// Each keeps its newest version.
     Newest,
-    /// Each holds any version, by a seed.
+    /// Each keeps any of its versions, chosen by a seed.
     Seeded(u64),
 }
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Sets a key to a value of so many bytes.
+    /// Sets a key to a value of this many bytes.
     Put(KeyNo, u32),
     /// Removes a key.
     Delete(KeyNo),
@@ -48,81 +50,99 @@ pub enum Op {
     Get(KeyNo),
     /// Reads keys in order.
     Scan {
-        /// At or after this one.
+        /// The first key, inclusive.
         from: KeyNo,
-        /// Before this one.
+        /// The end, exclusive.
         to: Option<KeyNo>,
-        /// At most so many.
+        /// The most rows to read.
         limit: Option<u32>,
     },
     /// Reads keys in descending order.
     ScanBack {
-        /// Below this one.
+        /// Keys below this one.
         before: Option<KeyNo>,
-        /// At most so many.
+        /// The most rows to read.
         limit: Option<u32>,
     },
     /// Waits until all writes so far are durable.
     Sync,
-    /// Waits for what the last write returned, which it may have had nothing to do for: no more
-    /// than that is promised.
+    /// Syncs the LSN that the last write returned. If that write changed nothing, this promises
+    /// nothing about earlier ones.
     SyncLast,
-    /// Does what background work is due.
+    /// Does all background work that is due.
     Pump,
-    /// One bounded step of it: the operations that follow meet a checkpoint half-way.
+    /// Does one bounded step of background work, so that later operations meet a checkpoint half-way.
     Step,
-    /// Writes all that recovery would have to redo.
+    /// Takes a checkpoint.
     Checkpoint,
-    /// Lets go of the store and opens it again. The power stays on.
+    /// Drops the store and opens it again. The power stays on.
     Reopen,
-    /// Cuts the power, and opens what is left.
+    /// Cuts the power, and opens the store on what is left.
     Crash(Keep),
-    /// Cuts the power at the n-th device request from here, 0 being the next.
+    /// Cuts the power at the n-th device request from here; 0 is the next.
     CutPower(u64),
-    /// The n-th request of this kind from here fails, 0 being the next; in recovery, too, if it
-    /// comes to that.
+    /// Fails the n-th device request of this kind from here; 0 is the next. Requests of a later
+    /// recovery count as well.
     Fail(RequestKind, u64),
-    /// From here on the medium has no room for blocks that hold nothing (`true`), or has again.
+    /// From here on the medium has no space for blocks that hold nothing (`true`), or has space again
+    /// (`false`).
     Starve(bool),
 }
 
 impl Op {
-    /// Whether it changes what the store holds.
+    /// Whether this operation is a put or a delete.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self, Op::Put(..) | Op::Delete(_))
     }
 }
 
-/// One power cut of a recorded run: the requests that were begun, and for each block (in persistent memory: each word of eight bytes) in doubt, in order of
-/// address, which of its versions survived (0: the durable one).
+/// One power cut of a recorded run.
+///
+/// A block that was written and not flushed is in doubt, as is an unfenced word of persistent memory:
+/// the cut may leave any of its versions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CrashPoint {
-    /// So many requests of the device were done, the last perhaps by half.
+    /// The number of device requests before the cut. The last of them may be torn.
     pub after_request: u64,
-    /// The versions kept.
+    /// The surviving version of each block or word in doubt, in order of address. 0 is the durable
+    /// version.
     pub keep: Vec<usize>,
-    /// What was damaged then.
+    /// A byte that is damaged after the cut.
     pub damage: Option<Damage>,
 }
 
-/// A bit of a device of blocks that is not what was written.
+/// A damaged byte on a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Damage {
     /// The block.
     pub block: u64,
-    /// The byte in it.
+    /// The offset of the byte in the block.
     pub byte: u64,
 }
 
-/// A program, and the power cuts at its end.
+/// A program, and the power cuts that end it.
+///
+/// ```
+/// use treering_oracle::{KeyNo, Op, Program};
+///
+/// let text = r#"{"schema":"treering.program/1","engine":"btree:cow"}
+/// put "a" 120
+/// delete "b"
+/// crash keep-oldest
+/// "#;
+/// let saved = Program::parse(text).unwrap();
+/// assert_eq!(saved.engine, "btree:cow");
+/// assert_eq!(saved.program.ops[0], Op::Put(KeyNo(0), 120));
+/// assert_eq!(saved.program.save("btree:cow", None), text);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// All keys that it names, in order.
+    /// All keys of the operations, sorted.
     pub keys: Vec<Vec<u8>>,
-    /// What it does.
+    /// The operations, in order.
     pub ops: Vec<Op>,
-    /// The power cut in it, then those in recovery after it.
+    /// A power cut during the program, then cuts during the recoveries after it.
     pub crashes: Vec<CrashPoint>,
 }
 
@@ -131,29 +151,29 @@ pub struct Program {
 struct Header {
     schema: String,
     engine: String,
-    /// What was found when it was saved.
+    /// The violation that was found when the program was saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     found: Option<String>,
 }
 
-/// A program file that is none.
+/// A malformed program file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: expected {expected}, found {found}")]
 pub struct ProgramError {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What should be there.
+    /// What the line should hold.
     pub expected: &'static str,
-    /// What is there.
+    /// What the line holds.
     pub found: String,
 }
 
 /// A program as read from its file.
 #[derive(Debug)]
 pub struct Saved {
-    /// The engine that it was run on.
+    /// The name of the engine that it ran on.
     pub engine: String,
-    /// What was found, in a sentence.
+    /// The violation that was found, as a sentence.
     pub found: Option<String>,
     /// The program.
     pub program: Program,
@@ -166,7 +186,7 @@ impl Program {
         &self.keys[key.0 as usize]
     }
 
-    /// Leaves out the keys that no operation names.
+    /// Drops the keys that no operation uses.
     pub fn forget_unused_keys(&mut self) {
         let Ok(saved) = Program::parse(&self.save("", None)) else {
             unreachable!("what was saved can be read");
@@ -175,7 +195,7 @@ impl Program {
         self.ops = saved.program.ops;
     }
 
-    /// The file that replays it.
+    /// The text of the program file.
     #[must_use]
     pub fn save(&self, engine: &str, found: Option<&str>) -> String {
         let header = Header {
@@ -203,7 +223,7 @@ impl Program {
         text
     }
 
-    /// An operation as its line.
+    /// The line of one operation in the program file.
     #[must_use]
     pub fn line(&self, op: &Op) -> String {
         let key = |k: &KeyNo| format!("\"{}\"", self.key(*k).escape_ascii());
@@ -247,10 +267,10 @@ impl Program {
         }
     }
 
-    /// Reads what [`Program::save`] wrote.
+    /// Parses the text of a program file; see [`Program::save`].
     ///
     /// # Errors
-    /// The first line that is not one of a program.
+    /// The first malformed line.
     pub fn parse(text: &str) -> Result<Saved, ProgramError> {
         parse::program(text)
     }

@@ -1,8 +1,11 @@
-//! A store under judgement: one client, one operation after the other, every answer compared with the reference map.
+//! Runs a program on a store, operation by operation, and compares each answer with the reference
+//! map.
 //!
-//! When an injected failure strikes, the operation's outcome is in doubt and the program goes on: reads must be right as before, a `sync` that succeeds is
-//! believed, and the crashes that follow show whether it lied. When the power goes, the store is opened on what that left. Persistent memory says nothing
-//! when it goes: the operation in which it went returns as ever, is taken as one that never did, and the store is opened on what was left before it ended.
+//! After an injected failure the outcome of the operation is in doubt, and the program goes on: reads
+//! must still be right, and a `sync` that succeeds is believed, so that later crashes show whether it
+//! lied. After a power cut the store is opened on what is left. Persistent memory reports no power
+//! cut: the operation returns as usual, but counts as one that never returned, and the store is
+//! opened on what was there at the cut.
 
 mod empty;
 mod fits;
@@ -37,7 +40,27 @@ fn version_of(at: usize) -> u64 {
     }
 }
 
-/// See the module's story.
+/// One store, the program that runs on it, and the reference map beside it.
+///
+/// ```
+/// use treering_oracle::Program;
+/// use treering_oracle::engines::{BTree, Geometry};
+/// use treering_oracle::session::Session;
+///
+/// let engine = BTree::named("btree:cow", Geometry::Tiny).unwrap();
+/// let text = r#"{"schema":"treering.program/1","engine":"btree:cow"}
+/// put "a" 100
+/// crash keep-oldest
+/// get "a"
+/// "#;
+/// let program = Program::parse(text).unwrap().program;
+/// let mut session = Session::start(&engine, &program).unwrap();
+/// for at in 0..program.ops.len() {
+///     session.step(at).unwrap(); // an `Err` is a finding
+/// }
+/// assert_eq!(session.contents().unwrap(), [None], "nothing was synced");
+/// session.finish().unwrap();
+/// ```
 pub struct Session<'e> {
     engine: &'e dyn Engine,
     program: &'e Program,
@@ -45,34 +68,34 @@ pub struct Session<'e> {
     store: Option<Arc<dyn Kv>>,
     reference: Reference,
     newest: Lsn,
-    /// What the last write returned.
+    /// The LSN that the last write returned.
     last: Lsn,
-    /// How often a store was opened here.
+    /// How often the store was opened.
     openings: u64,
-    /// Something may be told to fail, and has not yet; or the power to go.
+    /// A failure or a power cut has been ordered and has not happened yet.
     armed: bool,
-    /// Requests of the medium that had failed when the store began to be opened, and when the present
-    /// operation began: only a request that fails excuses an error.
+    /// Failed requests of the medium before the last opening, and before this operation: only a
+    /// failed request excuses an error.
     failed_before: (u64, u64),
-    /// The medium has no room for blocks that hold nothing.
+    /// The medium has no space for blocks that hold nothing.
     starved: bool,
-    /// The store has refused a write for want of room since it was opened.
+    /// Since it was opened, the store has refused a write because it was full.
     refused: bool,
-    /// A write is being tried again after background work.
+    /// A refused write is being retried after background work.
     trying: bool,
-    /// What reaches the medium is recorded, so it must stay the same.
+    /// The medium records its requests, so it must not be replaced.
     recorded: bool,
-    /// An operation has failed with the power on: whatever is wrong from then on, however often the store was opened since, may come of that.
+    /// An operation has failed with the power on. Whatever is wrong later may be a consequence.
     has_failed: bool,
     tally: Tally,
     buffer: Vec<u8>,
 }
 
 impl<'e> Session<'e> {
-    /// Makes a new store.
+    /// Creates a new store.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The store cannot be created.
     pub fn start(engine: &'e dyn Engine, program: &'e Program) -> Result<Session<'e>, Finding> {
         let place = Place::new(engine.disk()).map_err(|e| Finding {
             check: Check::Error,
@@ -200,12 +223,12 @@ impl<'e> Session<'e> {
         self.store.as_ref().expect("a session has a store")
     }
 
-    /// The device under the store, if it is one that crashes.
+    /// The medium under the store, if it can crash.
     pub fn medium(&self) -> Option<&Medium> {
         self.place.medium()
     }
 
-    /// What the store must and may hold.
+    /// The reference map: what the store must hold, and may hold.
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
@@ -220,10 +243,10 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Does the operation with index `at`.
+    /// Runs the operation with index `at` and compares its answer.
     ///
     /// # Errors
-    /// What it showed.
+    /// What is wrong.
     pub fn step(&mut self, at: usize) -> Result<(), Finding> {
         self.tally.operations += 1;
         self.failed_before.1 = self.failures();
@@ -478,10 +501,10 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// All that the store holds.
+    /// The content of every key of the program, read by a scan.
     ///
     /// # Errors
-    /// What is wrong with it by itself, or the engine's error.
+    /// Rows that are out of order, unknown or torn, or the engine's error.
     pub fn contents(&self) -> Result<Vec<Content>, String> {
         let mut contents = vec![None; self.program.keys.len()];
         if contents.is_empty() {
@@ -496,10 +519,11 @@ impl<'e> Session<'e> {
         Ok(contents)
     }
 
-    /// The end of the program: everything is compared, made durable, opened again, compared again, and the structure is checked.
+    /// Ends the program: compares the whole content, syncs, reopens, compares again, and checks the
+    /// structure.
     ///
     /// # Errors
-    /// What that showed.
+    /// What is wrong.
     pub fn finish(mut self) -> Result<Tally, Finding> {
         let last = self.program.ops.len().saturating_sub(1);
         if self.program.ops.is_empty() {
@@ -526,7 +550,7 @@ impl<'e> Session<'e> {
     }
 }
 
-/// Runs a program to its end, and says what it showed.
+/// Runs a program and compares every answer with the reference map.
 ///
 /// # Errors
 /// The first violation.
@@ -534,7 +558,7 @@ pub fn execute(engine: &dyn Engine, program: &Program) -> Result<Tally, Finding>
     execute_until(engine, program, &Deadline::never())
 }
 
-/// As [`execute`], but ends between two operations once `until` is over, and then judges no more.
+/// As [`execute`], but stops between two operations, without the final checks, once `until` is over.
 ///
 /// # Errors
 /// The first violation.

@@ -1,9 +1,26 @@
-//! The smallest program that still shows what a large one showed.
+//! Reduces a failing program to a small one that still fails.
 
 use super::program::{Op, Program};
 
-/// Leaves out operations, in halves, quarters and so on down to single ones, and then makes values and keys smaller, as long as `fails` holds. What is left fails, and fails
-/// no more if any one operation is left out. O(n log n) to O(n²) calls.
+/// Removes operations, by halves, quarters and finally single ones, and then shortens values, as long
+/// as `fails` holds. The result fails, and without any one of its operations it does not. Calls
+/// `fails` O(n log n) to O(n²) times.
+///
+/// ```
+/// use treering_oracle::shrink::minimise;
+/// use treering_oracle::{Op, Program};
+///
+/// let text = r#"{"schema":"treering.program/1","engine":"any"}
+/// put "a" 100
+/// get "b"
+/// checkpoint
+/// get "a"
+/// "#;
+/// let program = Program::parse(text).unwrap().program;
+/// // As if every program with a checkpoint failed.
+/// let small = minimise(&program, |p| p.ops.contains(&Op::Checkpoint));
+/// assert_eq!(small.ops, [Op::Checkpoint]);
+/// ```
 pub fn minimise(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Program {
     let mut best = program.clone();
     best.crashes.clear();

@@ -1,15 +1,16 @@
-//! Values that say which write they come from.
+//! Values that name the write they come from.
 //!
 //! ```text
-//! version, 8 bytes big-endian | the version's own bytes and the offset, mixed, to the end
+//! version, 8 bytes big-endian | filler, a function of version and offset
 //! ```
 //!
-//! Versions are below 2^48, and half of them are disguised: their upper bits are set, or all bits
-//! inverted. So a value's head looks like an address with a tag, a tombstone or an empty slot, which
-//! an engine that keeps flags in such words must tell from one.
+//! Every write of a run has its own version. A stale or foreign value therefore never equals the
+//! right one, and a torn value equals none. A value shorter than eight bytes is the end of the
+//! version.
 //!
-//! Every write of a run has a version of its own, so a stale, lost or foreign value is never equal to the right one, and a value
-//! of two halves (torn, or overlaid) is equal to none. A value shorter than eight bytes is the version's tail.
+//! Versions are below 2^48. Half of them are stored with their upper bits set or all bits inverted,
+//! so that the head of a value looks like a tagged pointer, a tombstone or an empty slot. An engine
+//! that keeps flags in such words must not confuse the two.
 
 /// Bytes of the version at the head of a value.
 pub const VERSION_BYTES: usize = 8;
@@ -40,7 +41,16 @@ fn reveal(number: u64) -> u64 {
     }
 }
 
-/// The value of write `version`, which is below [`VERSIONS`], `len` bytes long.
+/// The value of write `version`, `len` bytes long. `version` is below [`VERSIONS`].
+///
+/// ```
+/// use treering_oracle::value::{is_value_of, value, version};
+///
+/// let mut bytes = value(7, 100);
+/// assert_eq!(version(&bytes), Some(7));
+/// bytes[60..].copy_from_slice(&value(8, 100)[60..]); // a torn write
+/// assert!(!is_value_of(7, &bytes) && !is_value_of(8, &bytes));
+/// ```
 #[must_use]
 pub fn value(version: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -48,7 +58,7 @@ pub fn value(version: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// As [`value`], into a buffer, which is cleared first.
+/// As [`value`], written to a buffer, which is cleared first.
 pub fn fill(bytes: &mut Vec<u8>, version: u64, len: usize) {
     bytes.clear();
     if len < VERSION_BYTES {

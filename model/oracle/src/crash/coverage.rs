@@ -1,4 +1,4 @@
-//! What crash runs have tried, and what they should have met and never did.
+//! What crash runs have tried, and which crash points they missed.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use crate::engine::{DiskKind, Engine};
 use crate::point::{Phase, Point};
 use crate::session::Tally;
 
-/// What was tried.
+/// What crash runs have tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Distinct states that were recovered from.
+    /// Distinct crash states that were recovered from.
     pub states: u64,
-    /// Recoveries judged, some of them from one state under several promises.
+    /// Recoveries judged. One state may be judged several times, with more acknowledged each time.
     pub judged: u64,
-    /// Points of the runs at which all states were tried.
+    /// Crash points at which all states were tried.
     pub exhausted: u64,
-    /// Points of the runs at which a sample of the states was tried.
+    /// Crash points at which a sample of the states was tried.
     pub sampled: u64,
-    /// Blocks that were damaged, each in a state by itself.
+    /// Blocks that were damaged, one per state.
     pub damaged: u64,
-    /// Of these: those of which an error told.
+    /// How many of those the engine reported with an error.
     pub told: u64,
-    /// Crashes by what they interrupted.
+    /// Crashes, by what they interrupted.
     pub points: BTreeMap<(Phase, Point), u64>,
-    /// What the runs themselves did.
+    /// What the recorded runs did.
     pub tally: Tally,
 }
 
 impl Coverage {
-    /// Both together; of different programs, whose states are different for all practical purposes.
+    /// Adds the counts of another run. States of different programs count as different.
     pub fn add(&mut self, other: &Coverage) {
         self.states += other.states;
         self.judged += other.judged;
@@ -47,7 +47,7 @@ impl Coverage {
     }
 }
 
-/// On blocks, of an engine that says what its writes are for.
+/// On blocks, for an engine that labels its writes with an [`treering_engine::IoClass`].
 const CLASSES: [(Phase, Point); 6] = [
     (Phase::Run, Point::Log),
     (Phase::Run, Point::Page),
@@ -57,7 +57,7 @@ const CLASSES: [(Phase, Point); 6] = [
     (Phase::Recovery, Point::Extra),
 ];
 
-/// On blocks, of any engine.
+/// On blocks, for any engine.
 const BLOCKS: [(Phase, Point); 3] = [
     (Phase::Run, Point::Torn),
     (Phase::Run, Point::Flush),
@@ -77,8 +77,8 @@ const PM: [(Phase, Point); 8] = [
 ];
 
 impl Coverage {
-    /// What many programs on an engine should have met and these did not, of what its kind of disk has, in the order of the phases. `classes`: the
-    /// engine says what its writes to blocks are for.
+    /// The crash points that many programs on this engine should have reached, and these have not.
+    /// `classes`: the engine labels its block writes with an [`treering_engine::IoClass`].
     #[must_use]
     pub fn never(&self, engine: &dyn Engine, classes: bool) -> Vec<(Phase, Point)> {
         let avoided = engine.avoids();

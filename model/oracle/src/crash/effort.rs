@@ -1,26 +1,28 @@
-//! How much of a program's crash states is tried.
+//! How many crash states to try.
 
 use crate::engine::DiskKind;
 
-/// How much to try.
+/// How many crash states to try, and what else to do to them.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// If a crash can leave at most so many states, all are tried.
+    /// A crash point with at most this many states is tried exhaustively.
     pub exhaustive: usize,
-    /// A program of at most so many operations is short.
+    /// A program of at most this many operations is short.
     pub short: usize,
-    /// If a crash in a short program can leave at most so many states, all are tried.
+    /// In a short program, a crash point with at most this many states is tried exhaustively.
     pub exhaustive_short: usize,
-    /// Otherwise so many.
+    /// The number of states to sample at any other crash point.
     pub sample: usize,
-    /// Of the points of a longer program at which nothing is settled, neither by the request that
-    /// comes next nor by what was just promised, one in so many is looked at; at least 1.
+    /// In longer programs, one in this many crash points is tried among those where neither a flush
+    /// comes next nor something was just acknowledged. At least 1.
     pub one_in: u64,
-    /// Every so many-th state is cut again in its recovery; 0: none.
+    /// In every n-th state the power is cut again during recovery. 0 means never.
     pub again: u64,
-    /// Every so many-th state is written to after recovery, and cut once more; 0: none.
+    /// Every n-th state is written to after recovery, and the power is cut once more. 0 means never.
     pub go_on: u64,
-    /// Of every so many-th state a block is damaged, if the engine guards any; 0: of none.
+    /// In every n-th state a block is damaged, if the engine has [guarded blocks]. 0 means never.
+    ///
+    /// [guarded blocks]: crate::Engine::guarded
     pub damage: u64,
 }
 
@@ -40,8 +42,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// The usual one on such a disk. A write to persistent memory has ten times the points of one to
-    /// blocks, and there is more to be learnt from another program than from all of them.
+    /// The default for a kind of disk. Persistent memory has ten times as many crash points per write,
+    /// and running more programs finds more than trying all of them.
     #[must_use]
     pub fn on(disk: DiskKind) -> Effort {
         match disk {
@@ -56,7 +58,8 @@ impl Effort {
         }
     }
 
-    /// If a crash in a program of so many operations can leave at most so many states, all are tried.
+    /// The most states of one crash point that are tried exhaustively, in a program of this many
+    /// operations.
     pub(super) fn all_up_to(&self, operations: usize) -> usize {
         if operations <= self.short {
             self.exhaustive.max(self.exhaustive_short)

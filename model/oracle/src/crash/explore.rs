@@ -343,7 +343,26 @@ fn panicked(said: String) -> Finding {
     }
 }
 
-/// Runs the program once and crashes it in as many ways as `effort` says. The same seed tries the same ways.
+/// Runs the program once and checks the states that power cuts could have left, as many as `effort`
+/// says. The same seed tries the same states.
+///
+/// ```
+/// use treering_oracle::Program;
+/// use treering_oracle::crash::{Effort, explore};
+/// use treering_oracle::engines::{BTree, Geometry};
+///
+/// let engine = BTree::named("btree:in-place", Geometry::Tiny).unwrap();
+/// let text = r#"{"schema":"treering.program/1","engine":"btree:in-place"}
+/// put "a" 100
+/// sync
+/// delete "a"
+/// checkpoint
+/// "#;
+/// let program = Program::parse(text).unwrap().program;
+/// let coverage = explore(&engine, &program, Effort::default(), 0).unwrap();
+/// assert!(coverage.states > 10);
+/// assert_eq!(coverage.sampled, 0, "a short program is tried exhaustively");
+/// ```
 ///
 /// # Errors
 /// What was found, with the program and the power cuts that show it.
@@ -356,9 +375,8 @@ pub fn explore(
     explore_until(engine, program, effort, seed, &Deadline::never())
 }
 
-/// As [`explore`], but ends between two states once `until` is over. Of the time until then the run
-/// has at most the first part, and states that are looked at once only at most the next, so that
-/// there is something of each however little the time is.
+/// As [`explore`], but stops between two states once `until` is over. The recorded run and the first
+/// crashes each get a share of the time, so that second crashes are tried, too.
 ///
 /// # Errors
 /// As [`explore`].
@@ -391,10 +409,11 @@ pub fn explore_until(
     Err(Box::new(Failure { program, finding }))
 }
 
-/// Runs the one power cut, or the cuts one after the other, that a program ends with, and writes to what is left.
+/// Replays the power cuts of [`Program::crashes`], one after the other, and then writes to the store
+/// that is left.
 ///
 /// # Errors
-/// What that shows.
+/// What is wrong.
 pub fn replay(engine: &dyn Engine, program: &Program) -> Result<(), Finding> {
     let run = || {
         let (recorded, _) = record(engine, program, &Deadline::never())?;

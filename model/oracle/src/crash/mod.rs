@@ -1,27 +1,34 @@
-//! Crash runs: one run of a program, and then every way, or a sample of the ways, in which a power cut could have ended it.
+//! Crash runs: run a program once, then check every state, or a sample of the states, that a power
+//! cut could have left.
 //!
 //! ```text
-//! run, recorded      w w w F w w F …            w: write, F: flush; in persistent memory s: store, b: write-back, F: fence
-//! a twin device      apply 1, 2, 3 … requests   after each: which blocks (words) are in doubt, in how many versions?
-//! crash states       one version of each        all of them if few, or if the program is short; else a sample
-//! for each           open, read all, judge      and for some: cut the power again in that recovery; or write, sync and cut it;
-//!                                               or damage a block of it
+//! recorded run    w w w F w w F …           w: write, F: flush
+//!                                           (persistent memory: store, write-back, fence)
+//! twin device     apply request 1, 2, 3 …   after each: which blocks (words) are in doubt,
+//!                                           and in how many versions?
+//! crash states    one version of each       all of them if few, else a sample
+//! each state      open, read all, judge     some: cut the power again during that recovery;
+//!                                           or write, sync and cut again; or damage a block
 //! ```
 //!
-//! The twin goes through the states of the device one request at a time, so the program runs once only. A state is judged by the
-//! reference as it was at that request: what was acknowledged must be there, what was not yet asked for cannot be. The same bytes under a
-//! stricter promise are judged again; otherwise no state is looked at twice.
+//! A block is *in doubt* if it was written since the last flush: the crash may leave any of its
+//! versions. The twin device replays the recorded requests one by one, so the program itself runs
+//! only once. Each state is compared with the reference map as it was at that request: acknowledged
+//! writes must be there, later ones must not. A state that was seen before is judged again only if
+//! more has been acknowledged since.
 //!
-//! A program that first builds a store ([`super::generate::LEAST_BUILT`]) is crashed behind that.
+//! If a program first builds a store ([`LEAST_BUILT`](crate::generate::LEAST_BUILT)), crashes come
+//! after that.
 //!
-//! **All or a sample.** A point is one request of the recorded run, and its states are all combinations of versions that a crash there may leave.
-//! If they are at most [`Effort::exhaustive`] all are tried; in a program of at most [`Effort::short`] operations, if they are at most
-//! [`Effort::exhaustive_short`]. Otherwise [`Effort::sample`] of them are: none kept, all kept, all but one, only one, all up to one, any; of persistent memory by the
-//! word or by the line. Of points between which nothing is settled one in [`Effort::one_in`] is looked at:
-//! what one leaves in doubt the next does, too. [`Coverage`] counts both kinds of points. A second crash, in recovery, is always one of a sample. What is in doubt grows until a flush or fence settles it, so the states just before
-//! that hold those of all points since the last one.
+//! **Exhaustive or sampled.** A crash point is one request of the recorded run; its states are all
+//! combinations of versions. They are all tried if there are at most [`Effort::exhaustive`] (in a
+//! program of up to [`Effort::short`] operations: [`Effort::exhaustive_short`]). Otherwise
+//! [`Effort::sample`] are tried: keep none, all, all but one, only one, all up to one, or a random
+//! choice; in persistent memory by word or by line. Between two flushes only one point in
+//! [`Effort::one_in`] is tried, because what is in doubt only grows until the next flush.
+//! [`Coverage`] counts the points of each kind. Second crashes, during recovery, are always sampled.
 //!
-//! Cost: O(requests · effort) recoveries, each of them what the engine makes it.
+//! Cost: O(requests · effort) recoveries.
 
 mod choices;
 mod coverage;

@@ -1,14 +1,15 @@
 //! Is a history linearizable?
 //!
-//! Linearizability is local (Herlihy and Wing, 1990): a history of a map is linearizable exactly if, for each key alone, its operations
-//! are a linearizable history of one register. A scan promises less than a snapshot: for each key it returns a value current at some
-//! instant within the scan. So it counts as one read of each key in the range that it covered, with the scan's interval, of a row or of
-//! absence. What a scan must be as a whole is looked at first: rows ascending (or, of a scan back,
-//! descending), within the bounds, none after the visitor broke off.
+//! Linearizability is local (Herlihy and Wing, 1990): the history of a map is linearizable if and only
+//! if, for each key, the operations on that key are a linearizable history of one register. A scan is
+//! not a snapshot: for each key it may return a value of any instant within the scan. So a scan counts
+//! as one read of every key in its range, each with the interval of the scan. The form of a scan is
+//! checked first: rows in order, within the bounds, none after the visitor stopped.
 //!
-//! [`check`] is exact: it says "no order explains this" if and only if there is none. The search in one key is in `register`; a violation
-//! is cut down to the few operations that contradict each other in `explain`. Keys are taken in batches, so that wide scans do not
-//! need memory for all their reads at once. Time is linear in calls, plus rows and gaps of scans, where little overlaps.
+//! [`check`] is exact: it reports a violation if and only if no order of the calls explains the
+//! answers. `register` searches the orders of one key; `explain` reduces a violation to the few calls
+//! that contradict each other. Keys are processed in batches, to bound memory. Time is linear in the
+//! number of calls and scanned rows if few calls overlap.
 
 mod explain;
 mod register;
@@ -20,26 +21,44 @@ pub use violation::{Kind, Violation};
 use super::history::{Action, History, KeyId, Outcome, Row, Scan, Start, Version};
 use register::{Access, Event, Stop, Walk};
 
-/// Most operations on keys that are laid out at the same time; a key with more has a batch of its own.
+/// The most operations of one batch. A key with more is a batch of its own.
 const BATCH: usize = 4 << 20;
 
-/// What was judged and found right.
+/// What a correct history contained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// Calls of the history.
+    /// Number of calls.
     pub calls: u64,
-    /// Keys that were touched.
+    /// Number of keys that were accessed.
     pub keys: u64,
-    /// Operations on single keys, those that scans stand for included.
+    /// Operations on single keys, including the reads that scans stand for.
     pub accesses: u64,
-    /// Keys that were too much (see [`MAX_PENDING`], [`MAX_CONFIGURATIONS`]) and about which nothing is said.
+    /// Keys that were too complex to judge; see [`MAX_PENDING`] and [`MAX_CONFIGURATIONS`].
     pub unjudged: Vec<KeyId>,
 }
 
-/// Judges a history.
+/// Checks that a history is linearizable.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_oracle::history::{Action, History, Key, KeyId, Recorder, Version};
+///
+/// let keys: Arc<[Key]> = Arc::new([Key::from(&b"a"[..])]);
+/// let key = KeyId(0);
+/// let mut writer = Recorder::new(0, Arc::clone(&keys));
+/// writer.invoke(1, Action::Put { key, version: Version(5) });
+/// writer.returned(2, Version::ABSENT);
+/// // The put has returned, and a later get does not see it.
+/// let mut reader = Recorder::new(1, keys);
+/// reader.invoke(3, Action::Get { key, found: Version::ABSENT });
+/// reader.returned(4, Version::ABSENT);
+/// let violation = treering_oracle::linear::check(&History::merge(vec![writer, reader]));
+/// assert!(violation.is_err());
+/// ```
 ///
 /// # Errors
-/// The earliest violation there is, with what explains it. Violations of scans as a whole come before those of keys.
+/// The earliest violation, with the calls that explain it. Malformed scans come before violations of
+/// single keys.
 pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
     for (number, call) in history.calls().iter().enumerate() {
         if let (Action::Scan(scan), Outcome::Returned) = (call.action, call.outcome)

@@ -1,25 +1,25 @@
-//! Whether an engine can run a program.
+//! Checks whether an engine can run a program.
 
 use crate::program::{Op, Program};
 use crate::{DiskKind, Engine};
 
-/// The operation of a program that asks for what cannot be: a key or record over the engine's
-/// limits, a crash where there is none.
+/// An operation that the engine cannot run: a key or record beyond its limits, or a crash of a disk
+/// that cannot crash.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("operation {operation} ({line}): {why}")]
 pub struct Unfit {
-    /// Counted from 1.
+    /// The number of the operation, counted from 1.
     pub operation: usize,
-    /// The operation.
+    /// The operation, as its line.
     pub line: String,
-    /// What is wrong with it.
+    /// Why the engine cannot run it.
     pub why: String,
 }
 
-/// Whether an engine can run a program at all.
+/// Checks whether an engine can run every operation of a program.
 ///
 /// # Errors
-/// The first operation that it cannot.
+/// The first operation that it cannot run.
 pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
     let limits = engine.limits();
     for (i, op) in program.ops.iter().enumerate() {
@@ -54,7 +54,7 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Why an operation cannot be had of a kind of disk, if it cannot.
+/// Why an operation is impossible on a kind of disk, if it is.
 fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
     match (op, disk) {
         (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_), DiskKind::Folder) => {

@@ -1,20 +1,20 @@
-//! What sessions count.
+//! What a session counts.
 
 use treering_engine::Stats;
 
 use crate::edges::Edges;
 use crate::reach::Reach;
 
-/// How often each thing happened.
+/// What a program did and met, as counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations done.
+    /// Operations that ran.
     pub operations: u64,
-    /// Of these: operations that returned an error because of an injected failure.
+    /// How many of them returned an error because of an injected failure.
     pub failed: u64,
     /// Power cuts.
     pub crashes: u64,
-    /// Times a store was opened that had been used before.
+    /// Openings of a store that had been used before.
     pub reopens: u64,
     /// Leaf splits.
     pub splits: u64,
@@ -26,22 +26,22 @@ pub struct Tally {
     pub checkpoints: u64,
     /// Log bytes appended.
     pub log_bytes: u64,
-    /// Times the log began again at the beginning of its region.
+    /// Times the log wrapped around to the start of its region.
     pub log_wraps: u64,
     /// Puts that were refused because the store was full.
     pub full: u64,
-    /// Operations that the medium had no room for.
+    /// Operations that failed because the medium had no space.
     pub starved: u64,
-    /// Times a store was opened for reading only.
+    /// Read-only openings.
     pub read_only: u64,
-    /// The limits that keys and values have been at.
+    /// The length limits that keys and values have reached.
     pub edges: Edges,
-    /// What else was met, limits aside.
+    /// What else the program has exercised.
     pub reach: Reach,
 }
 
 impl Tally {
-    /// Both together.
+    /// Adds the counters of another run.
     pub fn add(&mut self, other: &Tally) {
         self.operations += other.operations;
         self.failed += other.failed;
