@@ -1,22 +1,40 @@
 //! TLC's configuration files, as far as the models of `specs/` use them.
 //!
-//! A mirror takes its constants from the same file as TLC does, so that the two cannot be bounded differently.
+//! A mirror reads its constants from the same file as TLC, so that both have the same bounds.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::Value;
 
-/// What a `.cfg` file says.
+/// The content of a `.cfg` file.
+///
+/// ```
+/// use treering_specs::Config;
+///
+/// let text = r#"
+/// \* Two clients, one write each.
+/// SPECIFICATION Spec
+/// CONSTANTS
+///     Clients = {c1, c2}
+///     Bug = "none"
+/// INVARIANTS TypeInv
+/// "#;
+/// let config = Config::parse("MCX_smoke.cfg".as_ref(), text).unwrap();
+/// assert_eq!(config.title, "Two clients, one write each.");
+/// assert_eq!(config.invariants, ["TypeInv"]);
+/// assert_eq!(config.string("Bug").unwrap(), "none");
+/// assert_eq!(config.members("Clients", 9).unwrap().len(), 2);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Where it was read, for messages.
+    /// The path of the file, for messages.
     pub path: PathBuf,
     /// `SPECIFICATION`.
     pub specification: Option<String>,
-    /// `INVARIANT`, in their order.
+    /// `INVARIANT`, in the order of the file.
     pub invariants: Vec<String>,
-    /// `PROPERTY`, in their order.
+    /// `PROPERTY`, in the order of the file.
     pub properties: Vec<String>,
     /// `CONSTRAINT`.
     pub constraints: Vec<String>,
@@ -24,11 +42,11 @@ pub struct Config {
     pub constants: BTreeMap<String, Value>,
     /// `name <- definition`.
     pub overrides: BTreeMap<String, String>,
-    /// The first comment: what the model is for.
+    /// The first comment, which says what the model is for.
     pub title: String,
 }
 
-/// A configuration that cannot be used.
+/// A configuration file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}, {place}: {why}", path.display())]
 pub struct ConfigError {
@@ -70,10 +88,10 @@ enum Section {
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is not what a configuration says.
+    /// The file cannot be read, or a line is malformed.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
             path: path.to_owned(),
@@ -83,10 +101,10 @@ impl Config {
         Self::parse(path, &text)
     }
 
-    /// Reads `text`, the content of `path`.
+    /// Parses `text`, the content of the file `path`.
     ///
     /// # Errors
-    /// A line is not what a configuration says.
+    /// A line is malformed.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let mut config = Self {
             path: path.to_owned(),
@@ -222,7 +240,8 @@ impl Config {
         }
     }
 
-    /// What the title of a mutation's configuration promises, "TLC must find a counterexample to `Property`": the property.
+    /// The property that the checker must find violated: the title of a model with a seeded bug is "TLC
+    /// must find a counterexample to `Property`".
     #[must_use]
     pub fn must_violate(&self) -> Option<&str> {
         self.title

@@ -1,8 +1,9 @@
-//! Whole state graphs: a mirror's and TLC's, compared state by state and edge by edge.
+//! Whole state graphs of mirrors and of TLC, compared state by state and edge by edge.
 //!
-//! Equal counts are not enough: a mirror whose group flush advances by one record instead of to any record has the same states, and
-//! thousands of edges fewer. Edges are compared as the set of (state, action, state); how often a checker generated one does not
-//! matter. O(states + edges) time; 16 bytes a state and 12 an edge are kept, texts are made again when a difference is told.
+//! Equal counts are not enough. A mirror whose group flush advanced by one record, instead of to any
+//! record, would have the same states and thousands of edges less. Edges are compared as a set of
+//! (state, action, state). Takes O(states + edges) time, 16 bytes a state and 12 bytes an edge; the
+//! text of a state is computed again when a difference is reported.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -92,7 +93,20 @@ fn hash(variables: &[(impl AsRef<str>, Value)]) -> u128 {
     xxh3_128(state_text(variables).as_bytes())
 }
 
-/// Every state and every edge of a mirror, breadth first.
+/// Explores every state and every edge of a mirror, breadth first.
+///
+/// ```
+/// use treering_specs::graph::{explore, missing};
+/// use treering_specs::mirror::durable_map::DurableMap;
+/// use treering_specs::{Config, Mirror};
+///
+/// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs/contract");
+/// let config = Config::read(format!("{specs}/MCDurableMap_smoke.cfg").as_ref()).unwrap();
+/// let graph = explore(&DurableMap::from_config(&config).unwrap());
+/// assert!(graph.states.len() > 1_000 && graph.edges.len() > graph.states.len());
+/// assert_eq!(missing(&graph, &graph), None);
+/// ```
+///
 pub fn explore<M: Mirror>(model: &M) -> Graph {
     let mut builder = Builder::default();
     let mut places: FxHashMap<M::State, u32> = FxHashMap::default();
@@ -152,18 +166,18 @@ pub fn labels<M: Mirror>(model: &M) -> BTreeSet<&'static str> {
     labels
 }
 
-/// A dump of TLC that cannot be read.
+/// A dump of TLC's state graph that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The file.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// A line that is no node, no edge and no layout.
+    /// A line that is neither a node, nor an edge, nor layout.
     #[error("{}, line {line}: expected {expected}", path.display())]
     Line {
         /// The file.
@@ -173,7 +187,7 @@ pub enum DumpError {
         /// What would have been right.
         expected: &'static str,
     },
-    /// A state whose text is no TLA+.
+    /// A state whose text is not TLA+.
     #[error("{}, line {line}: {source}", path.display())]
     State {
         /// The file.
@@ -185,7 +199,7 @@ pub enum DumpError {
     },
 }
 
-/// Reads what TLC wrote for `-dump dot,actionlabels`.
+/// Reads the state graph that TLC writes with `-dump dot,actionlabels`.
 ///
 /// # Errors
 /// The file cannot be read, or is not such a dump.
@@ -298,7 +312,7 @@ fn unescape(quoted: &str) -> Option<(String, &str)> {
     None
 }
 
-/// The first thing that one graph has and the other has not.
+/// The first state or edge of a graph that another graph does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// A state (its hash).
@@ -309,7 +323,8 @@ pub enum Difference {
     Edge(u128, String, u128),
 }
 
-/// What `one` has and `other` has not; edges are looked at only if all states are there.
+/// Finds a state or edge of `one` that `other` does not have. Edges are compared only if all states
+/// are there.
 pub fn missing(one: &Graph, other: &Graph) -> Option<Difference> {
     let has = |state: u128| other.states.binary_search(&state).ok();
     if let Some(state) = one.states.iter().find(|state| has(**state).is_none()) {
@@ -369,22 +384,23 @@ pub fn dump_text(path: &Path, wanted: u128) -> Option<String> {
 /// A step of a counterexample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The action that led here; none for an initial state.
+    /// The action that led to this state; `None` for an initial state.
     pub action: Option<String>,
-    /// The state, variables sorted by name.
+    /// The state: its variables, sorted by name.
     pub state: Vec<(String, Value)>,
 }
 
-/// A shortest behaviour that ends in a violation.
+/// A shortest behaviour that ends in a violation of a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
     /// The property that the last state violates.
     pub property: String,
-    /// States from an initial one on.
+    /// The states, from an initial one to the violation.
     pub steps: Vec<Step>,
 }
 
-/// A shortest way to a state that violates an invariant of the mirror, invariants tried in the configuration's order as TLC does.
+/// Finds a shortest behaviour to a state that violates an invariant of the mirror. Invariants are
+/// tried in the order of the configuration, as TLC does.
 pub fn counterexample<M: Mirror>(model: &M) -> Option<Counterexample> {
     let properties: Vec<_> = (model.properties().into_iter())
         .filter(|p| p.expectation == Expectation::Always)
@@ -395,10 +411,27 @@ pub fn counterexample<M: Mirror>(model: &M) -> Option<Counterexample> {
     })
 }
 
-/// Walks along a behaviour to a state that violates the invariant `property`.
+/// Replays a behaviour on a mirror, to a state that must violate the invariant `property`.
+///
+/// ```
+/// use treering_specs::graph::{counterexample, walk};
+/// use treering_specs::mirror::durable_map::DurableMap;
+/// use treering_specs::{Config, Mirror};
+///
+/// let model = |name: &str| {
+///     let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs/contract");
+///     let path = format!("{specs}/MCDurableMap_{name}.cfg");
+///     DurableMap::from_config(&Config::read(path.as_ref()).unwrap()).unwrap()
+/// };
+/// let buggy = model("call-when-down");
+/// let found = counterexample(&buggy).unwrap();
+/// assert_eq!(walk(&buggy, &found.steps, &found.property), Ok(()));
+/// // Without the bug the mirror does not take these steps.
+/// assert!(walk(&model("smoke"), &found.steps, &found.property).is_err());
+/// ```
 ///
 /// # Errors
-/// A sentence about the first step that the mirror does not take, or the property that holds after all.
+/// The first step that the mirror does not take, or that `property` holds in the last state.
 pub fn walk<M: Mirror>(model: &M, steps: &[Step], property: &str) -> Result<(), String> {
     let is = |state: &M::State, step: &Step| hash(&model.variables(state)) == hash(&step.state);
     let mut at: Option<M::State> = None;

@@ -1,18 +1,49 @@
-//! The specs of `specs/`, executable.
+//! The TLA+ specs of Treering as Rust models, and the checks that tie them to TLC and to the engine.
 //!
-//! A *mirror* is a [`stateright::Model`] that is equal to a TLA+ module: for every bounded model (a `.cfg` file, which both read) it
-//! has the same set of states and the same set of labelled edges as TLC finds. What TLC proved of the module then holds of the mirror,
-//! and the mirror is what the engine is held against.
+//! A *mirror* is a [`stateright::Model`] of one TLA+ module. Both read their constants from the same
+//! `.cfg` file, and for every bounded model the mirror has exactly the states and labelled edges that
+//! TLC finds. What TLC has checked of the module therefore holds for the mirror, and the mirror can
+//! run inside a Rust test, beside the real engine.
 //!
-//! - [`mirror`]: one module a spec.
-//! - [`config`]: reads TLC's `.cfg` files, where the constants come from.
-//! - [`value`]: TLA+ values, and TLC's way of printing them.
-//! - [`graph`]: whole state graphs, a mirror's and TLC's, and how they differ; shortest counterexamples.
-//! - [`check`]: runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json`.
-//! - [`conformance`]: does the engine do what its spec allows, and the other way round?
-//! - `mutations`, with the feature of that name: seeded bugs in the engine, and which check must catch which.
+//! ```text
+//!   specs/X/X.tla ──────── TLC ────────▶ state graph ─┐
+//!        MCX_smoke.cfg                                ├─ graph: equal, state by state, edge by edge?
+//!            └───▶ config ─▶ mirror::X ─▶ state graph ┘
+//!                               ▲
+//!   engine ──▶ protocol events ─┘          conformance: does the mirror allow each event?
+//! ```
 //!
-//! Nothing here is checked by symmetry reduction, and liveness is TLC's alone: stateright's `eventually` says nothing about cycles.
+//! The engine must acknowledge a write only after the log has been flushed. One of the bounded models
+//! of `WalRecovery` has a bug seeded there. The mirror finds a shortest behaviour that shows it:
+//!
+//! ```
+//! use treering_specs::graph::counterexample;
+//! use treering_specs::mirror::wal_recovery::WalRecovery;
+//! use treering_specs::{Config, Mirror};
+//!
+//! let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
+//! let path = format!("{specs}/wal_recovery/MCWalRecovery_acks-before-flush.cfg");
+//! let config = Config::read(path.as_ref()).unwrap();
+//! let mirror = WalRecovery::from_config(&config).unwrap();
+//!
+//! let found = counterexample(&mirror).expect("the bug shows");
+//! assert_eq!(Some(found.property.as_str()), config.must_violate());
+//! let actions: Vec<_> = found.steps.iter().filter_map(|step| step.action.as_deref()).collect();
+//! assert_eq!(actions.last(), Some(&"Acknowledge"), "{actions:?}");
+//! ```
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`mirror`] | the mirrors, one module for each spec |
+//! | [`config`] | reads TLC's `.cfg` files |
+//! | [`value`] | TLA+ values, and the text that TLC prints for them |
+//! | [`graph`] | whole state graphs, their differences, and shortest counterexamples |
+//! | [`check`] | runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json` |
+//! | [`conformance`] | replays the engine's protocol events on the mirrors, and leads the engine through a mirror's graph |
+//! | `mutations` | with the feature of that name: seeded bugs in the engine, and the check that must catch each |
+//!
+//! Mirrors check safety only, without symmetry reduction. Liveness is checked by TLC alone:
+//! stateright's `eventually` properties ignore cycles.
 
 pub mod check;
 pub mod config;

@@ -1,13 +1,26 @@
 //! TLA+ values, and the text that TLC prints for them.
 //!
-//! Functions have one normal form whatever they are called: a sequence is a function from `1..n`, a record one from strings. So the
-//! same value is equal however a checker chose to print it.
+//! Sequences, tuples and records are functions in TLA+, and have the same form here: a sequence is a
+//! function from `1..n`, a record a function from strings. So a value is equal to itself however a
+//! checker prints it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A TLA+ value; ordered so that sets and functions print in one order.
+/// A TLA+ value. The order of values is that in which sets and functions are printed.
+///
+/// ```
+/// use treering_specs::Value;
+///
+/// let record = Value::parse(r#"[lsn |-> 3, kept |-> {"b", "a"}]"#).unwrap();
+/// assert_eq!(record, Value::record([
+///     ("kept", Value::set(["a", "b"].map(Value::str))),
+///     ("lsn", Value::int(3)),
+/// ]));
+/// // A sequence is a function from 1..n.
+/// assert_eq!(Value::parse("<<7>>"), Value::parse("(1 :> 7)"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
     /// `TRUE`, `FALSE`.
@@ -16,7 +29,7 @@ pub enum Value {
     Int(i64),
     /// A string.
     Str(Cow<'static, str>),
-    /// A model value: an identifier that is equal to itself alone.
+    /// A model value: an identifier that equals only itself.
     Model(Cow<'static, str>),
     /// A finite set.
     Set(BTreeSet<Value>),
@@ -60,10 +73,10 @@ impl Value {
         Self::fun(fields.into_iter().map(|(name, v)| (Self::str(name), v)))
     }
 
-    /// Reads a value as TLC prints it, and all of `text`.
+    /// Parses all of `text`, a value as TLC prints it.
     ///
     /// # Errors
-    /// What was expected, and the byte at which something else stood.
+    /// What was expected, and the byte at which something else was found.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut parser = Parser { text, at: 0 };
         let value = parser.value()?;

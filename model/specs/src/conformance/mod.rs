@@ -1,10 +1,13 @@
-//! Event conformance: what the engine does is what `WalRecovery` allows.
+//! Conformance of the engine to its specs. This module holds the engine's log and recovery against
+//! `WalRecovery`; [`ring`], [`mini`] and [`shadow`] do the same for the other protocols.
 //!
-//! Episodes ([`episode`], [`threads`]) drive a real [`treering_engine::Store`] on a device that crashes. Its protocol events
-//! ([`treering_engine::events`]) and what clients ask and hear are recorded ([`record`]) and replayed on the mirror ([`judge`]), which is
-//! the very source that is equal to TLC's graph, with room for an engine ([`crate::mirror::wide`]): more clients, keys and writes than any
-//! bounded model, and no bound on crashes. After each crash the device itself is looked at: what is on it must be one of the outcomes that
-//! the mirror has (`power`), and the contract must allow it.
+//! An episode ([`episode`], [`threads`]) drives a real [`treering_engine::Store`] on a device that
+//! crashes. The engine's protocol events ([`treering_engine::events`]), and the calls and answers of
+//! clients, are recorded ([`record`]) and replayed on the mirror ([`judge`]). That mirror has the
+//! source whose graph equals TLC's, with room for a real engine ([`crate::mirror::wide`]): more
+//! clients, keys and writes than any bounded model, and any number of crashes. After each crash the
+//! content of the device must be one of the outcomes that the mirror allows (`power`).
+//! The other way round, [`cover`] leads the engine along the edges of the mirror's graph.
 //!
 //! # What stands for what
 //!
@@ -87,26 +90,26 @@ pub use self::setup::{Setup, Variant};
 use treering_oracle::deadline::Deadline;
 use treering_oracle::random::Random;
 
-/// How long to go on.
+/// How many episodes to run, or for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// So many episodes.
+    /// This many episodes.
     Episodes(u64),
-    /// Until so many events are accepted.
+    /// Episodes until this many events have been accepted.
     Events(u64),
-    /// So many episodes, or so long, whichever is less.
+    /// A number of episodes or a time, whichever ends first.
     Within {
-        /// At most so many.
+        /// The most episodes.
         episodes: u64,
-        /// After this none is begun.
+        /// No episode starts after this time.
         begins_for: Duration,
-        /// After this the one that is under way is cut short.
+        /// An episode still running after this time is interrupted.
         at_most: Duration,
     },
 }
 
 impl Budget {
-    /// Whether so many episodes and accepted events, since then, are enough.
+    /// Whether this many episodes and accepted events use up the budget of a run that `began` then.
     fn is_used_up(self, episodes: u64, events: u64, began: Instant) -> bool {
         match self {
             Budget::Episodes(n) => episodes >= n,
@@ -119,8 +122,7 @@ impl Budget {
         }
     }
 
-    /// What is left of it when so much time was spent on something else; at least the first episode
-    /// may begin.
+    /// The budget that is left after `spent` time. It is always enough to start one episode.
     #[must_use]
     pub fn less(self, spent: Duration) -> Budget {
         match self {
@@ -139,7 +141,7 @@ impl Budget {
         }
     }
 
-    /// Until when an episode may take, of a run that began then.
+    /// The deadline of the episodes of a run that `began` then.
     fn deadline(self, began: Instant) -> Deadline {
         match self {
             Budget::Episodes(_) | Budget::Events(_) => Deadline::never(),
@@ -148,27 +150,27 @@ impl Budget {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Episodes begun.
+    /// Episodes that started.
     pub episodes: u64,
-    /// Episodes that the budget cut short.
+    /// Episodes that the budget interrupted.
     pub interrupted: u64,
-    /// What was accepted.
+    /// The events that the mirror accepted, and the steps that it took.
     pub tally: Tally,
-    /// The first refusal, with the seed of its episode.
+    /// The first event that the mirror refused, with the seed of its episode.
     pub refusal: Option<(u64, Box<Refusal>)>,
 }
 
 impl Report {
-    /// Events accepted.
+    /// The number of accepted events.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.tally.heard.values().sum()
     }
 
-    /// Kinds of events that were never heard, though episodes have them.
+    /// Kinds of events that episodes can have, and that never occurred.
     #[must_use]
     pub fn never_heard(&self) -> Vec<&'static str> {
         let kinds = Heard::KINDS.into_iter();
@@ -177,7 +179,7 @@ impl Report {
             .collect()
     }
 
-    /// Actions of the spec that were never taken.
+    /// Actions of the spec that never occurred.
     #[must_use]
     pub fn never_taken(&self) -> Vec<&'static str> {
         let labels = crate::mirror::wide::wal_recovery::LABELS.into_iter();
@@ -187,14 +189,14 @@ impl Report {
     }
 }
 
-/// Who acts in an episode.
+/// Which threads an episode has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
-    /// One thread for all: everything follows from the seed.
+    /// One thread plays all clients, so the seed decides everything.
     OneThread,
-    /// A thread for each client and one that pumps.
+    /// One thread for each client, and one for background work.
     Threads,
-    /// One episode in so many with threads.
+    /// Threads in one episode of this many.
     Mixed(u64),
 }
 
@@ -208,15 +210,23 @@ impl Cast {
     }
 }
 
-/// Runs episodes until the budget is used up or something is refused.
+/// Runs episodes until the budget is used up or the mirror refuses an event.
+///
+/// ```
+/// use treering_specs::conformance::{Budget, Cast, Variant, run};
+///
+/// let report = run(Variant::InPlace, Cast::OneThread, 1, Budget::Episodes(2)).unwrap();
+/// assert!(report.refusal.is_none());
+/// assert!(report.accepted() > 100);
+/// ```
 ///
 /// # Errors
-/// The engine's own, where a store is built or a device looked at.
+/// The engine's own, while a store is built or a device is read.
 pub fn run(variant: Variant, cast: Cast, seed: u64, budget: Budget) -> Result<Report> {
     run_on(&setups(variant)?, cast, seed, budget)
 }
 
-/// The stores that episodes of a variant begin with.
+/// Builds the stores that episodes of a variant begin with.
 ///
 /// # Errors
 /// The engine's own.
@@ -225,7 +235,8 @@ pub fn setups(variant: Variant) -> Result<Vec<Setup>> {
     per_block.map(|n| Setup::new(variant, n)).collect()
 }
 
-/// As [`run`], with stores that were built before, by an engine that need not have the bug that this one has.
+/// As [`run`], with stores that were built earlier: by an engine without the bug that is switched on
+/// now, for example.
 ///
 /// # Errors
 /// As [`run`].
@@ -249,7 +260,7 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
     }
 }
 
-/// The judge of one short episode on one thread, with every step kept: for [`tla`].
+/// Runs a short episode on one thread and returns its judge, which has kept every step; for [`tla`].
 ///
 /// # Errors
 /// As [`run`].

@@ -1,7 +1,8 @@
 //! The mirrors: one module a spec, with constants, actions and invariants of the same names.
 //!
-//! A mirror's state is small and flat, so that a checker copies and hashes it cheaply; what it means in TLA+ is said by
-//! [`Mirror::variables`], and that alone is compared with TLC's states. [`wide`] has the same source with room for a real engine.
+//! The state of a mirror is small and flat, so that a checker copies and hashes it cheaply.
+//! [`Mirror::variables`] translates it to TLA+, and only that is compared with TLC's states. [`wide`]
+//! compiles the same source with larger sizes, for the recordings of a real engine.
 
 pub mod circular_buffer;
 mod circular_buffer_room;
@@ -31,7 +32,20 @@ use stateright::{Model, Property};
 
 use crate::{Config, ConfigError, Value};
 
-/// A spec in Rust.
+/// A TLA+ module as a Rust model.
+///
+/// ```
+/// use stateright::{Checker, Model};
+/// use treering_specs::mirror::durable_map::DurableMap;
+/// use treering_specs::{Config, Mirror};
+///
+/// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs/contract");
+/// let config = Config::read(format!("{specs}/MCDurableMap_smoke.cfg").as_ref()).unwrap();
+/// let mirror = DurableMap::from_config(&config).unwrap();
+/// // The configuration's invariants are the model's properties.
+/// let checker = mirror.checker().spawn_bfs().join();
+/// checker.assert_properties();
+/// ```
 pub trait Mirror:
     Model<
         State: Clone + Debug + Eq + Hash + Send + Sync + 'static,
@@ -44,23 +58,24 @@ pub trait Mirror:
     /// The module's name, e.g. `DurableMap`.
     const SPEC: &'static str;
 
-    /// The model with the constants of a configuration, and the invariants that it lists as its properties.
+    /// Makes the model from a configuration: its constants, and its invariants as properties.
     ///
     /// # Errors
-    /// A constant is missing, of another kind, or larger than the mirror's state has room for.
+    /// A constant is missing, has the wrong type, or is larger than the mirror's state has room for.
     fn from_config(config: &Config) -> Result<Self, ConfigError>;
 
-    /// The name of the action in TLA+: the label of the edge.
+    /// The name of an action in TLA+, which labels its edges.
     fn label(action: &Self::Action) -> &'static str;
 
-    /// The variables of the module in this state, as TLA+ values.
+    /// The variables of the module in a state, as TLA+ values.
     fn variables(&self, state: &Self::State) -> Vec<(&'static str, Value)>;
 }
 
-/// Of `all` invariants of a mirror those that a configuration lists; for [`Mirror::from_config`].
+/// Selects from `all` invariants of a mirror those that a configuration lists. A helper for
+/// [`Mirror::from_config`].
 ///
 /// # Errors
-/// One is listed that the mirror does not have.
+/// The configuration lists an invariant that the mirror does not have.
 pub fn listed<'a, T>(
     config: &Config,
     all: &'a [(&'static str, T)],
@@ -73,10 +88,11 @@ pub fn listed<'a, T>(
     config.invariants.iter().map(find).collect()
 }
 
-/// What an invariant of a mirror asks of a state.
+/// An invariant of a mirror: whether it holds in a state.
 pub type Condition<M> = fn(&M, &<M as Model>::State) -> bool;
 
-/// Those of `all` invariants of a mirror that are in `listed`, by name; for [`Model::properties`].
+/// Makes properties of those of `all` invariants whose names are in `listed`. A helper for
+/// [`Model::properties`].
 pub fn properties<M: Model>(
     all: &[(&'static str, Condition<M>)],
     listed: &[&'static str],
@@ -87,10 +103,11 @@ pub fn properties<M: Model>(
         .collect()
 }
 
-/// Refuses a configuration that leaves one of these operators unbounded: each is to be overridden by the one of `MC`; for [`Mirror::from_config`].
+/// Checks that a configuration bounds each of these operators: it must override `Op` by `MCOp`. A
+/// helper for [`Mirror::from_config`].
 ///
 /// # Errors
-/// The first that is not.
+/// The first operator that is not overridden.
 pub fn bounded(config: &Config, operators: &[&str]) -> Result<(), ConfigError> {
     for name in operators {
         if config.overrides.get(*name) != Some(&format!("MC{name}")) {
@@ -100,10 +117,11 @@ pub fn bounded(config: &Config, operators: &[&str]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What a string constant stands for; for [`Mirror::from_config`].
+/// Looks up the value of a string constant among `known` names. A helper for
+/// [`Mirror::from_config`].
 ///
 /// # Errors
-/// It is not given, or names nothing that is known.
+/// The constant is missing, or has an unknown name.
 pub fn named<T: Copy>(
     config: &Config,
     constant: &str,
@@ -116,10 +134,10 @@ pub fn named<T: Copy>(
         .ok_or_else(|| config.wrong(constant, format!("the mirror does not know \"{wanted}\"")))
 }
 
-/// A constant that is `{1, 2, ...}`: how many; for [`Mirror::from_config`].
+/// The size of a constant set `{1, 2, ...}`. A helper for [`Mirror::from_config`].
 ///
 /// # Errors
-/// It is not given, something else, or has more than `most` members.
+/// The constant is missing, is another kind of value, or has more than `most` members.
 pub fn count(config: &Config, constant: &str, most: usize) -> Result<usize, ConfigError> {
     let members = config.members(constant, most)?;
     let without_gap = (1i64..).map(Value::Int).zip(&members);
@@ -129,10 +147,10 @@ pub fn count(config: &Config, constant: &str, most: usize) -> Result<usize, Conf
     Err(config.wrong(constant, "expected 1, 2, ... without a gap"))
 }
 
-/// A constant that is a subset of `of`, as a bit set; for [`Mirror::from_config`].
+/// A constant subset of `of`, as a bit set. A helper for [`Mirror::from_config`].
 ///
 /// # Errors
-/// It is not given, or no subset.
+/// The constant is missing, or is not a subset.
 pub fn subset<S>(config: &Config, constant: &str, of: &[Value]) -> Result<S, ConfigError>
 where
     S: From<u8> + BitOr<Output = S> + Shl<usize, Output = S>,
