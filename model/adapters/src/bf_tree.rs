@@ -1,16 +1,19 @@
-//! Bf-Tree as its authors publish it: mini-pages in a circular buffer over 4 KiB leaf pages in a file.
+//! Bf-Tree as its authors publish it: mini-pages in a circular buffer over 4 KiB leaf pages in a
+//! file.
 //!
-//! What the crate documents as complete is used, nothing else. Its log is "incomplete, internal use only", so a store outlives
-//! its process by snapshots alone: `sync` takes one, `open` recovers the last one, and so does a store that is dropped. Recovery
-//! goes on writing to the file that it recovered from, hence the copy:
+//! What the crate documents as complete is used, nothing else. Its log is "incomplete, internal use
+//! only", so a store outlives its process by snapshots alone: `sync` takes one, `open` recovers the
+//! last one, and so does a store that is dropped. Recovery goes on writing to the file that it
+//! recovered from, hence the copy:
 //!
 //! ```text
 //! snapshot   what the last sync left; written beside and renamed by the engine
 //! pages      the leaf pages of the open tree; made anew at every open
 //! ```
 //!
-//! Refused by the engine: empty keys, empty values, and records under two bytes. Every value carries one byte in front here, so
-//! that empty values can be judged. It cannot scan downwards. An iterator holds a page lock until it is dropped, so a scan reads in batches and calls back
+//! Refused by the engine: empty keys, empty values, and records under two bytes. Every value
+//! carries one byte in front here, so that empty values can be judged. It cannot scan downwards. An
+//! iterator holds a page lock until it is dropped, so a scan reads in batches and calls back
 //! between them.
 
 use std::ops::ControlFlow;
@@ -108,13 +111,15 @@ fn told(error: std::io::Error) -> Error {
 struct Store {
     tree: BfTree,
     snapshot: PathBuf,
-    /// The engine skips a snapshot that is asked for during another, which would be a sync that did nothing.
+    /// The engine skips a snapshot that is asked for during another, which would be a sync that did
+    /// nothing.
     one_snapshot: Mutex<()>,
     writes: Writes,
 }
 
 impl Store {
-    /// Reads up to [`BATCH`] records from `from` on. The locks of the iterator are gone when it returns.
+    /// Reads up to [`BATCH`] records from `from` on. The locks of the iterator are gone when it
+    /// returns.
     fn batch(&self, from: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let fields = ScanReturnField::KeyAndValue;
         let mut records = Vec::new();

@@ -10,10 +10,12 @@ use treering_engine::device::BlockDevice;
 use treering_engine::{Error, Lsn};
 use treering_oracle::Disk;
 
-/// Longest key for engines that take far longer ones: a quarter of a page, so that an inner node holds few.
+/// Longest key for engines that take far longer ones: a quarter of a page, so that an inner node
+/// holds few.
 pub(crate) const LONG_KEY: usize = 1024;
 
-/// Largest record for engines that take far larger ones: it spans four pages, so that overflow pages and blobs are met.
+/// Largest record for engines that take far larger ones: it spans four pages, so that overflow
+/// pages and blobs are met.
 pub(crate) const LARGE_RECORD: usize = 16 << 10;
 
 /// A failure in the engine's own words.
@@ -50,8 +52,9 @@ pub(crate) fn below(before: Option<&[u8]>) -> Bound<&[u8]> {
     before.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
-/// Numbers the writes of an engine that has no LSN to show. A number is drawn when the write has returned, so whatever makes
-/// all finished writes durable makes those up to any number drawn so far durable.
+/// Numbers the writes of an engine that has no LSN to show. A number is drawn when the write has
+/// returned, so whatever makes all finished writes durable makes those up to any number drawn so
+/// far durable.
 #[derive(Default)]
 pub(crate) struct Writes(AtomicU64);
 

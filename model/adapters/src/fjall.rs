@@ -1,7 +1,8 @@
 //! fjall: a log-structured merge tree, behind a journal.
 //!
-//! The memtable is kept small, so that programs of a few thousand operations see flushes and compactions. A write goes to the
-//! operating system before it returns, and to the disk by `persist` (README, "Durability"): that is `sync`.
+//! The memtable is kept small, so that programs of a few thousand operations see flushes and
+//! compactions. A write goes to the operating system before it returns, and to the disk by
+//! `persist` (README, "Durability"): that is `sync`.
 //!
 //! Refused by the engine: empty keys (it panics) and keys over 65,535 bytes. Values may be empty.
 

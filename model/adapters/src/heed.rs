@@ -1,11 +1,12 @@
 //! LMDB, through heed: a copy-on-write B+-tree in a memory map.
 //!
-//! Each call is a transaction of its own. By default LMDB makes every commit durable with two `fsync`s; it is opened with
-//! `MDB_NOSYNC` here, so that `mdb_env_sync` is what makes writes durable and differential runs are not runs of `fsync`. No crash
-//! can be judged either way: the kernel writes the map.
+//! Each call is a transaction of its own. By default LMDB makes every commit durable with two
+//! `fsync`s; it is opened with `MDB_NOSYNC` here, so that `mdb_env_sync` is what makes writes
+//! durable and differential runs are not runs of `fsync`. No crash can be judged either way: the
+//! kernel writes the map.
 //!
-//! Refused by the engine: empty keys and keys longer than `mdb_env_get_maxkeysize`, 511 bytes as heed builds it. Values may be
-//! empty.
+//! Refused by the engine: empty keys and keys longer than `mdb_env_get_maxkeysize`, 511 bytes as
+//! heed builds it. Values may be empty.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -59,9 +60,11 @@ impl Engine for Heed {
         // Without TLS: a scan may call back into the store on its own thread.
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(MAP_BYTES);
-        // SAFETY: NO_SYNC puts only durability at stake, and only in a crash of the machine, until `sync`.
+        // SAFETY: NO_SYNC puts only durability at stake, and only in a crash of the machine, until
+        // `sync`.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
-        // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a local file system.
+        // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a
+        // local file system.
         let env = unsafe { options.open(folder(NAME, disk)?) }.map_err(told)?;
         if env.max_key_size() < MAX_KEY {
             let why = format!("its longest key is {} bytes", env.max_key_size());

@@ -1,8 +1,9 @@
 //! Other people's engines, for the oracle to judge.
 //!
-//! Each adapter is one file behind a cargo feature of its name: it opens the engine in the way its documentation recommends, maps
-//! [`treering_engine::Kv`] on the engine's own calls, and says in [`Limits`](treering_oracle::Limits) what the engine refuses
-//! and in [`judged`] what cannot be judged. An adapter adds no cache and no repair of its own, so that an answer is the engine's.
+//! Each adapter is one file behind a cargo feature of its name: it opens the engine in the way its
+//! documentation recommends, maps [`treering_engine::Kv`] on the engine's own calls, and says in
+//! [`Limits`](treering_oracle::Limits) what the engine refuses and in [`judged`] what cannot be
+//! judged. An adapter adds no cache and no repair of its own, so that an answer is the engine's.
 //!
 //! | feature | engine | disk | a write is durable | an LSN is |
 //! |---|---|---|---|---|
@@ -12,8 +13,9 @@
 //! | `heed` | LMDB | folder | after `sync` | the same |
 //! | `bf-tree` | Microsoft's Bf-Tree | folder | after `sync` | the same |
 //!
-//! All of them sync everything or nothing, so an LSN need only order a write before a later `sync`. A store that is dropped is
-//! closed in the way the engine means it to be closed, and keeps what it holds.
+//! All of them sync everything or nothing, so an LSN need only order a write before a later `sync`.
+//! A store that is dropped is closed in the way the engine means it to be closed, and keeps what it
+//! holds.
 
 #[cfg(feature = "bf-tree")]
 mod bf_tree;

@@ -1,12 +1,13 @@
 //! sled 0.34: a Bw-tree-like index on a log-structured page store.
 //!
-//! Segments and cache are kept small, so that pages are written out, fetched and moved between segments. Its background flush is
-//! off; `sync` is `flush`, after which "all previous writes will be recovered if the system crashes".
+//! Segments and cache are kept small, so that pages are written out, fetched and moved between
+//! segments. Its background flush is off; `sync` is `flush`, after which "all previous writes will
+//! be recovered if the system crashes".
 //!
 //! It documents no limit for keys and values, empty ones included.
 //!
-//! A dropped store keeps its lock on the file until its last page is reclaimed, on a thread of its own; an `open` that comes too
-//! early fails (spacejam/sled#1234). It is tried again until then.
+//! A dropped store keeps its lock on the file until its last page is reclaimed, on a thread of its
+//! own; an `open` that comes too early fails (spacejam/sled#1234). It is tried again until then.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;

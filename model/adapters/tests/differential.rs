@@ -1,6 +1,7 @@
 //! Every engine of the build against an ordered map, and at the edges of what it says it takes.
 //!
-//! The long run is ignored by default: `cargo test --release -p treering-adapters --features all -- --ignored --nocapture`.
+//! The long run is ignored by default: `cargo test --release -p treering-adapters --features all --
+//! --ignored --nocapture`.
 
 mod support;
 
@@ -12,7 +13,8 @@ use treering_engine::Lsn;
 use treering_oracle::Engine;
 use treering_oracle::value::value;
 
-/// A run of `seed`. Bf-Tree stays in one life: it is known to bring deleted keys back in the next (`model/FINDINGS.md`).
+/// A run of `seed`. Bf-Tree stays in one life: it is known to bring deleted keys back in the next
+/// (`model/FINDINGS.md`).
 fn differential<'e>(name: &str, engine: &'e dyn Engine, seed: u64) -> Differential<'e> {
     match name {
         "bf-tree" => Differential::new(engine, seed).without_reopening(),

@@ -1,4 +1,5 @@
-//! Four threads on one store: each has keys of its own, between those of the others, and must read what it wrote.
+//! Four threads on one store: each has keys of its own, between those of the others, and must read
+//! what it wrote.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! The verdict on mutants: the oracle's first, on each tree that comes by, and of those that it lets
-//! live that of the engine's own tests. Each in a process of its own.
+//! The verdict on mutants: the oracle's first, on each tree that comes by, and of those that it
+//! lets live that of the engine's own tests. Each in a process of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Seeded bugs by hand (`engine/src/mutation.rs`) are what one could think of; these are not. What
-//! stays alive is either equal to the original for all that a caller can see, or a gap of the oracle.
+//! stays alive is either equal to the original for all that a caller can see, or a gap of the
+//! oracle.
 
 mod copy;
 mod find;

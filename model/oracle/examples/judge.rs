@@ -1,7 +1,7 @@
 //! Judge your own engine in 40 lines: `cargo run --release -p treering-oracle --example judge`.
 //!
-//! The engine here keeps a map in memory and a log of one block a write. With `-- forgetful` its `sync` forgets to flush: the oracle finds the smallest
-//! program that loses a write by it.
+//! The engine here keeps a map in memory and a log of one block a write. With `-- forgetful` its
+//! `sync` forgets to flush: the oracle finds the smallest program that loses a write by it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -114,7 +114,8 @@ impl Engine for LogEngine {
             apply(&mut map, &block[4..4 + key], value);
             end += 1;
         }
-        // What lies behind a hole was never acknowledged, and must not come back when the hole is filled.
+        // What lies behind a hole was never acknowledged, and must not come back when the hole is
+        // filled.
         device.write(Lba(end), &vec![0; BLOCK_SIZE], IoClass::Log)?;
         for later in end..device.capacity_blocks() {
             device.read(Lba(later), &mut block, IoClass::Log)?;

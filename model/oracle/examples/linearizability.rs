@@ -6,9 +6,10 @@
 //! cargo run --release -p treering-oracle --example linearizability -- file HISTORY.jsonl
 //! ```
 //!
-//! `made` makes a history of so many calls, clients and keys as a correct map would give it, in three mixes; `engine` records histories of
-//! one of our engines under real threads, as `treering oracle --mode concurrent` does, and keeps the first wrong one in
-//! `wrong-history.jsonl`. Exit status 1 if something is wrong, 2 on bad arguments.
+//! `made` makes a history of so many calls, clients and keys as a correct map would give it, in
+//! three mixes; `engine` records histories of one of our engines under real threads, as `treering
+//! oracle --mode concurrent` does, and keeps the first wrong one in `wrong-history.jsonl`. Exit
+//! status 1 if something is wrong, 2 on bad arguments.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -170,7 +171,8 @@ fn make((calls, clients, keys): (u64, u64, u64), uniform: bool, scans: u64) -> H
         };
         let key = KeyId(random.below(among) as u32);
         let now = ticks.next();
-        // It takes effect at once, or, which is the same for who looks at intervals, at any time until the client's next turn.
+        // It takes effect at once, or, which is the same for who looks at intervals, at any time
+        // until the client's next turn.
         let found = map.get(&key).copied().unwrap_or(Version::ABSENT);
         match random.below(100) {
             choice if choice < scans => {

@@ -1,8 +1,8 @@
 //! Campaigns: many runs of one kind on one engine, spread over a few threads.
 //!
-//! A campaign hands out seeds in order. After a violation it starts no larger seed and waits for the
-//! smaller ones, so the same options find the same program on any number of threads. The failing
-//! program is reduced before it is reported.
+//! A campaign hands out seeds in order. After a violation it starts no larger seed and waits for
+//! the smaller ones, so the same options find the same program on any number of threads. The
+//! failing program is reduced before it is reported.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -151,8 +151,8 @@ impl UnderWay {
         self.over.notify_all();
     }
 
-    /// Waits until all workers have finished. Reports each program that takes longer than `patience`,
-    /// once.
+    /// Waits until all workers have finished. Reports each program that takes longer than
+    /// `patience`, once.
     fn watch(&self, patience: Duration, watch: &dyn Watch) {
         let mut workers = self.workers.lock().expect("nothing panics here");
         while workers.left > 0 {
@@ -279,8 +279,8 @@ pub fn differential(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch) -> Outc
     campaign(plan, watch, run, Tally::add)
 }
 
-/// Damages closed and crashed stores, and reads them; see [`crate::damage`]. `watch` is told how many
-/// stores have been judged.
+/// Damages closed and crashed stores, and reads them; see [`crate::damage`]. `watch` is told how
+/// many stores have been judged.
 pub fn damage(
     engine: &dyn Engine,
     plan: &Plan,

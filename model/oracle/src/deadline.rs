@@ -14,8 +14,8 @@ const LEAST_SHRINKING: Duration = Duration::from_secs(1);
 /// Set once the whole process is told to stop.
 static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From here on every deadline is over, too, once `flag` is set: for a process that may be interrupted.
-/// Only the first call counts.
+/// From here on every deadline is over, too, once `flag` is set: for a process that may be
+/// interrupted. Only the first call counts.
 pub fn end_with(flag: Arc<AtomicBool>) {
     let _ = STOPPED.set(flag);
 }

@@ -69,7 +69,8 @@ pub struct LongValues {
     pub above: usize,
     /// The longest value that programs write.
     pub to: usize,
-    /// Length of one piece. Programs write values around its multiples, where another piece is needed.
+    /// Length of one piece. Programs write values around its multiples, where another piece is
+    /// needed.
     pub piece: usize,
 }
 
@@ -187,15 +188,15 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// The space that an idle store uses, as named counters. Closing and reopening the store must not
-    /// change them, or space has leaked. If the first counter changes, because opening cleans up,
-    /// the others are not compared.
+    /// The space that an idle store uses, as named counters. Closing and reopening the store must
+    /// not change them, or space has leaked. If the first counter changes, because opening cleans
+    /// up, the others are not compared.
     fn holds(&self, _store: &dyn Kv) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Closes a store and reports errors. After `Ok` every write must be durable, whatever happens to
-    /// the disk. `None` if stores can only be dropped.
+    /// Closes a store and reports errors. After `Ok` every write must be durable, whatever happens
+    /// to the disk. `None` if stores can only be dropped.
     fn close(&self, _store: Arc<dyn Kv>) -> Option<Result<()>> {
         None
     }
@@ -216,8 +217,8 @@ pub trait Engine: Send + Sync {
         true
     }
 
-    /// The most leaves that may remain once every key is deleted and all background work is done, in
-    /// a store that had `before` leaves, as [`Engine::holds`] counts them. `None` if nothing is
+    /// The most leaves that may remain once every key is deleted and all background work is done,
+    /// in a store that had `before` leaves, as [`Engine::holds`] counts them. `None` if nothing is
     /// promised.
     fn leaves_of_nothing(&self, _before: u64) -> Option<u64> {
         None
@@ -229,8 +230,9 @@ pub trait Engine: Send + Sync {
         0
     }
 
-    /// Opens the store on `disk` read-only. This must write nothing, and must work even if the medium
-    /// has no room for what recovery would write. `None` if the engine has no read-only mode.
+    /// Opens the store on `disk` read-only. This must write nothing, and must work even if the
+    /// medium has no room for what recovery would write. `None` if the engine has no read-only
+    /// mode.
     fn open_to_read(&self, _disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {
         None
     }
@@ -241,8 +243,8 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Checks the structure of a closed store and returns a sentence for each damage found. Empty if
-    /// the engine has no such check.
+    /// Checks the structure of a closed store and returns a sentence for each damage found. Empty
+    /// if the engine has no such check.
     ///
     /// # Errors
     /// The engine's own.

@@ -20,7 +20,8 @@ pub enum Check {
     Damage,
     /// The engine lost or invented data after a failed read, write or flush.
     InjectedFailure,
-    /// A store leaks space: it is full below its promised capacity, or reopening changes what it uses.
+    /// A store leaks space: it is full below its promised capacity, or reopening changes what it
+    /// uses.
     Room,
     /// The engine's own structure check found damage.
     Structure,

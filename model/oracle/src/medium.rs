@@ -1,4 +1,5 @@
-//! The devices that crash, of whichever kind, behind one face: what recorder, explorer and sessions ask of them.
+//! The devices that crash, of whichever kind, behind one face: what recorder, explorer and sessions
+//! ask of them.
 //!
 //! | | [`CrashDevice`] | [`MemPm`] |
 //! |---|---|---|
@@ -219,7 +220,8 @@ impl Medium {
         }
     }
 
-    /// What is left if the power fails now; `choose(n)` picks one of `n` versions for each that is in doubt, in order of address.
+    /// What is left if the power fails now; `choose(n)` picks one of `n` versions for each that is
+    /// in doubt, in order of address.
     pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Image {
         match self {
             Medium::Blocks(device) => Image::Blocks(device.crash(choose)),

@@ -1,4 +1,5 @@
-//! Panics of an engine are findings, not the end of the oracle: they are caught, and their message is kept instead of printed.
+//! Panics of an engine are findings, not the end of the oracle: they are caught, and their message
+//! is kept instead of printed.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};

@@ -71,7 +71,8 @@ pub enum Op {
     SyncLast,
     /// Does all background work that is due.
     Pump,
-    /// Does one bounded step of background work, so that later operations meet a checkpoint half-way.
+    /// Does one bounded step of background work, so that later operations meet a checkpoint
+    /// half-way.
     Step,
     /// Takes a checkpoint.
     Checkpoint,
@@ -84,8 +85,8 @@ pub enum Op {
     /// Fails the n-th device request of this kind from here; 0 is the next. Requests of a later
     /// recovery count as well.
     Fail(RequestKind, u64),
-    /// From here on the medium has no space for blocks that hold nothing (`true`), or has space again
-    /// (`false`).
+    /// From here on the medium has no space for blocks that hold nothing (`true`), or has space
+    /// again (`false`).
     Starve(bool),
 }
 
@@ -99,8 +100,8 @@ impl Op {
 
 /// One power cut of a recorded run.
 ///
-/// A block that was written and not flushed is in doubt, as is an unfenced word of persistent memory:
-/// the cut may leave any of its versions.
+/// A block that was written and not flushed is in doubt, as is an unfenced word of persistent
+/// memory: the cut may leave any of its versions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CrashPoint {
     /// The number of device requests before the cut. The last of them may be torn.

@@ -4,8 +4,9 @@
 //! durable ──(tail: writes since, in order)──▶ now
 //! ```
 //!
-//! `now` is what reads must return. A crash leaves `durable` and a prefix of the tail: the contract of `DurableMap`. A write that returned
-//! an error is *doubtful*: it may have happened or not, for reads and for crashes alike.
+//! `now` is what reads must return. A crash leaves `durable` and a prefix of the tail: the contract
+//! of `DurableMap`. A write that returned an error is *doubtful*: it may have happened or not, for
+//! reads and for crashes alike.
 //!
 //! Keys are numbers, states are dense, so reading and writing cost O(1) and judging a crash O(keys + tail).
 
@@ -14,7 +15,8 @@ use treering_engine::Lsn;
 use super::program::{KeyNo, Program};
 use super::value::{VERSION_BYTES, is_value_of, version};
 
-/// A written value: which write it is from, and its length. Two are equal exactly if their bytes are.
+/// A written value: which write it is from, and its length. Two are equal exactly if their bytes
+/// are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Written {
     version: u64,
@@ -25,7 +27,8 @@ pub struct Written {
 pub type Content = Option<Written>;
 
 impl Written {
-    /// The value of `len` bytes of write `version`. A short one keeps the version's last bytes only.
+    /// The value of `len` bytes of write `version`. A short one keeps the version's last bytes
+    /// only.
     #[must_use]
     pub fn new(version: u64, len: u32) -> Written {
         let kept = match len as usize {
@@ -158,7 +161,8 @@ impl Reference {
         }
     }
 
-    /// All writes so far are promised to outlive a crash. Those in doubt stay so, unless the key was written again.
+    /// All writes so far are promised to outlive a crash. Those in doubt stay so, unless the key
+    /// was written again.
     pub fn acknowledge(&mut self) {
         for change in self.tail.iter().filter(|change| !change.doubtful) {
             self.durable[change.key.0 as usize] = change.to;
@@ -207,7 +211,8 @@ impl Reference {
                 .any(|change| change.to == found)
     }
 
-    /// The state that a crash may have left and that is equal to `found`, after the fewest writes; `None` if there is none.
+    /// The state that a crash may have left and that is equal to `found`, after the fewest writes;
+    /// `None` if there is none.
     #[must_use]
     pub fn permits(&self, found: &[Content]) -> bool {
         (0..1u32 << self.doubtful).any(|chosen| {
@@ -265,7 +270,8 @@ impl Reference {
         rest
     }
 
-    /// The store was opened and holds `found`, which was permitted: that is now the state, for good.
+    /// The store was opened and holds `found`, which was permitted: that is now the state, for
+    /// good.
     pub fn settle(&mut self, found: Vec<Content>) {
         self.now.clone_from(&found);
         self.durable = found;
@@ -273,8 +279,9 @@ impl Reference {
         self.doubtful = 0;
     }
 
-    /// For a finding: the keys (up to `most`) in which `found` differs from the permitted state that comes nearest to it, each with what was expected, by its whole
-    /// recent past, and what was found.
+    /// For a finding: the keys (up to `most`) in which `found` differs from the permitted state
+    /// that comes nearest to it, each with what was expected, by its whole recent past, and what
+    /// was found.
     #[must_use]
     pub fn explain(&self, program: &Program, found: &[Content], most: usize) -> (String, String) {
         let mut state = self.durable.clone();
@@ -346,7 +353,8 @@ mod tests {
             let mut reference = Reference::new(&program(3));
             let mut allowed: Vec<Vec<Content>> = vec![vec![None; 3]];
             let mut doubtful = 0;
-            // Every state reachable so far, by the number of writes done: index by subset of doubtful ones.
+            // Every state reachable so far, by the number of writes done: index by subset of
+            // doubtful ones.
             let mut ends = vec![vec![None; 3]];
             for (n, (key, kind, fate)) in writes.iter().enumerate() {
                 let to = (*kind > 0).then(|| Written::new(n as u64 + 1, 8));
@@ -379,7 +387,8 @@ mod tests {
         reference.wrote(KeyNo(0), written, Lsn(10));
         reference.wrote(KeyNo(0), None, Lsn(20));
         reference.wrote(KeyNo(1), written, Lsn(30));
-        // Key 0 is absent already: the second delete may return the LSN of the first, or an older one.
+        // Key 0 is absent already: the second delete may return the LSN of the first, or an older
+        // one.
         reference.wrote(KeyNo(0), None, Lsn(5));
         let mut synced = reference.clone();
         synced.acknowledge_last();

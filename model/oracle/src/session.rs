@@ -1,11 +1,11 @@
 //! Runs a program on a store, operation by operation, and compares each answer with the reference
 //! map.
 //!
-//! After an injected failure the outcome of the operation is in doubt, and the program goes on: reads
-//! must still be right, and a `sync` that succeeds is believed, so that later crashes show whether it
-//! lied. After a power cut the store is opened on what is left. Persistent memory reports no power
-//! cut: the operation returns as usual, but counts as one that never returned, and the store is
-//! opened on what was there at the cut.
+//! After an injected failure the outcome of the operation is in doubt, and the program goes on:
+//! reads must still be right, and a `sync` that succeeds is believed, so that later crashes show
+//! whether it lied. After a power cut the store is opened on what is left. Persistent memory
+//! reports no power cut: the operation returns as usual, but counts as one that never returned, and
+//! the store is opened on what was there at the cut.
 
 mod empty;
 mod fits;
@@ -138,7 +138,8 @@ impl<'e> Session<'e> {
         Ok(session)
     }
 
-    /// Opens what is at a place, for the `opening`-th time. The reference is empty until [`Session::settle`].
+    /// Opens what is at a place, for the `opening`-th time. The reference is empty until
+    /// [`Session::settle`].
     ///
     /// # Errors
     /// The engine's.
@@ -371,7 +372,8 @@ impl<'e> Session<'e> {
         self.failures() > self.failed_before.0
     }
 
-    /// A read returned an error. A store that refuses writes goes on reading, so it may not be that.
+    /// A read returned an error. A store that refuses writes goes on reading, so it may not be
+    /// that.
     fn unread(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         let cut = self.place.medium().is_some_and(Medium::power_is_cut);
         if !cut && matches!(error, Error::Poisoned { .. }) {
@@ -430,8 +432,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// A store may say that it is full if it holds more than it promises to take, when all background
-    /// work is done.
+    /// A store may say that it is full if it holds more than it promises to take, when all
+    /// background work is done.
     fn judge_refusal(
         &mut self,
         at: usize,
@@ -558,7 +560,8 @@ pub fn execute(engine: &dyn Engine, program: &Program) -> Result<Tally, Finding>
     execute_until(engine, program, &Deadline::never())
 }
 
-/// As [`execute`], but stops between two operations, without the final checks, once `until` is over.
+/// As [`execute`], but stops between two operations, without the final checks, once `until` is
+/// over.
 ///
 /// # Errors
 /// The first violation.

@@ -2,9 +2,9 @@
 
 use super::program::{Op, Program};
 
-/// Removes operations, by halves, quarters and finally single ones, and then shortens values, as long
-/// as `fails` holds. The result fails, and without any one of its operations it does not. Calls
-/// `fails` O(n log n) to O(n²) times.
+/// Removes operations, by halves, quarters and finally single ones, and then shortens values, as
+/// long as `fails` holds. The result fails, and without any one of its operations it does not.
+/// Calls `fails` O(n log n) to O(n²) times.
 ///
 /// ```
 /// use treering_oracle::shrink::minimise;

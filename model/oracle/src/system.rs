@@ -1,5 +1,5 @@
-//! A device in a file, on a device that crashes: what reaches the system of a [`FileDevice`] is what
-//! a power cut may lose.
+//! A device in a file, on a device that crashes: what reaches the system of a [`FileDevice`] is
+//! what a power cut may lose.
 //!
 //! ```text
 //! engine ──▶ FileDevice ──▶ System: pwrite, pread, a queue, fdatasync, holes ──▶ CrashDevice, recorded

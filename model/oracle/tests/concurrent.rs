@@ -1,4 +1,5 @@
-//! Concurrent runs: our engine passes and is exercised; engines with a fault each are caught, and each fault is called what it is.
+//! Concurrent runs: our engine passes and is exercised; engines with a fault each are caught, and
+//! each fault is called what it is.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -268,7 +269,8 @@ fn wrong_answers_are_violations_and_called_by_their_names() {
         let [Finding::Violation(violation)] = wrong.findings.as_slice() else {
             panic!("{fault:?}: {:?}", wrong.findings);
         };
-        // Where other calls overlap, a wrong answer may be no plainer than that no order explains it.
+        // Where other calls overlap, a wrong answer may be no plainer than that no order explains
+        // it.
         let overlap = violation.kind == Kind::NoOrder && violation.calls.len() > 2;
         let named = kinds.contains(&violation.kind);
         assert!(named || overlap, "{fault:?}: {violation}");
@@ -351,7 +353,8 @@ fn our_engine_passes_with_a_small_cache() {
     ours(Geometry::Small, 4, 12_000);
 }
 
-/// With so few frames the hand of write-back comes round to pages that it has picked and not yet written; it once evicted them.
+/// With so few frames the hand of write-back comes round to pages that it has picked and not yet
+/// written; it once evicted them.
 #[test]
 fn our_engine_passes_with_more_clients_than_frames_allow() {
     ours(Geometry::Tiny, 8, 12_000);

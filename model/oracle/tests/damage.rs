@@ -1,4 +1,5 @@
-//! What power cuts leave of our stores, with a block of pages damaged: an error tells, or what is read is right.
+//! What power cuts leave of our stores, with a block of pages damaged: an error tells, or what is
+//! read is right.
 
 use treering_oracle::campaign::{self, Plan};
 use treering_oracle::crash::Effort;

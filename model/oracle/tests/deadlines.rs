@@ -1,4 +1,5 @@
-//! A program that has to stop stops, says so, and has done some of everything. By clocks that count.
+//! A program that has to stop stops, says so, and has done some of everything. By clocks that
+//! count.
 
 use treering_oracle::campaign::{self, Plan};
 use treering_oracle::concurrent;

@@ -1,5 +1,5 @@
-//! The checker of histories against `stateright::semantics::LinearizabilityTester`, which tries all orders; and each kind of
-//! corruption, by name.
+//! The checker of histories against `stateright::semantics::LinearizabilityTester`, which tries all
+//! orders; and each kind of corruption, by name.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +76,8 @@ fn delete(key: u32) -> Action {
     Action::Delete { key: KeyId(key) }
 }
 
-/// What clients do to a real map, one step at a time: a call begins, takes effect at some later step, and returns at a later one still.
-/// Then, half of the time, one answer is changed.
+/// What clients do to a real map, one step at a time: a call begins, takes effect at some later
+/// step, and returns at a later one still. Then, half of the time, one answer is changed.
 fn random_history(random: &mut Random) -> Draft {
     let keys = 1 + random.below(2) as u32;
     let mut draft = Draft {
@@ -232,7 +232,8 @@ fn stateright_says(history: &History, key: KeyId) -> bool {
             }
             _ => continue,
         };
-        // Whoever failed goes on with other calls, but for stateright a call on its way occupies its thread.
+        // Whoever failed goes on with other calls, but for stateright a call on its way occupies
+        // its thread.
         let thread = if returned {
             call.client
         } else {
@@ -288,7 +289,8 @@ fn the_verdict_is_stateright_s_on_thousands_of_small_histories() {
     );
 }
 
-/// What a violation shows contradicts itself, and one call less does not say so by leaving out who wrote what was read.
+/// What a violation shows contradicts itself, and one call less does not say so by leaving out who
+/// wrote what was read.
 fn a_core_is_wrong_by_itself(seed: u64, history: &History, violation: &Violation) {
     let calls = violation
         .calls
@@ -383,7 +385,8 @@ fn reads_that_contradict_each_other_are_named() {
         keys: 1,
         ..Draft::default()
     };
-    // Both values are on their way; whoever has seen the later one cannot see the earlier one again.
+    // Both values are on their way; whoever has seen the later one cannot see the earlier one
+    // again.
     draft.call(0, 1, 20, put(0, 1)).call(1, 2, 21, put(0, 2));
     draft.call(2, 3, 4, get(0, 1)).call(2, 5, 6, get(0, 2));
     assert!(check(&draft.history()).is_ok());

@@ -1,4 +1,5 @@
-//! Power cuts in persistent memory: a small log passes, and each mistake that can be made in it is found by the check that is there for it.
+//! Power cuts in persistent memory: a small log passes, and each mistake that can be made in it is
+//! found by the check that is there for it.
 
 mod pm_log;
 
@@ -118,8 +119,8 @@ fn each_mistake_is_found_by_the_check_that_is_there_for_it() {
     }
 }
 
-/// Does what a program of puts does on a device that records, and lets a twin go through the states in between: `visit` is told how many requests
-/// were done, and sees the twin.
+/// Does what a program of puts does on a device that records, and lets a twin go through the states
+/// in between: `visit` is told how many requests were done, and sees the twin.
 fn relive(engine: PmLog, program: &Program, mut visit: impl FnMut(u64, &MemPm)) {
     let DiskKind::Pm(bytes) = engine.disk() else {
         unreachable!("it asks for persistent memory");
@@ -142,7 +143,8 @@ fn relive(engine: PmLog, program: &Program, mut visit: impl FnMut(u64, &MemPm)) 
     }
 }
 
-/// All power cuts after each request in which words (or lines) are kept and lost one by one (or whole).
+/// All power cuts after each request in which words (or lines) are kept and lost one by one (or
+/// whole).
 fn cuts(engine: PmLog, program: &Program, unit: usize) -> Vec<CrashPoint> {
     let mut cuts = Vec::new();
     relive(engine, program, |after_request, twin| {
@@ -280,7 +282,8 @@ fn what_memory_cannot_do_is_in_no_program_and_is_refused_in_a_sentence() {
     assert!(cuts > 5 && crashes > 5, "{cuts} and {crashes}");
 }
 
-/// A log that uses no non-temporal stores and says so is not asked for them; one that was not put to work is told what it never met.
+/// A log that uses no non-temporal stores and says so is not asked for them; one that was not put
+/// to work is told what it never met.
 #[test]
 fn what_was_never_reached_is_what_its_memory_has_and_it_does_not_avoid() {
     let idle = program(&["a"], vec![Op::Get(KeyNo(0))]);

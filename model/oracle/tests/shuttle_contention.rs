@@ -1,11 +1,13 @@
-//! Contention split under a seeded scheduler: how often writers wait for the same leaf, counted, with and without (B-Trees Are Back §7.3, Figure 22).
+//! Contention split under a seeded scheduler: how often writers wait for the same leaf, counted,
+//! with and without (B-Trees Are Back §7.3, Figure 22).
 //!
 //! ```text
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle --test shuttle_contention --target-dir target/shuttle -- --nocapture
 //! ```
 //!
-//! Two writers overwrite URL-like keys, Zipf 1 with ranks in the order of keys, in stores of pages from 4 to 32 KiB. The scheduler decides who runs at each lock and atomic operation,
-//! by its seed, so the counts are the same on every machine.
+//! Two writers overwrite URL-like keys, Zipf 1 with ranks in the order of keys, in stores of pages
+//! from 4 to 32 KiB. The scheduler decides who runs at each lock and atomic operation, by its seed,
+//! so the counts are the same on every machine.
 #![cfg(shuttle)]
 
 use std::sync::{Arc, Mutex};

@@ -1,17 +1,20 @@
-//! Our engines under a seeded scheduler: three clients and a pump on a small store, on blocks or in persistent memory, every history judged.
+//! Our engines under a seeded scheduler: three clients and a pump on a small store, on blocks or in
+//! persistent memory, every history judged.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle --test shuttle_store --target-dir target/shuttle
 //! ```
 //!
-//! The same seed gives the same schedules, so the same histories: a failure is found again by its seed. `TREERING_SCHEDULES` is the number of
-//! schedules for each store and scheduler, `TREERING_SEED` the first seed.
+//! The same seed gives the same schedules, so the same histories: a failure is found again by its
+//! seed. `TREERING_SCHEDULES` is the number of schedules for each store and scheduler,
+//! `TREERING_SEED` the first seed.
 //!
-//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=trust-index` this must fail, and in persistent memory
-//! with `pm-trust-index`, `pm-read-unvalidated` and `lodge-trust-index`.
+//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=trust-index`
+//! this must fail, and in persistent memory with `pm-trust-index`, `pm-read-unvalidated` and
+//! `lodge-trust-index`.
 //!
-//! What shuttle does not see: it runs atomics as if all were sequentially consistent (loom and real threads see more), and a device call
-//! is as atomic as its locks.
+//! What shuttle does not see: it runs atomics as if all were sequentially consistent (loom and real
+//! threads see more), and a device call is as atomic as its locks.
 #![cfg(shuttle)]
 
 use std::sync::{Arc, Mutex};
@@ -26,11 +29,13 @@ use treering_oracle::history::{History, Key};
 use treering_oracle::linear;
 use treering_oracle::{Disk, DiskKind, Engine};
 
-/// Without buffers, with one for all leaves, with one for each, and with those in inner nodes, which are small so that they fill.
+/// Without buffers, with one for all leaves, with one for each, and with those in inner nodes,
+/// which are small so that they fill.
 const PM_NAMES: [&str; 4] = ["pmtree", "pmtree:global", "ccl:1", "lodge:smallest"];
 
 const CLIENTS: u32 = 3;
-/// Each third is there from the beginning: about as many pages as the smallest cache has, and they split while clients run.
+/// Each third is there from the beginning: about as many pages as the smallest cache has, and they
+/// split while clients run.
 const KEYS: u32 = 180;
 const FILLED: usize = 3;
 const CALLS: u32 = 36;
@@ -170,7 +175,8 @@ fn holds_on_blocks(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) 
     }
 }
 
-/// In persistent memory they split and merge, write through buffers, and clean logs, as far as the tree has them.
+/// In persistent memory they split and merge, write through buffers, and clean logs, as far as the
+/// tree has them.
 fn holds_in_persistent_memory(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
     let first = number("TREERING_SEED", 0);
     for (name, seed) in PM_NAMES.into_iter().zip(first..) {

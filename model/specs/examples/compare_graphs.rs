@@ -1,6 +1,8 @@
-//! `cargo run --release -p treering-specs --example compare_graphs -- SPEC CONFIG.cfg DUMP.dot`: is a mirror's state graph TLC's?
+//! `cargo run --release -p treering-specs --example compare_graphs -- SPEC CONFIG.cfg DUMP.dot`: is
+//! a mirror's state graph TLC's?
 //!
-//! The dump is what TLC writes for `-dump dot,actionlabels DUMP.dot`. `treering check --graph` does all of it; this is its core by hand.
+//! The dump is what TLC writes for `-dump dot,actionlabels DUMP.dot`. `treering check --graph` does
+//! all of it; this is its core by hand.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -225,7 +225,8 @@ impl Config {
         }
     }
 
-    /// A constant that is a set of at most `most` members, in the order in which mirrors number them.
+    /// A constant that is a set of at most `most` members, in the order in which mirrors number
+    /// them.
     ///
     /// # Errors
     /// It is not given, no set, or too large.
@@ -240,8 +241,8 @@ impl Config {
         }
     }
 
-    /// The property that the checker must find violated: the title of a model with a seeded bug is "TLC
-    /// must find a counterexample to `Property`".
+    /// The property that the checker must find violated: the title of a model with a seeded bug is
+    /// "TLC must find a counterexample to `Property`".
     #[must_use]
     pub fn must_violate(&self) -> Option<&str> {
         self.title

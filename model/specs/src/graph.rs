@@ -1,9 +1,9 @@
 //! Whole state graphs of mirrors and of TLC, compared state by state and edge by edge.
 //!
-//! Equal counts are not enough. A mirror whose group flush advanced by one record, instead of to any
-//! record, would have the same states and thousands of edges less. Edges are compared as a set of
-//! (state, action, state). Takes O(states + edges) time, 16 bytes a state and 12 bytes an edge; the
-//! text of a state is computed again when a difference is reported.
+//! Equal counts are not enough. A mirror whose group flush advanced by one record, instead of to
+//! any record, would have the same states and thousands of edges less. Edges are compared as a set
+//! of (state, action, state). Takes O(states + edges) time, 16 bytes a state and 12 bytes an edge;
+//! the text of a state is computed again when a difference is reported.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -17,7 +17,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::value::{ParseError, parse_state, state_text};
 use crate::{Mirror, Value};
 
-/// A state graph in normal form: two are equal exactly if their states, initial states and labelled edges are.
+/// A state graph in normal form: two are equal exactly if their states, initial states and labelled
+/// edges are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// Hashes of the states' texts, sorted.

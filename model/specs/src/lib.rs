@@ -1,9 +1,10 @@
-//! The TLA+ specs of Treering as Rust models, and the checks that tie them to TLC and to the engine.
+//! The TLA+ specs of Treering as Rust models, and the checks that tie them to TLC and to the
+//! engine.
 //!
-//! A *mirror* is a [`stateright::Model`] of one TLA+ module. Both read their constants from the same
-//! `.cfg` file, and for every bounded model the mirror has exactly the states and labelled edges that
-//! TLC finds. What TLC has checked of the module therefore holds for the mirror, and the mirror can
-//! run inside a Rust test, beside the real engine.
+//! A *mirror* is a [`stateright::Model`] of one TLA+ module. Both read their constants from the
+//! same `.cfg` file, and for every bounded model the mirror has exactly the states and labelled
+//! edges that TLC finds. What TLC has checked of the module therefore holds for the mirror, and the
+//! mirror can run inside a Rust test, beside the real engine.
 //!
 //! ```text
 //!   specs/X/X.tla ──────── TLC ────────▶ state graph ─┐
@@ -13,8 +14,9 @@
 //!   engine ──▶ protocol events ─┘          conformance: does the mirror allow each event?
 //! ```
 //!
-//! The engine must acknowledge a write only after the log has been flushed. One of the bounded models
-//! of `WalRecovery` has a bug seeded there. The mirror finds a shortest behaviour that shows it:
+//! The engine must acknowledge a write only after the log has been flushed. One of the bounded
+//! models of `WalRecovery` has a bug seeded there. The mirror finds a shortest behaviour that shows
+//! it:
 //!
 //! ```
 //! use treering_specs::graph::counterexample;

@@ -1,8 +1,8 @@
 //! TLA+ values, and the text that TLC prints for them.
 //!
-//! Sequences, tuples and records are functions in TLA+, and have the same form here: a sequence is a
-//! function from `1..n`, a record a function from strings. So a value is equal to itself however a
-//! checker prints it.
+//! Sequences, tuples and records are functions in TLA+, and have the same form here: a sequence is
+//! a function from `1..n`, a record a function from strings. So a value is equal to itself however
+//! a checker prints it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,8 @@ impl From<bool> for Value {
     }
 }
 
-/// Reads a state as TLC prints it: `/\ name = value` for each variable, in any order. Sorted by name.
+/// Reads a state as TLC prints it: `/\ name = value` for each variable, in any order. Sorted by
+/// name.
 ///
 /// # Errors
 /// What was expected, and the byte at which something else stood.

@@ -1,12 +1,13 @@
-//! Seeded bugs of the Bf-Tree, and the event at which the judge must refuse each. With the feature `mutations`; a file of its own, for a bug is
-//! switched on for the whole process.
+//! Seeded bugs of the Bf-Tree, and the event at which the judge must refuse each. With the feature
+//! `mutations`; a file of its own, for a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::mini::run;
 
 #[test]
 fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
-    /// The bug, how many clients it takes, and the refusals that name it: the event that gives it away, and a part of the reason.
+    /// The bug, how many clients it takes, and the refusals that name it: the event that gives it
+    /// away, and a part of the reason.
     const BUGS: [(&str, u8, &[(&str, &str)]); 11] = [
         // Whatever the client does on the wrong page first.
         (
@@ -22,7 +23,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
                 ("Split", "the page of its key"),
             ],
         ),
-        // A mini-page is made, a block asked for, or a record put or left, for a get that has no page any more.
+        // A mini-page is made, a block asked for, or a record put or left, for a get that has no
+        // page any more.
         (
             "bf-late-promotion",
             1,

@@ -1,4 +1,5 @@
-//! The mirror of PageShadowing against its configurations: the bugs it must find, and by which name.
+//! The mirror of PageShadowing against its configurations: the bugs it must find, and by which
+//! name.
 
 mod mirror_configs;
 

@@ -1,5 +1,5 @@
-//! Seeded bugs of the ring, which walks over the mirror's graph must meet. With the feature `mutations`; a file of its own, for a bug is
-//! switched on for the whole process.
+//! Seeded bugs of the ring, which walks over the mirror's graph must meet. With the feature
+//! `mutations`; a file of its own, for a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use std::path::Path;

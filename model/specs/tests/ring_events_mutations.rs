@@ -1,5 +1,5 @@
-//! Seeded bugs of the ring, and the event at which the judge must refuse each. With the feature `mutations`; a file of its own, for a bug is
-//! switched on for the whole process.
+//! Seeded bugs of the ring, and the event at which the judge must refuse each. With the feature
+//! `mutations`; a file of its own, for a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::ring::{Heard, run};

@@ -7,19 +7,22 @@
 //!
 //! What a file system gives, and how it is kept here:
 //!
-//! - *The length is right after a crash*, that is the old one or the new one, and the new one once `sync_data` has returned. It is
-//!   in block 0, written by `set_len`, and a block is written whole or not at all. As on a file system, nothing orders it with the
-//!   data until `sync_data`; redb, which knows that, syncs after growing and before using the room.
-//! - *New room holds zeros.* Blocks above the high-water mark have never been written: the mark is raised and flushed before the
-//!   length. Blocks below it that a shorter file left behind are filled with zeros and flushed before the length, lest a crash
-//!   keep the length and drop the zeros. So growing flushes once more than redb asked for, before redb's own flush; what it had
+//! - *The length is right after a crash*, that is the old one or the new one, and the new one once
+//!   `sync_data` has returned. It is in block 0, written by `set_len`, and a block is written whole
+//!   or not at all. As on a file system, nothing orders it with the data until `sync_data`; redb,
+//!   which knows that, syncs after growing and before using the room.
+//! - *New room holds zeros.* Blocks above the high-water mark have never been written: the mark is
+//!   raised and flushed before the length. Blocks below it that a shorter file left behind are
+//!   filled with zeros and flushed before the length, lest a crash keep the length and drop the
+//!   zeros. So growing flushes once more than redb asked for, before redb's own flush; what it had
 //!   written until then is durable a little too early.
-//! - *A write changes no byte outside its range.* Its first and last block are read, changed and written under the lock. They are
-//!   written as one, so of redb's assumptions this is kinder than "single byte writes are atomic": writes torn within a block are
-//!   not made.
-//! - *A file that is being made does not exist.* redb refuses a file with a length and no magic bytes, which is what a crash in
-//!   the middle of making one leaves, and a user would make a file beside and rename it. Until `made` was called and flushed, an
-//!   open starts over with an empty file.
+//! - *A write changes no byte outside its range.* Its first and last block are read, changed and
+//!   written under the lock. They are written as one, so of redb's assumptions this is kinder than
+//!   "single byte writes are atomic": writes torn within a block are not made.
+//! - *A file that is being made does not exist.* redb refuses a file with a length and no magic
+//!   bytes, which is what a crash in the middle of making one leaves, and a user would make a file
+//!   beside and rename it. Until `made` was called and flushed, an open starts over with an empty
+//!   file.
 
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -80,7 +83,8 @@ pub(super) struct DeviceFile {
 }
 
 impl DeviceFile {
-    /// The file that is on `device`; an empty one if there is none, or none that was made to the end.
+    /// The file that is on `device`; an empty one if there is none, or none that was made to the
+    /// end.
     pub(super) fn open(device: Arc<dyn BlockDevice>) -> treering_engine::Result<DeviceFile> {
         let mut block = [0; BLOCK_SIZE];
         device.read(Lba(0), &mut block, IoClass::Extra)?;

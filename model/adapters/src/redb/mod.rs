@@ -1,12 +1,15 @@
-//! redb: a copy-on-write B+-tree in one file, here on a device of blocks, so that crashes can be judged.
+//! redb: a copy-on-write B+-tree in one file, here on a device of blocks, so that crashes can be
+//! judged.
 //!
-//! Each write is a transaction of its own with `Durability::None`, which redb promises to keep "if followed by a commit with
-//! `Durability::Immediate`"; `sync` is that commit, empty. This is chosen over a durable commit a write because it leaves many
-//! writes unflushed at once, hence more to lose, and because it goes through both kinds of commit and the way from one to the
-//! other. A crash may then drop what came after the last `sync`, as a suffix: commits follow each other in one order.
+//! Each write is a transaction of its own with `Durability::None`, which redb promises to keep "if
+//! followed by a commit with `Durability::Immediate`"; `sync` is that commit, empty. This is chosen
+//! over a durable commit a write because it leaves many writes unflushed at once, hence more to
+//! lose, and because it goes through both kinds of commit and the way from one to the other. A
+//! crash may then drop what came after the last `sync`, as a suffix: commits follow each other in
+//! one order.
 //!
-//! redb has its own checksums and its own lock on the file; locking is left out (`StorageBackend` allows that), because a device
-//! is opened once at a time.
+//! redb has its own checksums and its own lock on the file; locking is left out (`StorageBackend`
+//! allows that), because a device is opened once at a time.
 
 mod backend;
 

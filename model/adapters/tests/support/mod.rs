@@ -111,7 +111,8 @@ impl<'e> Differential<'e> {
         opened.unwrap_or_else(|error| panic!("open: {error}"))
     }
 
-    /// A key of a small alphabet, so that keys are prefixes of each other and come again; rarely the longest.
+    /// A key of a small alphabet, so that keys are prefixes of each other and come again; rarely
+    /// the longest.
     fn key(&mut self) -> Vec<u8> {
         let limits = self.engine.limits();
         let least = usize::from(!limits.empty_key);

@@ -14,8 +14,8 @@ use crate::history::{Action, KeyId, Recorder, Start, Ticks, Version};
 use crate::random::Random;
 use crate::value;
 
-/// What all clients of a history share. Its locks are std's and never held across a call: an explorer of the engine's schedules need
-/// not see them.
+/// What all clients of a history share. Its locks are std's and never held across a call: an
+/// explorer of the engine's schedules need not see them.
 #[derive(Debug)]
 pub struct Session {
     /// What they do.
@@ -57,7 +57,8 @@ fn is_full(error: &Error) -> bool {
     matches!(error, Error::Full { .. } | Error::PmFull { .. })
 }
 
-/// Recorders hold plain data that is whole after every push, so one that a panic passed through is as good as any.
+/// Recorders hold plain data that is whole after every push, so one that a panic passed through is
+/// as good as any.
 fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
     recorder.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -120,7 +121,8 @@ impl Session {
         }
     }
 
-    /// Something was done beside the calls, from then until now; or has not ended, as the power went.
+    /// Something was done beside the calls, from then until now; or has not ended, as the power
+    /// went.
     pub(super) fn noted(&self, deed: Deed, from: u64) {
         let until = match self.is_dark() {
             true => u64::MAX,

@@ -6,14 +6,18 @@
 //! pump     ── pump_due ─ checkpoint ┘                                         └─ one history ─ linear::check
 //! ```
 //!
-//! Clients record every call ([`Client`]); what they do is in [`Workload`]. When all are done an auditor makes everything durable and reads the
-//! whole content, by scan and by get, before and after the store is opened again. Its calls belong to the history, so the
-//! check of the history is the check of what is left: each key must hold one of the values that some order of the calls leaves there.
+//! Clients record every call ([`Client`]); what they do is in [`Workload`]. When all are done an
+//! auditor makes everything durable and reads the whole content, by scan and by get, before and
+//! after the store is opened again. Its calls belong to the history, so the check of the history is
+//! the check of what is left: each key must hold one of the values that some order of the calls
+//! leaves there.
 //!
-//! Every other history ends in a power cut instead ([`Power`]): what is found then must be what threads were told, and no more than what they wrote.
+//! Every other history ends in a power cut instead ([`Power`]): what is found then must be what
+//! threads were told, and no more than what they wrote.
 //!
-//! Three kinds of wrong are told apart: a [`Violation`], a panic or an error of the engine, and a hang. A watchdog finds the last: if no call
-//! begins or ends for [`Plan::patience`], the threads are left behind (nothing can end them) and the calls on their way reported.
+//! Three kinds of wrong are told apart: a [`Violation`], a panic or an error of the engine, and a
+//! hang. A watchdog finds the last: if no call begins or ends for [`Plan::patience`], the threads
+//! are left behind (nothing can end them) and the calls on their way reported.
 
 mod client;
 mod cut_off;

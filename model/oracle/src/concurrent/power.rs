@@ -6,11 +6,11 @@
 //! pump     ── …                              ┘
 //! ```
 //!
-//! A write that has returned is *vouched for* if the engine promises that at once, or if a `sync` of
-//! its LSN or a later one has returned, too, and the power was still on then. If a write is found,
-//! all that had returned before it was invoked count as vouched for as well: a crash drops a suffix
-//! of the writes and nothing from their middle (`DurableMap`). A key may hold what a write left
-//! there unless one that is vouched for was invoked when that had ended already. O(calls).
+//! A write that has returned is *vouched for* if the engine promises that at once, or if a `sync`
+//! of its LSN or a later one has returned, too, and the power was still on then. If a write is
+//! found, all that had returned before it was invoked count as vouched for as well: a crash drops a
+//! suffix of the writes and nothing from their middle (`DurableMap`). A key may hold what a write
+//! left there unless one that is vouched for was invoked when that had ended already. O(calls).
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};

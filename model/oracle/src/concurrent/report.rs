@@ -24,7 +24,8 @@ pub struct Wrong {
     pub shape: Shape,
     /// All that was found, the plainest first.
     pub findings: Vec<Finding>,
-    /// What was recorded; [`History::save`] makes it an artefact, [`linear::check`] judges it again.
+    /// What was recorded; [`History::save`] makes it an artefact, [`linear::check`] judges it
+    /// again.
     pub history: History,
 }
 
@@ -78,7 +79,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the run of this engine reached what it is for: calls overlapped, and an engine that counts splits and merges counted some of each.
+    /// Whether the run of this engine reached what it is for: calls overlapped, and an engine that
+    /// counts splits and merges counted some of each.
     #[must_use]
     pub fn exercised(&self, engine: &dyn Engine) -> bool {
         let counts = self.splits + self.merges + self.evictions > 0;

@@ -1,7 +1,7 @@
 //! A device that now and then lets other threads run in the middle of things.
 //!
-//! Memory answers in a microsecond; a drive takes a hundred. What goes wrong only while a write is on its way shows on a device whose
-//! writes take a while, some more than others.
+//! Memory answers in a microsecond; a drive takes a hundred. What goes wrong only while a write is
+//! on its way shows on a device whose writes take a while, some more than others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,8 @@ use crate::random::Random;
 /// One request in so many waits.
 const ONE_IN: u64 = 16;
 
-/// A device in memory with pauses before and behind writes, behind reads, and before flushes and trims.
+/// A device in memory with pauses before and behind writes, behind reads, and before flushes and
+/// trims.
 pub(super) struct SlowDevice {
     memory: Arc<dyn BlockDevice>,
     requests: AtomicU64,

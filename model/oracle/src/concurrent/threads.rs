@@ -25,8 +25,8 @@ fn checkpoint_every(seed: u64) -> u64 {
     [2_000, 300, 40, 5][(seed >> 1) as usize % 4]
 }
 
-/// Calls of a client that fail, where some may, before it gives up: a store that has failed for good
-/// has nothing more to say.
+/// Calls of a client that fail, where some may, before it gives up: a store that has failed for
+/// good has nothing more to say.
 const MOST_FAILED: u32 = 4;
 
 /// Where threads leave what they found.
@@ -176,7 +176,8 @@ fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) ->
     Ok(())
 }
 
-/// Makes everything durable up to `sync`, and lets `auditor` read everything, under the watchdog's eye.
+/// Makes everything durable up to `sync`, and lets `auditor` read everything, under the watchdog's
+/// eye.
 pub(super) fn watched(
     plan: &Plan,
     session: &Arc<Session>,

@@ -1,6 +1,7 @@
 //! What clients do: which keys, how large the values, which calls in which proportion.
 //!
-//! A seed decides all of it, call by call, whatever the calls answer; so the same seed gives each client the same program.
+//! A seed decides all of it, call by call, whatever the calls answer; so the same seed gives each
+//! client the same program.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::value::{self, VERSION_BYTES};
 /// How the keys of a history are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// A dozen keys with values so large that few fit a page: everybody meets everybody, and leaves split and merge all the time.
+    /// A dozen keys with values so large that few fit a page: everybody meets everybody, and leaves
+    /// split and merge all the time.
     Hot,
     /// Strings of two letters: every key is a prefix of others (BUGS S1).
     Prefixes,
@@ -21,7 +23,8 @@ pub enum Shape {
     Edges,
     /// Thousands of keys: more pages than a small cache has.
     Wide,
-    /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so that whole ranges come and go.
+    /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so
+    /// that whole ranges come and go.
     Runs,
     /// What is written goes up, what is deleted follows it. Keys are numbers, values of one length:
     /// what dense leaves take.
@@ -112,8 +115,8 @@ impl Workload {
         }
     }
 
-    /// A workload of `shape` within what an engine and its disk take, for `clients` clients. One that
-    /// `fills` writes more than the disk has room for, if its values are long.
+    /// A workload of `shape` within what an engine and its disk take, for `clients` clients. One
+    /// that `fills` writes more than the disk has room for, if its values are long.
     #[must_use]
     pub fn new(
         shape: Shape,
@@ -180,7 +183,8 @@ impl Workload {
         }
     }
 
-    /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases of so many calls a client.
+    /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases
+    /// of so many calls a client.
     #[must_use]
     pub fn on(keys: Vec<Key>, longest: usize, phase: u64) -> Workload {
         Workload {

@@ -1,7 +1,8 @@
 //! Which of the states that a crash may leave are tried: all of them, or a sample.
 //!
-//! A sample looks where mistakes are: everything lost, everything kept, one thing lost or kept, all up to one; and then at random. In persistent memory a
-//! whole line is often lost as one, which a choice word by word would hardly ever hit.
+//! A sample looks where mistakes are: everything lost, everything kept, one thing lost or kept, all
+//! up to one; and then at random. In persistent memory a whole line is often lost as one, which a
+//! choice word by word would hardly ever hit.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -17,7 +18,8 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// All ways if they are at most `most`, else `sample` of them, none kept and all kept among them.
+    /// All ways if they are at most `most`, else `sample` of them, none kept and all kept among
+    /// them.
     pub(super) fn of(doubt: &[InDoubt], most: usize, sample: usize, rng: &mut SmallRng) -> Choices {
         if let Some(ways) = every(doubt, most) {
             return Choices { ways, all: true };
@@ -65,7 +67,8 @@ fn units(doubt: &[InDoubt]) -> Vec<usize> {
     std::iter::once(0).chain(later).collect()
 }
 
-/// One way of many: all kept but one, only one, all up to one, or any; half of them by whole units, where a unit holds several.
+/// One way of many: all kept but one, only one, all up to one, or any; half of them by whole units,
+/// where a unit holds several.
 fn one_way(doubt: &[InDoubt], rng: &mut SmallRng) -> Vec<usize> {
     let shared = doubt.windows(2).any(|pair| pair[0].unit == pair[1].unit);
     let by_unit = shared && rng.random_range(0..2u8) == 0;

@@ -1,7 +1,9 @@
-//! Damage: a byte of a block of pages changes on the medium that a crash has left. Whoever needs the block is told, by a typed error; what is
-//! read all the same is what the crash may have left. Never is damage followed.
+//! Damage: a byte of a block of pages changes on the medium that a crash has left. Whoever needs
+//! the block is told, by a typed error; what is read all the same is what the crash may have left.
+//! Never is damage followed.
 //!
-//! Only blocks of which the engine says that damage to them can be told from what a crash may leave ([`Engine::guarded`]).
+//! Only blocks of which the engine says that damage to them can be told from what a crash may leave
+//! ([`Engine::guarded`]).
 
 use rand::RngExt;
 use rand::rngs::SmallRng;

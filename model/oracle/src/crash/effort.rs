@@ -18,7 +18,8 @@ pub struct Effort {
     pub one_in: u64,
     /// In every n-th state the power is cut again during recovery. 0 means never.
     pub again: u64,
-    /// Every n-th state is written to after recovery, and the power is cut once more. 0 means never.
+    /// Every n-th state is written to after recovery, and the power is cut once more. 0 means
+    /// never.
     pub go_on: u64,
     /// In every n-th state a block is damaged, if the engine has [guarded blocks]. 0 means never.
     ///
@@ -42,8 +43,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// The default for a kind of disk. Persistent memory has ten times as many crash points per write,
-    /// and running more programs finds more than trying all of them.
+    /// The default for a kind of disk. Persistent memory has ten times as many crash points per
+    /// write, and running more programs finds more than trying all of them.
     #[must_use]
     pub fn on(disk: DiskKind) -> Effort {
         match disk {

@@ -56,7 +56,8 @@ struct Later {
     damage: bool,
 }
 
-/// A store that was opened after a crash: the requests that this took, and what it promises from then on.
+/// A store that was opened after a crash: the requests that this took, and what it promises from
+/// then on.
 struct Recovered {
     requests: Vec<Request>,
     promise: Reference,
@@ -163,8 +164,8 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// The states that are to be cut again, or gone on from, after all that need one crash only: so that what one crash shows is not
-    /// blamed on a second.
+    /// The states that are to be cut again, or gone on from, after all that need one crash only: so
+    /// that what one crash shows is not blamed on a second.
     fn follow_up(
         &mut self,
         run: &Recorded,
@@ -191,7 +192,8 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// Cuts the power at some request of a recovery; and once more when it is over, where nothing may change any more.
+    /// Cuts the power at some request of a recovery; and once more when it is over, where nothing
+    /// may change any more.
     fn cut_recovery(
         &mut self,
         image: &Image,
@@ -253,7 +255,8 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged after a crash must last as well.
+    /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged
+    /// after a crash must last as well.
     fn go_on(&mut self, image: Image) -> Result<(), Finding> {
         let opening = opening_of(&image);
         let place = Place::on(Medium::holding(image));
@@ -375,8 +378,8 @@ pub fn explore(
     explore_until(engine, program, effort, seed, &Deadline::never())
 }
 
-/// As [`explore`], but stops between two states once `until` is over. The recorded run and the first
-/// crashes each get a share of the time, so that second crashes are tried, too.
+/// As [`explore`], but stops between two states once `until` is over. The recorded run and the
+/// first crashes each get a share of the time, so that second crashes are tried, too.
 ///
 /// # Errors
 /// As [`explore`].
@@ -409,8 +412,8 @@ pub fn explore_until(
     Err(Box::new(Failure { program, finding }))
 }
 
-/// Replays the power cuts of [`Program::crashes`], one after the other, and then writes to the store
-/// that is left.
+/// Replays the power cuts of [`Program::crashes`], one after the other, and then writes to the
+/// store that is left.
 ///
 /// # Errors
 /// What is wrong.

@@ -26,7 +26,8 @@
 //! [`Effort::sample`] are tried: keep none, all, all but one, only one, all up to one, or a random
 //! choice; in persistent memory by word or by line. Between two flushes only one point in
 //! [`Effort::one_in`] is tried, because what is in doubt only grows until the next flush.
-//! [`Coverage`] counts the points of each kind. Second crashes, during recovery, are always sampled.
+//! [`Coverage`] counts the points of each kind. Second crashes, during recovery, are always
+//! sampled.
 //!
 //! Cost: O(requests · effort) recoveries.
 

@@ -46,8 +46,8 @@ impl Recorded {
     }
 }
 
-/// Runs the program on a recording device, or its first part if `until` is over before its end. Its own crashes and failures are left out: all
-/// power cuts are tried anyway.
+/// Runs the program on a recording device, or its first part if `until` is over before its end. Its
+/// own crashes and failures are left out: all power cuts are tried anyway.
 pub(super) fn record(
     engine: &dyn Engine,
     program: &Program,

@@ -200,8 +200,8 @@ pub(super) struct Use {
     pub(super) writes_first: bool,
 }
 
-/// Opens what is left, reads all of it, and, if nobody was told of anything, writes and reads on; or
-/// the other way round.
+/// Opens what is left, reads all of it, and, if nobody was told of anything, writes and reads on;
+/// or the other way round.
 pub(super) fn judge(
     engine: &dyn Engine,
     built: &Built,

@@ -174,7 +174,8 @@ pub(super) fn key(n: u64) -> Vec<u8> {
     key
 }
 
-/// The medium as the next store has it, of other contents, that is made where only the beginning was blanked.
+/// The medium as the next store has it, of other contents, that is made where only the beginning
+/// was blanked.
 fn another(
     engine: &dyn Engine,
     image: &Image,

@@ -48,7 +48,8 @@ impl Tally {
     #[must_use]
     pub fn never(&self) -> Vec<String> {
         let kinds = HarmKind::ALL.iter().zip(self.harms);
-        // In persistent memory there is no other store: whoever makes one there wants a blank medium.
+        // In persistent memory there is no other store: whoever makes one there wants a blank
+        // medium.
         kinds
             .filter(|(kind, (_, told))| {
                 *told == 0 && !(**kind == HarmKind::Foreign && self.unguarded > 0)

@@ -42,11 +42,13 @@ impl PmTree {
     /// The baselines: without a buffer, and with one for all leaves.
     pub const PMTREE_NAMES: [&str; 2] = ["pmtree", "pmtree:global"];
 
-    /// CCL-BTree: as it is by default, with the smallest and the largest buffers, and with each of its switches.
+    /// CCL-BTree: as it is by default, with the smallest and the largest buffers, and with each of
+    /// its switches.
     pub const CCL_NAMES: [&str; 5] = ["ccl", "ccl:1", "ccl:6", "ccl:every-write", "ccl:naive"];
 
-    /// LodgeTree: as it is by default; with small nodes and leaves that split early, and so with the smallest; with nodes that are only ever split in two; with full leaves, where
-    /// updates find no empty slots. Logs are of few entries, and are cleaned for soon.
+    /// LodgeTree: as it is by default; with small nodes and leaves that split early, and so with
+    /// the smallest; with nodes that are only ever split in two; with full leaves, where updates
+    /// find no empty slots. Logs are of few entries, and are cleaned for soon.
     pub const LODGE_NAMES: [&str; 5] = [
         "lodge",
         "lodge:small",
@@ -357,8 +359,8 @@ impl Engine for PmTree {
     }
 
     fn room(&self) -> Option<u64> {
-        // Leaves are two thirds full at least. The log and records take from that, and in a LodgeTree
-        // leaves that are split early, and neighbours in different nodes.
+        // Leaves are two thirds full at least. The log and records take from that, and in a
+        // LodgeTree leaves that are split early, and neighbours in different nodes.
         let share = match &self.options.tree {
             PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 40,
             PmTreeKind::Lodge(_) => 10,

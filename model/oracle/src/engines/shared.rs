@@ -21,8 +21,8 @@ pub(super) const DRAWN_OPENINGS: u64 = 1_000_000;
 /// Draws of options there are.
 pub(super) const DRAWS: u64 = 1_000;
 
-/// The store itself, for a call that takes it; `None` if somebody else has it, too, which is then let
-/// go of.
+/// The store itself, for a call that takes it; `None` if somebody else has it, too, which is then
+/// let go of.
 pub(super) fn owned<S: Kv>(store: Arc<dyn Kv>) -> Option<S> {
     let store: Arc<dyn Any + Send + Sync> = store;
     store.downcast::<S>().ok().and_then(Arc::into_inner)

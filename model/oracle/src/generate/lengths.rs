@@ -29,7 +29,8 @@ fn long_length(n: u16, long: LongValues) -> u32 {
 }
 
 impl Shape {
-    /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's longest.
+    /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's
+    /// longest.
     pub(super) fn length(&self, n: u16, key: usize, lengths: Lengths<'_>) -> u32 {
         let limits = lengths.limits;
         let mut room = limits.max_record - key;
@@ -62,7 +63,8 @@ impl Shape {
             return room.min(8) as u32;
         }
         let longest = (room * usize::from(self.longest) / 255).max(8).min(room);
-        // The largest values only, a few to a page: a few dozen operations then need more pages than the cache has.
+        // The largest values only, a few to a page: a few dozen operations then need more pages
+        // than the cache has.
         let large = self.longest == u8::MAX && n % 32 >= 4;
         let len = match n % 32 {
             _ if large => room - usize::from(n / 32) % 64 * room / 256,

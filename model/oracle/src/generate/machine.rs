@@ -42,7 +42,8 @@ impl ReferenceStateMachine for Programs {
             Just(Faults::Reads),
             Just(Faults::All)
         ];
-        // Two thirds of the programs have values as long as they may be: few to a page, so that pages are many.
+        // Two thirds of the programs have values as long as they may be: few to a page, so that
+        // pages are many.
         let longest = prop_oneof![1 => any::<u8>(), 2 => Just(255u8)];
         let keys = prop_oneof![1 => 2u16..50, 2 => 50..FEW_KEYS, 1 => FEW_KEYS..600];
         let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
@@ -102,7 +103,8 @@ pub fn runner(seed: u64) -> TestRunner {
         max_shrink_time: 30_000,
         ..Config::default()
     };
-    // Mixed: xorshift's first numbers of seeds that differ in few bits are nearly equal, and those decide what shape a program has.
+    // Mixed: xorshift's first numbers of seeds that differ in few bits are nearly equal, and those
+    // decide what shape a program has.
     let mut random = Random::new(seed);
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&random.word().to_le_bytes());

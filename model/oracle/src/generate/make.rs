@@ -33,8 +33,8 @@ impl Shape {
         trouble: Trouble,
         build: Option<u64>,
     ) -> Program {
-        // An engine with hardly room is there to be filled, mostly; and of the others some have more
-        // pages than a cache holds, however few operations there are.
+        // An engine with hardly room is there to be filled, mostly; and of the others some have
+        // more pages than a cache holds, however few operations there are.
         let fills = match engine.room() {
             Some(_) => !self.salt.is_multiple_of(4),
             None => self.salt.is_multiple_of(3),
@@ -167,8 +167,8 @@ impl Shape {
                 Kind::Pump => Op::Pump,
                 Kind::Step => Op::Step,
                 Kind::Checkpoint => Op::Checkpoint,
-                // What recovery has made of a few neighbours' last writes meets the next, and the next
-                // power cut.
+                // What recovery has made of a few neighbours' last writes meets the next, and the
+                // next power cut.
                 Kind::Crash if power && step.b % 4 < 2 => {
                     let write = |i: u16| match (step.b >> (3 + i)) & 1 {
                         0 => Op::Delete(key(step.a.wrapping_add(i % 5))),
@@ -186,8 +186,8 @@ impl Shape {
                 }
                 Kind::Crash if power => Op::Crash(keep(step.a)),
                 Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
-                // A process that is killed when its log could not be written reads back what may not
-                // be durable, and goes on from that; and then the power goes.
+                // A process that is killed when its log could not be written reads back what may
+                // not be durable, and goes on from that; and then the power goes.
                 Kind::FailAndCut if failures && power && step.b / 8 % 2 == 0 => {
                     let sync =
                         [Op::Sync, Op::Checkpoint, Op::Pump][usize::from(step.b / 16) % 3].clone();
@@ -198,8 +198,8 @@ impl Shape {
                     more.push(Op::CutPower(u64::from(step.a) % 40));
                     Op::Fail(failing, u64::from(step.a) % 20)
                 }
-                // So much is written without room that frames and the log's buffer are full of it; and
-                // then there is some.
+                // So much is written without room that frames and the log's buffer are full of it;
+                // and then there is some.
                 Kind::Starve if starves && step.b % 4 == 1 => {
                     let write = |i: u16| {
                         let key = key(step.a.wrapping_add(i));
@@ -290,8 +290,8 @@ fn rows(n: u16) -> Option<u32> {
     }
 }
 
-/// What of `load` builds a store that a quarter of the medium has room for, and mostly a checkpoint;
-/// nothing if that is little.
+/// What of `load` builds a store that a quarter of the medium has room for, and mostly a
+/// checkpoint; nothing if that is little.
 fn built(
     load: impl Iterator<Item = Op>,
     keys: &[Vec<u8>],

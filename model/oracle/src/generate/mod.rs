@@ -1,7 +1,9 @@
 //! Programs at random: `proptest-state-machine` generates and shrinks them.
 //!
-//! The state machine knows nothing of engines: a transition is a kind of operation and a few small numbers, and [`Shape::program`] makes an operation within
-//! an engine's limits of it. So a failing program shrinks in the same way whatever it runs on: operations are dropped, numbers get smaller.
+//! The state machine knows nothing of engines: a transition is a kind of operation and a few small
+//! numbers, and [`Shape::program`] makes an operation within an engine's limits of it. So a failing
+//! program shrinks in the same way whatever it runs on: operations are dropped, numbers get
+//! smaller.
 
 mod lengths;
 mod machine;

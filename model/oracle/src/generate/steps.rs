@@ -1,4 +1,5 @@
-//! Steps: operations before they meet an engine, how often each kind comes, and in what order keys do.
+//! Steps: operations before they meet an engine, how often each kind comes, and in what order keys
+//! do.
 
 use proptest::prelude::*;
 use proptest::strategy::{NewTree, ValueTree};
@@ -7,8 +8,8 @@ use proptest::test_runner::TestRunner;
 use super::shape::Shape;
 use crate::random::Random;
 
-/// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each, so
-/// that ranges are deleted in order that were written in another.
+/// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each,
+/// so that ranges are deleted in order that were written in another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pattern {
     Anywhere,
@@ -139,7 +140,8 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
     Step { kind, a, b }
 }
 
-/// A step that gets smaller: first its second number (a value's length, a bound), then its first (a key).
+/// A step that gets smaller: first its second number (a value's length, a bound), then its first (a
+/// key).
 pub(super) struct StepTree {
     step: Step,
     before: Option<Step>,

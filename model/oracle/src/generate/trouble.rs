@@ -15,7 +15,8 @@ pub enum Faults {
     All,
 }
 
-/// What a program may contain besides ordinary operations: for a run that is to show what one check finds without the help of others.
+/// What a program may contain besides ordinary operations: for a run that is to show what one check
+/// finds without the help of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The store is closed and opened again.

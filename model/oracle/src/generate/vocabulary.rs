@@ -1,4 +1,5 @@
-//! What the keys of a program look like: by number, so that programs shrink whatever their keys are.
+//! What the keys of a program look like: by number, so that programs shrink whatever their keys
+//! are.
 
 use crate::random::Random;
 use crate::{Limits, edges};

@@ -9,8 +9,9 @@
 //! {"client":2,"invoke":8,"return":9,"op":"scan-back","key":"q","limit":9,"rows":[["c",2],["a",1]]}
 //! ```
 //!
-//! A call without `return` never returned. A key is text where its bytes are UTF-8 without control characters, else pairs of
-//! hexadecimal digits. A get that found nothing has no `found`; bytes that are no write's value are `"foreign"`.
+//! A call without `return` never returned. A key is text where its bytes are UTF-8 without control
+//! characters, else pairs of hexadecimal digits. A get that found nothing has no `found`; bytes
+//! that are no write's value are `"foreign"`.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};

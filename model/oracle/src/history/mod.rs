@@ -7,12 +7,13 @@
 //! time       1   2 3     4        5  6        7    8
 //! ```
 //!
-//! Time is one counter that every invocation and every return advances, so that one call is *before* another exactly if it
-//! returned at a lower tick than the other was invoked at. A call that failed may have taken effect, at any later time; what it
-//! answered counts for nothing.
+//! Time is one counter that every invocation and every return advances, so that one call is
+//! *before* another exactly if it returned at a lower tick than the other was invoked at. A call
+//! that failed may have taken effect, at any later time; what it answered counts for nothing.
 //!
-//! Keys are numbers into a sorted table, 40 bytes a call, 16 a row of a scan: a million calls are at home in 64 MiB. A history of
-//! several clients is put together from the [`Recorder`] of each; [`History::save`] and [`History::load`] give it a form to read.
+//! Keys are numbers into a sorted table, 40 bytes a call, 16 a row of a scan: a million calls are
+//! at home in 64 MiB. A history of several clients is put together from the [`Recorder`] of each;
+//! [`History::save`] and [`History::load`] give it a form to read.
 
 mod file;
 mod record;
@@ -154,7 +155,8 @@ impl Start {
     }
 }
 
-/// A scan: the visitor broke off at the row that was the `limit`-th or lay beyond `through`, whichever came first.
+/// A scan: the visitor broke off at the row that was the `limit`-th or lay beyond `through`,
+/// whichever came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
     /// Where it begins.
@@ -179,7 +181,8 @@ pub struct History {
 }
 
 impl History {
-    /// Puts a history together from parts whose keys are in any order; brings keys and calls into theirs.
+    /// Puts a history together from parts whose keys are in any order; brings keys and calls into
+    /// theirs.
     ///
     /// # Panics
     /// If a key, scan or row is named that is not there.
@@ -270,8 +273,8 @@ impl History {
         })
     }
 
-    /// The keys of which `scan` says what they held: from where it began to the row at which the visitor broke off, or all the
-    /// rest. A range of key numbers.
+    /// The keys of which `scan` says what they held: from where it began to the row at which the
+    /// visitor broke off, or all the rest. A range of key numbers.
     #[must_use]
     pub fn covered(&self, scan: &Scan) -> std::ops::Range<u32> {
         let all = self.keys.len() as u32;

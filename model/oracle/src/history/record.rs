@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
 
-/// The clock of a history. It is std's, whatever the engine under it is built with: no explorer need see it.
+/// The clock of a history. It is std's, whatever the engine under it is built with: no explorer
+/// need see it.
 #[derive(Debug, Default)]
 pub struct Ticks(AtomicU64);
 
 impl Ticks {
-    /// The next tick. Sequentially consistent: a call that another one could have known of has the lower number.
+    /// The next tick. Sequentially consistent: a call that another one could have known of has the
+    /// lower number.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -107,7 +109,8 @@ impl Recorder {
         }
     }
 
-    /// The call on its way, a put or a delete, has been refused and has changed nothing: it never was.
+    /// The call on its way, a put or a delete, has been refused and has changed nothing: it never
+    /// was.
     pub fn refused(&mut self) {
         self.calls.pop();
     }

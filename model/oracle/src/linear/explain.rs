@@ -1,9 +1,11 @@
-//! Why a read cannot be: what kind of wrong it is, and the fewest operations that contradict each other.
+//! Why a read cannot be: what kind of wrong it is, and the fewest operations that contradict each
+//! other.
 //!
-//! An operation may be left out only if its absence explains nothing new, so that what is left is still the engine's fault: a read, always; a
-//! put, if no read that is left found it; a delete, if no read that is left can have found *its* absence, because the read ended before the
-//! delete began, or a put that is left lies wholly between them. So the rest contradicts itself only if the whole does, and
-//! pieces of halving size are left out as long as it does (Zeller's ddmin).
+//! An operation may be left out only if its absence explains nothing new, so that what is left is
+//! still the engine's fault: a read, always; a put, if no read that is left found it; a delete, if
+//! no read that is left can have found *its* absence, because the read ended before the delete
+//! began, or a put that is left lies wholly between them. So the rest contradicts itself only if
+//! the whole does, and pieces of halving size are left out as long as it does (Zeller's ddmin).
 
 use rustc_hash::FxHashSet;
 
@@ -22,7 +24,8 @@ pub(super) fn explain(
     culprit: usize,
 ) -> Violation {
     let read = events[culprit];
-    // What was invoked later explains nothing: a search that reads the future would not be just in time.
+    // What was invoked later explains nothing: a search that reads the future would not be just in
+    // time.
     let relevant: Vec<Event> = events
         .iter()
         .filter(|event| event.invoke < read.end)
@@ -42,8 +45,8 @@ pub(super) fn explain(
     )
 }
 
-/// What `read` could have found: of all that the register may have held while it was on its way, what agrees with whatever else had
-/// returned by then.
+/// What `read` could have found: of all that the register may have held while it was on its way,
+/// what agrees with whatever else had returned by then.
 fn expected(walk: &mut Walk, events: &[Event], read: &Event) -> Vec<Version> {
     let others: Vec<Event> = events
         .iter()
@@ -229,7 +232,8 @@ impl Absences {
         Absences { ends, puts }
     }
 
-    /// Whether none of the reads can have found what `delete` left: each ended before it, or a put lies wholly between.
+    /// Whether none of the reads can have found what `delete` left: each ended before it, or a put
+    /// lies wholly between.
     fn cannot_be_of(&self, delete: &Event) -> bool {
         let after = self.ends.partition_point(|end| *end < delete.invoke);
         self.puts.get(after).is_none_or(|put| delete.end < *put)

@@ -1,15 +1,15 @@
 //! Is a history linearizable?
 //!
-//! Linearizability is local (Herlihy and Wing, 1990): the history of a map is linearizable if and only
-//! if, for each key, the operations on that key are a linearizable history of one register. A scan is
-//! not a snapshot: for each key it may return a value of any instant within the scan. So a scan counts
-//! as one read of every key in its range, each with the interval of the scan. The form of a scan is
-//! checked first: rows in order, within the bounds, none after the visitor stopped.
+//! Linearizability is local (Herlihy and Wing, 1990): the history of a map is linearizable if and
+//! only if, for each key, the operations on that key are a linearizable history of one register. A
+//! scan is not a snapshot: for each key it may return a value of any instant within the scan. So a
+//! scan counts as one read of every key in its range, each with the interval of the scan. The form
+//! of a scan is checked first: rows in order, within the bounds, none after the visitor stopped.
 //!
 //! [`check`] is exact: it reports a violation if and only if no order of the calls explains the
-//! answers. `register` searches the orders of one key; `explain` reduces a violation to the few calls
-//! that contradict each other. Keys are processed in batches, to bound memory. Time is linear in the
-//! number of calls and scanned rows if few calls overlap.
+//! answers. `register` searches the orders of one key; `explain` reduces a violation to the few
+//! calls that contradict each other. Keys are processed in batches, to bound memory. Time is linear
+//! in the number of calls and scanned rows if few calls overlap.
 
 mod explain;
 mod register;
@@ -57,8 +57,8 @@ pub struct Judged {
 /// ```
 ///
 /// # Errors
-/// The earliest violation, with the calls that explain it. Malformed scans come before violations of
-/// single keys.
+/// The earliest violation, with the calls that explain it. Malformed scans come before violations
+/// of single keys.
 pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
     for (number, call) in history.calls().iter().enumerate() {
         if let (Action::Scan(scan), Outcome::Returned) = (call.action, call.outcome)
@@ -174,7 +174,8 @@ fn batch_end(sizes: &[u32], from: usize) -> usize {
     from + fits.count().max(1)
 }
 
-/// The operations of some keys, key by key, each key's in the order of their invocations; and where each key's end.
+/// The operations of some keys, key by key, each key's in the order of their invocations; and where
+/// each key's end.
 fn lay_out(
     history: &History,
     sizes: &[u32],

@@ -1,25 +1,28 @@
-//! One key: is there an order of its operations, each at an instant within its interval, in which every read finds what was
-//! written last?
+//! One key: is there an order of its operations, each at an instant within its interval, in which
+//! every read finds what was written last?
 //!
-//! Just-in-time linearization (Lowe, "Testing for linearizability", 2017): walk through invocations and returns in the order of
-//! time and keep every *configuration* the register may be in:
+//! Just-in-time linearization (Lowe, "Testing for linearizability", 2017): walk through invocations
+//! and returns in the order of time and keep every *configuration* the register may be in:
 //!
 //! ```text
 //! value: what it holds | done: which of the operations on their way have taken effect | spent: …
 //! ```
 //!
-//! An operation takes effect no later than at its return, and there only if it has not before: then, and only then, others on their
-//! way may take effect before it, in any order. No configuration left: no order explains what was found. Three observations keep
-//! the sets small, and lose nothing:
+//! An operation takes effect no later than at its return, and there only if it has not before:
+//! then, and only then, others on their way may take effect before it, in any order. No
+//! configuration left: no order explains what was found. Three observations keep the sets small,
+//! and lose nothing:
 //!
 //! - a read changes nothing, so it takes effect as soon as the value is the one that it found;
 //! - a put that never returned and that no read found may as well never take effect;
-//! - deletes that never returned are all alike, so it is enough to know how many took effect (`spent`); fewer is better.
+//! - deletes that never returned are all alike, so it is enough to know how many took effect
+//!   (`spent`); fewer is better.
 //!
-//! With k writes on their way at the same time there are at most (k + 1) · 2^k configurations; each event costs at most k times as
-//! many steps. k is at most the number of clients, plus the puts that never returned and were found: an operation that overlaps
-//! no other on its key costs one step, so a history takes time linear in its length. What has more than [`MAX_PENDING`] operations on
-//! their way or [`MAX_CONFIGURATIONS`] is not judged, and said so.
+//! With k writes on their way at the same time there are at most (k + 1) · 2^k configurations; each
+//! event costs at most k times as many steps. k is at most the number of clients, plus the puts
+//! that never returned and were found: an operation that overlaps no other on its key costs one
+//! step, so a history takes time linear in its length. What has more than [`MAX_PENDING`]
+//! operations on their way or [`MAX_CONFIGURATIONS`] is not judged, and said so.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -108,7 +111,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Whether the operations of a key, in the order of their invocations, have an order that explains them.
+    /// Whether the operations of a key, in the order of their invocations, have an order that
+    /// explains them.
     pub(super) fn judge(&mut self, events: &[Event]) -> Result<(), Stop> {
         self.run(events, None)
     }
@@ -259,8 +263,9 @@ impl Walk {
         Ok(())
     }
 
-    /// Lets writes on their way take effect in every order. With a `goal`: until that operation has, and `next` is those
-    /// configurations, without its bit. Without one: `next` is all that can be reached.
+    /// Lets writes on their way take effect in every order. With a `goal`: until that operation
+    /// has, and `next` is those configurations, without its bit. Without one: `next` is all that
+    /// can be reached.
     fn explore(&mut self, goal: Option<u128>) -> Result<(), Stop> {
         self.next.clear();
         self.least.clear();
@@ -325,7 +330,8 @@ impl Walk {
         }
     }
 
-    /// Something happens at tick `now`: what holds until then is noted at the beginning of the stretch.
+    /// Something happens at tick `now`: what holds until then is noted at the beginning of the
+    /// stretch.
     fn before(&mut self, now: u64, watch: &mut Option<&mut Watch>) -> Result<(), Stop> {
         match watch {
             Some(watch) if watch.seen.is_empty() && now >= watch.from => self.note(watch),

@@ -84,7 +84,8 @@ pub struct Violation {
     pub expected: Vec<Version>,
     /// Place in the history of the call that nothing explains.
     pub culprit: usize,
-    /// Places of the calls that contradict each other, in the order of time, the culprit among them.
+    /// Places of the calls that contradict each other, in the order of time, the culprit among
+    /// them.
     pub calls: Vec<usize>,
     /// How many other keys have violations.
     pub other_keys: usize,

@@ -70,7 +70,8 @@ impl Line {
     }
 }
 
-/// `\n`, `\t`, `\r`, `\'`, `\"`, `\\` and `\x7f`, as [`slice::escape_ascii`] writes them; then the rest of the line.
+/// `\n`, `\t`, `\r`, `\'`, `\"`, `\\` and `\x7f`, as [`slice::escape_ascii`] writes them; then the
+/// rest of the line.
 fn unescape(quoted: &str) -> Option<(Vec<u8>, &str)> {
     let (mut key, mut chars) = (Vec::new(), quoted.char_indices());
     while let Some((at, c)) = chars.next() {

@@ -11,7 +11,8 @@ use crate::reach::Area;
 use crate::reference::Content;
 
 impl Session<'_> {
-    /// Lets go of the store, cuts the power if that is asked for, opens what is there, and judges it.
+    /// Lets go of the store, cuts the power if that is asked for, opens what is there, and judges
+    /// it.
     pub(super) fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
         let cut = match cut {
             None if self.openings % 3 == 2 => self.close(at)?,
@@ -32,7 +33,8 @@ impl Session<'_> {
         // and the medium may be full, and the power go.
         for _ in 0..RequestKind::ALL.len() + 2 {
             if let Some(keep) = keep.take() {
-                // Before the store is let go of: or an engine that writes on the way out would not crash but close.
+                // Before the store is let go of: or an engine that writes on the way out would not
+                // crash but close.
                 self.lose_power(keep);
             }
             self.note_and_drop();

@@ -9,7 +9,8 @@ use crate::reference::{Content, Written};
 use crate::value;
 
 impl Session<'_> {
-    /// Reads keys in order, from the very first if there is no `from`, and sees that they are in order, each once, in the range, no more than asked for.
+    /// Reads keys in order, from the very first if there is no `from`, and sees that they are in
+    /// order, each once, in the range, no more than asked for.
     pub(super) fn read_range(
         &self,
         from: Option<KeyNo>,
@@ -154,7 +155,8 @@ impl Session<'_> {
         self.judge_rows(at, from..end as u32, rows)
     }
 
-    /// Whether these are the rows of the keys in a range: no more, no less, each with what it may have.
+    /// Whether these are the rows of the keys in a range: no more, no less, each with what it may
+    /// have.
     fn judge_rows(
         &self,
         at: usize,
@@ -177,7 +179,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A scan was wrong about these keys: if gets are right about them the scan is to blame, else what is stored.
+    /// A scan was wrong about these keys: if gets are right about them the scan is to blame, else
+    /// what is stored.
     pub(super) fn blame(&self, keys: &[KeyNo]) -> Check {
         let mut bytes = Vec::new();
         let mut get_is_right = |key: &KeyNo| {

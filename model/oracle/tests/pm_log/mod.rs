@@ -6,12 +6,16 @@
 //! half 1     (what was before the last compaction, or zeros)
 //! ```
 //!
-//! - **Append.** The payload is stored, written back and fenced; then its commit word, which says that there is an entry and how long it is. One word is
-//!   stored at once or not at all, so an entry is there or not.
-//! - **Invariant.** The word after the last entry is zero and durable: that is how the log's end is known.
-//! - **Compaction.** The other half gets all live entries and zeros behind them, past the cache; a fence; then the root word turns to it.
-//! - **Recovery** reads up to the first zero. If anything follows, an append was cut off, and a later entry might end right before what it left; so recovery
-//!   compacts, and the new half has zeros behind its end.
+//! - **Append.** The payload is stored, written back and fenced; then its commit word, which says
+//!   that there is an entry and how long it is. One word is stored at once or not at all, so an
+//!   entry is there or not.
+//! - **Invariant.** The word after the last entry is zero and durable: that is how the log's end is
+//!   known.
+//! - **Compaction.** The other half gets all live entries and zeros behind them, past the cache; a
+//!   fence; then the root word turns to it.
+//! - **Recovery** reads up to the first zero. If anything follows, an append was cut off, and a
+//!   later entry might end right before what it left; so recovery compacts, and the new half has
+//!   zeros behind its end.
 //!
 //! [`Bug`] names mistakes that people make here.
 
@@ -49,7 +53,8 @@ pub(crate) enum Bug {
     NoFenceBeforeReturn,
     /// No fence between a payload and its commit word.
     CommitBeforePayload,
-    /// The commit word and the first word of the payload are stored together, as if sixteen aligned bytes were stored at once or not at all.
+    /// The commit word and the first word of the payload are stored together, as if sixteen aligned
+    /// bytes were stored at once or not at all.
     SixteenByteCommit,
     /// Recovery stores and writes back, but does not fence.
     RecoveryNotFenced,

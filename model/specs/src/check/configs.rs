@@ -3,8 +3,9 @@
 //! A model is a file `MC<Spec>_<name>.cfg`. Its name and its first comment say what it is for:
 //!
 //! - `smoke`, `full`: must hold; small enough for every change, large enough to be worth a coffee.
-//! - a file whose title is "TLC must find a counterexample to P" must violate P: a *mutation* if it sets `Bug` to anything but
-//!   "none", else a *probe* (something that the paper's text allows, or a fairness condition that is needed).
+//! - a file whose title is "TLC must find a counterexample to P" must violate P: a *mutation* if it
+//!   sets `Bug` to anything but "none", else a *probe* (something that the paper's text allows, or
+//!   a fairness condition that is needed).
 //! - anything else must hold and is as quick as a smoke model.
 
 use std::path::{Path, PathBuf};
@@ -45,7 +46,8 @@ impl BoundedModel {
         self.config.must_violate()
     }
 
-    /// Whether the property that must be violated is a temporal one, which only TLC judges for sure.
+    /// Whether the property that must be violated is a temporal one, which only TLC judges for
+    /// sure.
     #[must_use]
     pub fn is_temporal(&self) -> bool {
         let property = self.must_violate();
@@ -129,7 +131,8 @@ fn model(folder: &Path, path: &Path, spec: &str, name: &str) -> Result<BoundedMo
     let lane = match name {
         "full" => Lane::Full,
         "mutation" => Lane::Mutation,
-        // What the paper says is checked with every change, though the constant that says so is the bugs' own.
+        // What the paper says is checked with every change, though the constant that says so is the
+        // bugs' own.
         _ if seeded && !name.starts_with("published") => Lane::Mutation,
         _ => Lane::Smoke,
     };

@@ -1,7 +1,8 @@
 //! What a run never reached.
 //!
-//! TLC's coverage names places in the text of the spec. Those behind the switch of a seeded bug are meant not to be reached; of the others a whole
-//! action is a fault of the model, a line perhaps a matter of its bounds.
+//! TLC's coverage names places in the text of the spec. Those behind the switch of a seeded bug are
+//! meant not to be reached; of the others a whole action is a fault of the model, a line perhaps a
+//! matter of its bounds.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +15,8 @@ use crate::ConfigError;
 /// Lines between the switch of a seeded bug and the end of its branch.
 const BRANCH: usize = 3;
 
-/// Whether a place that was never reached ("Action, line 7 of module M") stands behind the switch of a seeded bug: it or, if it is in
-/// another definition, every mention of that in the action.
+/// Whether a place that was never reached ("Action, line 7 of module M") stands behind the switch
+/// of a seeded bug: it or, if it is in another definition, every mention of that in the action.
 pub(super) fn is_seeded(model: &BoundedModel, place: &str) -> bool {
     let folder = model.module.parent().unwrap_or(Path::new("."));
     let parse = || {
@@ -64,7 +65,8 @@ fn definition_at<'t>(lines: &[&'t str], line: usize) -> Option<&'t str> {
     before.iter().rev().find_map(|text| defined(text))
 }
 
-/// Whether all mentions of `helper` in the definition of `action` are switched by a bug; `None` if there are none.
+/// Whether all mentions of `helper` in the definition of `action` are switched by a bug; `None` if
+/// there are none.
 fn mentions(lines: &[&str], action: &str, helper: &str) -> Option<bool> {
     let begin = lines
         .iter()
@@ -81,7 +83,8 @@ fn mentions(lines: &[&str], action: &str, helper: &str) -> Option<bool> {
         .min()
 }
 
-/// The actions that the smoke model takes and the full one does not, by the mirrors, which are equal to TLC's graphs.
+/// The actions that the smoke model takes and the full one does not, by the mirrors, which are
+/// equal to TLC's graphs.
 pub(super) fn lost_actions(
     models: &[BoundedModel],
     full: &BoundedModel,

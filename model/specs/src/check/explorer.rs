@@ -1,7 +1,7 @@
 //! Stateright Explorer, showing states as TLA+ prints them.
 //!
-//! A mirror's state is packed for speed; Explorer shows whatever `Debug` says. So it is given the mirror with states that know how
-//! to tell themselves.
+//! A mirror's state is packed for speed; Explorer shows whatever `Debug` says. So it is given the
+//! mirror with states that know how to tell themselves.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -51,7 +51,8 @@ impl<M: Mirror> fmt::Debug for ShownState<M> {
     }
 }
 
-/// The condition of the `I`-th property: conditions are plain functions, which cannot remember which one they are.
+/// The condition of the `I`-th property: conditions are plain functions, which cannot remember
+/// which one they are.
 fn condition<M: Mirror, const I: usize>(shown: &Shown<M>, state: &ShownState<M>) -> bool {
     (shown.1.get(I)).is_none_or(|property| (property.condition)(&shown.0, &state.state))
 }

@@ -1,4 +1,5 @@
-//! `specs/manifest.json`: what every model is known to give, so that nothing drifts and nothing is green by accident.
+//! `specs/manifest.json`: what every model is known to give, so that nothing drifts and nothing is
+//! green by accident.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -62,7 +62,8 @@ pub trait AnyMirror: Send + Sync {
     /// Walks along a behaviour to a state that violates `property`.
     ///
     /// # Errors
-    /// A sentence about the first step that the mirror does not take, or the property that holds after all.
+    /// A sentence about the first step that the mirror does not take, or the property that holds
+    /// after all.
     fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
     /// Bytes of a state.
     fn state_bytes(&self) -> usize;

@@ -1,7 +1,8 @@
-//! Runs TLC, `tla-mc` and the mirrors on the bounded models, and compares what they say with `specs/manifest.json`.
+//! Runs TLC, `tla-mc` and the mirrors on the bounded models, and compares what they say with
+//! `specs/manifest.json`.
 //!
-//! Two referees and a mirror: TLC decides; `tla-mc` reads the same files and must agree; the mirror must agree too, and where the
-//! model is small its whole labelled state graph must be TLC's.
+//! Two referees and a mirror: TLC decides; `tla-mc` reads the same files and must agree; the mirror
+//! must agree too, and where the model is small its whole labelled state graph must be TLC's.
 
 pub mod configs;
 mod coverage;

@@ -20,7 +20,8 @@ pub struct Findings {
     pub depth: Option<u64>,
     /// The behaviour that it shows.
     pub steps: Vec<Step>,
-    /// Of a behaviour without end: the state (from 1) to which the last one goes back; its own number if it stutters.
+    /// Of a behaviour without end: the state (from 1) to which the last one goes back; its own
+    /// number if it stutters.
     pub back_to: Option<usize>,
     /// Actions, and places in them, that were never taken, where coverage was asked for.
     pub never_taken: Vec<String>,
@@ -115,7 +116,8 @@ fn number_after(line: &str, what: &str) -> Option<u64> {
     after[..end].parse().ok()
 }
 
-/// The actions that were never taken, and the lines in taken ones that were never reached, of the report that starts at `head`.
+/// The actions that were never taken, and the lines in taken ones that were never reached, of the
+/// report that starts at `head`.
 fn coverage(text: &str, head: &str) -> Vec<String> {
     let mut never = Vec::new();
     let mut action = String::new();

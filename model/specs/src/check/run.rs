@@ -174,7 +174,8 @@ fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// A name for what TLC leaves unnamed ("Temporal properties were violated") or names by a place in the contract.
+/// A name for what TLC leaves unnamed ("Temporal properties were violated") or names by a place in
+/// the contract.
 fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     let refinement = |name: &&String| name.starts_with("Contract");
     let properties = &model.config.properties;
@@ -273,7 +274,8 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Checks `model` with its mirror; one that must violate something is searched for a shortest counterexample.
+/// Checks `model` with its mirror; one that must violate something is searched for a shortest
+/// counterexample.
 ///
 /// # Errors
 /// The configuration does not fit the mirror.
@@ -306,14 +308,15 @@ pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), cra
     Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror))
 }
 
-/// Whether the mirror can say anything of a model: temporal properties are TLC's, and stateright looks at nothing without an invariant.
+/// Whether the mirror can say anything of a model: temporal properties are TLC's, and stateright
+/// looks at nothing without an invariant.
 #[must_use]
 pub fn mirror_applies(model: &BoundedModel) -> bool {
     !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
-/// Whether this model's state graph is compared edge by edge: the other lanes' are too large, and where TLC judges temporal
-/// properties its dump is of another graph, that of states and tableau.
+/// Whether this model's state graph is compared edge by edge: the other lanes' are too large, and
+/// where TLC judges temporal properties its dump is of another graph, that of states and tableau.
 #[must_use]
 pub fn graph_applies(model: &BoundedModel) -> bool {
     let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));

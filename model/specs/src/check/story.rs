@@ -81,10 +81,12 @@ pub fn as_test(outcome: &Outcome, config: &str) -> String {
     text
 }
 
-/// Walks the mirror of `spec` along a behaviour: every step must be one of its own, and the last state must violate `property`.
+/// Walks the mirror of `spec` along a behaviour: every step must be one of its own, and the last
+/// state must violate `property`.
 ///
 /// # Errors
-/// A sentence about the first step that the mirror does not take, or the property that holds after all.
+/// A sentence about the first step that the mirror does not take, or the property that holds after
+/// all.
 pub fn replay(
     spec: &str,
     config: &str,

@@ -137,7 +137,8 @@ pub type Say<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 /// Checks what is asked for. `say` is told of each step as it ends.
 ///
 /// # Errors
-/// Something is missing or at fault; a violated property or a difference is no error but part of the report.
+/// Something is missing or at fault; a violated property or a difference is no error but part of
+/// the report.
 pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     let models = select(request)?;
     let mut manifest = match Manifest::read(&request.specs) {
@@ -409,7 +410,8 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
         let (spec, model) = (&graph.spec, &graph.model);
         complaints.push(format!("{spec} {model}: the graphs differ: {difference}"));
     }
-    // A whole action is always wanted; a line in one may need more room than the model has, and is only told.
+    // A whole action is always wanted; a line in one may need more room than the model has, and is
+    // only told.
     let action = |n: &&NeverTaken| !n.action.contains(',');
     for never in report.never_taken.iter().filter(action) {
         let (spec, model, action) = (&never.spec, &never.model, &never.action);

@@ -1,7 +1,7 @@
 //! Where TLC and `tla-mc` are, and fetching them on first use.
 //!
-//! Both end up under `specs/target/`: TLC by Maven as `specs/pom.xml` pins it, `tla-mc` by `cargo install` in the version below. A
-//! user's own are named by `TLC_JAR` and `TLA_MC`.
+//! Both end up under `specs/target/`: TLC by Maven as `specs/pom.xml` pins it, `tla-mc` by `cargo
+//! install` in the version below. A user's own are named by `TLC_JAR` and `TLA_MC`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,7 +25,8 @@ pub struct Tlc {
 }
 
 impl Tlc {
-    /// A call of TLC whose modules are also looked for in `library`; its arguments are the caller's.
+    /// A call of TLC whose modules are also looked for in `library`; its arguments are the
+    /// caller's.
     ///
     /// # Errors
     /// A path cannot be made absolute.
@@ -33,8 +34,8 @@ impl Tlc {
         self.command_with(&["-XX:+UseParallelGC"], library)
     }
 
-    /// The same for a run that ends within seconds, with a counterexample: there the optimising compiler only costs, a third of the
-    /// processor time of ten seconds and more of less.
+    /// The same for a run that ends within seconds, with a counterexample: there the optimising
+    /// compiler only costs, a third of the processor time of ten seconds and more of less.
     pub(super) fn brief_command(&self, library: &[PathBuf]) -> std::io::Result<Command> {
         self.command_with(&["-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1"], library)
     }

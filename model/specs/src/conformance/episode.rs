@@ -1,7 +1,9 @@
-//! Episodes: a seeded life of a store, with clients, background work, failures, crashes and what follows them.
+//! Episodes: a seeded life of a store, with clients, background work, failures, crashes and what
+//! follows them.
 //!
-//! Four clients share one thread, each with one call at a time: a put returns when its record is in the buffer, and what is left
-//! of the call is its `sync`. So flushes have several clients waiting, and everything happens in an order that the seed fixes.
+//! Four clients share one thread, each with one call at a time: a put returns when its record is in
+//! the buffer, and what is left of the call is its `sync`. So flushes have several clients waiting,
+//! and everything happens in an order that the seed fixes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What befalls the store of an episode: requests that fail, the end of a life, and the next opening.
+//! What befalls the store of an episode: requests that fail, the end of a life, and the next
+//! opening.
 
 use std::sync::Arc;
 
@@ -41,7 +42,8 @@ impl Fate {
         }
     }
 
-    /// What a failed write was to write is not read back and may yet be there after the next power cut: so that comes next.
+    /// What a failed write was to write is not read back and may yet be there after the next power
+    /// cut: so that comes next.
     pub(super) fn fail_write(&mut self, writes: u64) {
         self.device.fail_write_in(self.rng.below(writes));
         self.doomed = true;
@@ -75,7 +77,8 @@ impl Fate {
         true
     }
 
-    /// Opens the store; it may fail, or the power go on the way, behind one of so many events perhaps.
+    /// Opens the store; it may fail, or the power go on the way, behind one of so many events
+    /// perhaps.
     pub(super) fn reopen(
         &mut self,
         events: u64,

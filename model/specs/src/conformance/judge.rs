@@ -1,7 +1,7 @@
 //! The judge: takes, for everything that was heard, the step of the mirror that it is.
 //!
-//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`]. What stands for what is said in
-//! [`super`]; here is how.
+//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`].
+//! What stands for what is said in [`super`]; here is how.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -81,7 +81,8 @@ pub(super) enum Flush {
     Checkpoint,
 }
 
-/// What a flush on its way need not cover, by key: what was on the device, and what was written over it since.
+/// What a flush on its way need not cover, by key: what was on the device, and what was written
+/// over it since.
 type Spared = BTreeMap<u8, Vec<Image>>;
 
 /// A step of the mirror.
@@ -169,7 +170,8 @@ pub struct Judge {
     pub(super) to_redo: Vec<VecDeque<u64>>,
     /// The process ended; whether that was a restart or a crash shows later.
     pub(super) restarting: Option<Arc<Survey>>,
-    /// Something failed of which the spec does not know: until the next opening the engine does less than the mirror may.
+    /// Something failed of which the spec does not know: until the next opening the engine does
+    /// less than the mirror may.
     pub(super) silent: bool,
     /// The checkpoint on its way has nothing to record.
     pub(super) empty_checkpoint: bool,
@@ -183,8 +185,8 @@ pub struct Judge {
 pub(super) type Accepted = Result<(), String>;
 
 impl Judge {
-    /// A judge for a store that has just been opened, with nothing in its log behind the beginning of `scale`. `keys` says
-    /// which page holds which key.
+    /// A judge for a store that has just been opened, with nothing in its log behind the beginning
+    /// of `scale`. `keys` says which page holds which key.
     #[must_use]
     pub fn new(clients: usize, keys: BTreeMap<PageId, u8>, scale: Scale) -> Judge {
         let n = keys.len();

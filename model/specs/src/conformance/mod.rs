@@ -2,12 +2,12 @@
 //! `WalRecovery`; [`ring`], [`mini`] and [`shadow`] do the same for the other protocols.
 //!
 //! An episode ([`episode`], [`threads`]) drives a real [`treering_engine::Store`] on a device that
-//! crashes. The engine's protocol events ([`treering_engine::events`]), and the calls and answers of
-//! clients, are recorded ([`record`]) and replayed on the mirror ([`judge`]). That mirror has the
-//! source whose graph equals TLC's, with room for a real engine ([`crate::mirror::wide`]): more
+//! crashes. The engine's protocol events ([`treering_engine::events`]), and the calls and answers
+//! of clients, are recorded ([`record`]) and replayed on the mirror ([`judge`]). That mirror has
+//! the source whose graph equals TLC's, with room for a real engine ([`crate::mirror::wide`]): more
 //! clients, keys and writes than any bounded model, and any number of crashes. After each crash the
-//! content of the device must be one of the outcomes that the mirror allows (`power`).
-//! The other way round, [`cover`] leads the engine along the edges of the mirror's graph.
+//! content of the device must be one of the outcomes that the mirror allows (`power`). The other
+//! way round, [`cover`] leads the engine along the edges of the mirror's graph.
 //!
 //! # What stands for what
 //!
@@ -31,34 +31,44 @@
 //!
 //! # What the engine has and the spec has not
 //!
-//! No step of the mirror, and none is needed, for the mirror may do all that the engine does without them:
+//! No step of the mirror, and none is needed, for the mirror may do all that the engine does
+//! without them:
 //!
-//! - device flushes of the page store (journal, table) and of recovery's beginning: the mirror goes on believing that a crash may take
-//!   back what it cannot;
-//! - failures of those, and of page writes: the engine stops, the mirror merely may not go on (it is not told); what is under way may still
-//!   append to the buffer;
-//!   an error that a client gets then is no answer in the spec, whose client waits until the crash; nor is one for a write that is durable;
-//! - the checkpoint of a log that has not grown; snapshot, page table, trims; the log write's end; a pump's acknowledgement;
-//! - redo page by page: the mirror redoes a record when it is read, the engine later, before anything can tell.
+//! - device flushes of the page store (journal, table) and of recovery's beginning: the mirror goes
+//!   on believing that a crash may take back what it cannot;
+//! - failures of those, and of page writes: the engine stops, the mirror merely may not go on (it
+//!   is not told); what is under way may still append to the buffer; an error that a client gets
+//!   then is no answer in the spec, whose client waits until the crash; nor is one for a write that
+//!   is durable;
+//! - the checkpoint of a log that has not grown; snapshot, page table, trims; the log write's end;
+//!   a pump's acknowledgement;
+//! - redo page by page: the mirror redoes a record when it is read, the engine later, before
+//!   anything can tell.
 //!
 //! Three differences of grain, met with threads only, are accepted by rule and counted:
 //!
-//! - *an older copy is written back*: the engine copies a page, lets go of it, and writes; the spec writes what it copies in one step.
-//!   If the page has changed in between the copy reaches the device, under the WAL rule, and the page stays dirty from that change on
-//!   (`(WriteBackCopy)` among the steps);
-//! - *a page written while a flush is on its way*: the spec's flush makes all that was ever written durable, when it completes; a device's
-//!   what was written before it began. Of pages that are written between the two words for that, the mirror keeps the older versions, too
+//! - *an older copy is written back*: the engine copies a page, lets go of it, and writes; the spec
+//!   writes what it copies in one step. If the page has changed in between the copy reaches the
+//!   device, under the WAL rule, and the page stays dirty from that change on (`(WriteBackCopy)`
+//!   among the steps);
+//! - *a page written while a flush is on its way*: the spec's flush makes all that was ever written
+//!   durable, when it completes; a device's what was written before it began. Of pages that are
+//!   written between the two words for that, the mirror keeps the older versions, too
 //!   (`(SparedByFlush)`);
-//! - *a flush with nobody waiting*, for the only record is of a client that still holds its page's latch: see `Judge::leader`.
+//! - *a flush with nobody waiting*, for the only record is of a client that still holds its page's
+//!   latch: see `Judge::leader`.
 //!
-//! Found, and kept out of the episodes: *a failed write is followed by a power cut, never by a restart*. The device reads back what was there
-//! before it and may yet hold what was to be written after the next power cut; the spec's reads back the new. If that is the block behind the
-//! log's end, recovery does not write it again, and a power cut before its checkpoint is recorded may bring back, to the
-//! next recovery, records that this one had cut. Nobody has seen the store in between and what is left is a prefix, so
-//! the contract is kept; `StableInv`, which asks for more, would not be.
+//! Found, and kept out of the episodes: *a failed write is followed by a power cut, never by a
+//! restart*. The device reads back what was there before it and may yet hold what was to be written
+//! after the next power cut; the spec's reads back the new. If that is the block behind the log's
+//! end, recovery does not write it again, and a power cut before its checkpoint is recorded may
+//! bring back, to the next recovery, records that this one had cut. Nobody has seen the store in
+//! between and what is left is a prefix, so the contract is kept; `StableInv`, which asks for more,
+//! would not be.
 //!
-//! Not judged: splits and merges (an episode that makes one is refused); pages larger than a block; `btree:cow-lazy`, whose pages reach the
-//! device for good only with the table at a checkpoint, and which is therefore no instance of the spec's `WriteBack`.
+//! Not judged: splits and merges (an episode that makes one is refused); pages larger than a block;
+//! `btree:cow-lazy`, whose pages reach the device for good only with the table at a checkpoint, and
+//! which is therefore no instance of the spec's `WriteBack`.
 
 pub mod cover;
 pub mod episode;
@@ -235,8 +245,8 @@ pub fn setups(variant: Variant) -> Result<Vec<Setup>> {
     per_block.map(|n| Setup::new(variant, n)).collect()
 }
 
-/// As [`run`], with stores that were built earlier: by an engine without the bug that is switched on
-/// now, for example.
+/// As [`run`], with stores that were built earlier: by an engine without the bug that is switched
+/// on now, for example.
 ///
 /// # Errors
 /// As [`run`].
@@ -260,7 +270,8 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
     }
 }
 
-/// Runs a short episode on one thread and returns its judge, which has kept every step; for [`tla`].
+/// Runs a short episode on one thread and returns its judge, which has kept every step; for
+/// [`tla`].
 ///
 /// # Errors
 /// As [`run`].

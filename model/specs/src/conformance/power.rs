@@ -41,7 +41,8 @@ impl Judge {
         }
         let left = self.left(&survey)?;
         if left != self.newest() {
-            // A write has failed, so what is read is not the last that was to be written: as if the power had gone.
+            // A write has failed, so what is read is not the last that was to be written: as if the
+            // power had gone.
             return self.lose_power(&survey);
         }
         self.forget();
@@ -135,7 +136,8 @@ impl Judge {
             let versions: Vec<_> = self.state.block_versions(place).collect();
             let at = match found {
                 Some(found) => versions.iter().rposition(|version| *version == found),
-                // Trimmed, or older than the recording: as good as any block that is no part of the log.
+                // Trimmed, or older than the recording: as good as any block that is no part of the
+                // log.
                 None => versions.iter().rposition(|version| self.is_dead(*version)),
             };
             left[place] = at.ok_or_else(|| {

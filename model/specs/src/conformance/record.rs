@@ -198,7 +198,8 @@ impl Recorder {
         self.state.lock().hear(client, heard);
     }
 
-    /// From now on whoever is heard sometimes waits a little, under whatever latch it holds: threads then meet in more ways.
+    /// From now on whoever is heard sometimes waits a little, under whatever latch it holds:
+    /// threads then meet in more ways.
     pub fn dawdle(&self, seed: u64) {
         self.state.lock().dawdle = Some(Random::new(seed));
     }
@@ -224,8 +225,8 @@ impl Recorder {
         state.writes
     }
 
-    /// After `events` more events the power of `device` fails: the recorder takes what is left, by `seed`, and hears nothing more
-    /// until [`Recorder::sprung`].
+    /// After `events` more events the power of `device` fails: the recorder takes what is left, by
+    /// `seed`, and hears nothing more until [`Recorder::sprung`].
     pub fn set_trap(&self, events: u64, device: Arc<CrashDevice>, seed: u64) {
         self.state.lock().trap = Some(Trap {
             left: events,

@@ -48,7 +48,8 @@ impl<Heard> Recorder<Heard> {
     pub(super) fn hear(&self, heard: Heard) {
         let mut entries = self.0.lock();
         entries.push(heard);
-        // Whoever is heard sometimes waits a little, under whatever it holds: threads then meet in more ways.
+        // Whoever is heard sometimes waits a little, under whatever it holds: threads then meet in
+        // more ways.
         let dawdles = entries.dawdling.one_in(4);
         drop(entries);
         if dawdles {

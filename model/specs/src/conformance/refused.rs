@@ -1,4 +1,5 @@
-//! What the judges of ring, mini-pages and shadowed pages have in common: what is accepted is counted, what is refused is told with the state before it.
+//! What the judges of ring, mini-pages and shadowed pages have in common: what is accepted is
+//! counted, what is refused is told with the state before it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -124,8 +125,8 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         self.tally.heard
     }
 
-    /// Runs episodes until the budget is used up or something is refused. `one` is told which it is,
-    /// from 0, its seed, and until when it may take.
+    /// Runs episodes until the budget is used up or something is refused. `one` is told which it
+    /// is, from 0, its seed, and until when it may take.
     pub(super) fn of(
         seed: u64,
         budget: Budget,
@@ -162,7 +163,8 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
     }
 }
 
-/// Clients of one episode after another, if they come in turns: half of the episodes follow from their seeds alone.
+/// Clients of one episode after another, if they come in turns: half of the episodes follow from
+/// their seeds alone.
 pub(super) fn in_turns(episode: u64) -> u8 {
     const CLIENTS: [u8; 6] = [1, 2, 1, 4, 1, 8];
     CLIENTS[(episode % CLIENTS.len() as u64) as usize]

@@ -5,9 +5,10 @@
 //! spec          0          1          2          3          4          5             positions in records
 //! ```
 //!
-//! The spec has records of one length, so many to a block. In an episode every record is made as long as that: a slot is the
-//! payload of a block divided by the records in it. The beginning of the recording, which is the beginning of an epoch and
-//! so of a block, is the spec's position 0 in epoch 1; what was before is not there.
+//! The spec has records of one length, so many to a block. In an episode every record is made as
+//! long as that: a slot is the payload of a block divided by the records in it. The beginning of
+//! the recording, which is the beginning of an epoch and so of a block, is the spec's position 0 in
+//! epoch 1; what was before is not there.
 
 use treering_engine::wal::{BLOCK_HEADER, BLOCK_PAYLOAD};
 use treering_engine::{BLOCK_SIZE, LogBlock, Lsn};
@@ -87,7 +88,8 @@ impl Scale {
         Ok(Some((epoch, index, payload / slot)))
     }
 
-    /// The spec's place for a place of the engine's ring of `ring` blocks: the recording begins at the spec's place 0.
+    /// The spec's place for a place of the engine's ring of `ring` blocks: the recording begins at
+    /// the spec's place 0.
     #[must_use]
     pub fn place(&self, place: usize, ring: usize) -> usize {
         let first = (self.first_block % ring as u64) as usize;

@@ -1,4 +1,5 @@
-//! A store whose tree is built: one key for each leaf, every record as long as a slot, nothing in the log.
+//! A store whose tree is built: one key for each leaf, every record as long as a slot, nothing in
+//! the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ impl Variant {
         }
     }
 
-    /// The variant of that name, if the protocol's words fit it: see [`super`] for `btree:cow-lazy`.
+    /// The variant of that name, if the protocol's words fit it: see [`super`] for
+    /// `btree:cow-lazy`.
     #[must_use]
     pub fn named(name: &str) -> Option<Variant> {
         Self::ALL.into_iter().find(|variant| variant.name() == name)
@@ -91,7 +93,8 @@ fn key(n: usize) -> Vec<u8> {
 }
 
 impl Setup {
-    /// Builds the tree, then closes and opens the store: the epoch that begins now is the spec's first.
+    /// Builds the tree, then closes and opens the store: the epoch that begins now is the spec's
+    /// first.
     ///
     /// # Errors
     /// The engine's own; there should be none.
@@ -99,8 +102,8 @@ impl Setup {
         Setup::with(variant.options(), LEAVES, per_block)
     }
 
-    /// A tree of two leaves and log blocks of two records, as in the small models: pages of two blocks, so that such a record
-    /// fits.
+    /// A tree of two leaves and log blocks of two records, as in the small models: pages of two
+    /// blocks, so that such a record fits.
     ///
     /// # Errors
     /// As [`Setup::new`].
@@ -171,7 +174,8 @@ impl Setup {
         Arc::new(CrashDevice::from_image(self.disk.clone()))
     }
 
-    /// Opens the store on `device`, as the spec finds it at its beginning: what opening does is not heard.
+    /// Opens the store on `device`, as the spec finds it at its beginning: what opening does is not
+    /// heard.
     ///
     /// # Errors
     /// The engine's own.

@@ -1,6 +1,8 @@
-//! How much of a mirror's graph the engine is heard to do, where it cannot be led through it state for state: of each step that a judge takes the
-//! *situation* is noted, what of the state the step turns on, and the same of every labelled edge of a model's graph. Covered is a situation of
-//! the graph that was heard. This is weaker than taking an edge: what else there is in the state may differ.
+//! How much of a mirror's graph the engine is heard to do, where it cannot be led through it state
+//! for state: of each step that a judge takes the *situation* is noted, what of the state the step
+//! turns on, and the same of every labelled edge of a model's graph. Covered is a situation of the
+//! graph that was heard. This is weaker than taking an edge: what else there is in the state may
+//! differ.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -197,9 +197,11 @@ impl Judge {
         Ok(())
     }
 
-    /// Who leads a flush. The spec's leader is a client that waits; in the engine write-back, a checkpoint or a pump may lead, on behalf
-    /// of all who wait. If the only ones whose records are not durable have not changed their pages yet, one does so now: nobody
-    /// can tell, since it holds the page's latch until then, and the step has no other effect. It is checked when it is heard.
+    /// Who leads a flush. The spec's leader is a client that waits; in the engine write-back, a
+    /// checkpoint or a pump may lead, on behalf of all who wait. If the only ones whose records are
+    /// not durable have not changed their pages yet, one does so now: nobody can tell, since it
+    /// holds the page's latch until then, and the step has no other effect. It is checked when it
+    /// is heard.
     fn leader(&mut self, client: Option<u8>) -> Result<u8, String> {
         let mut waiting = self.state.waiting();
         let leader = match client {
@@ -227,7 +229,8 @@ impl Judge {
             self.state.page_lsn(key),
         )?;
         if self.silent || self.state.poisoned() {
-            // What failed to be written counts as dirty again. It is copied, and then refused; `PageWriting` would find no copy.
+            // What failed to be written counts as dirty again. It is copied, and then refused;
+            // `PageWriting` would find no copy.
             self.copied[usize::from(key)] = None;
             return self.stutter("a poisoned store copies a page and does not write it");
         }
@@ -242,8 +245,9 @@ impl Judge {
         self.stutter("WriteBack copies and writes in one step")
     }
 
-    /// Whether the page may be written is judged when its write begins; it is written when the write ends ([`Judge::land`]), for a flush
-    /// by somebody else that comes in between need not cover it.
+    /// Whether the page may be written is judged when its write begins; it is written when the
+    /// write ends ([`Judge::land`]), for a flush by somebody else that comes in between need not
+    /// cover it.
     fn page_writing(&mut self, page: PageId, lsn: Lsn) -> Accepted {
         let key = self.key(page)?;
         if self.state.poisoned() || self.state.phase() == Phase::Down {
@@ -292,7 +296,8 @@ impl Judge {
         if copied.changed == 0 && !latched {
             return self.take(Action::WriteBack(key));
         }
-        // Somebody is changing the page, or has changed it, since it was copied: see the module's story.
+        // Somebody is changing the page, or has changed it, since it was copied: see the module's
+        // story.
         self.state
             .write_back_copy(key, copied.image, copied.changed);
         self.took(Step::WriteBackCopy { key });
@@ -353,8 +358,8 @@ impl Judge {
         self.stutter("a pump hears that the log is durable")
     }
 
-    /// What is under way may still append to the buffer in memory, so this is not the spec's failure, although that is enabled while
-    /// a checkpoint sweeps.
+    /// What is under way may still append to the buffer in memory, so this is not the spec's
+    /// failure, although that is enabled while a checkpoint sweeps.
     fn fail_silently(&mut self) -> Accepted {
         self.land_all()?;
         self.silent = true;

@@ -1,8 +1,9 @@
 //! Episodes with threads: four clients and a pump at once, on one store.
 //!
-//! The seed fixes what each thread chooses, not who comes first, so such an episode cannot be repeated; its recording can. Nothing fails
-//! while the threads run, and the power goes when they are done (with page writes still in the device's cache, and some writes never
-//! synced): between a leader's taking of the log buffer and its write the mirror's device and the real one may differ.
+//! The seed fixes what each thread chooses, not who comes first, so such an episode cannot be
+//! repeated; its recording can. Nothing fails while the threads run, and the power goes when they
+//! are done (with page writes still in the device's cache, and some writes never synced): between a
+//! leader's taking of the log buffer and its write the mirror's device and the real one may differ.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +22,8 @@ use treering_oracle::value;
 const OPERATIONS: u64 = 400;
 const LIVES: u64 = 2;
 
-/// Lives an episode by seed, and passes on what is heard, life by life, as long as `judge` says so and
-/// there is time.
+/// Lives an episode by seed, and passes on what is heard, life by life, as long as `judge` says so
+/// and there is time.
 ///
 /// # Errors
 /// The engine's own; there should be none.

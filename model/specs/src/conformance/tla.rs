@@ -6,11 +6,12 @@
 //! Follow == at <= Len(Events) /\ at' = at + 1 /\ (the action of the spec that Events[at] names, with its outcome)
 //! ```
 //!
-//! TLC has no way to say that a behaviour exists, so it is asked for the opposite: `NotAtEnd` claims that the last event is never reached,
-//! and a counterexample (exit code 12) is the recording, followed to its end. `EndInv` is looked at first: the state there is
-//! the mirror's.
+//! TLC has no way to say that a behaviour exists, so it is asked for the opposite: `NotAtEnd`
+//! claims that the last event is never reached, and a counterexample (exit code 12) is the
+//! recording, followed to its end. `EndInv` is looked at first: the state there is the mirror's.
 //!
-//! `Crash` is spelled out, with the outcome in place of the quantifiers: TLC cannot enumerate what a crash may leave of 64 blocks.
+//! `Crash` is spelled out, with the outcome in place of the quantifiers: TLC cannot enumerate what
+//! a crash may leave of 64 blocks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -36,7 +37,8 @@ pub struct Module {
     pub events: usize,
 }
 
-/// Writes the steps that a judge has kept, which has heard a single thread: with several there may be steps that the spec does not have.
+/// Writes the steps that a judge has kept, which has heard a single thread: with several there may
+/// be steps that the spec does not have.
 #[must_use]
 pub fn module(judge: &Judge) -> Option<Module> {
     let trace = judge.trace();

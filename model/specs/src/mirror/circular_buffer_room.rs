@@ -1,6 +1,8 @@
-//! Room in a state of `CircularBuffer`: for the bounded models, small and flat. A configuration that needs more is refused.
+//! Room in a state of `CircularBuffer`: for the bounded models, small and flat. A configuration
+//! that needs more is refused.
 //!
-//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file differ.
+//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
+//! differ.
 
 /// A set of clients, or of offsets.
 pub(crate) type Set = u8;

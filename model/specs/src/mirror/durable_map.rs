@@ -322,7 +322,8 @@ impl DurableMap {
         ])
     }
 
-    /// Each value is of the set that its variable ranges over: by construction, but for the numbers.
+    /// Each value is of the set that its variable ranges over: by construction, but for the
+    /// numbers.
     fn type_inv(&self, s: &State) -> bool {
         let content = |c: Content| c == ABSENT || usize::from(c) < self.values.len();
         let keys = self.keys.len();

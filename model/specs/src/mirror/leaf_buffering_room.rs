@@ -1,4 +1,5 @@
-//! Room in a state of `LeafBuffering`: for the bounded models, small and flat. A configuration that needs more is refused.
+//! Room in a state of `LeafBuffering`: for the bounded models, small and flat. A configuration that
+//! needs more is refused.
 
 /// Values, ticks, epochs, counts.
 pub(crate) type N = u8;

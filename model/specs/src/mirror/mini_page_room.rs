@@ -1,6 +1,8 @@
-//! Room in a state of `MiniPage`: for the bounded models, small and flat. A configuration that needs more is refused.
+//! Room in a state of `MiniPage`: for the bounded models, small and flat. A configuration that
+//! needs more is refused.
 //!
-//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file differ.
+//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
+//! differ.
 
 use std::hash::Hasher;
 

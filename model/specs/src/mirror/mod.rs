@@ -1,8 +1,8 @@
 //! The mirrors: one module a spec, with constants, actions and invariants of the same names.
 //!
 //! The state of a mirror is small and flat, so that a checker copies and hashes it cheaply.
-//! [`Mirror::variables`] translates it to TLA+, and only that is compared with TLC's states. [`wide`]
-//! compiles the same source with larger sizes, for the recordings of a real engine.
+//! [`Mirror::variables`] translates it to TLA+, and only that is compared with TLC's states.
+//! [`wide`] compiles the same source with larger sizes, for the recordings of a real engine.
 
 pub mod circular_buffer;
 mod circular_buffer_room;
@@ -61,7 +61,8 @@ pub trait Mirror:
     /// Makes the model from a configuration: its constants, and its invariants as properties.
     ///
     /// # Errors
-    /// A constant is missing, has the wrong type, or is larger than the mirror's state has room for.
+    /// A constant is missing, has the wrong type, or is larger than the mirror's state has room
+    /// for.
     fn from_config(config: &Config) -> Result<Self, ConfigError>;
 
     /// The name of an action in TLA+, which labels its edges.

@@ -1,6 +1,8 @@
-//! Room in a state of `PageShadowing`: for the bounded models, small and flat. A configuration that needs more is refused.
+//! Room in a state of `PageShadowing`: for the bounded models, small and flat. A configuration that
+//! needs more is refused.
 //!
-//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file differ.
+//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
+//! differ.
 
 /// LSNs, values, counts.
 pub(crate) type N = u8;
@@ -13,7 +15,8 @@ pub(crate) const SEGMENTS: usize = 3;
 pub(crate) const LOG: usize = 7;
 /// The content of a block that rotted: it fits in a block's four bits and is no value.
 pub(crate) const ROTTEN: N = 0xf;
-/// Versions of a block between two flushes; a page is written no oftener than there are records, and trimmed once for each.
+/// Versions of a block between two flushes; a page is written no oftener than there are records,
+/// and trimmed once for each.
 pub(crate) const VERSIONS: usize = 8;
 
 /// A block: 24 bits. The default is a block of zeros.

@@ -1,4 +1,5 @@
-//! Room in a state of `SurrogateBuffer`: for the bounded models, small and flat. A configuration that needs more is refused.
+//! Room in a state of `SurrogateBuffer`: for the bounded models, small and flat. A configuration
+//! that needs more is refused.
 
 /// Numbers, values, versions, counts.
 pub(crate) type N = u8;
@@ -16,5 +17,6 @@ pub(crate) const SLOTS: usize = 2;
 pub(crate) const SPACES: usize = 4;
 /// Entries of a log.
 pub(crate) const ENTRIES: usize = 2;
-/// Values that a word has between two fences: two, and with a seeded bug that splits a word in two or leaves a fence out, two more.
+/// Values that a word has between two fences: two, and with a seeded bug that splits a word in two
+/// or leaves a fence out, two more.
 pub(crate) const VERSIONS: usize = 4;

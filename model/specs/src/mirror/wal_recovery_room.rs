@@ -1,6 +1,8 @@
-//! Room in a state of `WalRecovery`: for the bounded models, small and flat. A configuration that needs more is refused.
+//! Room in a state of `WalRecovery`: for the bounded models, small and flat. A configuration that
+//! needs more is refused.
 //!
-//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file differ.
+//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
+//! differ.
 
 use std::hash::Hasher;
 
@@ -16,8 +18,9 @@ pub(crate) const PER_BLOCK: usize = 2;
 /// Largest value, and so number of writes.
 pub(crate) const VALUES: N = 6;
 
-/// Versions of a place that a state has room for. The protocol leaves at most two of a log block and of the superblock; of a page
-/// one more than the log has records, since each may be redone and written.
+/// Versions of a place that a state has room for. The protocol leaves at most two of a log block
+/// and of the superblock; of a page one more than the log has records, since each may be redone and
+/// written.
 pub(crate) const VERSIONS: usize = 5;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 

@@ -1,7 +1,9 @@
-//! The kill table: every seeded bug of our engine, the check that must catch it, and an unmutated twin that passes the same programs.
+//! The kill table: every seeded bug of our engine, the check that must catch it, and an unmutated
+//! twin that passes the same programs.
 //!
-//! A mutation that another check catches, or only a panic, counts as missed: the check that is named for it would be blind
-//! without help. So each has a recipe, a mode and an engine, and its expected check. Harmless changes run every mode and must be caught by nothing.
+//! A mutation that another check catches, or only a panic, counts as missed: the check that is
+//! named for it would be blind without help. So each has a recipe, a mode and an engine, and its
+//! expected check. Harmless changes run every mode and must be caught by nothing.
 
 use std::time::{Duration, Instant};
 
@@ -109,8 +111,8 @@ impl Stage {
         }
     }
 
-    /// Every check looks at every program, and which one is the first to find something is chance: programs are made until the named one
-    /// has, or time is up.
+    /// Every check looks at every program, and which one is the first to find something is chance:
+    /// programs are made until the named one has, or time is up.
     fn hunt(&self, mode: Mode, plan: &Plan) -> Caught {
         let began = Instant::now();
         let mut programs = 0;
@@ -259,7 +261,8 @@ const PROGRAMS: u64 = 20_000;
 /// Histories of the twin of a bug that hangs.
 const HISTORIES: u64 = 10;
 
-/// Switches one mutation on, looks for it, switches it off and runs its twin. Nothing else may have a store open meanwhile.
+/// Switches one mutation on, looks for it, switches it off and runs its twin. Nothing else may have
+/// a store open meanwhile.
 #[must_use]
 pub fn kill(mutation: &Mutation, seed: u64, threads: usize) -> Kill {
     let began = Instant::now();

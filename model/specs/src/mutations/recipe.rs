@@ -12,7 +12,8 @@ pub enum Mode {
     Differential,
     /// Every way in which a power cut could have ended a program.
     Crash,
-    /// Threads on a slow device, their history judged. The one mode in which a seed does not decide all.
+    /// Threads on a slow device, their history judged. The one mode in which a seed does not decide
+    /// all.
     Concurrent,
     /// What the engine says it does, replayed on the mirror of its protocol.
     Events,

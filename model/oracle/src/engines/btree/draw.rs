@@ -55,7 +55,8 @@ impl BTree {
             };
         }
         if random.one_in(6) {
-            // The same pages below another tree, in the same cache and with more or less of it for a ring.
+            // The same pages below another tree, in the same cache and with more or less of it for
+            // a ring.
             options.contention_split = None;
             options.tree = match options.tree {
                 TreeKind::BTree => TreeKind::Bf(BfOptions::default()),

@@ -166,9 +166,9 @@ impl Engine for BTree {
     }
 
     fn room(&self) -> Option<u64> {
-        // The smallest store has some thirty leaves. One that is full has no three neighbours that fit
-        // two, so two thirds of their bytes are in use; records of a quarter of a page, headers, and
-        // leaves that wait for a checkpoint take from that.
+        // The smallest store has some thirty leaves. One that is full has no three neighbours that
+        // fit two, so two thirds of their bytes are in use; records of a quarter of a page,
+        // headers, and leaves that wait for a checkpoint take from that.
         self.cramped.then_some(15 * self.options.page_size as u64)
     }
 

@@ -14,10 +14,11 @@ use self::parts::{EAGER, GROUPED, Parts};
 /// How large everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
-    /// Fewest frames, a log of 24 pages, a device of 200: everything that can fill up or wrap does within two hundred
-    /// operations.
+    /// Fewest frames, a log of 24 pages, a device of 200: everything that can fill up or wrap does
+    /// within two hundred operations.
     Tiny,
-    /// In persistent memory, six mebibytes: room for what programs of a thousand operations write; else as `Tiny`.
+    /// In persistent memory, six mebibytes: room for what programs of a thousand operations write;
+    /// else as `Tiny`.
     Medium,
     /// A cache of 64 pages and a device of 16,384.
     Small,
@@ -50,9 +51,9 @@ pub struct BTree {
 
 /// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
 /// said), whether a store that is let go of is closed, whether there is hardly room, or room for a
-/// tree of hundreds or thousands of leaves, with which programs begin, whether one flush of the log may write
-/// mebibytes, whether the device is a file, whether inner nodes are as wide as a user's, and the
-/// size of pages. And `options=N`, by which all other options are drawn.
+/// tree of hundreds or thousands of leaves, with which programs begin, whether one flush of the log
+/// may write mebibytes, whether the device is a file, whether inner nodes are as wide as a user's,
+/// and the size of pages. And `options=N`, by which all other options are drawn.
 pub const VARIATIONS: [&str; 13] = [
     "per-commit",
     "grouped",
@@ -91,7 +92,8 @@ impl BTree {
         "btree:shadow-16k",
     ];
 
-    /// The B⁻-tree: shadowed pages with modification logs, and a sparse redo log; as the paper has it, and small.
+    /// The B⁻-tree: shadowed pages with modification logs, and a sparse redo log; as the paper has
+    /// it, and small.
     pub const BMINUS_NAMES: [&str; 2] = ["bminus", "bminus-small"];
 
     /// Mini-pages in a ring.
@@ -216,8 +218,8 @@ impl BTree {
     /// Everything that follows from the size of pages.
     fn sized(mut self) -> BTree {
         let (frames, pages, log_pages) = match self.geometry {
-            // A page that is evicted takes the log before it along, so none is. And whoever sees the
-            // device takes its log for room, so there is some.
+            // A page that is evicted takes the log before it along, so none is. And whoever sees
+            // the device takes its log for room, so there is some.
             _ if self.long_flush => {
                 let pages = (LONG_LOG_BYTES / 3) / self.options.page_size as u64;
                 (128, pages.max(200), 24)

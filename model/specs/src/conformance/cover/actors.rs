@@ -1,8 +1,10 @@
-//! Threads that stop where they are told to: at an event of the engine, in the middle of an operation.
+//! Threads that stop where they are told to: at an event of the engine, in the middle of an
+//! operation.
 //!
-//! An actor runs one job at a time, a call of the engine. The engine tells its observer, on that thread, what it does; the observer stops
-//! the thread at the events that the job's stops name, and lets the driver know. The events at which the driver stops are told
-//! where the thread holds nothing that the others' next steps need, or only what the spec says it holds (a page's latch).
+//! An actor runs one job at a time, a call of the engine. The engine tells its observer, on that
+//! thread, what it does; the observer stops the thread at the events that the job's stops name, and
+//! lets the driver know. The events at which the driver stops are told where the thread holds
+//! nothing that the others' next steps need, or only what the spec says it holds (a page's latch).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -194,7 +196,8 @@ pub(super) fn stop_at(point: Point) {
     });
 }
 
-/// An observer that ends an opening where recovery begins: what was done until then stays, nothing more is.
+/// An observer that ends an opening where recovery begins: what was done until then stays, nothing
+/// more is.
 pub(super) struct Cut(pub(super) Arc<StepDevice>);
 
 impl Observer for Cut {

@@ -64,8 +64,8 @@ impl Atlas {
         Ok((epoch, self.scale.position(found.redo_start)?))
     }
 
-    /// What the blocks of the log that a place of the spec's ring stands for must hold: the block that was last written there, and
-    /// its versions.
+    /// What the blocks of the log that a place of the spec's ring stands for must hold: the block
+    /// that was last written there, and its versions.
     fn log_versions(&self, s: &State, place: usize) -> Option<(u64, Vec<BlockName>)> {
         let all: Vec<BlockName> = s.block_versions(place).collect();
         let (epoch, index, _) = *all.last()?;
@@ -73,7 +73,8 @@ impl Atlas {
             return None;
         }
         let mut mine: Vec<BlockName> = all.iter().copied().filter(|v| v.1 == index).collect();
-        // The first version of the spec's place may be another block, which lies elsewhere in the engine's larger ring.
+        // The first version of the spec's place may be another block, which lies elsewhere in the
+        // engine's larger ring.
         if all[0].1 != index {
             mine.insert(0, (0, 0, 0));
         }

@@ -1,11 +1,14 @@
-//! The spec's device: a sequence of versions for every block, and a flush that keeps the last of each.
+//! The spec's device: a sequence of versions for every block, and a flush that keeps the last of
+//! each.
 //!
-//! It differs from [`treering_engine::device::CrashDevice`] in what a driver needs: one can look at the versions, choose among them block by
-//! block, and go on from a copy. Blocks are shared between copies.
+//! It differs from [`treering_engine::device::CrashDevice`] in what a driver needs: one can look at
+//! the versions, choose among them block by block, and go on from a copy. Blocks are shared between
+//! copies.
 //!
-//! Pages are two blocks here, and the page store's journal guards them from being torn, with a flush of its own before the page
-//! goes home. The driver tears no page, so it may leave that flush out ([`StepDevice::ignore_flush`]): else every page write would make
-//! durable what the spec leaves in the cache.
+//! Pages are two blocks here, and the page store's journal guards them from being torn, with a
+//! flush of its own before the page goes home. The driver tears no page, so it may leave that flush
+//! out ([`StepDevice::ignore_flush`]): else every page write would make durable what the spec
+//! leaves in the cache.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -89,7 +92,8 @@ impl StepDevice {
         }
     }
 
-    /// What is left after a crash that keeps, of every block with unflushed versions, the one that `choose` says.
+    /// What is left after a crash that keeps, of every block with unflushed versions, the one that
+    /// `choose` says.
     pub(super) fn crash(&self, choose: impl Fn(usize, usize) -> usize) -> StepDevice {
         let state = self.state.lock();
         let left = state.blocks.iter().enumerate().map(|(lba, versions)| {

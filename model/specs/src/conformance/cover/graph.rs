@@ -1,4 +1,5 @@
-//! The mirror's graph as a map for walks: states, labelled edges, and which of them the engine can take.
+//! The mirror's graph as a map for walks: states, labelled edges, and which of them the engine can
+//! take.
 
 use std::collections::VecDeque;
 
@@ -68,7 +69,8 @@ impl Map {
                     map.states.len() as u32 - 1
                 });
                 let label = WalRecovery::label(&action);
-                // Two actions of one name to one state are one edge, of which one may be easier to take.
+                // Two actions of one name to one state are one edge, of which one may be easier to
+                // take.
                 let cannot = cannot(mirror, &from, action);
                 match edges.iter_mut().find(|e| e.to == to && e.label() == label) {
                     Some(known) if known.cannot.is_some() => {
@@ -89,7 +91,8 @@ impl Map {
         map
     }
 
-    /// The shortest way from `from`, along edges that can be taken, to a state where `wanted` holds: the edges' places.
+    /// The shortest way from `from`, along edges that can be taken, to a state where `wanted`
+    /// holds: the edges' places.
     pub(super) fn way(&self, from: u32, wanted: impl Fn(u32) -> bool) -> Option<Vec<(u32, usize)>> {
         let mut came: FxHashMap<u32, (u32, usize)> = FxHashMap::default();
         let mut pending = VecDeque::from([from]);

@@ -1,19 +1,24 @@
-//! The other direction: walks over the mirror's graph lead the real engine, so that together they take every labelled edge.
+//! The other direction: walks over the mirror's graph lead the real engine, so that together they
+//! take every labelled edge.
 //!
-//! The graph is that of the `WalRecovery` smoke model, and the mirror is the one that is equal to TLC's. For each step of a walk the engine
-//! is made to do just that, on threads that stop in the middle of operations (`actors`, `rig`, `keeper`), and then looked at: what a
-//! call returns, and for every place of the log, every page and the superblock, which versions the device holds, the durable one and those
-//! that a flush would make so (`compare`). An edge counts as taken if all of that is what the mirror says.
+//! The graph is that of the `WalRecovery` smoke model, and the mirror is the one that is equal to
+//! TLC's. For each step of a walk the engine is made to do just that, on threads that stop in the
+//! middle of operations (`actors`, `rig`, `keeper`), and then looked at: what a call returns, and
+//! for every place of the log, every page and the superblock, which versions the device holds, the
+//! durable one and those that a flush would make so (`compare`). An edge counts as taken if all of
+//! that is what the mirror says.
 //!
-//! Crashes are taken where the walk stands, without ending it: each outcome is made on a copy of the device (`device`) and looked at.
-//! So are restarts: another process opens a copy, until recovery has made durable what it builds on. Walks go through crashes and restarts
-//! as well, to where recovery is.
+//! Crashes are taken where the walk stands, without ending it: each outcome is made on a copy of
+//! the device (`device`) and looked at. So are restarts: another process opens a copy, until
+//! recovery has made durable what it builds on. Walks go through crashes and restarts as well, to
+//! where recovery is.
 //!
-//! The ring of two log blocks is a larger one here, since the engine makes do with 64 at least: a place of the spec stands for the block that
-//! was last written there. (The episodes wrap their log.) `Absent` is the version that the tree was built with.
+//! The ring of two log blocks is a larger one here, since the engine makes do with 64 at least: a
+//! place of the spec stands for the block that was last written there. (The episodes wrap their
+//! log.) `Absent` is the version that the tree was built with.
 //!
-//! What the engine cannot take as a step of its own is named, by `graph` from the state and by `rig` where only the way there
-//! tells, and counted.
+//! What the engine cannot take as a step of its own is named, by `graph` from the state and by
+//! `rig` where only the way there tells, and counted.
 
 mod actors;
 mod compare;
@@ -174,7 +179,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Tries all crashes and the restart that are possible here; `false` if one is not what it should be.
+    /// Tries all crashes and the restart that are possible here; `false` if one is not what it
+    /// should be.
     fn try_ends(&mut self, rig: &Rig<'_>, at: u32) -> bool {
         for i in 0..self.map.edges[at as usize].len() {
             let edge = self.map.edges[at as usize][i];

@@ -255,7 +255,8 @@ impl<'a> Rig<'a> {
             return differs("the put failed");
         };
         self.clients[c].lsn = lsn;
-        // The beginning of a checkpoint that waited for this latch goes on, and looks at the other pages' in passing.
+        // The beginning of a checkpoint that waited for this latch goes on, and looks at the other
+        // pages' in passing.
         if self.keeper.is_busy() && !self.keeper.is_stopped() {
             self.settle_keeper()?;
         }
@@ -440,8 +441,8 @@ impl<'a> Rig<'a> {
         self.atlas.compare(&left, to).map_err(Not::Same)
     }
 
-    /// Whether a process that is started again here builds on what `to` has: another one is, on a copy, and goes on until recovery
-    /// begins.
+    /// Whether a process that is started again here builds on what `to` has: another one is, on a
+    /// copy, and goes on until recovery begins.
     pub(super) fn try_restart(&self, to: &State) -> Step {
         let copy = Arc::new(self.device.copy());
         let clock = Arc::new(SystemClock::new());

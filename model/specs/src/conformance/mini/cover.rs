@@ -1,10 +1,13 @@
 //! How much of the mirror's graph the engine's tree is heard to do.
 //!
-//! The tree cannot be led state for state through a model's graph, as the ring can ([`crate::conformance::ring::cover`]): the smoke model's leaves have
-//! room for one record, the engine's for at least seven of the same length, since no key is longer than an eighth of a page. And the spec's inner node is read
-//! in two steps, which the engine's threads cannot be stopped between. So episodes are recorded, and of each step that the judge takes for an
-//! event the *situation* is noted ([`MiniPage::situation`]): whose call, what mini-page, which kind of record the key has there, whether it is used, whether the leaf
-//! has it, who else has the page. See [`crate::conformance::situations`].
+//! The tree cannot be led state for state through a model's graph, as the ring can
+//! ([`crate::conformance::ring::cover`]): the smoke model's leaves have room for one record, the
+//! engine's for at least seven of the same length, since no key is longer than an eighth of a page.
+//! And the spec's inner node is read in two steps, which the engine's threads cannot be stopped
+//! between. So episodes are recorded, and of each step that the judge takes for an event the
+//! *situation* is noted ([`MiniPage::situation`]): whose call, what mini-page, which kind of record
+//! the key has there, whether it is used, whether the leaf has it, who else has the page. See
+//! [`crate::conformance::situations`].
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! An episode: clients that get, put, delete and scan a few keys of a tiny Bf-Tree, and what is heard of it.
+//! An episode: clients that get, put, delete and scan a few keys of a tiny Bf-Tree, and what is
+//! heard of it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ impl Episode {
         Self {
             clients,
             keys: 12 + rng.below(13) as u8,
-            // Two: four mini-pages of the largest size. From four on there are mirrors of leaves that are full.
+            // Two: four mini-pages of the largest size. From four on there are mirrors of leaves
+            // that are full.
             ring: [2, 2, 4, 6][rng.below(4) as usize],
             copy_on_access: [10, 50, 90][rng.below(3) as usize],
             promotion: [20, 50, 100][rng.below(3) as usize],

@@ -280,8 +280,9 @@ impl Judge {
         self.detour(Action::ReadChild(c))
     }
 
-    /// A client has the lock of the page that it was looking for. The spec's inner node is one for all; if it has changed elsewhere the spec's client
-    /// begins again, where the engine's need not.
+    /// A client has the lock of the page that it was looking for. The spec's inner node is one for
+    /// all; if it has changed elsewhere the spec's client begins again, where the engine's need
+    /// not.
     pub(super) fn arrives(&mut self, c: u8, page: PageId) -> Accepted {
         self.settle(page)?;
         same("what it does", self.step(c), Step::Child)?;
@@ -293,7 +294,8 @@ impl Judge {
         self.take(Action::LockPage(c))
     }
 
-    /// A client is alone with its page: a reader that has read the leaf, or a writer from the beginning.
+    /// A client is alone with its page: a reader that has read the leaf, or a writer from the
+    /// beginning.
     fn upgrades(&mut self, c: u8, page: PageId) -> Accepted {
         match self.step(c) {
             Step::Loaded => self.take(Action::Upgrade(c))?,
@@ -335,7 +337,8 @@ impl Judge {
         if let Some(down) = &down
             && self.page(p).covers(down.before)
         {
-            // A page may begin between two keys: then it has the upper one, and is the last below that.
+            // A page may begin between two keys: then it has the upper one, and is the last below
+            // that.
             self.state = self.mirror.scans_from(&self.state, c, down.before);
             self.detour(Action::ReadVersion(c))?;
             self.detour(Action::ReadChild(c))?;
@@ -361,7 +364,8 @@ impl Judge {
         Ok(())
     }
 
-    /// A scan goes on below a key: the spec's begins at the last key there, and ends where there is none.
+    /// A scan goes on below a key: the spec's begins at the last key there, and ends where there is
+    /// none.
     fn goes_down(&mut self, c: u8, before: u8, rows: Vec<(u8, Content)>) {
         self.state = self.mirror.scans_from(&self.state, c, before - 1);
         self.down.insert(c, Down { before, rows });

@@ -1,4 +1,5 @@
-//! The judge, of what happens to pages: mini-pages are merged, moved and given up, leaves split and joined.
+//! The judge, of what happens to pages: mini-pages are merged, moved and given up, leaves split and
+//! joined.
 
 use treering_engine::PageId;
 use treering_engine::mini::events::{Cause, LeafImage, MiniImage};
@@ -10,8 +11,8 @@ use crate::mirror::wide::mini_page::records::{Kind, Page};
 use crate::mirror::wide::mini_page::{Action, Bug, Call};
 
 impl Judge {
-    /// The leaf has what is dirty, in the engine. What this is in the spec shows when it is known what becomes of the mini-page; the page is locked
-    /// until then.
+    /// The leaf has what is dirty, in the engine. What this is in the spec shows when it is known
+    /// what becomes of the mini-page; the page is locked until then.
     pub(super) fn merges(
         &mut self,
         page: PageId,
@@ -50,7 +51,8 @@ impl Judge {
         }
     }
 
-    /// A mini-page that was merged stays as it was, but clean: nothing else was heard of it before the page was given back.
+    /// A mini-page that was merged stays as it was, but clean: nothing else was heard of it before
+    /// the page was given back.
     pub(super) fn settle(&mut self, page: PageId) -> Accepted {
         match self.pages.get(&page).copied() {
             Some(p) if self.merged.remove(&p) => self.merge_in_place(p),
@@ -58,7 +60,8 @@ impl Judge {
         }
     }
 
-    /// The spec knows no merge that keeps everything: the mini-page is evicted, and somebody reads all of it again.
+    /// The spec knows no merge that keeps everything: the mini-page is evicted, and somebody reads
+    /// all of it again.
     fn merge_in_place(&mut self, p: u8) -> Accepted {
         if !is_dirty(self.page(p)) {
             return Ok(());
@@ -133,7 +136,8 @@ impl Judge {
         self.same_mini(page, mini, |row| row)
     }
 
-    /// The spec merges what it makes a mirror; the engine may leave that for later. Whoever scans or gets does it, or a writer.
+    /// The spec merges what it makes a mirror; the engine may leave that for later. Whoever scans
+    /// or gets does it, or a writer.
     pub(super) fn mirrors(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
         let p = self.number(page)?;
         if self.merged.remove(&p) {
@@ -163,10 +167,13 @@ impl Judge {
         self.take(Action::EvictMini(p))
     }
 
-    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean; what stays of it is told.
+    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean;
+    /// what stays of it is told.
     ///
-    /// In the spec a leaf is split when a merge finds it full. So on the way here somebody reads so much of it that the mini-page is full, which the writer
-    /// makes a mirror (`MergeToMirror`), finds full, too, and evicts (`EvictMirror`): the leaf is full. What stays in the mini-pages is read again.
+    /// In the spec a leaf is split when a merge finds it full. So on the way here somebody reads so
+    /// much of it that the mini-page is full, which the writer makes a mirror (`MergeToMirror`),
+    /// finds full, too, and evicts (`EvictMirror`): the leaf is full. What stays in the mini-pages
+    /// is read again.
     pub(super) fn splits(
         &mut self,
         c: u8,

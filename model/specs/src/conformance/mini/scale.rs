@@ -1,7 +1,8 @@
-//! What the engine's bytes are in the spec: keys by number, values by number, pages and mini-pages by the records that they have room for.
+//! What the engine's bytes are in the spec: keys by number, values by number, pages and mini-pages
+//! by the records that they have room for.
 //!
-//! All records are of one length, so that bytes and records count alike, but for tombstones, which lack eight bytes of 420: a mini-page or leaf has as many
-//! as the spec's whatever they are.
+//! All records are of one length, so that bytes and records count alike, but for tombstones, which
+//! lack eight bytes of 420: a mini-page or leaf has as many as the spec's whatever they are.
 
 use treering_engine::mini::Kind;
 use treering_engine::mini::events::{LeafImage, MiniImage};
@@ -33,7 +34,8 @@ impl Scale {
     pub(super) fn new(keys: u8) -> Scale {
         assert!(usize::from(keys) <= MiniPage::MOST_KEYS, "no room");
         let key = |n| {
-            // They differ early, so that leaves have next to no prefix to leave out and separators are short.
+            // They differ early, so that leaves have next to no prefix to leave out and separators
+            // are short.
             let mut bytes = format!("{n:02}").into_bytes();
             bytes.resize(KEY_BYTES, b'.');
             bytes

@@ -112,7 +112,8 @@ impl Tree {
         self.recorder.hear(heard);
     }
 
-    /// Tries, with nobody else being heard, until it succeeds; what is done and what is told are one step then.
+    /// Tries, with nobody else being heard, until it succeeds; what is done and what is told are
+    /// one step then.
     fn locked<T>(&self, lock: impl Fn() -> Option<T>) -> T {
         loop {
             let mut entries = self.recorder.lock();

@@ -1,15 +1,18 @@
-//! Event conformance of the ring: what the engine's circular buffer does is what `CircularBuffer` allows.
+//! Event conformance of the ring: what the engine's circular buffer does is what `CircularBuffer`
+//! allows.
 //!
-//! Episodes ([`episode`]) let clients, a thread each, get and write pages through a real [`treering_engine::ring::Ring`] of eight or sixteen
-//! units. Its events and what clients ask and hear are recorded in one order and replayed on the mirror ([`judge`]): the source that is equal
-//! to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and without the model's bounds on who calls what. The first event for
-//! which the mirror has no step, or another outcome, is refused, and told with the state before it. All invariants are looked at after
-//! every event.
+//! Episodes ([`episode`]) let clients, a thread each, get and write pages through a real
+//! [`treering_engine::ring::Ring`] of eight or sixteen units. Its events and what clients ask and
+//! hear are recorded in one order and replayed on the mirror ([`judge`]): the source that is equal
+//! to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and without the model's bounds
+//! on who calls what. The first event for which the mirror has no step, or another outcome, is
+//! refused, and told with the state before it. All invariants are looked at after every event.
 //!
 //! # What stands for what
 //!
-//! The engine's own events: see the table in [`treering_engine::ring::events`]. The unit is 512 bytes, the spec's offsets the engine's in
-//! units, the spec's record the first byte of the payload and its dirty bit the second. What clients do:
+//! The engine's own events: see the table in [`treering_engine::ring::events`]. The unit is 512
+//! bytes, the spec's offsets the engine's in units, the spec's record the first byte of the payload
+//! and its dirty bit the second. What clients do:
 //!
 //! | the spec | the engine in an episode |
 //! |---|---|
@@ -21,11 +24,13 @@
 //!
 //! Two differences of grain:
 //!
-//! - The spec decides whether a mini-page is near the head again when a get returns; the engine decided once, when it looked. A get that looked
-//!   before the tail moved returns without copying, where the spec would copy: `(LateReturn)`, accepted by rule and counted.
+//! - The spec decides whether a mini-page is near the head again when a get returns; the engine
+//!   decided once, when it looked. A get that looked before the tail moved returns without copying,
+//!   where the spec would copy: `(LateReturn)`, accepted by rule and counted.
 //! - `VictimMoved` is no step: the spec's thread is back at the block, where it was.
 //!
-//! Not judged, for the spec has none of it: merges that fail, allocations that are dropped, pages that the tree merges itself.
+//! Not judged, for the spec has none of it: merges that fail, allocations that are dropped, pages
+//! that the tree merges itself.
 
 pub mod cover;
 pub mod episode;
@@ -77,7 +82,8 @@ pub fn run(clients: u8, seed: u64, events: u64) -> Report {
     })
 }
 
-/// Runs episodes of one, two, four or eight threads until the budget is used up or an event is refused.
+/// Runs episodes of one, two, four or eight threads until the budget is used up or an event is
+/// refused.
 #[must_use]
 pub fn run_mixed(seed: u64, budget: Budget) -> Report {
     Report::of(seed, budget, |n, seed, until| {

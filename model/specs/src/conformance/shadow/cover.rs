@@ -1,9 +1,11 @@
 //! How much of the mirror's graph the engine's store is heard to do.
 //!
-//! The store cannot be led state for state through a model's graph: the smoke model begins with a page that was never written, and its redo log is a
-//! device of its own. So episodes are recorded, and of each step that the judge takes for an event the situation is noted
-//! ([`PageShadowing::situations`]), page by page: what is known of it, what is in memory, and what is on the device of each slot and of the
-//! log block, durable or not. See [`super::super::situations`].
+//! The store cannot be led state for state through a model's graph: the smoke model begins with a
+//! page that was never written, and its redo log is a device of its own. So episodes are recorded,
+//! and of each step that the judge takes for an event the situation is noted
+//! ([`PageShadowing::situations`]), page by page: what is known of it, what is in memory, and what
+//! is on the device of each slot and of the log block, durable or not. See
+//! [`super::super::situations`].
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,9 @@
-//! An episode: a seeded life of a store, with clients, background work, failures, crashes and what follows them.
+//! An episode: a seeded life of a store, with clients, background work, failures, crashes and what
+//! follows them.
 //!
-//! Three clients share one thread, each with one call at a time: a put returns when its record is in the buffer, and what is left of the call is
-//! its `sync`. So everything happens in an order that the seed fixes, and no flush overlaps a write.
+//! Three clients share one thread, each with one call at a time: a put returns when its record is
+//! in the buffer, and what is left of the call is its `sync`. So everything happens in an order
+//! that the seed fixes, and no flush overlaps a write.
 
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@
 //! page:  [slot 0: lsn .. v | v | ..][log block: base, lsn][slot 1: lsn .. v | v | ..]      v: the version of the block's record
 //! ```
 //!
-//! In a page nothing changes but the values of those records, the LSN and what follows from them, so a block is told by its LSN or its version.
+//! In a page nothing changes but the values of those records, the LSN and what follows from them,
+//! so a block is told by its LSN or its version.
 
 use treering_engine::device::Image;
 use treering_engine::{BLOCK_SIZE, Lba, Lsn, Options};

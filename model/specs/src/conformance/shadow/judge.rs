@@ -1,7 +1,7 @@
 //! The judge: takes, for everything that was heard, the step of the mirror that it is.
 //!
-//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`]. What stands for what is said in
-//! [`super`]; here is how.
+//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`].
+//! What stands for what is said in [`super`]; here is how.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +70,8 @@ pub(super) struct Choice {
 pub(super) enum Phase {
     /// Up, or redoing.
     Runs,
-    /// A write or flush has failed: until the next opening nothing is written, and what is read is not judged.
+    /// A write or flush has failed: until the next opening nothing is written, and what is read is
+    /// not judged.
     Failed,
     /// Between the end of a process and the beginning of redo: what the mirror does in `Restart`.
     Opens,
@@ -140,8 +141,9 @@ impl<'a> Judge<'a> {
         judge
     }
 
-    /// `Init` has empty pages in memory. Steps of the mirror lead to what the engine's episode begins with: each page whole in one of its
-    /// slots, nothing of it elsewhere, nothing in memory, nothing to redo.
+    /// `Init` has empty pages in memory. Steps of the mirror lead to what the engine's episode
+    /// begins with: each page whole in one of its slots, nothing of it elsewhere, nothing in
+    /// memory, nothing to redo.
     fn build(&mut self) -> Accepted {
         for p in 0..self.setup.pages.len() {
             let page = p as u8;
@@ -336,7 +338,8 @@ impl<'a> Judge<'a> {
                 self.took(Action::FinishRedo, Some(&before));
                 Ok(())
             }
-            // Of the log, of a checkpoint's steps and of a write's end the spec has no more than what is told elsewhere.
+            // Of the log, of a checkpoint's steps and of a write's end the spec has no more than
+            // what is told elsewhere.
             _ => Ok(()),
         }
     }
@@ -383,8 +386,9 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// A checkpoint that gives up the log before record `n + 1` is about to be recorded. The spec has one step for it and the flush behind it;
-    /// should that fail, or the power go before, the device shows what it was.
+    /// A checkpoint that gives up the log before record `n + 1` is about to be recorded. The spec
+    /// has one step for it and the flush behind it; should that fail, or the power go before, the
+    /// device shows what it was.
     fn checkpoint(&mut self, n: u64) -> Accepted {
         if n == self.state.redo_start() {
             // Nothing to give up.

@@ -1,10 +1,14 @@
-//! Event conformance of shadowed pages: what the engine's store does is what `PageShadowing` allows.
+//! Event conformance of shadowed pages: what the engine's store does is what `PageShadowing`
+//! allows.
 //!
-//! Episodes ([`episode`]) drive a real [`treering_engine::Store`] over shadowed pages, of two or four blocks, with a modification log or without, on a
-//! device that crashes. What the store of pages tells ([`treering_engine::events::Shadow`]), what log, recovery and clients tell, and what a
-//! device holds after each end ([`found`]) is replayed on the mirror ([`judge`], `power`): the source that is equal to TLC's graph, with
-//! room for an engine ([`crate::mirror::wide`]) and without the model's bounds on who calls what, failures and crashes. The first event for which the mirror has no
-//! step, or another outcome, is refused, and told with the state before it. After each end, and every so many events, all invariants are looked at.
+//! Episodes ([`episode`]) drive a real [`treering_engine::Store`] over shadowed pages, of two or
+//! four blocks, with a modification log or without, on a device that crashes. What the store of
+//! pages tells ([`treering_engine::events::Shadow`]), what log, recovery and clients tell, and what
+//! a device holds after each end ([`found`]) is replayed on the mirror ([`judge`], `power`): the
+//! source that is equal to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and
+//! without the model's bounds on who calls what, failures and crashes. The first event for which
+//! the mirror has no step, or another outcome, is refused, and told with the state before it. After
+//! each end, and every so many events, all invariants are looked at.
 //!
 //! # What stands for what
 //!
@@ -25,24 +29,31 @@
 //!
 //! # What is left out, and why
 //!
-//! - *Threads.* The spec's flush is one step; a real one takes time, and does not cover what is written meanwhile. Writes are told before they
-//!   begin, flushes when they are done, so with one thread for all clients nothing comes in between. That a page counts as durable only if its write had returned
-//!   when the flush began is the matter of the store's unit tests.
-//! - *Pages that come and go*: an episode in which a leaf is split or merged is refused. The spec has none of it.
-//! - *A failed write is followed by a power cut*, as in [`super`] and for the same reason. A failed read ends a life, and is no event.
-//! - *What a process does after a failure* is judged only as far as it writes: the spec's does nothing at all until the next start, the engine still
-//!   reads, and may append to the buffer of a log that it never writes again.
-//! - *Another trim.* A trim that is not durable may read as what was there before (`Read`); the device here returns zeros at once.
-//! - *`bf`* over this store: mini-pages merge many records into a leaf in one change, the spec's pages change a record at a time. The store
-//!   below is the same.
+//! - *Threads.* The spec's flush is one step; a real one takes time, and does not cover what is
+//!   written meanwhile. Writes are told before they begin, flushes when they are done, so with one
+//!   thread for all clients nothing comes in between. That a page counts as durable only if its
+//!   write had returned when the flush began is the matter of the store's unit tests.
+//! - *Pages that come and go*: an episode in which a leaf is split or merged is refused. The spec
+//!   has none of it.
+//! - *A failed write is followed by a power cut*, as in [`super`] and for the same reason. A failed
+//!   read ends a life, and is no event.
+//! - *What a process does after a failure* is judged only as far as it writes: the spec's does
+//!   nothing at all until the next start, the engine still reads, and may append to the buffer of a
+//!   log that it never writes again.
+//! - *Another trim.* A trim that is not durable may read as what was there before (`Read`); the
+//!   device here returns zeros at once.
+//! - *`bf`* over this store: mini-pages merge many records into a leaf in one change, the spec's
+//!   pages change a record at a time. The store below is the same.
 //!
-//! Two steps of the mirror are finer than the spec's, and do less: a checkpoint may give up less of the log than it could
-//! ([`PageShadowing::try_checkpoint`](crate::mirror::wide::page_shadowing::PageShadowing::try_checkpoint)), since the engine's redo start is where
-//! its checkpoint began, and redo goes page by page
+//! Two steps of the mirror are finer than the spec's, and do less: a checkpoint may give up less of
+//! the log than it could
+//! ([`PageShadowing::try_checkpoint`](crate::mirror::wide::page_shadowing::PageShadowing::try_checkpoint)),
+//! since the engine's redo start is where its checkpoint began, and redo goes page by page
 //! ([`PageShadowing::try_redo`](crate::mirror::wide::page_shadowing::PageShadowing::try_redo)).
 //!
-//! Two of the paper's steps taken too early cannot be told here, since the engine never comes to them: a page is written twice between two flushes of the
-//! device (`ping-pong-at-once`, `delta-at-once`) only if its log is on another one (`specs/FINDINGS.md`, PageShadowing 2).
+//! Two of the paper's steps taken too early cannot be told here, since the engine never comes to
+//! them: a page is written twice between two flushes of the device (`ping-pong-at-once`,
+//! `delta-at-once`) only if its log is on another one (`specs/FINDINGS.md`, PageShadowing 2).
 
 pub mod cover;
 pub mod episode;
@@ -82,7 +93,8 @@ pub fn run(variant: Variant, seed: u64, budget: Budget) -> Result<Report> {
     run_on(&setups(variant)?, seed, budget)
 }
 
-/// As [`run`], with stores that were built before, by an engine that need not have the bug that this one has.
+/// As [`run`], with stores that were built before, by an engine that need not have the bug that
+/// this one has.
 ///
 /// # Errors
 /// As [`run`].

@@ -18,7 +18,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The power went. If another process was about to recover, the crash came before it: it wrote nothing new.
+    /// The power went. If another process was about to recover, the crash came before it: it wrote
+    /// nothing new.
     pub(super) fn crashed(&mut self, found: &Arc<Found>) -> Accepted {
         self.remember();
         self.ended(None)?;
@@ -93,8 +94,8 @@ impl Judge<'_> {
         }
     }
 
-    /// `Restart`, with all that was chosen and written again since the process began; also behind a crash, for the engine does not know
-    /// whether the power went.
+    /// `Restart`, with all that was chosen and written again since the process began; also behind a
+    /// crash, for the engine does not know whether the power went.
     pub(super) fn recovery_begins(&mut self, redo_start: treering_engine::Lsn) -> Accepted {
         self.remember();
         if self.phase != Phase::Opens {

@@ -1,4 +1,5 @@
-//! A store whose tree is built: pages of several blocks, in each block of which there is a record that the episode writes.
+//! A store whose tree is built: pages of several blocks, in each block of which there is a record
+//! that the episode writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +112,8 @@ fn options(variant: Variant, blocks: usize, reset: ResetRule) -> Options {
 }
 
 impl Setup {
-    /// Builds the tree, with pages of so many blocks, closes the store and opens it again: where pages lie is heard then.
+    /// Builds the tree, with pages of so many blocks, closes the store and opens it again: where
+    /// pages lie is heard then.
     ///
     /// # Errors
     /// The engine's own; there should be none.
@@ -275,7 +277,8 @@ fn built(options: &Options) -> impl Iterator<Item = usize> + use<> {
     (0..RECORDS * blocks).filter(|n| n % 16 != 15)
 }
 
-/// Of these records of a page one for each block that has one, and where its value lies: inside one segment, and not the page's header.
+/// Of these records of a page one for each block that has one, and where its value lies: inside one
+/// segment, and not the page's header.
 fn written(page: &[u8], records: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut of_block = vec![None; page.len() / BLOCK_SIZE];
     for n in records {

@@ -1,4 +1,5 @@
-//! `RingMemory.tla`: the actions of the buffer itself. Each is `None` where the action is not enabled.
+//! `RingMemory.tla`: the actions of the buffer itself. Each is `None` where the action is not
+//! enabled.
 
 use super::state::{Block, Life, Set, State};
 use super::{Bug, CircularBuffer};

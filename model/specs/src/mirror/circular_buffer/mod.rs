@@ -1,4 +1,5 @@
-//! `specs/circular_buffer/CircularBuffer.tla`: the buffer pool of variable-length mini-pages (Bf-Tree, section 4).
+//! `specs/circular_buffer/CircularBuffer.tla`: the buffer pool of variable-length mini-pages
+//! (Bf-Tree, section 4).
 //!
 //! - `state`: the variables, packed.
 //! - `memory`: `RingMemory.tla`, where blocks stand and what becomes of them.
@@ -6,7 +7,8 @@
 //! - `invariants`: what must hold.
 //! - `unbounded`: the mirror as the judge of an engine's events.
 //!
-//! The wrapper's bounds are here too: addresses forget whole laps (`MCForgotten`), and `MCMayCall` says which client may ask for what.
+//! The wrapper's bounds are here too: addresses forget whole laps (`MCForgotten`), and `MCMayCall`
+//! says which client may ask for what.
 
 mod invariants;
 mod memory;

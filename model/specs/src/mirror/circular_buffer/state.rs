@@ -301,7 +301,8 @@ fn pack<const N: usize>(fields: [(u8, u32); N]) -> u64 {
     (fields.into_iter()).fold(0, |word, (field, bits)| word << bits | u64::from(field))
 }
 
-// A few words instead of a hundred fields: hashing is a good part of checking a state. In the wide form fields overlap.
+// A few words instead of a hundred fields: hashing is a good part of checking a state. In the wide
+// form fields overlap.
 #[allow(clippy::derived_hash_with_manual_eq)]
 #[allow(clippy::unnecessary_cast, reason = "no cast in the wide form")]
 impl Hash for State {

@@ -1,4 +1,5 @@
-//! `CircularBuffer.tla` and `MappingTable.tla`: what a thread does. Each step is `None` where the action is not enabled.
+//! `CircularBuffer.tla` and `MappingTable.tla`: what a thread does. Each step is `None` where the
+//! action is not enabled.
 
 use super::state::{Block, Call, Life, NONE, PENDING, Phase, State, Thread, Word, Work};
 use super::{Action, Bug, CircularBuffer};

@@ -1,7 +1,8 @@
 //! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
 //!
-//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The guards are the same: a step is taken
-//! if the thread's phase has it among its candidates, and then as in a bounded model.
+//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The
+//! guards are the same: a step is taken if the thread's phase has it among its candidates, and then
+//! as in a bounded model.
 
 use super::invariants::INVARIANTS;
 use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, UNITS};
@@ -28,7 +29,8 @@ impl CircularBuffer {
     /// `Pending`.
     pub const PENDING: u8 = PENDING;
 
-    /// The protocol for so many clients and pages on a ring of `capacity` units. Anybody may read and write anything, at any time.
+    /// The protocol for so many clients and pages on a ring of `capacity` units. Anybody may read
+    /// and write anything, at any time.
     ///
     /// # Panics
     /// The state has no room for as many.
@@ -141,7 +143,8 @@ impl CircularBuffer {
         state.thread.iter().position(waits).map(|c| c as u8)
     }
 
-    /// No step of the spec: a reader returns that looked where its mini-page was before this came near the head.
+    /// No step of the spec: a reader returns that looked where its mini-page was before this came
+    /// near the head.
     #[must_use]
     pub fn late_return(&self, state: &State, client: u8) -> Option<State> {
         let t = self.thread(state, client);

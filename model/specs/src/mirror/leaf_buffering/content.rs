@@ -5,7 +5,8 @@ use super::memory::{ABSENT, FIRST, Words, chunk_of, header_of, members, one};
 use super::room::{Kv, Time};
 use super::state::{Batch, Buffer, Job, N, Set, Slot, State};
 
-/// The keys of a batch, from the smallest, each with its place: the smallest goes to the first slot.
+/// The keys of a batch, from the smallest, each with its place: the smallest goes to the first
+/// slot.
 pub(super) fn placed(content: &Batch, slots: Set) -> impl Iterator<Item = (usize, Kv)> + use<> {
     let content = *content;
     members(slots)

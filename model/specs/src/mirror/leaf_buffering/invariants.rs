@@ -16,7 +16,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
 ];
 
 impl LeafBuffering {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents and counts.
+    /// Each value is of the set that its variable ranges over: by construction, but for contents
+    /// and counts.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {

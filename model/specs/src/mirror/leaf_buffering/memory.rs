@@ -1,7 +1,8 @@
 //! What lies in persistent memory, and what recovery makes of it (`LeafMemory.tla`).
 //!
-//! Words have fixed addresses, for the largest leaf and chunk that there is room for; those that a model has not stay zero.
-//! Leaves and chunks are numbered from 1 and keys, too; slots and places in a chunk from 0.
+//! Words have fixed addresses, for the largest leaf and chunk that there is room for; those that a
+//! model has not stay zero. Leaves and chunks are numbered from 1 and keys, too; slots and places
+//! in a chunk from 0.
 
 use super::super::wal_recovery::Versions;
 use super::constants::{Bug, LeafBuffering};

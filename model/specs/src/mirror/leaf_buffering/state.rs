@@ -1,7 +1,7 @@
 //! The variables of `LeafState.tla`.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is zero, so that equal states are
-//! equal bytes. `found` is a function of `pm`, and not kept.
+//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
+//! zero, so that equal states are equal bytes. `found` is a function of `pm`, and not kept.
 
 use super::memory::{ABSENT, Child, FIRST, Inner, Map, Place, WORDS, Words};
 use super::room::Word;

@@ -1,6 +1,7 @@
 //! The actions of `LeafBuffering.tla`, in their order.
 //!
-//! [`LeafBuffering::enabled`] holds the guards, [`LeafBuffering::take`] the effects; an action is only taken where it is enabled.
+//! [`LeafBuffering::enabled`] holds the guards, [`LeafBuffering::take`] the effects; an action is
+//! only taken where it is enabled.
 
 use super::Action;
 use super::constants::{Bug, LeafBuffering};

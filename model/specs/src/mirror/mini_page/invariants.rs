@@ -59,7 +59,8 @@ impl MiniPage {
         }
     }
 
-    /// Each value is of the set that its variable ranges over: by construction, but for the numbers.
+    /// Each value is of the set that its variable ranges over: by construction, but for the
+    /// numbers.
     fn type_inv(&self, s: &State) -> bool {
         let content = |c: u8| usize::from(c) <= self.values.len();
         let page = |p: &Page| {

@@ -1,4 +1,5 @@
-//! `specs/mini_page/MiniRecords.tla`: what a mini-page and a leaf page hold, and how the one is merged into the other.
+//! `specs/mini_page/MiniRecords.tla`: what a mini-page and a leaf page hold, and how the one is
+//! merged into the other.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,4 +1,5 @@
-//! What of a state a step turns on: the part of it that an engine's tree, which is larger than any model, has in common with a model's.
+//! What of a state a step turns on: the part of it that an engine's tree, which is larger than any
+//! model, has in common with a model's.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,8 @@ use super::state::{Call, NO_PAGE, State};
 use super::{Action, MiniPage};
 
 impl MiniPage {
-    /// Who does a step for what call, on what page: its mini-page, the key's record there and in the leaf, room, who else has it.
+    /// Who does a step for what call, on what page: its mini-page, the key's record there and in
+    /// the leaf, room, who else has it.
     #[must_use]
     pub fn situation(&self, s: &State, action: Action) -> String {
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! The actions of `MiniPage` (those of `MiniTree` are in `tree`), and what all of them do to the state. Each is `None` where the spec's is not enabled.
+//! The actions of `MiniPage` (those of `MiniTree` are in `tree`), and what all of them do to the
+//! state. Each is `None` where the spec's is not enabled.
 
 use super::bug::Bug;
 use super::records::{ABSENT, Mini, NOBODY, Page, Record, present};
@@ -86,7 +87,8 @@ impl MiniPage {
     }
 }
 
-/// Where a key lies in an array. Only a bug that has been seen already asks for the key below the first.
+/// Where a key lies in an array. Only a bug that has been seen already asks for the key below the
+/// first.
 pub(super) fn slot(key: u8) -> Option<usize> {
     usize::from(key).checked_sub(1)
 }

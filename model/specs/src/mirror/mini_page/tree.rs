@@ -1,4 +1,5 @@
-//! The actions of `MiniTree`: calls, the descent, leaf split and leaf merge. Each is `None` where the spec's is not enabled.
+//! The actions of `MiniTree`: calls, the descent, leaf split and leaf merge. Each is `None` where
+//! the spec's is not enabled.
 
 use super::MiniPage;
 use super::bug::Bug;

@@ -67,7 +67,8 @@ impl MiniPage {
     /// The most keys.
     pub const MOST_KEYS: usize = KEYS;
 
-    /// The protocol for so many clients and keys. Anybody may ask for anything, and look after the tree.
+    /// The protocol for so many clients and keys. Anybody may ask for anything, and look after the
+    /// tree.
     ///
     /// # Panics
     /// The state has no room for as many.
@@ -136,7 +137,8 @@ impl MiniPage {
         self.validates(state, client)
     }
 
-    /// No step of the spec: a delete of a key that is absent already, by a record of the mini-page, leaves all as it is.
+    /// No step of the spec: a delete of a key that is absent already, by a record of the mini-page,
+    /// leaves all as it is.
     #[must_use]
     pub fn absent_already(&self, state: &State, client: u8) -> Option<State> {
         let Client { call, step, at, .. } = *state.client(client);
@@ -155,7 +157,8 @@ impl MiniPage {
         Some(next)
     }
 
-    /// No step of the spec: a scan begins at this key, wherever it has been; below the first it is done.
+    /// No step of the spec: a scan begins at this key, wherever it has been; below the first it is
+    /// done.
     #[must_use]
     pub fn scans_from(&self, state: &State, client: u8, key: u8) -> State {
         let mut next = *state;
@@ -182,7 +185,8 @@ impl MiniPage {
         next
     }
 
-    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not, with phantoms for these keys.
+    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not, with phantoms
+    /// for these keys.
     #[must_use]
     pub fn mirrored(&self, state: &State, page: u8, is_phantom: impl Fn(u8) -> bool) -> State {
         let mut next = *state;

@@ -22,7 +22,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
 ];
 
 impl PageShadowing {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents and the order of LSNs.
+    /// Each value is of the set that its variable ranges over: by construction, but for contents
+    /// and the order of LSNs.
     pub(super) fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {

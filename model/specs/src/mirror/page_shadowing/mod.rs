@@ -1,4 +1,5 @@
-//! `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a block for what differs (B⁻-tree §3.1, §3.2).
+//! `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a block for what differs
+//! (B⁻-tree §3.1, §3.2).
 //!
 //! ```text
 //! state.rs       the variables (ShadowState.tla), blocks (PageImages.tla)
@@ -65,7 +66,8 @@ pub enum Action {
     Checkpoint,
     /// The power goes; of the log this much is left, and of the device the n-th of all outcomes.
     Crash(N, u32),
-    /// The process is started again; of the log this much is there, and the device is read in the n-th way.
+    /// The process is started again; of the log this much is there, and the device is read in the
+    /// n-th way.
     Restart(N, u32),
     /// A record is done again.
     RedoRecord,

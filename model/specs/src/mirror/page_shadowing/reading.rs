@@ -19,7 +19,8 @@ pub(super) fn as_read(blocks: &Blocks) -> Blocks {
     blocks.map(Block::as_read)
 }
 
-/// The `n`-th of all combinations of `options(place)` versions, counted from each place's newest on.
+/// The `n`-th of all combinations of `options(place)` versions, counted from each place's newest
+/// on.
 fn combination(places: &Places, mut n: u32, options: impl Fn(&Places, usize) -> u32) -> Blocks {
     std::array::from_fn(|i| {
         let count = options(places, i);

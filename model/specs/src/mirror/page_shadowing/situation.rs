@@ -1,12 +1,13 @@
-//! What of a state a step turns on: the part of it that an engine's store, which has more pages than any model, has in common with a model's.
+//! What of a state a step turns on: the part of it that an engine's store, which has more pages
+//! than any model, has in common with a model's.
 
 use super::reading::{LOG_SPOT, as_read};
 use super::state::{Block, Blocks, Call, Is, SPOTS, Set, State, page_of, segment_of};
 use super::{Action, PageShadowing};
 
 impl PageShadowing {
-    /// Of a step from one state to the next: what it does with each page that it is about. The step is told by its action; the page
-    /// of `RedoRecord` is the one that changes.
+    /// Of a step from one state to the next: what it does with each page that it is about. The step
+    /// is told by its action; the page of `RedoRecord` is the one that changes.
     #[must_use]
     pub fn situations(&self, before: &State, action: Action, after: &State) -> Vec<String> {
         let of = |p: usize| vec![self.page_situation(before, p)];

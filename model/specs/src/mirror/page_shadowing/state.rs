@@ -1,7 +1,8 @@
 //! The variables of `ShadowState.tla`, and the blocks of `PageImages.tla`.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is zero, so that equal states are
-//! equal bytes. Pages, clients and segments are numbered from 0, and a key is its page and its segment.
+//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
+//! zero, so that equal states are equal bytes. Pages, clients and segments are numbered from 0, and
+//! a key is its page and its segment.
 
 use super::super::wal_recovery::Versions;
 pub use super::room::Block;

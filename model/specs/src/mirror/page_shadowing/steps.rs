@@ -1,6 +1,7 @@
 //! The actions of `PageShadowing.tla`, in their order.
 //!
-//! [`PageShadowing::enabled`] holds the guards, [`PageShadowing::take`] the effects; an action is only taken where it is enabled.
+//! [`PageShadowing::enabled`] holds the guards, [`PageShadowing::take`] the effects; an action is
+//! only taken where it is enabled.
 
 use super::reading::{self, LOG_SPOT, page_at};
 use super::state::{

@@ -1,7 +1,8 @@
 //! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
 //!
-//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The guards are the same. Two steps are
-//! finer than the spec's, and do less: see [`PageShadowing::try_checkpoint`] and [`PageShadowing::try_redo`].
+//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The
+//! guards are the same. Two steps are finer than the spec's, and do less: see
+//! [`PageShadowing::try_checkpoint`] and [`PageShadowing::try_redo`].
 
 use super::invariants::INVARIANTS;
 use super::reading;
@@ -25,7 +26,8 @@ pub enum BlockName {
     Log(u64, u64),
 }
 
-/// Places of a page: those of slot 0, those of slot 1, the log block; how many there are follows from the number of segments.
+/// Places of a page: those of slot 0, those of slot 1, the log block; how many there are follows
+/// from the number of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
     /// Of a slot: which, and which block of it, from 0.
@@ -55,8 +57,9 @@ pub struct InMemory {
 }
 
 impl PageShadowing {
-    /// The protocol for so many clients and pages of so many segments, at most `threshold` of which go to the log block. Anybody may
-    /// write and get anything; any page may be evicted; any flush may fail; the power may go at any time.
+    /// The protocol for so many clients and pages of so many segments, at most `threshold` of which
+    /// go to the log block. Anybody may write and get anything; any page may be evicted; any flush
+    /// may fail; the power may go at any time.
     ///
     /// # Panics
     /// The state has no room for as many.
@@ -130,8 +133,8 @@ impl PageShadowing {
         actions
     }
 
-    /// `Crash`, which leaves the log up to record `n`, and of each page these versions of its blocks, from 0, the durable one. `false`: there
-    /// are none such.
+    /// `Crash`, which leaves the log up to record `n`, and of each page these versions of its
+    /// blocks, from 0, the durable one. `false`: there are none such.
     pub fn try_crash(
         &self,
         s: &mut State,
@@ -156,8 +159,8 @@ impl PageShadowing {
         true
     }
 
-    /// `Restart`, which finds the log up to record `n`, and reads of each page the newest versions of its blocks; `false`: the log cannot end
-    /// there.
+    /// `Restart`, which finds the log up to record `n`, and reads of each page the newest versions
+    /// of its blocks; `false`: the log cannot end there.
     pub fn try_restart(&self, s: &mut State, n: u64) -> bool {
         let Some(n) = log_end(s, n) else {
             return false;
@@ -167,8 +170,9 @@ impl PageShadowing {
         true
     }
 
-    /// `Checkpoint`, but that less may be given up: the engine's redo start is where its checkpoint began, the spec's is as late as it may be.
-    /// `false`: some change up to `n` is on no image on the device.
+    /// `Checkpoint`, but that less may be given up: the engine's redo start is where its checkpoint
+    /// began, the spec's is as late as it may be. `false`: some change up to `n` is on no image on
+    /// the device.
     pub fn try_checkpoint(&self, s: &mut State, n: u64) -> bool {
         let may = s.up && !s.poisoned && u64::from(s.redo_start) < n && n <= swept(s).into();
         if may {
@@ -179,9 +183,10 @@ impl PageShadowing {
         may
     }
 
-    /// `RedoRecord` of record `n`, in the order of its page's records, but not in that of the log: the engine redoes page by page, and records of
-    /// different pages commute. The engine tells only of what the page does not have. `false`: the page is not in memory, or
-    /// another record is next.
+    /// `RedoRecord` of record `n`, in the order of its page's records, but not in that of the log:
+    /// the engine redoes page by page, and records of different pages commute. The engine tells
+    /// only of what the page does not have. `false`: the page is not in memory, or another record
+    /// is next.
     pub fn try_redo(&self, s: &mut State, n: u64) -> bool {
         let Some((n, record)) = s.records().find(|(m, _)| u64::from(*m) == n) else {
             return false;
@@ -195,7 +200,8 @@ impl PageShadowing {
         true
     }
 
-    /// The first record that redo has yet to do on a page, in memory or, if it is not there, as it is read.
+    /// The first record that redo has yet to do on a page, in memory or, if it is not there, as it
+    /// is read.
     fn missing(&self, s: &State, p: usize) -> Option<N> {
         let lsn = match &s.mem[p] {
             Some(page) => page.image.lsn,
@@ -207,7 +213,8 @@ impl PageShadowing {
         s.records().find(later).map(|(n, _)| n)
     }
 
-    /// `FinishRedo`, with all records redone that [`PageShadowing::try_redo`] was not told of, for their pages had them.
+    /// `FinishRedo`, with all records redone that [`PageShadowing::try_redo`] was not told of, for
+    /// their pages had them.
     ///
     /// # Errors
     /// A page, and the record that it lacks.

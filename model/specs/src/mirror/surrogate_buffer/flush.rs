@@ -1,4 +1,5 @@
-//! The actions of `LeafCountFlush.tla`: the leaf count-based flush, the log-less split of a leaf, the split of an inner node.
+//! The actions of `LeafCountFlush.tla`: the leaf count-based flush, the log-less split of a leaf,
+//! the split of an inner node.
 //!
 //! All are taken under the lock of their node; [`SurrogateBuffer::node_steps`] holds the guards.
 

@@ -31,7 +31,8 @@ fn buffered_pairs(s: &State) -> impl Iterator<Item = &Buffered> {
 }
 
 impl SurrogateBuffer {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents, keys and counts.
+    /// Each value is of the set that its variable ranges over: by construction, but for contents,
+    /// keys and counts.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: Content| value <= self.values;
         let called = |call: &Call| match *call {

@@ -1,4 +1,5 @@
-//! `specs/surrogate_buffer/SurrogateBuffer.tla`: LodgeTree's buffer in the free slots of inner nodes, its log, its leaves (§III).
+//! `specs/surrogate_buffer/SurrogateBuffer.tla`: LodgeTree's buffer in the free slots of inner
+//! nodes, its log, its leaves (§III).
 //!
 //! ```text
 //! words.rs       leaves and log in persistent memory, and what a crash leaves of them (LodgeWords.tla)

@@ -1,4 +1,5 @@
-//! Crash and recovery, as in `SurrogateBuffer.tla`; and what recovery would make of all that a crash may leave.
+//! Crash and recovery, as in `SurrogateBuffer.tla`; and what recovery would make of all that a
+//! crash may leave.
 
 use super::Action;
 use super::constants::{Bug, SurrogateBuffer};

@@ -1,7 +1,8 @@
 //! The variables: `LodgeState.tla`.
 //!
-//! Small numbers in short rows: a state is copied and hashed at every step. What is not in use is zero, so that equal states are equal
-//! bytes. Keys and leaves are numbered from 1, as in the spec; clients, nodes, logs and their entries from 0.
+//! Small numbers in short rows: a state is copied and hashed at every step. What is not in use is
+//! zero, so that equal states are equal bytes. Keys and leaves are numbered from 1, as in the spec;
+//! clients, nodes, logs and their entries from 0.
 
 use super::constants::{Bug, SurrogateBuffer};
 pub(super) use super::room::CLIENTS;

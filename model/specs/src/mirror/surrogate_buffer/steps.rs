@@ -1,6 +1,8 @@
-//! The actions of `SurrogateBuffer.tla` but those of flushes: clients, the log, and what is enabled when.
+//! The actions of `SurrogateBuffer.tla` but those of flushes: clients, the log, and what is enabled
+//! when.
 //!
-//! [`SurrogateBuffer::enabled`] holds the guards, [`SurrogateBuffer::take`] the effects; an action is only taken where it is enabled.
+//! [`SurrogateBuffer::enabled`] holds the guards, [`SurrogateBuffer::take`] the effects; an action
+//! is only taken where it is enabled.
 
 use super::Action;
 use super::constants::{Bug, SurrogateBuffer};

@@ -50,7 +50,8 @@ pub struct LeafWords {
     pub(super) slots: [Word<Pair>; SLOTS],
 }
 
-/// The second word of a log entry: its number, and what the checksum vouches for. Number 0: never written.
+/// The second word of a log entry: its number, and what the checksum vouches for. Number 0: never
+/// written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Meta {
     pub(super) number: N,

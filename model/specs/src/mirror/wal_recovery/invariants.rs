@@ -22,8 +22,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
 ];
 
 impl WalRecovery {
-    /// Each value is of the set that its variable ranges over: by construction, but for the contents and the order of two
-    /// positions.
+    /// Each value is of the set that its variable ranges over: by construction, but for the
+    /// contents and the order of two positions.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {

@@ -67,7 +67,8 @@ pub enum Action {
     FlushSuperblock,
     /// The log before it is given up.
     TruncateLog,
-    /// The power goes; the digits of the number, in base of the versions of each block, say which of them is left.
+    /// The power goes; the digits of the number, in base of the versions of each block, say which
+    /// of them is left.
     Crash(u16),
     /// The process is started again.
     Restart,
@@ -189,7 +190,8 @@ const BUGS: [(&str, Bug); 24] = [
     ("quiesces-who-waits-for-room", Bug::QuiescesWhoWaitsForRoom),
 ];
 
-/// Whether a get waits until what it returns is durable, and whether it is held against the protocol if that is lost.
+/// Whether a get waits until what it returns is durable, and whether it is held against the
+/// protocol if that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// Neither.

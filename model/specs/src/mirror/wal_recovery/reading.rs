@@ -1,4 +1,5 @@
-//! What recovery makes of the blocks that a crash has left: `LogBlocks.tla`, and the second half of `WalState.tla`.
+//! What recovery makes of the blocks that a crash has left: `LogBlocks.tla`, and the second half of
+//! `WalState.tla`.
 
 use super::room::{KEYS, N, PLACES};
 use super::state::{ABSENT, Block, Call, Content, Image, Medium, PENDING, Phase};

@@ -1,7 +1,7 @@
 //! The variables of `WalState.tla`, and what recovery makes of the device's blocks.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is zero, so that equal states
-//! are equal bytes.
+//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
+//! zero, so that equal states are equal bytes.
 
 use std::hash::{Hash, Hasher};
 
@@ -232,7 +232,8 @@ impl Hash for Scalars {
             self.checkpoint as N,
             self.phase as N,
             self.verdict as N,
-            // Of a wide set the first members: equal states hash equally, and that is all that is asked.
+            // Of a wide set the first members: equal states hash equally, and that is all that is
+            // asked.
             self.lost.log as N,
             self.lost.pages as N,
             N::from(self.lost.superblock),

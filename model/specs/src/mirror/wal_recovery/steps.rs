@@ -1,6 +1,7 @@
 //! The actions: `GroupCommit.tla` and `WalRecovery.tla`, in their order.
 //!
-//! [`WalRecovery::enabled`] holds the guards, [`WalRecovery::take`] the effects; an action is only taken where it is enabled.
+//! [`WalRecovery::enabled`] holds the guards, [`WalRecovery::take`] the effects; an action is only
+//! taken where it is enabled.
 
 use super::room::{N, Set};
 use super::state::{
@@ -26,7 +27,8 @@ impl WalRecovery {
         }
     }
 
-    /// All that [`WalRecovery::enabled`] lists but the crashes, of which there are too many where there are many places.
+    /// All that [`WalRecovery::enabled`] lists but the crashes, of which there are too many where
+    /// there are many places.
     pub(super) fn enabled_but_crashes(&self, s: &State, actions: &mut Vec<Action>) {
         for c in self.clients() {
             self.client_steps(s, c, actions);
@@ -285,7 +287,8 @@ impl WalRecovery {
         let mut written: Set = 0;
         for (index, chunk) in (first..).zip(blocks) {
             let place = self.place(index);
-            // Only a log that overruns its ring meets a place twice; the spec then writes the first.
+            // Only a log that overruns its ring meets a place twice; the spec then writes the
+            // first.
             if written >> place & 1 == 1 {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
 //!
-//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The guards are the same.
+//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The
+//! guards are the same.
 
 use super::invariants::INVARIANTS;
 use super::room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, VALUES};
@@ -27,8 +28,8 @@ pub struct Left {
 pub type BlockName = (u64, u64, usize);
 
 impl WalRecovery {
-    /// The protocol for so many clients and keys, with the log in blocks of `per_block` records. Anybody may write and get
-    /// anything; any flush may fail; the power may go at any time.
+    /// The protocol for so many clients and keys, with the log in blocks of `per_block` records.
+    /// Anybody may write and get anything; any flush may fail; the power may go at any time.
     ///
     /// # Panics
     /// The state has no room for as many.
@@ -116,7 +117,8 @@ impl WalRecovery {
         may
     }
 
-    /// `Crash`, leaving these versions; `false` if there are no such versions or the power is off already.
+    /// `Crash`, leaving these versions; `false` if there are no such versions or the power is off
+    /// already.
     pub fn try_crash(&self, s: &mut State, left: &Left) -> bool {
         let medium = (s.it.phase != Phase::Down).then(|| pick(s, left));
         let Some(Some(medium)) = medium else {
@@ -311,8 +313,9 @@ impl State {
         self.super_dev.all().iter().map(Superblock::name)
     }
 
-    /// Writes back an image of page `k` that was copied out of memory before the page's last change, which began at `dirtied` (0: it
-    /// has not changed the page yet). No step of the spec, which copies and writes in one; see [`crate::conformance`].
+    /// Writes back an image of page `k` that was copied out of memory before the page's last
+    /// change, which began at `dirtied` (0: it has not changed the page yet). No step of the spec,
+    /// which copies and writes in one; see [`crate::conformance`].
     pub fn write_back_copy(&mut self, k: u8, image: Image, dirtied: u64) {
         let at = usize::from(k);
         self.dirtied[at] = dirtied as N;
@@ -326,8 +329,9 @@ impl State {
         self.page_dev[usize::from(k)].newest()
     }
 
-    /// The device holds these versions of page `k`, oldest first and at least one; only the first is durable. No step of the spec, whose
-    /// flush covers what is written while it is on its way; see [`crate::conformance`].
+    /// The device holds these versions of page `k`, oldest first and at least one; only the first
+    /// is durable. No step of the spec, whose flush covers what is written while it is on its way;
+    /// see [`crate::conformance`].
     pub fn spare(&mut self, k: u8, versions: &[Image]) {
         let (first, later) = versions.split_first().expect("there is at least one");
         let mut spared = Versions::durably(*first);

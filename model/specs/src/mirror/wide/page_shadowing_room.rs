@@ -1,4 +1,5 @@
-//! Room in a state of `PageShadowing`: for the recordings of a real engine, on a store of a few leaves.
+//! Room in a state of `PageShadowing`: for the recordings of a real engine, on a store of a few
+//! leaves.
 //!
 //! An episode must not write more than [`LOG`] records, with those that made its pages.
 
@@ -15,7 +16,8 @@ pub(crate) const SEGMENTS: usize = 4;
 pub(crate) const LOG: usize = 2048;
 /// The content of a block that rotted: no value, and no read that has not happened yet.
 pub(crate) const ROTTEN: N = N::MAX - 1;
-/// Versions of a block between two flushes. After a failed flush those that it forgot stay until the block is written again.
+/// Versions of a block between two flushes. After a failed flush those that it forgot stay until
+/// the block is written again.
 pub(crate) const VERSIONS: usize = 16;
 
 /// A block. The default is a block of zeros.

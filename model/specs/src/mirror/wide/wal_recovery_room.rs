@@ -17,7 +17,8 @@ pub(crate) const PER_BLOCK: usize = 8;
 /// Largest value, and so number of writes.
 pub(crate) const VALUES: N = N::MAX - 1;
 
-/// Versions of a place that a state has room for. A page is written twice between two flushes only in recovery, and seldom.
+/// Versions of a place that a state has room for. A page is written twice between two flushes only
+/// in recovery, and seldom.
 pub(crate) const VERSIONS: usize = 8;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 

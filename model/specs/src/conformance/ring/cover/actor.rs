@@ -1,8 +1,10 @@
-//! Clients' threads under orders: one deed of a client at a time, and stops in the middle of those of the ring.
+//! Clients' threads under orders: one deed of a client at a time, and stops in the middle of those
+//! of the ring.
 //!
-//! Guards belong to the thread that made them, so each client has a thread, which keeps what the client holds between two deeds. The ring's
-//! observer stops the thread at the events that are told where it holds nothing but what the spec says it holds (pages' locks, never
-//! the ring's mutex); all others it passes on.
+//! Guards belong to the thread that made them, so each client has a thread, which keeps what the
+//! client holds between two deeds. The ring's observer stops the thread at the events that are told
+//! where it holds nothing but what the spec says it holds (pages' locks, never the ring's mutex);
+//! all others it passes on.
 
 use std::cell::RefCell;
 use std::convert::Infallible;

@@ -1,4 +1,5 @@
-//! The mirror's graph as a map for walks: states, labelled edges, and where the engine comes to rest behind each.
+//! The mirror's graph as a map for walks: states, labelled edges, and where the engine comes to
+//! rest behind each.
 
 use std::collections::VecDeque;
 
@@ -13,9 +14,11 @@ use crate::mirror::circular_buffer::{Action, CircularBuffer, Life, Phase, State}
 pub(super) struct Edge {
     pub(super) action: Action,
     pub(super) to: u32,
-    /// Where the engine comes to rest if it takes this one, as far as can be told from the states, or as it did last.
+    /// Where the engine comes to rest if it takes this one, as far as can be told from the states,
+    /// or as it did last.
     pub(super) rest: u32,
-    /// Whether the engine can be led to take it, as one of those that it takes in one go, by the states alone.
+    /// Whether the engine can be led to take it, as one of those that it takes in one go, by the
+    /// states alone.
     is_takeable: bool,
     /// The same by where the engine has come to rest.
     is_still_takeable: bool,
@@ -107,7 +110,8 @@ impl Map {
         self.numbers.get(state).copied()
     }
 
-    /// The edges that the engine takes in one go if it takes this one: their places, and the states behind.
+    /// The edges that the engine takes in one go if it takes this one: their places, and the states
+    /// behind.
     pub(super) fn passes(&self, from: u32, edge: usize) -> Vec<((u32, usize), u32)> {
         let mut passed = Vec::new();
         let (mut at, mut i) = (from, edge);
@@ -123,7 +127,8 @@ impl Map {
         }
     }
 
-    /// Calls `mark` with all edges that the engine can be led to take; says where it comes, to rest or in passing.
+    /// Calls `mark` with all edges that the engine can be led to take; says where it comes, to rest
+    /// or in passing.
     fn find_takeable(&mut self, mark: impl Fn(&mut Edge)) -> Vec<bool> {
         let mut rests = vec![false; self.states.len()];
         let mut pending = vec![0u32];
@@ -162,7 +167,8 @@ impl Map {
         passed.any(|((at, i), _)| !self.edges[at as usize][i].taken)
     }
 
-    /// The shortest way from `from` to an edge that is wanted, which is the last: the places of edges, each at where the one before comes to rest.
+    /// The shortest way from `from` to an edge that is wanted, which is the last: the places of
+    /// edges, each at where the one before comes to rest.
     pub(super) fn way(&mut self, from: u32, can: impl Fn(Action) -> bool) -> Option<Vec<usize>> {
         self.searches += 1;
         let search = self.searches;
@@ -196,7 +202,8 @@ impl Map {
     }
 }
 
-/// Whether the engine takes this step behind that one without coming to rest in between: one critical section of the ring has them both.
+/// Whether the engine takes this step behind that one without coming to rest in between: one
+/// critical section of the ring has them both.
 fn goes_on(s: &State, done: Action, next: Action) -> bool {
     let dead = |c: u8| {
         let victim = s.thread[usize::from(c)].work.victim;

@@ -1,13 +1,16 @@
-//! The other direction: walks over the mirror's graph lead the real ring, so that together they take every labelled edge.
+//! The other direction: walks over the mirror's graph lead the real ring, so that together they
+//! take every labelled edge.
 //!
-//! The graph is that of the `CircularBuffer` smoke model, whole, and the mirror is the one that is equal to TLC's. The ring has the model's size: five
-//! units of 4 KiB. For each step of a walk a client's thread (`actor`) is made to do just that, and then the ring is looked at (`rig`): addresses, every
-//! block's size, state and page, which pages can be locked, what is in mini-pages and leaves. An edge counts as taken if all of that is what the mirror
-//! says.
+//! The graph is that of the `CircularBuffer` smoke model, whole, and the mirror is the one that is
+//! equal to TLC's. The ring has the model's size: five units of 4 KiB. For each step of a walk a
+//! client's thread (`actor`) is made to do just that, and then the ring is looked at (`rig`):
+//! addresses, every block's size, state and page, which pages can be locked, what is in mini-pages
+//! and leaves. An edge counts as taken if all of that is what the mirror says.
 //!
-//! A thread stands where it holds no more than the spec says: between two calls of the ring, and in the middle of one at the events that are not told under
-//! the ring's mutex. What the ring does in one critical section are several steps of the spec (`map`), taken together; other clients' steps in between are
-//! named as what the engine cannot take.
+//! A thread stands where it holds no more than the spec says: between two calls of the ring, and in
+//! the middle of one at the events that are not told under the ring's mutex. What the ring does in
+//! one critical section are several steps of the spec (`map`), taken together; other clients' steps
+//! in between are named as what the engine cannot take.
 
 mod actor;
 mod map;

@@ -195,7 +195,8 @@ impl<'a> Rig<'a> {
         self.follow(c)
     }
 
-    /// Hears what a client's thread does until it comes to rest, and says what came of its deed, if that is done.
+    /// Hears what a client's thread does until it comes to rest, and says what came of its deed, if
+    /// that is done.
     fn follow(&mut self, c: u8) -> Step<u8> {
         loop {
             match self.actor(c).wait()? {
