@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::import::BLOCK;
+/// Bytes of a block, the unit into which requests are split.
+pub(crate) const BLOCK: u64 = 4096;
 
 /// Bytes of the key that an importer makes of a block's number.
 pub(crate) const KEY_BYTES: u64 = 8;

@@ -52,6 +52,13 @@ pub enum TraceError {
     },
 }
 
+impl TraceError {
+    pub(crate) fn parameter(name: &'static str, why: impl Into<String>) -> TraceError {
+        let why = why.into();
+        TraceError::BadParameter { name, why }
+    }
+}
+
 /// What was found, for an error message: printable, and short whatever the input.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const MOST: usize = 80;

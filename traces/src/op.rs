@@ -1,5 +1,8 @@
 //! The operation: what a trace is a sequence of.
 
+/// The longest key that a trace can carry, in bytes.
+pub const MAX_KEY: usize = 65_535;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

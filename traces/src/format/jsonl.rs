@@ -16,11 +16,11 @@ use std::io::{Read, Write};
 
 use serde::Deserialize;
 
-use super::MAX_KEY;
 use super::beside::Beside;
 use crate::error::shorten;
 use crate::hex;
 use crate::input::Lines;
+use crate::op::MAX_KEY;
 use crate::{Op, OpKind, TraceError};
 
 /// One line as serde sees it.

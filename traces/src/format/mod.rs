@@ -35,8 +35,7 @@ use crate::input::Lines;
 use crate::{Header, Op, OpKind, OpSource, TraceError};
 use beside::Beside;
 
-/// The longest key that a trace can carry, in bytes.
-pub const MAX_KEY: usize = 65_535;
+pub use crate::op::MAX_KEY;
 
 /// The longest header line that is read, in bytes: a file that is no trace must not be swallowed whole.
 const MAX_HEADER: u64 = 64 * 1024;

@@ -29,8 +29,8 @@ use std::io::Read;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::MAX_KEY;
 use super::beside::Beside;
+use crate::op::MAX_KEY;
 use crate::{Op, OpKind, TraceError};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TRZ1");

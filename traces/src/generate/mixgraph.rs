@@ -14,7 +14,6 @@
 //! are independent, and a key's value length is a function of the key. The sine wave of the request rate has no
 //! meaning in a closed loop and is left out. Defaults are those of the example in pull request 5953 (`Prefix_dist`).
 
-use super::params::bad;
 use super::pareto::Pareto;
 use super::random::{Random, derive, mix64, scale};
 use crate::TraceError;
@@ -51,7 +50,7 @@ impl MixgraphParams {
     pub(crate) fn check(&self, records: u64) -> Result<(), TraceError> {
         let most = Self::MAX_RANGES.min(records);
         if self.keyrange_num == 0 || self.keyrange_num > most {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "keyrange-num",
                 format!(
                     "expected 1 to {most} for {records} records, found {}",
@@ -62,7 +61,7 @@ impl MixgraphParams {
         let weights = self.weights();
         let sum: f64 = weights.iter().sum();
         if weights.iter().any(|w| !w.is_finite() || *w < 0.0) || sum <= 0.0 || !sum.is_finite() {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "keyrange-dist",
                 format!(
                     "the weights a·exp(b·x) + c·exp(d·x) must be 0 or more and not all 0, found {:?}",
@@ -72,21 +71,21 @@ impl MixgraphParams {
         }
         let (a, b) = (self.key_dist_a, self.key_dist_b);
         if !(a >= 0.0 && b >= 0.0 && a.is_finite() && b.is_finite()) {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "key-dist",
                 format!("a and b must be 0 or more, found {a} and {b}"),
             ));
         }
         if self.max_value_size < 10 {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "mix-max-value-size",
                 format!("expected at least 10, found {}", self.max_value_size),
             ));
         }
         if self.max_scan_len == 0 {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "mix-max-scan-len",
-                "expected at least 1, found 0".into(),
+                "expected at least 1, found 0",
             ));
         }
         self.value.check("value-pareto")?;

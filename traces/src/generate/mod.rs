@@ -33,6 +33,7 @@
 //! # Ok::<(), treering_traces::TraceError>(())
 //! ```
 
+mod check;
 mod choose;
 mod keys;
 mod least;

@@ -3,13 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use super::keys::key_space;
 use super::mixgraph::MixgraphParams;
 use crate::TraceError;
-
-pub(crate) fn bad(name: &'static str, why: String) -> TraceError {
-    TraceError::BadParameter { name, why }
-}
 
 /// The kinds of generated traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,12 +64,12 @@ impl Workload {
     }
 
     /// Whether the shares of operations are part of the workload's definition.
-    fn has_fixed_mix(self) -> bool {
+    pub(super) fn has_fixed_mix(self) -> bool {
         use Workload::*;
         matches!(self, YcsbA | YcsbB | YcsbC | YcsbD | YcsbE | YcsbF | Load)
     }
 
-    fn has_theta(self) -> bool {
+    pub(super) fn has_theta(self) -> bool {
         use Workload::*;
         !matches!(self, Uniform | Hotspot | Mixgraph | Load | Sequential)
     }
@@ -90,7 +85,7 @@ impl FromStr for Workload {
             .map(|(workload, _)| *workload)
             .ok_or_else(|| {
                 let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
-                bad(
+                TraceError::parameter(
                     "workload",
                     format!("expected one of {}, found {text}", names.join(", ")),
                 )
@@ -125,7 +120,7 @@ impl FromStr for Order {
         match text {
             "random" => Ok(Order::Random),
             "sorted" => Ok(Order::Sorted),
-            _ => Err(bad(
+            _ => Err(TraceError::parameter(
                 "order",
                 format!("expected random or sorted, found {text}"),
             )),
@@ -166,7 +161,7 @@ impl FromStr for ValueSize {
     fn from_str(text: &str) -> Result<Self, TraceError> {
         let number = |part: &str| {
             part.trim().parse::<u32>().map_err(|_| {
-                bad(
+                TraceError::parameter(
                     "value-size",
                     format!("expected bytes as N or MIN-MAX, found {text}"),
                 )
@@ -185,9 +180,9 @@ impl FromStr for ValueSize {
 }
 
 impl ValueSize {
-    fn check(&self) -> Result<(), TraceError> {
+    pub(super) fn check(&self) -> Result<(), TraceError> {
         if self.min > self.max {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "value-size",
                 format!(
                     "the minimum must not exceed the maximum, found {}-{}",
@@ -196,7 +191,7 @@ impl ValueSize {
             ));
         }
         if self.max > GenParams::MAX_VALUE_SIZE {
-            return Err(bad(
+            return Err(TraceError::parameter(
                 "value-size",
                 format!(
                     "at most {} bytes, found {}",
@@ -324,141 +319,6 @@ impl GenParams {
         let scans = self.scans.unwrap_or(scans);
         let room = (1.0 - deletes - scans).max(0.0);
         [self.writes.unwrap_or(writes.min(room)), deletes, scans]
-    }
-
-    /// Says in one sentence what cannot work.
-    ///
-    /// # Errors
-    /// [`TraceError::BadParameter`] with the parameter's name on the command line.
-    pub fn check(&self) -> Result<(), TraceError> {
-        self.check_shares()?;
-        self.check_counts()?;
-        self.check_relevance()?;
-        if let Some(theta) = self.theta
-            && !(0.0..=Self::MAX_THETA).contains(&theta)
-        {
-            return Err(bad(
-                "theta",
-                format!("expected 0 to {}, found {theta}", Self::MAX_THETA),
-            ));
-        }
-        if let Some(size) = self.value_size {
-            size.check()?;
-        }
-        if self.workload == Workload::Mixgraph {
-            self.mixgraph.check(self.records)?;
-        }
-        Ok(())
-    }
-
-    fn check_counts(&self) -> Result<(), TraceError> {
-        if self.records == 0 || self.records > Self::MAX_RECORDS {
-            return Err(bad(
-                "records",
-                format!("expected 1 to 2^40, found {}", self.records),
-            ));
-        }
-        if self.workload == Workload::Load {
-            if let Some(ops) = self.ops {
-                return Err(bad(
-                    "ops",
-                    format!("a load has one operation a record; leave --ops {ops} out"),
-                ));
-            }
-            if self.no_load {
-                return Err(bad(
-                    "no-load",
-                    "a load without its load would be empty".into(),
-                ));
-            }
-        }
-        if self.operations() > Self::MAX_RECORDS {
-            return Err(bad(
-                "ops",
-                format!("at most 2^40, found {}", self.operations()),
-            ));
-        }
-        if self.clients == 0 {
-            return Err(bad("clients", "expected at least 1, found 0".into()));
-        }
-        if self.max_scan == Some(0) {
-            return Err(bad("max-scan", "expected at least 1, found 0".into()));
-        }
-        let size = self.key_bytes();
-        let needed = self.records + super::mix::Mix::new(self).inserts();
-        if size == 0 || size > Self::MAX_KEY_SIZE || key_space(size) < needed {
-            return Err(bad(
-                "key-size",
-                format!(
-                    "{needed} distinct keys take {} to {} bytes, found {size}",
-                    (1..8).find(|&k| key_space(k) >= needed).unwrap_or(8),
-                    Self::MAX_KEY_SIZE
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    fn check_shares(&self) -> Result<(), TraceError> {
-        let shares = [
-            ("writes", self.writes),
-            ("deletes", self.deletes),
-            ("scans", self.scans),
-            ("hot-ops", self.hot_ops),
-            ("hot-keys", self.hot_keys),
-            ("zeros", Some(self.zeros)),
-        ];
-        for (name, share) in shares {
-            if let Some(share) = share
-                && !(0.0..=1.0).contains(&share)
-            {
-                return Err(bad(
-                    name,
-                    format!("expected a share from 0 to 1, found {share}"),
-                ));
-            }
-        }
-        let [writes, deletes, scans] = self.shares();
-        // Decimal shares such as 0.7 + 0.2 + 0.1 may exceed 1 by rounding.
-        if writes + deletes + scans > 1.0 + 1e-9 {
-            return Err(bad(
-                "writes",
-                format!(
-                    "writes, deletes and scans together must not exceed 1, found {writes} + {deletes} + {scans}"
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    /// A parameter without effect is a misunderstanding.
-    fn check_relevance(&self) -> Result<(), TraceError> {
-        let name = self.workload.name();
-        let refuse = |flag, why: &str| Err(bad(flag, format!("{name} {why}")));
-        if self.workload.has_fixed_mix() {
-            let why = "has a fixed mix of operations; take zipf or uniform to choose one";
-            if self.writes.is_some() {
-                return refuse("writes", why);
-            }
-            if self.deletes.is_some() {
-                return refuse("deletes", why);
-            }
-            if self.scans.is_some() {
-                return refuse("scans", why);
-            }
-        }
-        if self.theta.is_some() && !self.workload.has_theta() {
-            return refuse("theta", "has no Zipf exponent");
-        }
-        if self.workload != Workload::Hotspot {
-            if self.hot_ops.is_some() {
-                return refuse("hot-ops", "has no hot records; take hotspot");
-            }
-            if self.hot_keys.is_some() {
-                return refuse("hot-keys", "has no hot records; take hotspot");
-            }
-        }
-        Ok(())
     }
 
     /// The command line that makes this trace, for [`crate::Header::source`].

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::params::bad;
 use crate::TraceError;
 
 /// f(x) = (1/σ) (1 + k (x − θ)/σ)^(−1 − 1/k), db_bench's `value_theta/k/sigma` and `iter_theta/k/sigma`.
@@ -39,7 +38,7 @@ impl Pareto {
         {
             Ok(())
         } else {
-            Err(bad(
+            Err(TraceError::parameter(
                 name,
                 format!(
                     "the Pareto law needs finite theta and k and a sigma above 0, found {self:?}"
@@ -61,7 +60,7 @@ impl FromStr for Pareto {
 
     fn from_str(text: &str) -> Result<Self, TraceError> {
         let wrong = || {
-            bad(
+            TraceError::parameter(
                 "pareto",
                 format!("expected three numbers as THETA,K,SIGMA, found {text}"),
             )

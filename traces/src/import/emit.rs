@@ -6,11 +6,15 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::expire::{Expiries, Ttl};
-use super::{BLOCK, ImportOptions, ImportReport, MAX_REQUEST, Sink};
+use super::options::{ImportOptions, ImportReport, Sink};
+use crate::blocks::BLOCK;
 use crate::error::shorten;
-use crate::format::MAX_KEY;
+use crate::op::MAX_KEY;
 use crate::{Blocks, Op, OpKind, TraceError};
 
+/// The longest accepted request, in bytes. Block layers split requests far below this. A larger number
+/// is a damaged line or a wrong unit, and would become millions of operations.
+const MAX_REQUEST: u64 = 4 << 30;
 /// Block numbers have 48 bits in a key, so this many bytes can be addressed.
 const MAX_ADDRESS: u64 = BLOCK << 48;
 /// Devices have 16 bits in a key.

@@ -8,7 +8,9 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::{Format, ImportOptions, OracleOp, blktrace, lcs, run};
+use super::formats::Format;
+use super::options::{ImportOptions, OracleOp};
+use super::run;
 use crate::input::Compression;
 use crate::{Op, TraceError, input};
 
@@ -20,15 +22,7 @@ fn by_magic(input: &Path) -> Option<Format> {
     let mut start = Vec::new();
     let input = input::open(input).ok()?;
     input.take(8).read_to_end(&mut start).ok()?;
-    if start.starts_with(b"PAR1") {
-        Some(Format::Parquet)
-    } else if start == lcs::MAGIC.to_le_bytes() {
-        Some(Format::Lcs)
-    } else if blktrace::begins(&start) {
-        Some(Format::Blktrace)
-    } else {
-        None
-    }
+    Format::by_magic(&start)
 }
 
 /// The formats, but for `csv`, which takes any text, and the one that was tried, as which the input

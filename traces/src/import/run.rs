@@ -10,16 +10,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::emit::{Emit, Fault};
-use super::{BinaryFormat, ImportOptions, ImportReport, Plugin, Progress, Sink, TextFormat};
+use super::options::{ImportOptions, ImportReport, Progress, Sink};
+use super::plugin::{BinaryFormat, MAX_TAIL, Plugin, TextFormat};
 use crate::TraceError;
 use crate::error::shorten;
 use crate::input::{self, Input, Lines};
 
 /// Progress is reported every so many lines or records.
 const PROGRESS_EVERY: u64 = 1 << 15;
-
-/// The longest tail of a binary record, in bytes.
-pub(super) const MAX_TAIL: usize = u16::MAX as usize;
 
 pub(super) fn run(
     plugin: Plugin,

@@ -13,11 +13,11 @@
 //! begins another field; else every word with a `=` does. The table's name is not part of the key. Other lines that YCSB prints between (properties, status, results) are
 //! skipped. Source: YCSB, `core/src/main/java/site/ycsb/BasicDB.java`.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::fields::size;
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::fields::size;
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug)]
 pub(super) struct Ycsb;

@@ -9,10 +9,10 @@
 //! lbn in units of 512 bytes. One virtual disk. Source: libCacheSim, `data/cloudPhysicsIO.csv` (the CSV form of the
 //! [`vscsi`](super::vscsi) records of Waldspurger et al., FAST 2015).
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{hex, number, scaled, split, time};
-use super::words::{Meaning, scsi};
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{hex, number, scaled, split, time};
+use crate::import::plugin::TextFormat;
+use crate::import::words::{Meaning, scsi};
 
 #[derive(Debug, Default)]
 pub(super) struct Cloudphysics {

@@ -18,11 +18,11 @@
 //! (`WriteHumanReadableTraceRecord`), `include/rocksdb/trace_record.h`; its wiki, "Block cache
 //! analysis and simulation tools".
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::fields::{number, scaled, split};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::fields::{number, scaled, split};
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug)]
 pub(super) struct BlockCache;

@@ -19,10 +19,10 @@
 //! sync_file_range have no counterpart. A device is a file name.
 //! Source: fio HOWTO, "Trace file format v2" and "v3"; fio `iolog.c`.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, scaled, words_of};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, scaled, words_of};
+use crate::import::plugin::TextFormat;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {

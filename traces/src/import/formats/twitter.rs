@@ -11,11 +11,11 @@
 //! TTL in seconds, 0 for none: a put's key expires.
 //! Source: <https://github.com/twitter/cache-trace> (Yang et al., OSDI 2020).
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::fields::{number, size, time};
-use super::words::{Meaning, keeps_expiry, word};
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::fields::{number, size, time};
+use crate::import::plugin::TextFormat;
+use crate::import::words::{Meaning, keeps_expiry, word};
 
 #[derive(Debug)]
 pub(super) struct Twitter;

@@ -12,10 +12,10 @@
 //! al., "Understanding storage traffic characteristics on enterprise virtual desktop
 //! infrastructure", SYSTOR 2017).
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, split, time};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, split, time};
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug)]
 pub(super) struct Systor;

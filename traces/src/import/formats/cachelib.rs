@@ -17,11 +17,11 @@
 //! original) is not used. Source: CacheLib, `cachelib/cachebench/workload/KVReplayGenerator.h` (the
 //! order of 2022), its documentation, "Cachebench FB HW evaluation", and its sample traces.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::fields::{number, size, time};
-use super::words::{Meaning, keeps_expiry, word};
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::fields::{number, size, time};
+use crate::import::plugin::TextFormat;
+use crate::import::words::{Meaning, keeps_expiry, word};
 
 /// More repetitions of one operation in one second are a damaged line.
 const MAX_COUNT: u64 = 1_000_000;

@@ -11,11 +11,11 @@
 //! and a merge is a put of its operand's size. With `no_key` the analyzer omits the keys: such a trace cannot be replayed.
 //! Source: RocksDB, `tools/trace_analyzer_tool.cc` and `trace_replay/trace_replay.h`.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::fields::{hex_bytes, number, scaled, size, words};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::fields::{hex_bytes, number, scaled, size, words};
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug, Default)]
 pub(super) struct Rocksdb {

@@ -1,18 +1,18 @@
 //! Any delimited text, one operation a line, described by a column specification: the escape hatch that covers
 //! SYSTOR'17, Alibaba, Tencent, FIU and most traces still to come. The grammar, with a line for each of those, is in
-//! [`columns`](super::columns).
+//! [`columns`](crate::import::columns).
 //!
 //! The first line is a header if the specification names columns, or if no column that should hold a number begins like
 //! one (without such columns: if `op` holds no operation). Quoted fields are not understood. An operation by an unknown
 //! name has no counterpart: it is left out, counted and named.
 
-use super::TextFormat;
-use super::columns::{FIELDS, Field, Place, Separator, Spec};
-use super::emit::{Emit, Fault};
-use super::fields::words_of;
-use super::table::{Fields, Table};
-use super::words::Meaning;
 use crate::TraceError;
+use crate::import::columns::{FIELDS, Field, Place, Separator, Spec};
+use crate::import::emit::{Emit, Fault};
+use crate::import::fields::words_of;
+use crate::import::plugin::TextFormat;
+use crate::import::table::{Fields, Table};
+use crate::import::words::Meaning;
 
 #[derive(Debug)]
 pub(super) struct Csv {

@@ -13,12 +13,13 @@
 //! and a namespace (not used: ids are distinct without it). A key is the id in 8 bytes, big-endian; a put's value has the object's size.
 //! Source: libCacheSim, `traceReader/customizedReader/oracle/oracleGeneralBin.h` and `include/libCacheSim/request.h`.
 
-use super::binary::{u32_le, u64_le};
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::words::Meaning;
-use super::{BinaryFormat, OracleOp};
 use crate::OpKind;
+use crate::import::binary::{u32_le, u64_le};
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::options::OracleOp;
+use crate::import::plugin::BinaryFormat;
+use crate::import::words::Meaning;
 
 #[derive(Debug)]
 pub(super) struct OracleGeneral {

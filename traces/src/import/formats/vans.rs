@@ -11,11 +11,11 @@
 //! operations have no time. Source: VANS (Wang et al., "Characterizing and modeling non-volatile memory systems",
 //! MICRO 2020), its trace format.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
-use super::fields::{hex, number, words};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::fields::{hex, number, words};
+use crate::import::plugin::TextFormat;
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;

@@ -10,10 +10,10 @@
 //! device is a volume. Source: the README of SNIA IOTTA trace 28064 (Zhang et al., "OSCA: An
 //! Online-Model Based Cache Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020).
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, scaled, split};
-use super::words::flag;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, scaled, split};
+use crate::import::plugin::TextFormat;
+use crate::import::words::flag;
 
 #[derive(Debug, Default)]
 pub(super) struct Tencent {

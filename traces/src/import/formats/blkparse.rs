@@ -11,10 +11,10 @@
 //! have no counterpart. A device is a `maj,min`. The summary that blkparse prints behind the events is skipped.
 //! Source: blkparse(1), "Default output"; the kernel's `blktrace_api.h`.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{scaled, time, words_of};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{scaled, time, words_of};
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug)]
 pub(super) struct Blkparse {

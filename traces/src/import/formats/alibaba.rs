@@ -9,10 +9,10 @@
 //! W, offset and length in bytes, timestamp in us. A device is a virtual disk. Source:
 //! <https://github.com/alibaba/block-traces>, README, "Schema", `io_traces.csv`.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, scaled, split};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, scaled, split};
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug, Default)]
 pub(super) struct Alibaba {

@@ -11,10 +11,10 @@
 //! found in the first record and expected in all. Source: Waldspurger et al., "Efficient MRC construction with
 //! SHARDS", FAST 2015; libCacheSim, `traceReader/customizedReader/vscsi.h`.
 
-use super::BinaryFormat;
-use super::binary::{u16_le, u32_le, u64_le};
-use super::emit::{Emit, Fault, Request};
-use super::words::{Meaning, scsi};
+use crate::import::binary::{u16_le, u32_le, u64_le};
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::plugin::BinaryFormat;
+use crate::import::words::{Meaning, scsi};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Version {

@@ -26,13 +26,14 @@
 //! of records: fewer are a cut file, more are no lcs trace. Source: libCacheSim,
 //! `traceReader/customizedReader/lcs.h` and `lcs.c`.
 
-use super::binary::{u32_le, u64_le};
-use super::emit::{Emit, Fault, KeyOp};
-use super::expire::Ttl;
 use super::oracle::{check_next, meaning};
-use super::words::Meaning;
-use super::{BinaryFormat, OracleOp};
 use crate::OpKind;
+use crate::import::binary::{u32_le, u64_le};
+use crate::import::emit::{Emit, Fault, KeyOp};
+use crate::import::expire::Ttl;
+use crate::import::options::OracleOp;
+use crate::import::plugin::BinaryFormat;
+use crate::import::words::Meaning;
 
 /// At both ends of the header.
 pub(super) const MAGIC: u64 = 0x1234_5678_9abc_def0;

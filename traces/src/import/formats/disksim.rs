@@ -8,10 +8,10 @@
 //! Five columns, white space between; time in ms with a fraction, blocks of 512 bytes, bit 0 of the flags (hexadecimal)
 //! set = read. Source: DiskSim 4.0 reference manual, "ascii" trace format. The same shape as `mqsim` with another time unit.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{hex, number, scaled, time, words};
 use crate::OpKind;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{hex, number, scaled, time, words};
+use crate::import::plugin::TextFormat;
 
 #[derive(Debug)]
 pub(super) struct Disksim;

@@ -18,10 +18,10 @@
 //! blktrace writes a file a CPU; `blkparse -i sda -d sda.bin` merges them into one in the order of
 //! time. Source: the kernel's `include/uapi/linux/blktrace_api.h`; blkparse(1), `-d`.
 
-use super::BinaryFormat;
-use super::binary::bytes;
-use super::emit::{Emit, Fault, Request};
 use crate::OpKind;
+use crate::import::binary::bytes;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::plugin::BinaryFormat;
 
 /// Without the version, which is the lowest byte.
 const MAGIC: u32 = 0x6561_7400;

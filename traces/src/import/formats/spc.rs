@@ -9,10 +9,10 @@
 //! timestamp in seconds. A device is an application storage unit (ASU).
 //! Source: Storage Performance Council, "SPC Trace File Format Specification" revision 1.0.1; UMass Trace Repository.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, scaled, time};
-use super::words::{Meaning, word};
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, scaled, time};
+use crate::import::plugin::TextFormat;
+use crate::import::words::{Meaning, word};
 
 #[derive(Debug)]
 pub(super) struct Spc;

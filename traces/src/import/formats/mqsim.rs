@@ -8,10 +8,10 @@
 //! Five columns, white space between; arrival in ns, sectors of 512 bytes, type 0 = write, 1 = read.
 //! Source: MQSim (Tavakkol et al., FAST 2018), `src/exec/` and its sample traces.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, scaled, words};
-use super::words::flag;
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, scaled, words};
+use crate::import::plugin::TextFormat;
+use crate::import::words::flag;
 
 #[derive(Debug)]
 pub(super) struct Mqsim;

@@ -9,10 +9,10 @@
 //! ticks of 100 ns since 1601; offset and size in bytes. A device is a host with a disk number.
 //! Source: SNIA IOTTA trace 388 (Narayanan et al., "Write off-loading", FAST 2008), its README.
 
-use super::TextFormat;
-use super::emit::{Emit, Fault, Request};
-use super::fields::{number, split, time};
-use super::words::{Meaning, word};
+use crate::import::emit::{Emit, Fault, Request};
+use crate::import::fields::{number, split, time};
+use crate::import::plugin::TextFormat;
+use crate::import::words::{Meaning, word};
 
 #[derive(Debug, Default)]
 pub(super) struct Msr {
