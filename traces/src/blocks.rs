@@ -1,30 +1,39 @@
-//! What a request of a block trace becomes: records, which are shorter than the blocks they stand for.
+//! How a block trace is replayed: each block becomes a record, which is shorter than the block.
 
 use std::fmt;
 
 /// Bytes of a block, the unit into which requests are split.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Bytes of the key that an importer makes of a block's number.
+/// Bytes of a key that stands for a block number.
 pub(crate) const KEY_BYTES: u64 = 8;
 
-/// What the blocks of a block trace are replayed as.
+/// How the blocks of a block trace are replayed.
+///
+/// ```
+/// use treering_traces::Blocks;
+///
+/// let blocks = Blocks::as_records_of(128);
+/// let text = "a block of 4096 bytes is a record of 128 (key 8, value 120: import --value-size)";
+/// assert_eq!(blocks.to_string(), text);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Blocks {
-    /// Bytes of a block on the traced drive. A request is an operation for each block it touches.
+    /// Bytes of a block on the traced drive. A request is one operation for each block that it
+    /// touches.
     pub block_bytes: u64,
-    /// Bytes of the record, key and value, that stands for a block, in the mean.
+    /// Average bytes of the record (key and value) that stands for a block.
     pub record_bytes: u64,
 }
 
 impl Blocks {
-    /// Blocks whose values have `value_bytes` bytes.
+    /// Describes blocks whose values have `value_bytes` bytes.
     #[must_use]
-    pub fn with_values_of(value_bytes: u64) -> Blocks {
+    pub(crate) fn with_values_of(value_bytes: u64) -> Blocks {
         Blocks::as_records_of(KEY_BYTES.saturating_add(value_bytes))
     }
 
-    /// Blocks whose records, keys included, have `record_bytes` bytes.
+    /// Describes blocks whose records, keys included, have `record_bytes` bytes.
     #[must_use]
     pub fn as_records_of(record_bytes: u64) -> Blocks {
         Blocks {

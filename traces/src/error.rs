@@ -1,6 +1,13 @@
-//! The crate's one error type: every variant names the file, the place and what was expected.
+//! The crate's error type. Every variant names the file or parameter, and what was expected.
 
-/// What can be wrong with a trace.
+/// An error in a trace or in a parameter.
+///
+/// ```
+/// use treering_traces::open;
+///
+/// let error = open("no-such.trz").unwrap_err();
+/// assert!(error.to_string().starts_with("no-such.trz: "));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file could not be opened, read or written.
@@ -11,7 +18,7 @@ pub enum TraceError {
         /// The cause.
         source: std::io::Error,
     },
-    /// Whoever asked for it wants it no more.
+    /// The caller ended the work early.
     #[error("{file}: interrupted after {ops} operations")]
     Interrupted {
         /// The file that was read.
@@ -19,7 +26,7 @@ pub enum TraceError {
         /// Operations so far.
         ops: u64,
     },
-    /// A place in the file is not what the format says.
+    /// The file's content does not match the format.
     #[error("{file}, {place}: expected {expected}, found {found}")]
     Bad {
         /// The file's name as the user gave it.
@@ -28,10 +35,10 @@ pub enum TraceError {
         place: String,
         /// What the format asks for there.
         expected: String,
-        /// What is there, shortened.
+        /// What was found there, shortened.
         found: String,
     },
-    /// A part of the crate that this build was made without.
+    /// The crate was built without a part that is needed.
     #[error(
         "{what}: expected a build with the feature {feature} \
          (cargo build --release -p treering --features {feature}), found one without it"
@@ -39,10 +46,10 @@ pub enum TraceError {
     NotBuilt {
         /// What was asked for.
         what: &'static str,
-        /// The cargo feature that brings it.
+        /// The cargo feature that adds it.
         feature: &'static str,
     },
-    /// A generator or importer parameter that cannot work.
+    /// A generator or importer parameter has an invalid value.
     #[error("{name}: {why}")]
     BadParameter {
         /// The parameter's name on the command line.
@@ -59,12 +66,12 @@ impl TraceError {
     }
 }
 
-/// What was found, for an error message: printable, and short whatever the input.
+/// Formats what was found for an error message: printable, and short whatever the input.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const MOST: usize = 80;
     const MOST_HEXADECIMAL: usize = 24;
     let start = &bytes[..bytes.len().min(MOST)];
-    // A character that is cut at the end is no reason.
+    // A character cut off by the limit does not make the rest binary.
     let is_text = match std::str::from_utf8(start) {
         Ok(_) => true,
         Err(e) => e.error_len().is_none(),

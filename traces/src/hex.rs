@@ -1,6 +1,6 @@
-//! Hexadecimal digits, both ways.
+//! Hexadecimal encoding and decoding.
 
-/// The value of a digit, if it is one.
+/// Returns the value of a hexadecimal digit.
 #[inline]
 pub(crate) fn nibble(digit: u8) -> Option<u8> {
     match digit {
@@ -11,7 +11,8 @@ pub(crate) fn nibble(digit: u8) -> Option<u8> {
     }
 }
 
-/// Appends the bytes that pairs of digits spell; `None`, and `out` of no use, if it is not pairs of digits.
+/// Decodes pairs of digits and appends the bytes. Returns `None` if `hex` is not pairs of digits;
+/// `out` then holds a part of the result.
 pub(crate) fn decode(hex: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (pairs, rest) = hex.as_chunks::<2>();
     for &[high, low] in pairs {

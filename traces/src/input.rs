@@ -1,10 +1,13 @@
-//! Opening what others wrote: text or binary, plain or compressed.
+//! Input files of other tools: text or binary, plain or compressed.
 //!
-//! [`open`] looks at a file's first bytes and undoes gzip, xz or zstd on the way (several members or frames end to end, as
-//! parallel compressors write them, included). A compressed stream that ends too early is what an interrupted
-//! download or a full disk leaves: everything before the cut is good, so the cut is a [`Input::cut`] to warn about, not an error.
+//! [`open`] recognises gzip, xz and zstd by the first bytes of the file and decompresses while
+//! reading. Streams of several members or frames, which parallel compressors write, are read to the
+//! end. A compressed stream that ends too early comes from an interrupted download or a full disk,
+//! and everything before the end is good. So this is not an error: [`Input::cut`] describes it, and
+//! the caller warns.
 //!
-//! [`Lines`] hands out the lines of such an input as byte slices of its own buffer: no copy, no allocation a line.
+//! [`Lines`] yields the lines of an input as slices of its own buffer, without a copy or an
+//! allocation per line.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -17,7 +20,7 @@ use crate::error::shorten;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Compression {
+pub(crate) enum Compression {
     /// Not at all.
     None,
     /// gzip, `1f 8b`.
@@ -29,8 +32,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What a file's first bytes stand for.
-    pub fn of(start: &[u8]) -> Compression {
+    /// Detects the compression from a file's first bytes.
+    pub(crate) fn of(start: &[u8]) -> Compression {
         match start {
             [0x1f, 0x8b, ..] => Compression::Gzip,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
@@ -40,7 +43,7 @@ impl Compression {
     }
 }
 
-/// An input being read, decompressed on the way.
+/// An open input that decompresses while it is read.
 pub struct Input {
     name: String,
     decoder: Box<dyn Read + Send>,
@@ -57,7 +60,7 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// Opens a file, whatever its name says about compression.
+/// Opens a file and detects its compression from its content, not its name.
 ///
 /// # Errors
 /// The file cannot be opened or read.
@@ -113,22 +116,22 @@ fn decoder(
 }
 
 impl Input {
-    /// The file's name as it was given.
+    /// Returns the file's name as it was given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes of the file consumed so far (compressed ones), for progress.
+    /// Returns the bytes of the file consumed so far, for progress. Compressed bytes count as such.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
     }
 
-    /// Says how the compressed stream was cut short, once reading has met the cut.
+    /// Describes how the compressed stream was cut short, once reading has reached the cut.
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }
@@ -167,13 +170,26 @@ impl<R: Read> Read for Counted<R> {
 pub struct Line<'a> {
     /// Its bytes, without the line end (`\n` or `\r\n`).
     pub bytes: &'a [u8],
-    /// Its number, counted from 1.
+    /// Its line number, counted from 1.
     pub number: u64,
-    /// Whether a line end followed; `false` only for an unended last line, which may be cut.
+    /// Whether a line end followed. `false` only for the last line of a file that lacks one; such a
+    /// line may be cut short.
     pub ended: bool,
 }
 
 /// The lines of an input, as slices of one buffer.
+///
+/// ```
+/// use treering_traces::input::Lines;
+///
+/// let mut lines = Lines::new(&b"one\ntwo"[..], 0);
+/// let one = lines.next_line("input")?.unwrap();
+/// assert_eq!((one.bytes, one.number, one.ended), (&b"one"[..], 1, true));
+/// let two = lines.next_line("input")?.unwrap();
+/// assert_eq!((two.bytes, two.number, two.ended), (&b"two"[..], 2, false));
+/// assert!(lines.next_line("input")?.is_none());
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 #[derive(Debug)]
 pub struct Lines<R> {
     input: R,
@@ -187,10 +203,10 @@ pub struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// A longer line is no line of any trace; refusing it keeps memory bounded.
+    /// The longest line that is read. No trace has longer lines, and the limit bounds memory.
     pub const MAX_LINE: usize = 1024 * 1024;
 
-    /// Lines of `input`, of which `lines_before` were read already.
+    /// Creates a reader of `input`, of which `lines_before` lines were already read.
     pub fn new(input: R, lines_before: u64) -> Self {
         Lines {
             input,
@@ -203,17 +219,17 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Bytes handed out so far, line ends included.
+    /// Returns the bytes handed out so far, line ends included.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
-    /// The input below.
+    /// Returns the underlying input.
     pub fn input(&self) -> &R {
         &self.input
     }
 
-    /// The next line, `None` at the end. `file` names the input in errors.
+    /// Returns the next line, or `None` at the end. `file` names the input in errors.
     ///
     /// # Errors
     /// The input cannot be read; a line is longer than [`Lines::MAX_LINE`].
@@ -257,7 +273,7 @@ impl<R: Read> Lines<R> {
         }))
     }
 
-    /// Moves the unfinished line to the buffer's front and reads behind it.
+    /// Moves the unfinished line to the front of the buffer and fills the rest.
     #[cold]
     fn refill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);

@@ -1,4 +1,4 @@
-//! The operation: what a trace is a sequence of.
+//! The operation: a trace is a sequence of these.
 
 /// The longest key that a trace can carry, in bytes.
 pub const MAX_KEY: usize = 65_535;
@@ -7,13 +7,13 @@ pub const MAX_KEY: usize = 65_535;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OpKind {
-    /// Look a key up.
+    /// Look up a key.
     Get = 0,
     /// Set a key.
     Put = 1,
     /// Remove a key.
     Delete = 2,
-    /// Read `scan_len` records from a key on.
+    /// Read `scan_len` records, starting at a key.
     Scan = 3,
 }
 
@@ -32,13 +32,15 @@ impl OpKind {
     }
 }
 
-/// One operation of a trace. Readers fill a caller's `Op` again and again, so that a replay allocates nothing
-/// per operation. Values are not in a trace: they are made up from a seed at replay time.
+/// One operation of a trace.
+///
+/// Readers fill the caller's `Op` again and again, so a replay does not allocate per operation. A
+/// trace holds no values: a replay generates them from a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     /// What to do.
     pub kind: OpKind,
-    /// The key, bytewise ordered.
+    /// The key. Keys are ordered by their bytes.
     pub key: Vec<u8>,
     /// Value length in bytes of a put; 0 for other kinds.
     pub value_len: u32,
@@ -48,7 +50,8 @@ pub struct Op {
     pub client: u32,
     /// When it was issued, in nanoseconds since the trace began.
     pub time_ns: Option<u64>,
-    /// Share of the value's bytes that are zero, in 1/255; `None` means the trace's default.
+    /// Share of the value's bytes that are zero, in units of 1/255; `None` means the trace's
+    /// default.
     pub zeros: Option<u8>,
 }
 
@@ -67,8 +70,16 @@ impl Default for Op {
 }
 
 impl Op {
-    /// User bytes that this operation writes: key and value of a put, key of a delete (the denominator of every
-    /// write amplification).
+    /// Returns the user bytes that this operation writes: key and value of a put, key of a delete.
+    /// They are the denominator of every write amplification.
+    ///
+    /// ```
+    /// use treering_traces::{Op, OpKind};
+    ///
+    /// let key = b"user7".to_vec();
+    /// let put = Op { kind: OpKind::Put, key, value_len: 100, ..Op::default() };
+    /// assert_eq!(put.user_bytes(), 105);
+    /// ```
     pub fn user_bytes(&self) -> u64 {
         match self.kind {
             OpKind::Put => self.key.len() as u64 + u64::from(self.value_len),
@@ -78,12 +89,13 @@ impl Op {
     }
 }
 
-/// What a trace says about itself in its first line. The counts are exact: writers fill them in when they finish.
+/// The first line of a trace, which describes it. The counts are exact: a writer fills them in when
+/// it finishes.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Header {
     /// Always [`Header::SCHEMA`].
     pub schema: String,
-    /// A short name for reports.
+    /// A short name, used in reports.
     pub name: String,
     /// Where the operations come from: a generator with its parameters, or a format and file name.
     pub source: String,
@@ -91,13 +103,13 @@ pub struct Header {
     pub ops: u64,
     /// How many of the first operations are warm-up (the load phase of a generated trace).
     pub warmup_ops: u64,
-    /// Number of distinct keys if the writer knows it.
+    /// Number of distinct keys, if the writer knows it.
     pub records: Option<u64>,
-    /// Default share of zero bytes in values, 0 to 1. B⁻-tree §4.1: half.
+    /// Default share of zero bytes in values, 0 to 1. B⁻-tree §4.1 uses one half.
     pub zeros: f64,
     /// Seed of a generated trace.
     pub seed: Option<u64>,
-    /// Whether keys are blocks of a drive ([`crate::Blocks`]), which are there before the trace begins.
+    /// Whether keys are blocks of a drive ([`crate::Blocks`]), which exist before the trace begins.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub addresses: bool,
 }
@@ -105,11 +117,52 @@ pub struct Header {
 impl Header {
     /// The schema's name and version.
     pub const SCHEMA: &'static str = "treering.trace/1";
+
+    /// Returns a header with a name and a source, without warm-up, whose values have half their
+    /// bytes zero.
+    pub fn named(name: impl Into<String>, source: impl Into<String>) -> Header {
+        Header {
+            schema: Header::SCHEMA.into(),
+            name: name.into(),
+            source: source.into(),
+            ops: 0,
+            warmup_ops: 0,
+            records: None,
+            zeros: 0.5,
+            seed: None,
+            addresses: false,
+        }
+    }
 }
 
 /// A stream of operations that fills the caller's buffer.
+///
+/// ```
+/// use treering_traces::{Op, OpKind, OpSource, TraceError};
+///
+/// /// Puts of keys that count down to 1.
+/// struct Countdown(u8);
+///
+/// impl OpSource for Countdown {
+///     fn next_op(&mut self, op: &mut Op) -> Result<bool, TraceError> {
+///         if self.0 == 0 {
+///             return Ok(false);
+///         }
+///         *op = Op { kind: OpKind::Put, key: vec![self.0], value_len: 8, ..Op::default() };
+///         self.0 -= 1;
+///         Ok(true)
+///     }
+/// }
+///
+/// let (mut source, mut op, mut keys) = (Countdown(3), Op::default(), vec![]);
+/// while source.next_op(&mut op)? {
+///     keys.extend_from_slice(&op.key);
+/// }
+/// assert_eq!(keys, [3, 2, 1]);
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 pub trait OpSource {
-    /// Puts the next operation into `op`; `false` at the end.
+    /// Reads the next operation into `op`. Returns `false` at the end.
     ///
     /// # Errors
     /// [`crate::TraceError`] names the file, the place and what was expected.

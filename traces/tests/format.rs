@@ -1,4 +1,4 @@
-//! What the trace format promises: everything round-trips, files appear whole or not at all, damage is named.
+//! Tests of the trace format: round trips, atomic files, and errors that name the damage.
 
 use std::fs;
 use std::path::Path;
@@ -229,7 +229,10 @@ fn what_the_format_cannot_carry_is_refused_when_written() {
 
 #[test]
 fn bad_files_are_named_with_the_place_and_what_was_expected() {
-    let good = r#"{"schema":"treering.trace/1","name":"n","source":"s","ops":1,"warmup_ops":0,"records":null,"zeros":0.5,"seed":null}"#;
+    let good = concat!(
+        r#"{"schema":"treering.trace/1","name":"n","source":"s","ops":1,"warmup_ops":0,"#,
+        r#""records":null,"zeros":0.5,"seed":null}"#
+    );
     let with = |line: &str| format!("{good}\n{line}\n");
     let cases: Vec<(&str, String, &str)> = vec![
         (

@@ -1,4 +1,5 @@
-//! Generated traces: proportions, popularity, determinism, round trips, refusals.
+//! Tests of generated traces: proportions, popularity, determinism, round trips, refused
+//! parameters.
 
 use std::collections::HashMap;
 
@@ -67,7 +68,8 @@ fn every_header_is_true() {
 
 #[test]
 fn ycsb_mixes_have_the_published_proportions() {
-    // get, put, delete, scan of 6000 operations; F: 2000 reads and 2000 pairs of a read and a put.
+    // get, put, delete and scan of 6000 operations. F: 2000 reads, and 2000 pairs of a read and a
+    // put.
     let expected = [
         (Workload::YcsbA, [3000, 3000, 0, 0]),
         (Workload::YcsbB, [5700, 300, 0, 0]),
@@ -125,7 +127,7 @@ fn zipf_gives_every_rank_its_share_and_scatters_ranks_over_the_keys() {
         let mut counts: Vec<_> = popularity(&ops).into_iter().collect();
         counts.sort_by_key(|count| std::cmp::Reverse(count.1));
         let total: f64 = (1..=1000).map(|k| f64::from(k).powf(-theta)).sum();
-        // Sums over many ranks suffer little from sorting by what was counted.
+        // Sums over many ranks suffer little from sorting by the measured counts.
         for most in [10usize, 100, 500] {
             let expected: f64 = (1..=most as u32)
                 .map(|k| f64::from(k).powf(-theta))
@@ -215,7 +217,7 @@ fn sorted_loads_ascend_and_random_loads_do_not_but_load_the_same_keys() {
             .collect::<Vec<_>>()
     };
     assert_eq!(pairs(&again), pairs(&sorted));
-    // Spread over the whole key space.
+    // The keys are spread over the whole key space.
     assert!(sorted[0].key[0] == 0 && sorted[4999].key[0] == 255);
 }
 
@@ -281,7 +283,8 @@ fn mixgraph_has_hot_key_ranges_and_pareto_values() {
             "{i}: {found} {expected}"
         );
     }
-    // Mean of the generalized Pareto law, σ / (1 − k) = 34.5, half a byte of rounding up, 1.6 for the floor of 10.
+    // The mean of the generalized Pareto distribution is σ / (1 − k) = 34.5. Add half a byte for
+    // rounding up and 1.6 for the floor of 10.
     let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
     assert!((mean - 36.6).abs() < 1.2, "{mean}");
     assert!(sizes.iter().all(|&s| (10.0..=1024.0).contains(&s)));
@@ -338,7 +341,7 @@ fn fingerprint(params: &GenParams) -> u64 {
 
 #[test]
 fn the_same_seed_is_the_same_trace_for_ever() {
-    // A changed number here is a changed meaning of every trace ever named by its seed.
+    // Changing a number here changes the meaning of every trace that its seed identifies.
     let golden: [(Workload, u64); 13] = GOLDEN;
     let mut found = Vec::new();
     for (workload, _) in golden {
@@ -455,8 +458,8 @@ fn what_cannot_work_is_refused_in_a_sentence() {
     assert!("up".parse::<Order>().is_err());
 }
 
-/// Fingerprints of 1000 records, 20 000 operations, seed 7. Those of `ycsb-a` and `zipf`, `ycsb-d` and `latest` are equal: the
-/// same law, mix and seed.
+/// Fingerprints of 1000 records and 20 000 operations with seed 7. Those of `ycsb-a` and `zipf` are
+/// equal, as are those of `ycsb-d` and `latest`: they have the same law, mix and seed.
 const GOLDEN: [(Workload, u64); 13] = [
     (Workload::YcsbA, 0x30be_64de_a38b_c8d5),
     (Workload::YcsbB, 0x010c_b80c_0097_a0b8),

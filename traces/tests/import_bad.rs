@@ -1,5 +1,5 @@
-//! Empty, cut and foreign input of the formats of `import_samples`: one sentence that names the
-//! file, the place and what was expected.
+//! Empty, truncated and foreign input. Each error is one sentence that names the file, the place
+//! and what was expected.
 
 mod support;
 
@@ -93,11 +93,11 @@ fn lines_of_cloud_block_traces_that_are_not_of_the_format_are_refused() {
     for (format, content, expected) in cases {
         refused(format, content, expected);
     }
-    // A line that an interrupted copy cut is left out with a warning.
+    // A line that an interrupted copy cut off is left out, with a warning.
     let (ops, report) = run(Alibaba, "0,R,0,4096,5\n0,R,4096,40").unwrap();
     assert_eq!(ops.len(), 1);
     assert!(report.warnings[0].contains("the last line (2) is cut short"));
-    // What the input is instead is said.
+    // The error says what the input is instead.
     refused(Tencent, "0,R,0,4096,5\n", "(the input reads as alibaba)");
 }
 
@@ -158,7 +158,7 @@ fn fio_version_3_logs_that_are_damaged_are_refused() {
     }
 }
 
-/// A write that is issued to the driver, at a block.
+/// A write that was issued to the driver, at a given block.
 fn issued(block: u64) -> Event<'static> {
     Event {
         time_ns: 1000 + block,
@@ -204,7 +204,7 @@ fn blktrace_recordings_that_are_damaged_are_refused_or_used_up_to_the_damage() {
         blktrace(far, 7, false),
         "expected a sector that",
     );
-    // Cut in the second record, then in its tail.
+    // Cut off in the second record, then in its tail.
     for keep in [one.len() + 20, 2 * one.len() - 1] {
         let cut = &[&one[..], &one].concat()[..keep];
         let found = run_bytes(Format::Blktrace, cut, &ImportOptions::default());
@@ -271,7 +271,7 @@ fn lcs_headers_and_counts_are_checked() {
         ),
         (
             with(24, minus),
-            "expected a number of requests from 0 on, found -1",
+            "expected a number of requests, 0 or more, found -1",
         ),
         (
             with(32, 4),
@@ -279,7 +279,7 @@ fn lcs_headers_and_counts_are_checked() {
         ),
         (
             with(48, minus),
-            "expected a number of bytes of objects from 0 on",
+            "expected a number of bytes of objects, 0 or more",
         ),
         (
             with(24, 2),
@@ -318,7 +318,7 @@ fn lcs_headers_and_counts_are_checked() {
         lcs_header(3, 0, 0),
         "(the input reads as lcs)",
     );
-    // Writers that knew no operation put 0: then the option decides.
+    // Writers that do not know the operation store 0. The option then decides.
     let unknown = lcs(2, &[CacheRequest { op: 0, ..request }; 2]);
     refused(Format::Lcs, &unknown, "2 operations have no counterpart");
     let options = ImportOptions {
@@ -349,7 +349,7 @@ proptest! {
         ];
         for (format, mut bytes) in traces {
             for (at, byte) in &damage {
-                // The ends of a header, and what follows it.
+                // The ends of a header, and the bytes after it.
                 let at = at.index(200);
                 let at = if at < 100 || bytes.len() < 8192 { at } else { 8192 + at - 100 };
                 if let Some(at) = bytes.get_mut(at) {
@@ -365,8 +365,8 @@ proptest! {
     }
 }
 
-/// The two forms of oracle-general have no magic. The first records of one may pass for the other's;
-/// the length of the input tells, and what reads it is named.
+/// Neither form of oracle-general has a magic number. The first records of one may pass for the
+/// other's, so the length of the input decides, and the error names the form that can read it.
 #[test]
 fn records_of_another_length_are_named_with_what_reads_them() {
     let request = |id: u64| CacheRequest {
@@ -381,7 +381,7 @@ fn records_of_another_length_are_named_with_what_reads_them() {
         record[at..].copy_from_slice(&next.to_le_bytes());
         record
     };
-    // A next access of few digits passes for one in the shorter record, too.
+    // A next access of few digits also passes in the shorter record.
     let long: Vec<u8> = (1..40)
         .flat_map(|id| with_next(oracle(request(id)), id + 100))
         .collect();
@@ -414,14 +414,14 @@ fn records_of_another_length_are_named_with_what_reads_them() {
         found.contains("records of 24 bytes, which --oracle-op get or put reads)"),
         "{found}"
     );
-    // Skipping what is bad hides it; the length still tells.
+    // Skipping bad records hides the problem, but the length still shows it.
     let options = ImportOptions {
         skip_bad: 1000,
         ..ImportOptions::default()
     };
     let (_, report) = run_bytes(Format::OracleGeneral, &long, &options).expect("skipped");
     let warned = report.warnings.iter().any(|warning| {
-        warning.contains("1053 bytes are no whole number of records of 24")
+        warning.contains("1053 bytes is not a multiple of the record length, 24")
             && warning.contains("--oracle-op recorded")
     });
     assert!(warned, "{:?}", report.warnings);

@@ -1,4 +1,4 @@
-//! Every format's lines become the operations that they mean.
+//! Tests of every format: its lines become the right operations.
 
 mod support;
 
@@ -9,7 +9,8 @@ use treering_traces::import::{Format, ImportOptions, OracleOp};
 
 #[test]
 fn mqsim_requests_become_blocks_of_4_kib() {
-    // 16 sectors from sector 264719034: bytes 135536145408 to 135536153600, three blocks for two blocks' worth.
+    // 16 sectors from sector 264719034 are bytes 135536145408 to 135536153600: two blocks' worth of
+    // data that touches three blocks.
     let text = "938513000 4 264719034 16 0\n938828000 3 197570568 8 1\n";
     let first = 264_719_034 * 512 / 4096;
     let expected = [
@@ -43,7 +44,7 @@ fn msr_disks_of_several_hosts_are_told_apart() {
                 128166372016382156,hm,1,Read,0,4096,113\r\n\
                 128166372016382157,usr,0,Read,0,4096,113\r\n";
     let expected = [
-        // 7014912 is no multiple of 4096: the request touches two blocks.
+        // 7014912 is not a multiple of 4096, so the request touches two blocks.
         block(Put, 0, 1712, 0),
         block(Put, 0, 1713, 0),
         block(Get, 0, 262_377, 1_332_052_600),
@@ -63,7 +64,8 @@ fn spc_opcodes_come_in_either_case_and_further_columns_are_ignored() {
         block(Get, 1, 55_590 * 512 / 4096, 500_000_000),
         block(Get, 1, 55_590 * 512 / 4096 + 1, 500_000_000),
     ];
-    // 303567 × 512 lies 3584 bytes into its block and 3584 bytes reach into the next; 55590 × 512 lies 3072 into its.
+    // 303567 × 512 lies 3584 bytes into its block, and 3584 bytes reach into the next. 55590 × 512
+    // lies 3072 bytes into its block.
     same(run(Format::Spc, text), &expected);
 }
 
@@ -144,7 +146,8 @@ fn fio_version_2_takes_its_times_from_waits() {
     let text = "fio version 2 iolog\n/dev/mapper/cachedev add\n/dev/mapper/cachedev open\n\
                 /dev/mapper/cachedev read 0 4096\n/dev/mapper/cachedev wait 1000 0\n\
                 /dev/mapper/cachedev write 4096 4096\n/dev/mapper/cachedev sync 0 0\n\
-                /dev/mapper/cachedev wait 500 0\n/dev/sdb trim 0 8192\n/dev/mapper/cachedev close\n";
+                /dev/mapper/cachedev wait 500 0\n\
+                /dev/sdb trim 0 8192\n/dev/mapper/cachedev close\n";
     let expected = [
         Op {
             time_ns: None,
@@ -277,7 +280,7 @@ fn csv_reads_key_value_traces_too() {
     assert!(report.warnings[0].contains("1 × flush"));
     let (ops, _) = run_csv("op=1,key=2:hex", "put,0xff00\n").unwrap();
     assert_eq!((&ops[0].key[..], ops[0].value_len), (&[0xff, 0][..], 120));
-    // Numbers as they are written are numbers; all else is text.
+    // Keys that are digits without leading zeros are numbers. All others are text.
     let odd = ["258", "0258", "18446744073709551616", "2.5", "-1", "0"];
     let lines: String = odd.iter().map(|key| format!("w,{key}\n")).collect();
     let (ops, _) = run_csv("op=1,key=2", &lines).unwrap();
@@ -362,7 +365,8 @@ fn column_specifications_that_cannot_work_are_refused() {
 #[test]
 fn twitter_keys_may_contain_commas_and_clients_are_numbered() {
     let text = "0,nz:u:eeW511W3dcH3de3d15ec,25,350,12,get,0\n\
-                1,nz:u:eeW511W3dcH3de3d15ec,25,350,7,set,3600\n2,a,b,3,9,12,incr,0\n3,k,1,0,12,delete,0\n";
+                1,nz:u:eeW511W3dcH3de3d15ec,25,350,7,set,3600\n\
+                2,a,b,3,9,12,incr,0\n3,k,1,0,12,delete,0\n";
     let second = 1_000_000_000;
     let expected = [
         get("nz:u:eeW511W3dcH3de3d15ec", Some(0)),
@@ -406,8 +410,10 @@ fn cachelib_operations_repeat_and_columns_go_by_their_names() {
 
 #[test]
 fn rocksdb_types_map_to_the_nearest_operation() {
-    let text = "0x00000000000000AB 1 0 100 1605820800000123\n0x00000000000000AC 0 0 0 1605820800000191\n\
-                0x61 5 0 9 1605820800000191\n0x61 3 0 0 1605820800000191\n0x61 6 0 0 1605820800000191\n\
+    let text = "0x00000000000000AB 1 0 100 1605820800000123\n\
+                0x00000000000000AC 0 0 0 1605820800000191\n\
+                0x61 5 0 9 1605820800000191\n0x61 3 0 0 1605820800000191\n\
+                0x61 6 0 0 1605820800000191\n\
                 0x61 4 0 0 1605820800000191\n0x 1 2 1 1605820800000191\n";
     let t = Some(68_000);
     let a = |kind| Op {
@@ -443,10 +449,14 @@ fn rocksdb_types_map_to_the_nearest_operation() {
 
 #[test]
 fn ycsb_prints_operations_among_other_things() {
-    let text = "YCSB Client 0.17.0\nCommand line: -db site.ycsb.BasicDB\n***************** properties *****************\n\
-                \"recordcount\"=\"2\"\nINSERT usertable user6284781860667377211 [ field0=abc field1=def ]\n\
-                READ usertable user8517097267634966620 [ <all fields>]\nUPDATE usertable user1 [ field0=a b ]\n\
-                SCAN usertable user2 17 [ field0 field1 ]\nDELETE usertable user3\n[OVERALL], RunTime(ms), 5\n";
+    let text = "YCSB Client 0.17.0\nCommand line: -db site.ycsb.BasicDB\n\
+                ***************** properties *****************\n\
+                \"recordcount\"=\"2\"\n\
+                INSERT usertable user6284781860667377211 [ field0=abc field1=def ]\n\
+                READ usertable user8517097267634966620 [ <all fields>]\n\
+                UPDATE usertable user1 [ field0=a b ]\n\
+                SCAN usertable user2 17 [ field0 field1 ]\n\
+                DELETE usertable user3\n[OVERALL], RunTime(ms), 5\n";
     let expected = [
         put("user6284781860667377211", 6, None),
         get("user8517097267634966620", None),
@@ -517,7 +527,8 @@ fn oracle_general_requests_are_what_the_option_says() {
     same(found, &[at(Put, 1, 512), at(Get, 2, 0), at(Delete, 3, 0)]);
 }
 
-/// What is no trace is refused with its first bytes in hexadecimal, and what it looks like.
+/// A file that is not a trace is refused. The error has its first bytes in hexadecimal and the
+/// likely format.
 #[test]
 fn other_bytes_are_no_binary_trace() {
     let folder = tempfile::tempdir().unwrap();

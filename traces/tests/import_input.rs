@@ -1,4 +1,4 @@
-//! Bad, cut and compressed input: named, counted, tolerated or refused.
+//! Bad, truncated and compressed input is named, counted, tolerated or refused.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn bad_lines_are_named_with_the_place_what_was_expected_and_what_was_found() {
         (
             Mqsim,
             format!("{good}1 0 -8 8 0\n"),
-            "expected a start sector, a whole number from 0 on, found `-8`",
+            "expected a start sector, a whole number, 0 or more, found `-8`",
         ),
         (
             Mqsim,
@@ -246,7 +246,7 @@ fn a_cut_last_line_is_a_warning_and_a_whole_one_without_line_end_is_used() {
     assert_eq!((ops.len(), report.warnings.len()), (2, 0));
 }
 
-/// Compresses with this crate's own dependencies, as the user's tools would.
+/// Compresses with this crate's dependencies, as the user's tools would.
 fn compress(name: &str, plain: &[u8]) -> Vec<u8> {
     use std::io::Write;
     match name {
@@ -332,7 +332,7 @@ fn a_failed_import_leaves_no_trace_file() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A good line of every text format, to be damaged.
+/// A good line of every text format, to be damaged by the test.
 const GOOD: [&str; 17] = [
     "938513000 4 264719034 16 0",
     "128166372003061629,hm,0,Write,7014912,4096,26",
@@ -354,7 +354,7 @@ const GOOD: [&str; 17] = [
 ];
 
 proptest! {
-    // Every case goes through all formats.
+    // Every case is tried with all formats.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
@@ -368,7 +368,7 @@ proptest! {
         let mut bytes = format!("{line}\r\n{line}\n").into_bytes();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
-            // Digits and separators go deeper than arbitrary bytes.
+            // Digits and separators get further in a parser than arbitrary bytes.
             bytes[at] = if byte < 128 { b"0123456789,. -x:"[usize::from(byte % 16)] } else { byte };
         }
         let bytes = if as_noise { noise } else { bytes };

@@ -1,4 +1,4 @@
-//! Parquet files become the operations that the same table as CSV becomes.
+//! A Parquet file yields the same operations as the same table in CSV.
 
 #![cfg(feature = "parquet")]
 
@@ -26,7 +26,7 @@ fn run_parquet(columns: Option<&str>, content: &[u8]) -> Imported {
     run_bytes(Format::Parquet, content, &options)
 }
 
-/// A column's values: those of optional columns may be missing.
+/// The values of a column. Those of optional columns may be missing.
 enum Column<'a> {
     Int(Vec<Option<i32>>),
     Long(Vec<Option<i64>>),
@@ -34,7 +34,7 @@ enum Column<'a> {
     Text(Vec<Option<&'a str>>),
 }
 
-/// A file of row groups, all of the same columns.
+/// A file of row groups with the same columns.
 fn write(schema: &str, groups: usize, compression: Compression, columns: &[Column<'_>]) -> Vec<u8> {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let properties = WriterProperties::builder()
@@ -127,7 +127,7 @@ fn columns_are_described_as_those_of_csv_and_the_same_table_gives_the_same_opera
     same(run_parquet(Some(spec), &bytes), &expected);
     assert_eq!(expected.len(), 4, "with the delete of what expired");
     assert_eq!(expected[0].key, key(0, 258));
-    // By number, and as text: without a unit they would be numbers again.
+    // Columns by number, and keys as text: without a unit the keys would be numbers again.
     let spec = "time=1:s,op=2,key=3:text,value=4";
     let (expected, _) = run_csv(spec, csv).unwrap();
     same(run_parquet(Some(spec), &bytes), &expected);
@@ -157,7 +157,7 @@ fn timestamps_have_the_unit_of_their_type_and_row_groups_follow_each_other() {
         let expected = [group.clone(), group].concat();
         let report = same(run_parquet(None, &bytes), &expected);
         assert_eq!(report.lines, 4);
-        // Compressed as a whole besides.
+        // The file is also compressed as a whole.
         let packed = zstd::encode_all(&bytes[..], 1).unwrap();
         same(run_parquet(None, &packed), &expected);
     }

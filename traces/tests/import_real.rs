@@ -1,4 +1,5 @@
-//! Real traces, where they are at hand: counts that were taken with other tools, and exact round trips.
+//! Real traces, if they are available: counts are compared with those of other tools, and round
+//! trips must be exact.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -8,13 +9,13 @@ use treering_traces::OpKind::{Delete, Put};
 use treering_traces::import::{Format, ImportOptions, ImportReport, import, import_file};
 use treering_traces::{Op, OpSource, open};
 
-/// A real trace, or `None`, loudly, where the folder is not there.
+/// Returns a real trace. If the folder is missing, prints a message and returns `None`.
 fn real(name: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("TREERING_TRACES") {
         Some(folder) => PathBuf::from(folder),
         None => {
             let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-            // The workspace's neighbour; two up for a work tree that lies a folder deeper.
+            // Next to the workspace, or two levels up if the work tree lies one folder deeper.
             let near = ["../../shared/traces", "../../../shared/traces"].map(|p| manifest.join(p));
             near.iter().find(|p| p.is_dir()).unwrap_or(&near[0]).clone()
         }
@@ -81,7 +82,7 @@ fn the_real_cloudphysics_trace_imports() {
         (113_873, 0, 0)
     );
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
-    // 113,872 requests, 66,898 of them writes, touch so many blocks.
+    // 113,872 requests, of which 66,898 are writes, touch this many blocks.
     assert_eq!((ops.len(), puts(&ops)), (1_141_869, 656_169));
     assert_eq!(
         ops.iter().filter_map(|op| op.time_ns).max(),
@@ -109,7 +110,7 @@ fn the_real_cachelib_trace_imports() {
     };
     assert_eq!((report.lines, report.left_out), (100, 0));
     assert!(ops.iter().all(|op| op.key.len() == 16));
-    // 99 lines, repeated as often as their op_count says.
+    // 99 lines, each repeated as often as its op_count says.
     let deletes = ops.iter().filter(|op| op.kind == Delete).count();
     assert_eq!((ops.len(), puts(&ops), deletes), (691, 10, 3));
     let value_bytes: u64 = ops.iter().map(|op| u64::from(op.value_len)).sum();

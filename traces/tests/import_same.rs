@@ -1,18 +1,19 @@
-//! The same operations, written in each format that can carry them, import to the same operations.
+//! The same operations, written in every format that can express them, import to the same
+//! operations.
 //!
-//! The `csv` import of exact columns is the reference. What a format cannot carry is taken from the
-//! operations before they are written in it, and from the reference alike:
+//! The `csv` import with exact columns is the reference. What a format cannot express is removed
+//! from the operations before they are written, and from the reference too:
 //!
-//! - the unit of its times, to which they are cut (`unit_ns`);
+//! - the precision of times beyond the format's unit (`unit_ns`);
 //! - discards, which many block traces leave out;
-//! - devices other than the first, where a file is one device's trace;
+//! - devices other than the first, if a file is the trace of one device;
 //! - clients and times to live.
 //!
-//! Keys differ between two groups of key-value formats, and so they stay: where the format's key is
-//! a number (oracle-general, lcs, block-cache; hexadecimal of 8 bytes in rocksdb) it becomes 8
-//! bytes, big-endian, as `csv` makes them of keys that are numbers, so that numeric order is key
-//! order; where it is text (twitter, cachelib, ycsb, `key=…:text` of `csv`) it stays that text, for a
-//! cache's key `0017` is not `17`.
+//! Keys differ between two groups of key-value formats. If the format's key is a number
+//! (oracle-general, lcs, block-cache; hexadecimal of 8 bytes in rocksdb), it becomes 8 bytes,
+//! big-endian, as `csv` encodes numeric keys, so that numeric order is key order. If it is text
+//! (twitter, cachelib, ycsb, `key=…:text` of `csv`), it stays text, because a cache's key `0017` is
+//! not `17`.
 
 mod support;
 
@@ -37,7 +38,7 @@ struct Request {
     time_ns: u64,
 }
 
-/// How a block format writes requests, and what of them it can carry.
+/// How a block format writes requests, and what it can express.
 struct Block {
     name: &'static str,
     format: Format,
@@ -47,7 +48,7 @@ struct Block {
     write: fn(&[Request]) -> Vec<u8>,
 }
 
-/// A line for each request.
+/// Writes a line for each request.
 fn lines(requests: &[Request], line: impl Fn(&Request) -> String) -> Vec<u8> {
     requests
         .iter()
@@ -56,7 +57,7 @@ fn lines(requests: &[Request], line: impl Fn(&Request) -> String) -> Vec<u8> {
         .into()
 }
 
-/// The one of three words that a request's kind is.
+/// Returns the one of three words that matches the request's kind.
 fn one_of<T>(kind: OpKind, [get, put, delete]: [T; 3]) -> T {
     match kind {
         Get => get,
@@ -86,7 +87,8 @@ fn fio_2(requests: &[Request]) -> Vec<u8> {
     let mut text = String::from("fio version 2 iolog\n");
     let mut now_us = 0;
     for r in requests {
-        // Waits come before their operation; without the first one it would have no time.
+        // A wait comes before its operation. Without the first wait, the operation would have no
+        // time.
         let wait = r.time_ns / 1000 - now_us;
         now_us += wait;
         let action = one_of(r.kind, ["read", "write", "trim"]);
@@ -119,7 +121,7 @@ fn blktrace_of(requests: &[Request], is_big: bool) -> Vec<u8> {
         time_ns: r.time_ns,
         sector: r.sector,
         bytes: r.sectors as u32 * 512,
-        // Issued (category 1 << 6): a read, a write, or a write that discards.
+        // Issued requests (category 1 << 6): a read, a write, or a write that discards.
         action: 7 | (1 << 6 | one_of(r.kind, [1, 1 << 1, 1 << 1 | 1 << 13])) << 16,
         device: (8, r.device),
         tail: b"",
@@ -130,7 +132,7 @@ fn blktrace_of(requests: &[Request], is_big: bool) -> Vec<u8> {
         .collect()
 }
 
-/// The block formats, and what they can carry.
+/// The block formats, and what they can express.
 fn block_formats() -> Vec<Block> {
     let of = |name, format, unit_ns, discards, devices, write| Block {
         name,
@@ -263,7 +265,7 @@ fn block_formats() -> Vec<Block> {
     ]
 }
 
-/// What `csv` makes of requests.
+/// Imports the requests as `csv`.
 fn block_reference(requests: &[Request]) -> Vec<Op> {
     let text = lines(requests, |r| {
         let kind = one_of(r.kind, ["read", "write", "discard"]);
@@ -281,7 +283,7 @@ fn block_reference(requests: &[Request]) -> Vec<Op> {
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let kind = prop::sample::select(vec![Get, Put, Delete]);
     let one = (kind, 0..3u32, 0..1u64 << 30, 1..200u64, 0..3 * SECOND);
-    // One that every format carries is there.
+    // An operation that every format can express must be there.
     prop::collection::vec(one, 1..40).prop_map(|drawn| {
         let first = (Put, 0, 8, 8, 0);
         let mut time_ns = 0;
@@ -312,11 +314,11 @@ struct KeyOp {
     time_s: u32,
 }
 
-/// How a key-value format writes operations, and what of them it can carry.
+/// How a key-value format writes operations, and what it can express.
 struct KeyValue {
     name: &'static str,
     format: Format,
-    /// Whether keys are numbers rather than text.
+    /// Whether keys are numbers, not text.
     numbers: bool,
     times: bool,
     clients: bool,
@@ -342,7 +344,7 @@ fn cache_request(op: &KeyOp) -> CacheRequest {
     }
 }
 
-/// The key-value formats, and what they can carry.
+/// The key-value formats, and what they can express.
 fn key_value_formats() -> Vec<KeyValue> {
     let of = |name, format, numbers, [times, clients, ttls]: [bool; 3], write| KeyValue {
         name,
@@ -415,7 +417,7 @@ fn key_value_formats() -> Vec<KeyValue> {
                 })
             },
         ),
-        // The traces of 2022 have no times, and so no expiries.
+        // The traces of 2022 have no times, so nothing expires.
         of(
             "cachelib, 2022",
             Format::Cachelib,
@@ -431,7 +433,7 @@ fn key_value_formats() -> Vec<KeyValue> {
     ]
 }
 
-/// What `csv` makes of operations.
+/// Imports the operations as `csv`.
 fn key_reference(ops: &[KeyOp], form: &KeyValue) -> Vec<Op> {
     let text = key_lines(ops, |op| {
         let kind = one_of(op.kind, ["get", "put", "delete"]);
@@ -454,7 +456,7 @@ fn key_reference(ops: &[KeyOp], form: &KeyValue) -> Vec<Op> {
 
 fn key_ops() -> impl Strategy<Value = Vec<KeyOp>> {
     let kind = prop::sample::select(vec![Get, Put, Delete]);
-    // Few keys, so that times to live meet later puts and deletes.
+    // Few keys, so that times to live coincide with later puts and deletes.
     let id = prop_oneof![0..6u64, any::<u64>()];
     let one = (kind, id, 0..5000u32, 0..4u32, 0..6u32, 0..4u32);
     prop::collection::vec(one, 1..60).prop_map(|drawn| {
@@ -476,7 +478,7 @@ fn key_ops() -> impl Strategy<Value = Vec<KeyOp>> {
     })
 }
 
-/// The same operations with the numbers of their keys as text.
+/// The same operations, with the numbers of their keys written as text.
 fn as_text(ops: Vec<Op>) -> Vec<Op> {
     let text = |key: Vec<u8>| {
         let number = u64::from_be_bytes(key.try_into().expect("a number's 8 bytes"));
@@ -521,7 +523,7 @@ proptest! {
             let (found, _) = run_bytes(format.format, &bytes, &options(format.format)).unwrap();
             prop_assert_eq!(&found, &key_reference(&ops, &format), "{}", format.name);
             if format.numbers {
-                // Between the groups, keys are the same numbers.
+                // In both groups the keys are the same numbers.
                 let text = KeyValue { numbers: false, ..format };
                 prop_assert_eq!(as_text(found), key_reference(&ops, &text), "{}", text.name);
             }

@@ -1,5 +1,4 @@
-//! The samples that ship with the project become the operations that their formats' documentation
-//! says.
+//! The samples that ship with the project import as their formats' documentation says.
 
 mod support;
 
@@ -11,7 +10,7 @@ use treering_traces::Op;
 use treering_traces::OpKind::{Delete, Get, Put};
 use treering_traces::import::{Format, ImportOptions, OracleOp, import};
 
-/// Imports a file of `traces/samples`.
+/// Imports a file from `traces/samples`.
 fn sample_with(format: Format, name: &str, options: &ImportOptions) -> Imported {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let mut ops = Vec::new();
@@ -30,7 +29,7 @@ fn sample(format: Format, name: &str) -> Imported {
 fn alibaba_offsets_are_bytes_and_times_microseconds() {
     let mut expected = vec![block(Get, 0, 126_703_644_672 / 4096, 0)];
     expected.extend((0..4).map(|i| block(Put, 0, 750_000 + i, 476_000)));
-    // 512 is no multiple of 4096: the request touches two blocks.
+    // 512 is not a multiple of 4096, so the request touches two blocks.
     expected.extend((0..2).map(|i| block(Put, 1, i, 1_274_000)));
     let report = same(sample(Format::Alibaba, "alibaba.csv"), &expected);
     assert_eq!((report.lines, report.devices), (3, 2));
@@ -58,7 +57,8 @@ fn systor_requests_of_unknown_type_are_left_out() {
         block(Put, 0, 1_998_229_504 / 4096, 0),
         block(Get, 1, other, 132_000),
         block(Get, 1, other + 1, 132_000),
-        // 899056122368 is no multiple of 4096: two blocks' worth touch three.
+        // 899056122368 is not a multiple of 4096, so two blocks' worth of data touches three
+        // blocks.
         block(Get, 1, other + 2, 132_000),
         block(Get, 0, 1_998_229_504 / 4096, 501_000_000),
     ];
@@ -81,7 +81,8 @@ fn cachelib_columns_of_2022_and_2024_are_both_read_and_ttls_with_them() {
     ];
     let report = same(sample(Format::Cachelib, "cachelib-2022.csv"), &expected);
     assert!(report.warnings[0].contains("1 puts have a time to live but no time"));
-    // Without the header line it is the same: the operation's column tells.
+    // Without the header line the result is the same, because the operation's column identifies the
+    // order.
     let bare = "1668757755,SET,82,1,40,3600\n1668757755,GET,0,2,40,0\n";
     same(run(Format::Cachelib, bare), &expected[..3]);
 

@@ -1,4 +1,4 @@
-//! Keys whose time to live has passed are deleted, in the trace's time and between its operations.
+//! Keys are deleted when their time to live has passed in the trace, between its operations.
 
 mod support;
 
@@ -28,7 +28,7 @@ fn twitter(lines: &[(u64, &str, &str, u64)]) -> String {
 
 #[test]
 fn a_set_with_a_ttl_is_followed_by_a_delete_when_it_has_passed() {
-    // `b` expires before `a`, though it came after; `c` outlives the trace.
+    // `b` expires before `a`, although it was put later. `c` outlives the trace.
     let text = twitter(&[
         (0, "a", "set", 10),
         (1, "b", "set", 4),

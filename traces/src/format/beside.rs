@@ -1,4 +1,5 @@
-//! A file that appears whole or not at all: written under a temporary name in the same folder, renamed at the end.
+//! An atomic file: it is written under a temporary name in the target's folder and renamed at the
+//! end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -7,18 +8,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::TraceError;
 
-/// A buffered file beside its target. Dropping it unfinished removes it.
+/// A buffered temporary file next to its target. Dropping it before [`Beside::finish`] removes it.
 #[derive(Debug)]
 pub(crate) struct Beside {
     target: PathBuf,
     temporary: PathBuf,
-    // `None` once finished or failed: then nothing is left to remove.
+    // `None` once finished or failed, when nothing is left to remove.
     file: Option<BufWriter<File>>,
 }
 
 impl Beside {
     pub(crate) fn create(target: &Path) -> Result<Beside, TraceError> {
-        // Two writers of one process to one target must not share a temporary file.
+        // Two writers in one process must not share a temporary file, even for the same target.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -40,7 +41,7 @@ impl Beside {
         })
     }
 
-    /// The target's name, for errors.
+    /// Returns the target's name, for errors.
     pub(crate) fn name(&self) -> String {
         self.target.display().to_string()
     }
@@ -60,7 +61,7 @@ impl Beside {
             std::fs::rename(&self.temporary, &self.target)
         })();
         done.map_err(|source| {
-            // Removal can fail only in ways that also explain `source`; that one is reported.
+            // Whatever makes the removal fail also explains `source`, which is the error reported.
             let _ = std::fs::remove_file(&self.temporary);
             self.io(source)
         })
@@ -77,7 +78,7 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // Buffered bytes of an abandoned file are not worth a write.
+            // The buffered bytes of an abandoned file are discarded.
             drop(file.into_parts());
             let _ = std::fs::remove_file(&self.temporary);
         }

@@ -1,15 +1,15 @@
-//! `.jsonl`: one JSON object a line.
+//! The `.jsonl` encoding: one JSON object per line.
 //!
 //! ```text
-//! {"op":"put","key":"user7","value":100}              value: the value's length in bytes (puts only)
-//! {"op":"scan","hex":"00ff","scan":20}                scan: records to read (scans only)
-//! {"op":"get","key":"k","client":3,"t":1200}          client: 0 if left out; t: ns since the trace began
-//! {"op":"put","key":"","value":0,"zeros":128}         zeros: share of zero bytes in 1/255
+//! {"op":"put","key":"user7","value":100}        value: bytes of the value (puts only)
+//! {"op":"scan","hex":"00ff","scan":20}          scan: records to read (scans only)
+//! {"op":"get","key":"k","client":3,"t":1200}    client: 0 if left out; t: ns since the start
+//! {"op":"put","key":"","value":0,"zeros":128}   zeros: share of zero bytes in 1/255
 //! ```
 //!
-//! A key is `key` where its bytes are UTF-8 without control characters, else `hex`, two digits a byte. So every key
-//! round-trips exactly, and most can be read. Empty lines are skipped; unknown fields are refused, since a misspelt
-//! one would silently change the workload.
+//! A key is stored as `key` if its bytes are UTF-8 without control characters, else as `hex`, two
+//! digits per byte. So every key survives a round trip, and most can be read. Empty lines are
+//! skipped. Unknown fields are errors, because a misspelt field would silently change the workload.
 
 use std::borrow::Cow;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ use crate::input::Lines;
 use crate::op::MAX_KEY;
 use crate::{Op, OpKind, TraceError};
 
-/// One line as serde sees it.
+/// A line as serde parses it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<'a> {
@@ -94,7 +94,7 @@ impl<R: Read> LineReader<R> {
     }
 }
 
-/// Fills `op` from one line; on failure says what was expected and why the line is not that.
+/// Fills `op` from a line. On failure returns what was expected and what was found.
 fn parse(bytes: &[u8], op: &mut Op) -> Result<(), (String, String)> {
     let line: Line<'_> = serde_json::from_slice(bytes).map_err(|why| {
         let expected = "an operation such as {\"op\":\"put\",\"key\":\"k\",\"value\":100}";
@@ -138,7 +138,7 @@ impl LineWriter {
     pub(crate) fn write(&mut self, op: &Op, file: &mut Beside) -> Result<(), TraceError> {
         let line = &mut self.line;
         line.clear();
-        // Writing into a Vec cannot fail.
+        // Writing into a `Vec` cannot fail.
         let _ = write!(line, "{{\"op\":\"{}\",", op.kind.name());
         put_key(&op.key, line);
         if op.kind == OpKind::Put {

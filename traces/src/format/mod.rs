@@ -1,25 +1,26 @@
-//! The project's trace format: one header line of JSON, then operations, in one of two encodings chosen by the
-//! file's extension.
+//! Treering's trace format: a header line of JSON, then operations. The file's extension selects
+//! one of two encodings.
 //!
 //! ```text
-//!   *.jsonl   {"schema":"treering.trace/1","name":…,"ops":3,…}      \n     header, padded with spaces
-//!             {"op":"put","key":"user7","value":100,"t":1200}\n            one object an operation
+//!   *.jsonl   {"schema":"treering.trace/1","name":…,"ops":3,…}   \n   header, padded
+//!             {"op":"put","key":"user7","value":100,"t":1200}\n       one object per operation
 //!             {"op":"get","hex":"00000000000a1b2c","client":3}\n
 //!
-//!   *.trz     {"schema":"treering.trace/1","name":…,"ops":3,…}      \n     the same header line
-//!             [block][block]…                                              zstd blocks, see `packed`
+//!   *.trz     {"schema":"treering.trace/1","name":…,"ops":3,…}   \n   the same header line
+//!             [block][block]…                                         zstd blocks, see `packed`
 //! ```
 //!
-//! The header's counts are exact though nobody knows them before the last operation: a [`Writer`] pads the line with
-//! spaces to the width that the largest counts would need, and rewrites it in place when it finishes. A writer works
-//! on a temporary file beside its target and renames it at the very end, so a target either does not exist or is whole; a
-//! writer dropped unfinished leaves nothing behind.
+//! A [`Writer`] knows the header's counts only after the last operation. So it pads the header line
+//! to the width of the largest counts, and overwrites it in place when it finishes. It writes to a
+//! temporary file next to its target and renames that file at the end, so the target is either
+//! absent or complete. A writer that is dropped before it finishes leaves nothing behind.
 //!
-//! Readers check, at the end, that they met as many operations as the header says: a file cut at a block or line
-//! boundary is noticed too. Both directions stream; memory does not depend on the trace's length.
+//! A reader compares the number of operations with the header at the end. So it also notices a file
+//! that was cut at a block or line boundary. Readers and writers stream: memory does not depend on
+//! the length of the trace.
 //!
-//! What is stored of an operation: kind, key (up to [`MAX_KEY`] bytes), value length of a put, scan length of a scan
-//! (other kinds have none by definition), client, time and share of zero bytes.
+//! An operation is stored as its kind, key (up to [`MAX_KEY`] bytes), value length (puts), scan
+//! length (scans), client, time and share of zero bytes.
 
 mod beside;
 mod jsonl;
@@ -37,23 +38,31 @@ use beside::Beside;
 
 pub use crate::op::MAX_KEY;
 
-/// The longest header line that is read, in bytes: a file that is no trace must not be swallowed whole.
+/// The longest header line, in bytes. It bounds what is read of a file that is not a trace.
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// The two encodings of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// `.jsonl`: one JSON object a line, to read and to write by hand.
+    /// `.jsonl`: one JSON object per line, for reading and writing by hand.
     JsonLines,
-    /// `.trz`: zstd-compressed blocks, to replay.
+    /// `.trz`: zstd-compressed blocks, for replays.
     Packed,
 }
 
 impl Encoding {
-    /// The encoding that a file name's extension stands for.
+    /// Returns the encoding that the file name's extension selects.
+    ///
+    /// ```
+    /// use treering_traces::format::Encoding;
+    ///
+    /// assert_eq!(Encoding::of("trace.trz".as_ref())?, Encoding::Packed);
+    /// assert!(Encoding::of("trace.csv".as_ref()).is_err());
+    /// # Ok::<(), treering_traces::TraceError>(())
+    /// ```
     ///
     /// # Errors
-    /// Neither `.jsonl` nor `.trz`.
+    /// The extension is neither `.jsonl` nor `.trz`.
     pub fn of(path: &Path) -> Result<Encoding, TraceError> {
         match path.extension().and_then(OsStr::to_str) {
             Some("jsonl") => Ok(Encoding::JsonLines),
@@ -70,8 +79,16 @@ impl Encoding {
 
 /// Opens a trace file and reads its header.
 ///
+/// ```
+/// let trace = treering_traces::open("samples/zipf.trz")?;
+/// let header = trace.header();
+/// assert!(header.warmup_ops < header.ops);
+/// assert!(header.source.starts_with("gen ycsb-a"));
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
+///
 /// # Errors
-/// The file cannot be read, has neither extension, or its first line is no header.
+/// The file cannot be read, its extension is unknown, or its first line is not a header.
 pub fn open(path: impl AsRef<Path>) -> Result<Reader, TraceError> {
     let path = path.as_ref();
     let name = path.display().to_string();
@@ -79,7 +96,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Reader, TraceError> {
         file: name.clone(),
         source,
     };
-    // A missing file is missing, whatever its ending.
+    // If the file is missing, report that rather than its extension.
     path.metadata().map_err(io)?;
     let encoding = Encoding::of(path)?;
     let file = File::open(path).map_err(io)?;
@@ -143,7 +160,7 @@ fn parse_header(file: &str, line: &[u8]) -> Result<Header, TraceError> {
     Ok(header)
 }
 
-/// A trace file being read: an [`OpSource`] that allocates nothing per operation.
+/// A trace file being read. It is an [`OpSource`] that does not allocate per operation.
 #[derive(Debug)]
 pub struct Reader {
     name: String,
@@ -154,7 +171,7 @@ pub struct Reader {
     body: Body,
 }
 
-// One reader a file: the variants' difference in size (buffers live on the heap) does not matter.
+// There is one per reader and its buffers are on the heap, so the size difference does not matter.
 #[derive(Debug)]
 enum Body {
     Lines(jsonl::LineReader<BufReader<File>>),
@@ -162,17 +179,18 @@ enum Body {
 }
 
 impl Reader {
-    /// What the trace says about itself.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The file's name as it was given.
+    /// Returns the file's name as it was given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes of the file consumed so far, for progress bars (compressed bytes of a packed trace).
+    /// Returns the bytes of the file consumed so far, for progress. Of a packed trace these are
+    /// compressed bytes.
     pub fn bytes_read(&self) -> u64 {
         match &self.body {
             Body::Lines(lines) => self.header_bytes + lines.bytes_read(),
@@ -180,14 +198,9 @@ impl Reader {
         }
     }
 
-    /// Bytes of the whole file.
+    /// Returns the size of the file in bytes.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
-    }
-
-    /// Operations read so far.
-    pub fn ops_read(&self) -> u64 {
-        self.ops_read
     }
 
     fn check_end(&self) -> Result<(), TraceError> {
@@ -219,7 +232,27 @@ impl OpSource for Reader {
     }
 }
 
-/// A trace file being written. Nothing is at `path` before [`Writer::finish`] returns.
+/// A trace file being written. The file appears at its path only when [`Writer::finish`] returns.
+///
+/// ```
+/// use treering_traces::{Header, Op, OpKind, OpSource, Writer, open};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("mine.jsonl");
+/// let header = Header::named("mine", "written by hand");
+/// let mut writer = Writer::create(&path, header)?;
+/// let put = Op { kind: OpKind::Put, key: b"k".to_vec(), value_len: 9, ..Op::default() };
+/// writer.write(&put)?;
+/// writer.finish()?;
+///
+/// let text = std::fs::read_to_string(&path).unwrap();
+/// assert_eq!(text.lines().nth(1), Some(r#"{"op":"put","key":"k","value":9}"#));
+///
+/// let (mut trace, mut op) = (open(&path)?, Op::default());
+/// assert!(trace.next_op(&mut op)?);
+/// assert_eq!((op, trace.header().ops), (put, 1));
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer {
     header: Header,
@@ -235,11 +268,11 @@ enum Sink {
 }
 
 impl Writer {
-    /// Begins a trace file. Of `header`, `schema` and `ops` are filled in by the writer; `warmup_ops` and `records` are
-    /// kept unless set later.
+    /// Starts a trace file. The writer sets `schema` and `ops` of the header itself. It keeps
+    /// `warmup_ops`, `records` and `addresses` unless they are set later.
     ///
     /// # Errors
-    /// A file name of neither encoding, `zeros` outside 0 to 1, a folder that cannot be written.
+    /// The extension is unknown, `zeros` is outside 0 to 1, or the folder is not writable.
     pub fn create(path: impl AsRef<Path>, header: Header) -> Result<Writer, TraceError> {
         let path = path.as_ref();
         let encoding = Encoding::of(path)?;
@@ -285,7 +318,8 @@ impl Writer {
     /// Appends an operation.
     ///
     /// # Errors
-    /// A key longer than [`MAX_KEY`], a value or scan length on a kind that has none, a full disk.
+    /// The key is longer than [`MAX_KEY`], the operation has a value or scan length that its kind
+    /// does not have, or the disk is full.
     pub fn write(&mut self, op: &Op) -> Result<(), TraceError> {
         check_op(op)?;
         match &mut self.body {
@@ -296,30 +330,32 @@ impl Writer {
         Ok(())
     }
 
-    /// Operations written so far.
+    /// Returns the number of operations written so far.
     pub fn ops(&self) -> u64 {
         self.header.ops
     }
 
-    /// States how many of the first operations are warm-up (default: what [`Writer::create`] was given).
+    /// Sets how many of the first operations are warm-up.
     pub fn set_warmup_ops(&mut self, warmup_ops: u64) {
         self.header.warmup_ops = warmup_ops;
     }
 
-    /// States the number of distinct keys (default: what [`Writer::create`] was given).
+    /// Sets the number of distinct keys.
     pub fn set_records(&mut self, records: Option<u64>) {
         self.header.records = records;
     }
 
-    /// States whether keys are addresses (default: what [`Writer::create`] was given).
-    pub fn set_addresses(&mut self, addresses: bool) {
+    /// Sets whether keys are blocks of a drive.
+    pub(crate) fn set_addresses(&mut self, addresses: bool) {
         self.header.addresses = addresses;
     }
 
-    /// Writes what is left, fills in the header's counts and puts the file in its place. Returns the final header.
+    /// Writes the remaining operations, fills in the header's counts and moves the file to its
+    /// path. Returns the final header.
     ///
     /// # Errors
-    /// More warm-up operations than operations; a full disk. Nothing is left at or beside the path then.
+    /// There are more warm-up operations than operations, or the disk is full. No file is left
+    /// behind.
     pub fn finish(mut self) -> Result<Header, TraceError> {
         if self.header.warmup_ops > self.header.ops {
             return Err(TraceError::BadParameter {
@@ -334,7 +370,8 @@ impl Writer {
             blocks.flush(&mut self.file)?;
         }
         let mut line = header_json(&self.header);
-        // Widths only shrink: `create` reserved room for the largest counts, and nothing else can change.
+        // The counts only get narrower: `create` reserved room for the largest, and nothing else
+        // can change.
         assert!(
             line.len() <= self.header_width,
             "the header fits the room reserved for it"

@@ -1,4 +1,4 @@
-//! `.trz`: blocks of operations, compressed with zstd.
+//! The `.trz` encoding: blocks of operations, compressed with zstd.
 //!
 //! ```text
 //! block   0        4        8        12       16       20       24               32
@@ -6,23 +6,24 @@
 //!                    length   count    length   length
 //!
 //! stored bytes, decompressed:
-//!         | tags: 1 byte an operation | numbers: LEB128 varints | keys: end to end |
+//!         | tags: 1 byte per operation | numbers: LEB128 varints | keys: end to end |
 //!
 //! tag     bit  0-1  kind: get, put, delete, scan
-//!              2    this key's length differs from the last one's: it follows in `numbers`
-//!              3    the value length (put) or scan length (scan) differs from the last one's: it follows
-//!              4    the client differs from the last one's: it follows
-//!              5-6  time: 0 none, 1 as before, 2 later by the number that follows, 3 earlier by it
-//!              7    zeros: the number that follows
+//!              2    the key's length differs from the last key's: it is in `numbers`
+//!              3    the value length (put) or scan length (scan) differs: it is in `numbers`
+//!              4    the client differs from the last one: it is in `numbers`
+//!              5-6  time: 0 none, 1 as before, 2 later by a number in `numbers`, 3 earlier
+//!              7    the share of zero bytes is in `numbers`
 //! ```
 //!
-//! Numbers follow in the order of the tag's bits. All integers are little-endian. At a block's start "last" means
-//! key length, value length, scan length, client and time of 0, so every block can be decoded alone. Three lanes
-//! rather than records: tags and repeating numbers compress to almost nothing, and keys stay what they are.
+//! Numbers follow in the order of the tag's bits. All integers are little-endian. At the start of a
+//! block, the "last" key length, value length, scan length, client and time are 0, so every block
+//! can be decoded on its own. Operations are stored in three lanes rather than as records, because
+//! tags and repeated numbers then compress to almost nothing.
 //!
-//! The checksum covers the block's first 24 bytes and its stored bytes. Lengths are checked against [`MAX_RAW`] before
-//! anything is allocated, and every number against its lane's end while decoding: a damaged file is an error at a
-//! named block, whatever its bytes.
+//! The checksum covers the first 24 bytes of the block and its stored bytes. Lengths are checked
+//! against [`MAX_RAW`] before anything is allocated. Every number is checked against the end of its
+//! lane while decoding. So any damage to a file is reported as an error that names the block.
 
 use std::io::Read;
 
@@ -35,13 +36,16 @@ use crate::{Op, OpKind, TraceError};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TRZ1");
 const HEAD: usize = 32;
-/// A block is written once its lanes hold this many bytes.
+/// A block is written when its lanes hold this many bytes.
 const FULL: usize = 256 * 1024;
-/// No block has more bytes decompressed: a full one, less a byte, plus one operation of the longest key.
+/// The most decompressed bytes of a block: a full block less one byte, plus one operation with the
+/// longest key.
 const MAX_RAW: usize = FULL + MAX_KEY + 64;
-/// No block has more stored bytes: zstd's bound for input that does not compress is 1/256 and a little more.
+/// The most stored bytes of a block. For incompressible input zstd adds at most 1/256 and a little
+/// more.
 const MAX_STORED: usize = MAX_RAW + MAX_RAW / 128 + 1024;
-/// Level 1: decompression speed is what replays feel, and lanes leave higher levels little to find.
+/// Level 1, because replays depend on decompression speed and higher levels hardly shrink the
+/// lanes.
 const LEVEL: i32 = 1;
 
 const KEY_LEN: u8 = 1 << 2;
@@ -53,7 +57,7 @@ const TIME_LATER: u8 = 2;
 const TIME_EARLIER: u8 = 3;
 const ZEROS: u8 = 1 << 7;
 
-/// What the last operation of the block had.
+/// The fields of the block's previous operation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     key_len: usize,
@@ -145,7 +149,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Writes the block begun, if it holds anything.
+    /// Writes the current block, unless it is empty.
     pub(crate) fn flush(&mut self, file: &mut Beside) -> Result<(), TraceError> {
         if self.tags.is_empty() {
             return Ok(());
@@ -154,7 +158,7 @@ impl BlockWriter {
         self.raw.extend_from_slice(&self.tags);
         self.raw.extend_from_slice(&self.numbers);
         self.raw.extend_from_slice(&self.keys);
-        // invariant: what a reader refuses is never written
+        // invariant: a block that readers would reject is never written
         assert!(self.raw.len() <= MAX_RAW);
         self.stored.clear();
         self.compressor
@@ -198,7 +202,7 @@ fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads one varint at `*at`; `None` if it runs over the end or past 64 bits.
+/// Reads one varint at `*at`. Returns `None` if it runs past the end or past 64 bits.
 #[inline]
 fn get_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
@@ -226,7 +230,7 @@ fn get_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     }
 }
 
-/// What a block's header says: bytes, but operations in `ops`.
+/// The lengths in a block's header, in bytes; `ops` counts operations.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     stored: usize,
@@ -238,7 +242,7 @@ struct Lengths {
 pub(crate) struct BlockReader<R> {
     input: R,
     bytes_read: u64,
-    /// Number of the block in `raw`, from 1; 0 before the first.
+    /// Number of the block in `raw`, counted from 1; 0 before the first.
     block: u64,
     stored: Vec<u8>,
     raw: Vec<u8>,
@@ -301,7 +305,8 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// Decodes the operation at the cursors; `None` if a number is malformed or runs over its lane.
+    /// Decodes the operation at the cursors. Returns `None` if a number is malformed or runs past
+    /// its lane.
     #[inline]
     fn decode(&mut self, op: &mut Op) -> Option<()> {
         let numbers = self.raw.get(..self.numbers_end)?;
@@ -360,7 +365,7 @@ impl<R: Read> BlockReader<R> {
         Some(())
     }
 
-    /// Reads and decompresses the next block; `false` at the end of the file.
+    /// Reads and decompresses the next block. Returns `false` at the end of the file.
     #[cold]
     fn next_block(&mut self, file: &str) -> Result<bool, TraceError> {
         if self.number != self.numbers_end || self.key != self.raw.len() {
@@ -405,7 +410,7 @@ impl<R: Read> BlockReader<R> {
         Ok(true)
     }
 
-    /// The lengths in a block's header, if it is one and they are believable.
+    /// Parses a block's header. Fails if it is not a header or its lengths are implausible.
     fn lengths(&self, file: &str, head: &[u8; HEAD]) -> Result<Lengths, TraceError> {
         let field = |i: usize| {
             u32::from_le_bytes([
@@ -439,7 +444,7 @@ impl<R: Read> BlockReader<R> {
         })
     }
 
-    /// Reads a block's stored bytes and checks them, with the header, against the checksum.
+    /// Reads a block's stored bytes and checks them and the header against the checksum.
     fn read_stored(
         &mut self,
         file: &str,
@@ -464,7 +469,7 @@ impl<R: Read> BlockReader<R> {
         Ok(())
     }
 
-    /// Fills `buffer` as far as the file goes.
+    /// Fills `buffer` as far as the file reaches.
     fn read(&mut self, file: &str, buffer: &mut [u8]) -> Result<usize, TraceError> {
         let mut filled = 0;
         while filled < buffer.len() {

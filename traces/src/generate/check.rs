@@ -1,4 +1,4 @@
-//! Which generator parameters are refused, and why.
+//! Checks of generator parameters.
 
 use super::keys::key_space;
 use super::mix::Mix;
@@ -6,10 +6,11 @@ use super::params::{GenParams, Workload};
 use crate::TraceError;
 
 impl GenParams {
-    /// Says in one sentence what cannot work.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// [`TraceError::BadParameter`] with the parameter's name on the command line.
+    /// [`TraceError::BadParameter`] names the parameter as on the command line, and says what is
+    /// wrong.
     pub fn check(&self) -> Result<(), TraceError> {
         self.check_shares()?;
         self.check_counts()?;
@@ -110,14 +111,15 @@ impl GenParams {
             return Err(TraceError::parameter(
                 "writes",
                 format!(
-                    "writes, deletes and scans together must not exceed 1, found {writes} + {deletes} + {scans}"
+                    "writes, deletes and scans together must not exceed 1, \
+                     found {writes} + {deletes} + {scans}"
                 ),
             ));
         }
         Ok(())
     }
 
-    /// A parameter without effect is a misunderstanding.
+    /// Refuses parameters without effect, because the user must have misunderstood something.
     fn check_relevance(&self) -> Result<(), TraceError> {
         let name = self.workload.name();
         let refuse = |flag, why: &str| Err(TraceError::parameter(flag, format!("{name} {why}")));

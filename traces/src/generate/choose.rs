@@ -1,4 +1,4 @@
-//! Which record an operation goes to.
+//! Chooses the record of an operation.
 
 use super::mixgraph::KeyRanges;
 use super::params::{GenParams, Order, Workload};
@@ -6,10 +6,11 @@ use super::permute::Permutation;
 use super::random::{Random, derive};
 use super::zipf::Zipf;
 
-/// Age and place: record `id` is the id-th to come into being; its position is its rank in key order.
+/// Maps a record's age to its place: the position of record `id`, the id-th to be created, is its
+/// rank in key order.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    /// `None`: ids ascend with keys.
+    /// `None` if ids ascend with keys.
     order: Option<Permutation>,
 }
 
@@ -31,13 +32,13 @@ impl Places {
     }
 }
 
-/// How many records are drawn at a time.
+/// Number of records drawn at a time.
 const BATCH: usize = 64;
 
 /// Draws records by a law of popularity.
 ///
-/// A Zipf sample is some 60 ns of floating-point *latency*, but half of that in a loop of independent samples. So
-/// records are drawn in batches, from a random stream of their own.
+/// A Zipf sample has about 60 ns of floating-point *latency*, but costs half of that in a loop of
+/// independent samples. So records are drawn in batches, from a random stream of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Chooser {
     law: Law,
@@ -47,25 +48,25 @@ pub(crate) struct Chooser {
     next: usize,
 }
 
-/// What a drawn number is.
+/// What a drawn number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawn {
-    /// A position: the laws without inserts.
+    /// A position, for laws without inserts.
     Position,
-    /// An id, perhaps of a record that is yet to be inserted; then it is drawn again, as YCSB does.
+    /// An id. If that record is not inserted yet, another id is drawn, as in YCSB.
     Id,
-    /// How many records are newer.
+    /// The number of newer records.
     Age,
 }
 
 /// A law of popularity.
 #[derive(Clone, Debug)]
 enum Law {
-    /// All alike.
+    /// All records are equally popular.
     Uniform { records: u64 },
-    /// Zipf ranks, scrambled.
+    /// Zipf ranks, scrambled by a permutation.
     Scrambled { zipf: Zipf, scramble: Permutation },
-    /// Zipf ranks as they are.
+    /// Zipf ranks, unchanged.
     Ranks { zipf: Zipf },
     /// `hot` of the scrambled records get `share` of the operations.
     Hotspot {
@@ -74,7 +75,7 @@ enum Law {
         share: f64,
         scramble: Permutation,
     },
-    /// One after the other.
+    /// One record after the other.
     Sequential { records: u64, next: u64 },
     /// Key ranges and power laws.
     Mixgraph(KeyRanges),
@@ -116,15 +117,15 @@ impl Law {
     fn fill(&mut self, random: &mut Random, present: u64, batch: &mut [u64; BATCH]) {
         match self {
             Law::Uniform { records } => batch.fill_with(|| random.below(*records)),
-            // Two loops: each is short enough for the processor to overlap its rounds.
+            // Two loops, because each is short enough for the processor to overlap its iterations.
             Law::Scrambled { zipf, scramble } => {
                 batch.fill_with(|| zipf.sample(random));
                 for rank in batch {
                     *rank = scramble.apply(*rank);
                 }
             }
-            // Records inserted while a batch lasts join the law with the next batch: until then its far tail ends
-            // at most 63 records early.
+            // Records inserted during a batch join the law with the next batch. Until then its far
+            // tail ends at most 63 records early.
             Law::Ranks { zipf } => {
                 zipf.resize(present);
                 batch.fill_with(|| zipf.sample(random));
@@ -138,7 +139,7 @@ impl Law {
                 let cold = *records - *hot;
                 batch.fill_with(|| {
                     let is_hot = random.unit() < *share;
-                    // With no hot (or no cold) records everything falls to the others.
+                    // If there are no hot (or no cold) records, all operations go to the others.
                     let rank = if (is_hot && *hot > 0) || cold == 0 {
                         random.below(*hot)
                     } else {
@@ -186,14 +187,16 @@ impl Chooser {
         self.batch[self.next - 1]
     }
 
-    /// A position among those that exist: ids below `present`, which never falls.
+    /// Returns the position of an existing record. Records with ids below `present` exist;
+    /// `present` never decreases.
     #[inline]
     pub(crate) fn choose(&mut self, present: u64, places: &Places) -> u64 {
         match self.drawn {
             Drawn::Position => self.draw(present),
             Drawn::Age => places.position(present - 1 - self.draw(present)),
             Drawn::Id => {
-                // The odds that all redraws miss are slim unless inserts outnumber the records; then any record serves.
+                // All redraws miss only if inserts greatly outnumber the records. Then any record
+                // will do.
                 for _ in 0..64 {
                     let id = self.draw(present);
                     if id < present {

@@ -1,20 +1,21 @@
-//! Keys and value lengths: what a record looks like, as a function of its position alone.
+//! Keys and value lengths, as functions of a record's position.
 //!
-//! A trace has M possible records (those loaded and those inserted later). Position p in `0..M` is the record's
-//! place in key order. The first eight bytes of its key are the big-endian number
+//! A trace has M possible records: those loaded and those inserted later. Position p in `0..M` is a
+//! record's place in key order. The first eight bytes of its key are the big-endian number
 //!
 //! ```text
 //!   p · stride + jitter(p)      stride = ⌊2^64 / M⌋,  jitter a hash of p below the stride
 //! ```
 //!
-//! so keys ascend with p, are distinct, and lie spread over the whole key space with irregular gaps. Longer
-//! keys go on with hashed bytes; shorter ones use 2^(8·size) instead of 2^64, as long as M records fit.
+//! so keys ascend with p, are distinct, and are spread over the whole key space with irregular
+//! gaps. Longer keys continue with hashed bytes. Shorter ones use 2^(8·size) instead of 2^64, which
+//! must be enough for M records.
 
 use super::params::{GenParams, ValueSize, Workload};
 use super::pareto::Pareto;
 use super::random::{derive, mix64, scale, unit};
 
-/// How many distinct keys of `key_size` bytes there are, at most 2^64 − 1.
+/// Returns the number of distinct keys of `key_size` bytes, at most 2^64 − 1.
 pub(crate) fn key_space(key_size: u32) -> u64 {
     if key_size >= 8 {
         u64::MAX
@@ -33,7 +34,7 @@ pub(crate) struct Keys {
     values: Values,
 }
 
-/// The law of value lengths.
+/// The distribution of value lengths.
 #[derive(Clone, Debug)]
 enum Values {
     Uniform { min: u32, span: u64 },
@@ -64,7 +65,7 @@ impl Keys {
         }
     }
 
-    /// Writes the key of a position.
+    /// Writes the key of a position to `key`.
     #[inline]
     pub(crate) fn fill(&self, position: u64, key: &mut Vec<u8>) {
         let jitter = scale(mix64(position ^ self.jitter_key), self.stride);
@@ -83,7 +84,8 @@ impl Keys {
         }
     }
 
-    /// The value length of a position: always the same, so that an update replaces a value by one of its size.
+    /// Returns the value length of a position. It is constant, so an update keeps the record's
+    /// size.
     #[inline]
     pub(crate) fn value_len(&self, position: u64) -> u32 {
         match &self.values {
@@ -91,7 +93,7 @@ impl Keys {
             Values::Uniform { min, span } => {
                 min + scale(mix64(position ^ self.value_key), *span) as u32
             }
-            // As db_bench: what is beyond the maximum wraps around; at least 10 bytes.
+            // As in db_bench: lengths beyond the maximum wrap around, and the shortest is 10 bytes.
             Values::Pareto { law, max } => {
                 let len = law.quantile(unit(mix64(position ^ self.value_key)));
                 let len = if len > u64::from(*max) {

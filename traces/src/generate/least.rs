@@ -1,16 +1,17 @@
-//! How large a trace file becomes at least, before there is one.
+//! A lower bound of the size of a trace file, before it is generated.
 //!
-//! Lines have a length. Packed keys have an entropy: the load in random order is one permutation of
-//! many, and each uniform choice one record of many. What else there is may compress to nothing.
+//! Lines have a known length. Packed keys have an entropy: a load in random order is one of many
+//! permutations, and each uniform choice is one of many records. Everything else may compress to
+//! nothing.
 
 use super::{GenParams, Order, Workload};
 use crate::format::Encoding;
 
-/// What surrounds a key in a line of the shortest operation, a get.
+/// The bytes around a key in a line of the shortest operation, a get.
 const LINE_BYTES: u64 = r#"{"op":"get","key":""}"#.len() as u64 + 1;
 
 impl GenParams {
-    /// Bytes that no file of this trace can have less of.
+    /// Returns a lower bound of the bytes of this trace's file.
     #[must_use]
     pub fn least_bytes(&self, encoding: Encoding) -> u64 {
         let loaded = match self.no_load {
@@ -50,8 +51,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for (workload, _) in Workload::ALL {
             for order in [Order::Random, Order::Sorted] {
-                // What longer keys have besides their number compresses to hardly anything or not
-                // at all.
+                // The bytes of longer keys, apart from their number, hardly compress.
                 for (name, encoding, key_size) in [
                     ("t.jsonl", Encoding::JsonLines, Some(24)),
                     ("t.trz", Encoding::Packed, Some(8)),

@@ -1,22 +1,22 @@
 //! The mix of operations: exact counts, in random order.
 //!
-//! Kinds are drawn like cards from a shuffled deck, without replacement: the next operation is a put with probability
-//! (puts left) / (operations left). The counts of a trace are thus known before it starts, and the shares are exact
-//! and not only on average, while the order is that of a random shuffle.
+//! Kinds are drawn like cards from a shuffled deck, without replacement: the next operation is a
+//! put with probability (puts left) / (operations left). So the counts of a trace are known before
+//! it starts and its shares are exact, not only on average, while the order is a random shuffle.
 
 use super::params::{GenParams, Workload};
 use super::random::Random;
 
-/// What a client does next.
+/// A client's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Get,
     Update,
     Delete,
     Scan,
-    /// A put of a record that was never there.
+    /// A put of a new record.
     Insert,
-    /// A get and a put of the same key: two operations.
+    /// A get and a put of the same key, which are two operations.
     ReadModifyWrite,
 }
 
@@ -29,14 +29,14 @@ const ACTIONS: [Action; 6] = [
     Action::ReadModifyWrite,
 ];
 
-/// How many of each action are left.
+/// The number of each action that is left.
 #[derive(Clone, Debug)]
 pub(crate) struct Mix {
     left: [u64; ACTIONS.len()],
     total: u64,
 }
 
-/// The nearest whole number to a share of `ops`.
+/// Returns a share of `ops` as the nearest whole number.
 fn part(share: f64, ops: u64) -> u64 {
     libm::round(share * ops as f64) as u64
 }
@@ -55,11 +55,11 @@ impl Mix {
                 inserts = part(0.05, ops);
                 scans = ops - inserts;
             }
-            // As many pairs as single gets: n / 3 each, since a pair is two operations.
+            // As many pairs as single gets, n / 3 each, because a pair is two operations.
             YcsbF => pairs = part(1.0 / 3.0, ops).min(ops / 2),
             Uniform | Zipf | Latest | Hotspot | Mixgraph | Sequential => {
                 let [w, d, s] = params.shares();
-                // Rounding the running sums keeps the whole within `ops`.
+                // The running sums are rounded, so that the parts never exceed `ops`.
                 let puts = part(w, ops).min(ops);
                 deletes = part(w + d, ops).clamp(puts, ops) - puts;
                 scans = part(w + d + s, ops).clamp(puts + deletes, ops) - puts - deletes;
@@ -77,7 +77,7 @@ impl Mix {
         }
     }
 
-    /// Records that come into being after the load.
+    /// Returns the number of records inserted after the load.
     pub(crate) fn inserts(&self) -> u64 {
         self.left[4]
     }

@@ -1,50 +1,54 @@
-//! RocksDB's `mixgraph`: which keys Facebook's social graph touches.
+//! RocksDB's `mixgraph` workload: the key accesses of Facebook's social graph.
 //!
-//! Cao, Dong, Vemuri and Du, "Characterizing, Modeling, and Benchmarking RocksDB Key-Value Workloads at Facebook",
-//! FAST '20, §7: hot keys are not spread evenly but cluster in *key ranges*, so a model that only keeps the popularity
-//! of keys overstates the work of a cache of blocks. As in db_bench (RocksDB pull requests 4788 and 5953):
+//! Cao, Dong, Vemuri and Du, "Characterizing, Modeling, and Benchmarking RocksDB Key-Value
+//! Workloads at Facebook", FAST '20, §7: hot keys are not spread evenly but cluster in *key
+//! ranges*. A model that only reproduces the popularity of keys overstates the work of a block
+//! cache. The steps are those of db_bench (RocksDB pull requests 4788 and 5953):
 //!
-//! 1. The key space is cut into `keyrange_num` ranges of equal size. Range x in 1..=num has weight
-//!    a·exp(b·x) + c·exp(d·x) (`keyrange_dist_a..d`), and the ranges are shuffled. All four 0: one range.
-//! 2. In the range, u uniform becomes ⌈(u / a)^(1/b)⌉ (`key_dist_a`, `key_dist_b`: the inverse of the power law a·x^b),
-//!    and a hash of that number is the key's offset. Either 0: the offset is uniform.
-//! 3. Values and scan lengths follow generalized Pareto laws.
+//! 1. The key space is divided into `keyrange_num` ranges of equal size. Range x in 1..=num has
+//!    weight a·exp(b·x) + c·exp(d·x) (`keyrange_dist_a..d`), and the ranges are shuffled. If all
+//!    four are 0, there is one range.
+//! 2. Within the range, a uniform u becomes ⌈(u / a)^(1/b)⌉ (`key_dist_a`, `key_dist_b`), the
+//!    inverse of the power law a·x^b. A hash of that number is the key's offset. If a or b is 0,
+//!    the offset is uniform.
+//! 3. Values and scan lengths follow generalized Pareto distributions.
 //!
-//! Two deviations: db_bench uses one random number for range, offset, operation and sizes, which ties them together; here they
-//! are independent, and a key's value length is a function of the key. The sine wave of the request rate has no
-//! meaning in a closed loop and is left out. Defaults are those of the example in pull request 5953 (`Prefix_dist`).
+//! There are two deviations. db_bench uses one random number for range, offset, operation and
+//! sizes, which ties them together. Here they are independent, and a key's value length is a
+//! function of the key. The sine wave of the request rate is left out, because it has no meaning in
+//! a closed loop. The defaults are those of the example in pull request 5953 (`Prefix_dist`).
 
 use super::pareto::Pareto;
 use super::random::{Random, derive, mix64, scale};
 use crate::TraceError;
 
-/// db_bench's parameters by their names there.
+/// The parameters of `mixgraph`, named as in db_bench.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixgraphParams {
     /// Weights of key ranges, a·exp(b·x) + c·exp(d·x).
     pub keyrange_dist: [f64; 4],
     /// Number of key ranges.
     pub keyrange_num: u64,
-    /// Power law of the keys of a range, a.
+    /// Coefficient a of the power law of keys within a range.
     pub key_dist_a: f64,
-    /// Power law of the keys of a range, b.
+    /// Exponent b of the power law of keys within a range.
     pub key_dist_b: f64,
-    /// Law of value lengths.
+    /// Distribution of value lengths.
     pub value: Pareto,
-    /// Longer values wrap around.
+    /// Longest value in bytes. Longer ones wrap around.
     pub max_value_size: u32,
-    /// Law of scan lengths.
+    /// Distribution of scan lengths.
     pub iter: Pareto,
-    /// Longer scans wrap around.
+    /// Longest scan in records. Longer ones wrap around.
     pub max_scan_len: u32,
 }
 
 impl MixgraphParams {
     /// `mix_put_ratio` of the example.
-    pub const PUTS: f64 = 0.14;
+    pub(crate) const PUTS: f64 = 0.14;
     /// `mix_seek_ratio` of the example; the rest, 0.85, are gets.
-    pub const SEEKS: f64 = 0.01;
-    /// Most key ranges: their table is the only state.
+    pub(crate) const SEEKS: f64 = 0.01;
+    /// The most key ranges. Their table is the only state.
     const MAX_RANGES: u64 = 1 << 20;
 
     pub(crate) fn check(&self, records: u64) -> Result<(), TraceError> {
@@ -64,7 +68,8 @@ impl MixgraphParams {
             return Err(TraceError::parameter(
                 "keyrange-dist",
                 format!(
-                    "the weights a·exp(b·x) + c·exp(d·x) must be 0 or more and not all 0, found {:?}",
+                    "the weights a·exp(b·x) + c·exp(d·x) must be 0 or more and not all 0, \
+                     found {:?}",
                     self.keyrange_dist
                 ),
             ));
@@ -92,7 +97,7 @@ impl MixgraphParams {
         self.iter.check("iter-pareto")
     }
 
-    /// The flags of the parameters that are not the default, each after a blank.
+    /// Returns the flags of the parameters that differ from the default, each after a space.
     pub(crate) fn flags(&self) -> String {
         let plain = MixgraphParams::default();
         let [a, b, c, d] = self.keyrange_dist;
@@ -141,7 +146,7 @@ impl MixgraphParams {
         (1..=self.keyrange_num)
             .map(|x| {
                 let weight = a * libm::exp(b * x as f64) + c * libm::exp(d * x as f64);
-                // db_bench's cut against rounding noise.
+                // db_bench cuts off rounding noise in the same way.
                 if weight.abs() < 1e-16 { 0.0 } else { weight }
             })
             .collect()
@@ -171,10 +176,10 @@ impl Default for MixgraphParams {
     }
 }
 
-/// Draws positions: key ranges by their weight, then a key of the range.
+/// Draws positions: first a key range by its weight, then a key within it.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyRanges {
-    /// Where each range's share of the 64-bit circle ends; ascending, the last one is `u64::MAX`.
+    /// The end of each range's share of the 64-bit numbers, ascending. The last is `u64::MAX`.
     ends: Vec<u64>,
     range_keys: u64,
     power: Option<(f64, f64)>,
@@ -197,7 +202,8 @@ impl KeyRanges {
                 (sum / total * u64::MAX as f64) as u64
             })
             .collect();
-        // The last range that has a weight takes the rounding error, lest an empty one gets it.
+        // The last range that has a weight takes the rounding error, so that an empty range does
+        // not.
         if let Some(last) = weights.iter().rposition(|&weight| weight > 0.0) {
             ends[last..].fill(u64::MAX);
         }

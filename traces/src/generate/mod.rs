@@ -1,7 +1,7 @@
-//! Generated traces: the same bytes from the same seed, on every machine.
+//! Generated traces: the same seed gives the same bytes on every machine.
 //!
-//! A generator is an [`OpSource`] whose header is complete before its first operation, because every count is
-//! exact by construction:
+//! A generator is an [`OpSource`]. Its header is complete before the first operation, because all
+//! counts are fixed in advance:
 //!
 //! ```text
 //!   load          operations
@@ -10,18 +10,20 @@
 //!   = warm-up    │
 //! ```
 //!
-//! - `mix`: how many gets, puts, deletes, scans, inserts, read-modify-writes; exact counts in random order. A read-modify-write
-//!   of YCSB F is a get and a put of one key by one client, two operations of the trace; half of the *transactions* are
+//! - `mix`: how many gets, puts, deletes, scans, inserts and read-modify-writes there are. The
+//!   counts are exact and the order is random. A read-modify-write of YCSB F is a get and a put of
+//!   one key by one client, so it is two operations of the trace. Half of the *transactions* are
 //!   such pairs, hence two thirds of the operations.
-//! - `choose`: popularity. Skew is *scrambled*: a rank's record is found through a seeded permutation, so that
-//!   popularity says nothing about key order (except in `latest`, `sequential` and `mixgraph`, where that is the point).
-//! - `keys`: the bytes of a key and the length of a value, functions of the record alone.
+//! - `choose`: popularity. Skew is *scrambled*: a seeded permutation maps ranks to records, so that
+//!   popularity is independent of key order. The exceptions are `latest`, `sequential` and
+//!   `mixgraph`, which need that relation.
+//! - `keys`: the bytes of a key and the length of a value, as functions of the record.
 //!
-//! All of it takes O(1) memory, whatever the number of records. Nothing depends on the platform's floating-point
-//! library, so a trace is named by its command line.
+//! All of it takes O(1) memory, whatever the number of records. Nothing depends on the platform's
+//! floating-point library, so a trace's command line identifies it.
 //!
-//! YCSB is Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010, with the core workloads' proportions and
-//! default constant 0.99.
+//! The YCSB workloads have the proportions and the default constant 0.99 of Cooper et al.,
+//! "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010.
 //!
 //! ```
 //! use treering_traces::{Op, OpSource, generate::{GenParams, Workload, build}};
@@ -53,16 +55,33 @@ pub use zipf::Zipf;
 
 use crate::{Header, OpSource, TraceError};
 
-/// Checks the parameters and makes the trace's header and operations.
+/// Checks the parameters and returns the trace's header and operations.
+///
+/// The same parameters always give the same operations:
+///
+/// ```
+/// use treering_traces::{Op, generate::{GenParams, Workload, build}};
+///
+/// let first_key = |seed| {
+///     let params = GenParams { seed, ..GenParams::new(Workload::Uniform, 100) };
+///     let (_, mut source) = build(&params)?;
+///     let mut op = Op::default();
+///     source.next_op(&mut op)?;
+///     Ok::<_, treering_traces::TraceError>(op.key)
+/// };
+/// assert_eq!(first_key(1)?, first_key(1)?);
+/// assert_ne!(first_key(1)?, first_key(2)?);
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 ///
 /// # Errors
-/// [`TraceError::BadParameter`] names the parameter and what is expected.
+/// [`TraceError::BadParameter`] names the parameter and says what is expected.
 pub fn build(params: &GenParams) -> Result<(Header, Box<dyn OpSource + Send>), TraceError> {
     params.check()?;
     Ok((header(params), Box::new(source::Generator::new(params))))
 }
 
-/// The header of the trace that `params` describe.
+/// Returns the header of the trace.
 fn header(params: &GenParams) -> Header {
     let is_load = params.workload == Workload::Load;
     let loaded = if params.no_load { 0 } else { params.records };
@@ -81,7 +100,7 @@ fn header(params: &GenParams) -> Header {
         records: match params.workload {
             _ if !params.no_load => Some(params.records + mix::Mix::new(params).inserts()),
             Workload::Sequential => Some(params.records.min(params.operations())),
-            // Which records the operations happen to meet is not known in advance.
+            // Which records the operations will access is not known in advance.
             _ => None,
         },
         zeros: params.zeros,

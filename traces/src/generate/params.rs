@@ -1,4 +1,4 @@
-//! What a generator is asked for, its defaults, and the sentences that refuse the impossible.
+//! The parameters of a generator, and their defaults.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -21,24 +21,24 @@ pub enum Workload {
     YcsbE,
     /// YCSB F: half reads, half read-modify-writes, scrambled Zipf.
     YcsbF,
-    /// Every record equally likely.
+    /// All records are equally popular.
     Uniform,
     /// Zipf popularity, scrambled over the key space.
     Zipf,
-    /// Zipf popularity by age, the newest record first; writes are inserts.
+    /// Zipf popularity by age, newest record first. Writes are inserts.
     Latest,
-    /// A share of the operations on a share of the records.
+    /// A given share of the operations goes to a given share of the records.
     Hotspot,
     /// RocksDB's model of Facebook's social graph.
     Mixgraph,
-    /// Only the load, not marked as warm-up.
+    /// The load only, not marked as warm-up.
     Load,
-    /// Operations walk the keys in ascending order, again and again.
+    /// Operations visit the keys in ascending order, over and over.
     Sequential,
 }
 
 impl Workload {
-    /// All workloads with their names on the command line.
+    /// All workloads, with their names on the command line.
     pub const ALL: [(Workload, &'static str); 13] = [
         (Workload::YcsbA, "ycsb-a"),
         (Workload::YcsbB, "ycsb-b"),
@@ -55,7 +55,7 @@ impl Workload {
         (Workload::Sequential, "sequential"),
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         Self::ALL
             .iter()
@@ -63,7 +63,7 @@ impl Workload {
             .map_or("?", |(_, name)| name)
     }
 
-    /// Whether the shares of operations are part of the workload's definition.
+    /// Whether the workload's definition fixes the shares of operations.
     pub(super) fn has_fixed_mix(self) -> bool {
         use Workload::*;
         matches!(self, YcsbA | YcsbB | YcsbC | YcsbD | YcsbE | YcsbF | Load)
@@ -93,18 +93,18 @@ impl FromStr for Workload {
     }
 }
 
-/// The order in which records are loaded, and how age relates to key order.
+/// The order in which records are loaded, which also relates a record's age to its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In random order; records inserted later fall anywhere between the others.
+    /// Random order. Records inserted later fall anywhere between the others.
     #[default]
     Random,
-    /// By ascending key; records inserted later have the largest keys.
+    /// Ascending by key. Records inserted later have the largest keys.
     Sorted,
 }
 
 impl Order {
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Order::Random => "random",
@@ -128,12 +128,20 @@ impl FromStr for Order {
     }
 }
 
-/// Value lengths: uniform between two bounds, which may be equal; every record keeps its own.
+/// Value lengths: uniform between two bounds. Each record keeps its length when it is updated.
+///
+/// ```
+/// use treering_traces::generate::ValueSize;
+///
+/// assert_eq!("100".parse::<ValueSize>()?, ValueSize::fixed(100));
+/// assert_eq!("16-400".parse::<ValueSize>()?, ValueSize { min: 16, max: 400 });
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueSize {
     /// Shortest value in bytes.
     pub min: u32,
-    /// Longest value in bytes, included.
+    /// Longest value in bytes (inclusive).
     pub max: u32,
 }
 
@@ -204,64 +212,80 @@ impl ValueSize {
     }
 }
 
-/// A generator's parameters. `None` means the workload's default; a parameter that the workload has no use for is refused
-/// rather than ignored.
+/// The parameters of a generated trace.
+///
+/// `None` means the workload's default. A parameter that the workload does not use is refused, not
+/// ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenParams {
-    /// Which trace.
+    /// The kind of trace.
     pub workload: Workload,
-    /// Records loaded first, and on which the operations work.
+    /// Number of records that are loaded first and that the operations work on.
     pub records: u64,
-    /// Operations after the load; default: as many as records. `load` takes none.
+    /// Number of operations after the load. Default: the number of records. `load` has none.
     pub ops: Option<u64>,
-    /// Share of puts (`latest`: of inserts), 0 to 1; default 0.5, `latest` 0.05, `sequential` 1, `mixgraph` 0.14.
+    /// Share of puts (`latest`: of inserts), 0 to 1. Default: 0.5; `latest` 0.05, `sequential` 1,
+    /// `mixgraph` 0.14.
     pub writes: Option<f64>,
-    /// Share of deletes, 0 to 1; default 0.
+    /// Share of deletes, 0 to 1. Default: 0.
     pub deletes: Option<f64>,
-    /// Share of scans, 0 to 1; default 0, `mixgraph` 0.01. What remains are gets.
+    /// Share of scans, 0 to 1. Default: 0; `mixgraph` 0.01. The remaining operations are gets.
     pub scans: Option<f64>,
-    /// Longest scan in records, lengths being uniform from 1; default 100 (YCSB E).
+    /// Longest scan in records; lengths are uniform from 1. Default: 100 (YCSB E).
     pub max_scan: Option<u32>,
-    /// Zipf exponent, 0 to 1.5; default 0.99 (YCSB).
+    /// Zipf exponent, 0 to 1.5. Default: 0.99 (YCSB).
     pub theta: Option<f64>,
-    /// Share of operations that go to the hot records of `hotspot`; default 0.8 (YCSB).
+    /// Share of operations on the hot records of `hotspot`. Default: 0.8 (YCSB).
     pub hot_ops: Option<f64>,
-    /// Share of records that are hot in `hotspot`; default 0.2 (YCSB).
+    /// Share of records that are hot in `hotspot`. Default: 0.2 (YCSB).
     pub hot_keys: Option<f64>,
     /// Load order.
     pub order: Order,
-    /// Key length in bytes; default 16, `mixgraph` 48.
+    /// Key length in bytes. Default: 16; `mixgraph` 48.
     pub key_size: Option<u32>,
-    /// Value lengths; default 100, `mixgraph` its Pareto law.
+    /// Value lengths. Default: 100; `mixgraph` its Pareto distribution.
     pub value_size: Option<ValueSize>,
-    /// Share of a value's bytes that are zero, 0 to 1; default 0.5 (B⁻-tree §4.1).
+    /// Share of a value's bytes that are zero, 0 to 1. Default: 0.5 (B⁻-tree §4.1).
     pub zeros: f64,
-    /// Decides everything random.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Leaves the load out: the operations meet an empty store or one loaded by another trace with the same
-    /// records, ops, key size and seed.
+    /// Leaves out the load. The operations then meet an empty store, or one loaded from another
+    /// trace with the same records, ops, key size and seed.
     pub no_load: bool,
-    /// Clients among which the operations are dealt out in turn.
+    /// Number of clients. They take turns to issue the operations.
     pub clients: u32,
-    /// The laws of `mixgraph`.
+    /// The distributions of `mixgraph`.
     pub mixgraph: MixgraphParams,
 }
 
 impl GenParams {
-    /// Value length where nothing else is said (db_bench's `value_size`).
-    pub const VALUE_SIZE: ValueSize = ValueSize::fixed(100);
-    /// Key length where nothing else is said (db_bench's `key_size`).
-    pub const KEY_SIZE: u32 = 16;
-    /// Most records that a trace may have.
-    pub const MAX_RECORDS: u64 = 1 << 40;
+    /// Default value length (db_bench's `value_size`).
+    pub(crate) const VALUE_SIZE: ValueSize = ValueSize::fixed(100);
+    /// Default key length (db_bench's `key_size`).
+    pub(crate) const KEY_SIZE: u32 = 16;
+    /// The most records that a trace may have.
+    pub(crate) const MAX_RECORDS: u64 = 1 << 40;
     /// Longest key in bytes.
-    pub const MAX_KEY_SIZE: u32 = 4096;
+    pub(crate) const MAX_KEY_SIZE: u32 = 4096;
     /// Longest value in bytes.
-    pub const MAX_VALUE_SIZE: u32 = 1 << 30;
+    pub(crate) const MAX_VALUE_SIZE: u32 = 1 << 30;
     /// The largest Zipf exponent.
-    pub const MAX_THETA: f64 = 1.5;
+    pub(crate) const MAX_THETA: f64 = 1.5;
 
-    /// Defaults for a workload over so many records.
+    /// Returns the defaults for a workload over `records` records.
+    ///
+    /// ```
+    /// use treering_traces::generate::{GenParams, Workload};
+    ///
+    /// let defaults = GenParams::new(Workload::Zipf, 1000);
+    /// let params = GenParams { theta: Some(0.8), seed: 7, ..defaults };
+    /// assert_eq!(params.operations(), 1000);
+    /// assert!(params.command().starts_with("gen zipf --records 1000 --theta 0.8"));
+    ///
+    /// let impossible = GenParams { theta: Some(9.0), ..params };
+    /// let error = impossible.check().unwrap_err().to_string();
+    /// assert_eq!(error, "theta: expected 0 to 1.5, found 9");
+    /// ```
     pub fn new(workload: Workload, records: u64) -> Self {
         GenParams {
             workload,
@@ -285,7 +309,7 @@ impl GenParams {
         }
     }
 
-    /// Operations after the load.
+    /// Returns the number of operations after the load.
     pub fn operations(&self) -> u64 {
         match self.workload {
             Workload::Load => 0,
@@ -293,12 +317,12 @@ impl GenParams {
         }
     }
 
-    /// The Zipf exponent in force.
+    /// Returns the Zipf exponent: the one given, or the default.
     pub fn exponent(&self) -> f64 {
         self.theta.unwrap_or(0.99)
     }
 
-    /// The key length in force.
+    /// Returns the key length: the one given, or the default.
     pub fn key_bytes(&self) -> u32 {
         self.key_size.unwrap_or(match self.workload {
             Workload::Mixgraph => 48,
@@ -306,7 +330,7 @@ impl GenParams {
         })
     }
 
-    /// Shares of puts, deletes and scans of a workload without a fixed mix.
+    /// Returns the shares of puts, deletes and scans of a workload without a fixed mix.
     pub(crate) fn shares(&self) -> [f64; 3] {
         let (writes, scans) = match self.workload {
             Workload::Latest => (0.05, 0.0),
@@ -314,14 +338,15 @@ impl GenParams {
             Workload::Mixgraph => (MixgraphParams::PUTS, MixgraphParams::SEEKS),
             _ => (0.5, 0.0),
         };
-        // An explicit share of deletes or scans takes from the default share of puts, if there is no room else.
+        // A given share of deletes or scans reduces the default share of puts where there is no
+        // other room.
         let deletes = self.deletes.unwrap_or(0.0);
         let scans = self.scans.unwrap_or(scans);
         let room = (1.0 - deletes - scans).max(0.0);
         [self.writes.unwrap_or(writes.min(room)), deletes, scans]
     }
 
-    /// The command line that makes this trace, for [`crate::Header::source`].
+    /// Returns the command line that generates this trace, for [`crate::Header::source`].
     pub fn command(&self) -> String {
         let mut line = format!("gen {} --records {}", self.workload.name(), self.records);
         let mut flag = |name: &str, value: Option<String>| {

@@ -1,32 +1,37 @@
-//! The generalized Pareto law of `mixgraph` values and scans.
+//! The generalized Pareto distribution of `mixgraph` values and scans.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::TraceError;
 
-/// f(x) = (1/σ) (1 + k (x − θ)/σ)^(−1 − 1/k), db_bench's `value_theta/k/sigma` and `iter_theta/k/sigma`.
+/// A generalized Pareto distribution.
+///
+/// f(x) = (1/σ) (1 + k (x − θ)/σ)^(−1 − 1/k), db_bench's `value_theta/k/sigma` and
+/// `iter_theta/k/sigma`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pareto {
     /// Location.
     pub theta: f64,
-    /// Shape; 0 is the exponential law.
+    /// Shape; 0 is the exponential distribution.
     pub k: f64,
     /// Scale, above 0.
     pub sigma: f64,
 }
 
 impl Pareto {
-    /// The number below which a share 1 − u of the law lies, rounded up, as db_bench's `ParetoCdfInversion`; `u` in [0, 1).
+    /// Returns the number that a share `u` of the distribution exceeds, rounded up, as db_bench's
+    /// `ParetoCdfInversion` does. `u` is in [0, 1).
     pub(crate) fn quantile(&self, u: f64) -> u64 {
-        // u = 0 is infinity under a heavy tail: take the smallest number that the generator can tell from it.
+        // u = 0 would give infinity under a heavy tail. Use the smallest number that the generator
+        // produces above 0.
         let log = libm::log(u.max(f64::EPSILON / 2.0));
         let excess = if self.k == 0.0 {
             -log
         } else {
             libm::expm1(-self.k * log) / self.k
         };
-        // `as` saturates, so an immense quantile stays a number.
+        // `as` saturates, so a huge quantile stays a number.
         libm::ceil(self.theta + self.sigma * excess).max(0.0) as u64
     }
 

@@ -1,9 +1,10 @@
-//! A random order of N things in O(1) memory.
+//! A random permutation of N things in O(1) memory.
 //!
-//! Loading a billion records in random order must not need a list of a billion numbers. A Feistel network over
-//! the mixed radix a × b (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002, §4) is a bijection
-//! of `0..a·b`; with a = ⌈√n⌉ and b = ⌈n / a⌉ that is at most a − 1 more than n, and results beyond n are encrypted
-//! again ("cycle walking", §3) until they fall inside, which keeps it a bijection of `0..n`:
+//! Loading a billion records in random order must not need a list of a billion numbers. A Feistel
+//! network over the mixed radix a × b is a bijection of `0..a·b` (Black and Rogaway, "Ciphers with
+//! Arbitrary Finite Domains", 2002, §4). With a = ⌈√n⌉ and b = ⌈n / a⌉, a·b exceeds n by at most a
+//! − 1. A result of n or more is encrypted again until it is below n ("cycle walking", §3), which
+//! keeps it a bijection of `0..n`:
 //!
 //! ```text
 //!   x = left + a · right        left in 0..a, right in 0..b
@@ -25,7 +26,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `0..n`, 1 <= n <= 2^62.
+    /// Creates a permutation of `0..n`, where 1 <= n <= 2^62.
     pub(crate) fn new(n: u64, seed: u64) -> Self {
         debug_assert!(n > 0 && n <= 1 << 62);
         let a = match n.isqrt() {
@@ -44,7 +45,7 @@ impl Permutation {
         }
     }
 
-    /// Where `x` goes; `x < n`.
+    /// Returns the image of `x`, where `x < n`.
     #[inline]
     pub(crate) fn apply(&self, x: u64) -> u64 {
         debug_assert!(x < self.n);
@@ -72,7 +73,7 @@ impl Permutation {
     }
 }
 
-/// A pseudorandom function of `half` into `0..radix`; `radix` < 2^32.
+/// A pseudorandom function of `half` into `0..radix`, where `radix` < 2^32.
 #[inline]
 fn round(half: u64, key: u64, radix: u64) -> u64 {
     let x = (half ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,13 +1,14 @@
 //! Random numbers that are the same on every machine and in every release.
 //!
-//! A trace is named by its seed, so the sequence behind it is part of the format: xoshiro256++ (Blackman and
-//! Vigna, "Scrambled Linear Pseudorandom Number Generators", TOMS 47:4, 2021), seeded by SplitMix64 as its
-//! authors recommend. Only integer arithmetic, except [`Random::unit`], which is exact.
+//! A seed identifies a trace, so the random sequence is part of the format. It is xoshiro256++
+//! (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", TOMS 47:4, 2021), seeded
+//! by SplitMix64 as its authors recommend. All arithmetic is on integers, except [`Random::unit`],
+//! which is exact.
 
-/// Weyl increment of SplitMix64: 2^64 over the golden ratio.
+/// The Weyl increment of SplitMix64: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A bijection on 64-bit words that scatters its input: the output function of SplitMix64.
+/// Scatters 64-bit words. A bijection: the output function of SplitMix64.
 #[inline]
 pub(crate) fn mix64(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,18 +16,18 @@ pub(crate) fn mix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A key for one purpose, derived from the trace's seed; different purposes get unrelated keys.
+/// Derives a key for one purpose from the trace's seed. Different purposes get unrelated keys.
 pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
     mix64(mix64(seed.wrapping_add(GOLDEN)).wrapping_add(purpose.wrapping_mul(GOLDEN)))
 }
 
-/// Maps a random word to `0..n` by its high bits (bias below n / 2^64).
+/// Maps a random word to `0..n` by its high bits, with a bias below n / 2^64.
 #[inline]
 pub(crate) fn scale(word: u64, n: u64) -> u64 {
     ((u128::from(word) * u128::from(n)) >> 64) as u64
 }
 
-/// The uniform number in [0, 1) that the upper 53 bits of a word stand for.
+/// Maps the upper 53 bits of a word to a uniform number in [0, 1).
 #[inline]
 pub(crate) fn unit(word: u64) -> f64 {
     (word >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -60,7 +61,8 @@ impl Random {
         result
     }
 
-    /// Uniform in `0..n` without bias (Lemire, "Fast Random Integer Generation in an Interval", 2019).
+    /// Returns a uniform number in `0..n`, without bias (Lemire, "Fast Random Integer Generation in
+    /// an Interval", 2019).
     #[inline]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0);
@@ -74,7 +76,7 @@ impl Random {
         (m >> 64) as u64
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// Returns a uniform number in [0, 1), a multiple of 2^-53.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         unit(self.word())
@@ -87,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_xoshiro256_plus_plus() {
-        // First outputs for state 1, 2, 3, 4, as published with the reference implementation.
+        // The first outputs for state 1, 2, 3, 4, as published with the reference implementation.
         let mut random = Random {
             state: [1, 2, 3, 4],
         };

@@ -8,7 +8,7 @@ use super::pareto::Pareto;
 use super::random::{Random, derive, scale};
 use crate::{Op, OpKind, OpSource, TraceError};
 
-/// How long scans are.
+/// The distribution of scan lengths.
 #[derive(Clone, Debug)]
 enum ScanLen {
     Uniform { max: u32 },
@@ -31,7 +31,7 @@ impl ScanLen {
     fn draw(&self, random: &mut Random) -> u32 {
         match self {
             ScanLen::Uniform { max } => 1 + scale(random.word(), u64::from(*max)) as u32,
-            // db_bench wraps around at the maximum; a scan of nothing still seeks one record.
+            // db_bench wraps around at the maximum. A scan of no records still seeks one.
             ScanLen::Pareto { law, max } => {
                 ((law.quantile(random.unit()) % u64::from(*max)) as u32).max(1)
             }
@@ -48,7 +48,7 @@ pub(crate) struct Generator {
     chooser: Chooser,
     mix: Mix,
     scan_len: ScanLen,
-    /// Ids that exist. During the load: the next one.
+    /// The number of existing records. During the load, the id of the next one.
     present: u64,
     /// Records still to be loaded.
     to_load: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Parameters have passed [`GenParams::check`].
+    /// `params` must have passed [`GenParams::check`].
     pub(crate) fn new(params: &GenParams) -> Self {
         let mix = Mix::new(params);
         let positions = params.records + mix.inserts();
@@ -79,7 +79,8 @@ impl Generator {
         }
     }
 
-    /// The next client's turn: a transaction, so that a read-modify-write stays with one client.
+    /// Passes the turn to the next client. A turn is a transaction, so that a read-modify-write
+    /// stays with one client.
     #[inline]
     fn turn(&mut self) {
         self.client += 1;

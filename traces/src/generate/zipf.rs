@@ -1,7 +1,8 @@
 //! Exact Zipf samples for any exponent, in O(1) time and memory.
 //!
-//! P(k) ∝ k^-θ for k in 1..=n. Rejection-inversion (Hörmann and Derflinger, "Rejection-Inversion to Generate
-//! Variates from Monotone Discrete Distributions", TOMACS 6:3, 1996): with H an antiderivative of the hat h(x) = x^-θ,
+//! P(k) ∝ k^-θ for k in 1..=n. The method is rejection-inversion (Hörmann and Derflinger,
+//! "Rejection-Inversion to Generate Variates from Monotone Discrete Distributions", TOMACS 6:3,
+//! 1996). Let H be an antiderivative of the hat h(x) = x^-θ. Then:
 //!
 //! ```text
 //!   u  uniform in (H(1.5) - h(1), H(n + 0.5)]
@@ -10,14 +11,15 @@
 //!             or  u >= H(k + 0.5) - h(k)
 //! ```
 //!
-//! Because h is convex, the unit column of k under the hat is wide enough for P(k), so the result is exact up to
-//! rounding of f64; no zeta sum, no table, and none of the approximation that YCSB's generator (Gray et al., 1994)
-//! makes. H is written with `expm1` and `log1p`, so θ = 1 and its neighbourhood are ordinary. The transcendental functions
-//! are those of the `libm` crate: the platform's own differ in the last bit between systems.
+//! Because h is convex, the unit column of k under the hat is wide enough for P(k), so the result
+//! is exact up to rounding of f64. There is no zeta sum, no table, and no approximation as in
+//! YCSB's generator (Gray et al., 1994). H is written with `expm1` and `log1p`, so θ = 1 and its
+//! neighbourhood need no special treatment. The transcendental functions come from the `libm`
+//! crate, because those of the platform differ in the last bit between systems.
 
 use super::random::Random;
 
-/// A Zipf distribution over the ranks `0..n` (0 is the most popular).
+/// A Zipf distribution over the ranks `0..n`, of which 0 is the most popular.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     n: f64,
@@ -30,15 +32,15 @@ pub struct Zipf {
     low: f64,
     /// H(n + 0.5).
     high: f64,
-    /// Where the quick acceptance ends.
+    /// The end of the quick acceptance.
     s: f64,
 }
 
-/// Closer to θ = 1 than this, |q ln x| < 1e-7 and the first-order series is exact to 1e-14.
+/// Within this distance of θ = 1, |q ln x| < 1e-7 and the first-order series is exact to 1e-14.
 const NEAR_ONE: f64 = 1e-9;
 
 impl Zipf {
-    /// The distribution over `n >= 1` ranks with exponent `theta >= 0`.
+    /// Creates the distribution over `n >= 1` ranks with exponent `theta >= 0`.
     pub fn new(n: u64, theta: f64) -> Self {
         let q = 1.0 - theta;
         let mut zipf = Zipf {
@@ -82,7 +84,7 @@ impl Zipf {
         } else if self.q.abs() < 0.01 {
             libm::exp(libm::log1p(self.q * u) * self.inverse_q)
         } else {
-            // log(1 + t) loses at most 1e-16 / |q| here, and is half as dear as log1p.
+            // Here log(1 + t) loses at most 1e-16 / |q| and costs half as much as log1p.
             libm::exp(libm::log(1.0 + self.q * u) * self.inverse_q)
         }
     }
@@ -104,7 +106,8 @@ impl Zipf {
         }
     }
 
-    /// Draws `count` ranks from a fresh generator and returns their sum (for benchmarks and tests).
+    /// Draws `count` ranks with a new random generator and returns their sum. For benchmarks and
+    /// tests.
     pub fn sum_of_samples(&self, seed: u64, count: u64) -> u64 {
         let mut random = Random::new(seed);
         (0..count).fold(0u64, |sum, _| sum.wrapping_add(self.sample(&mut random)))

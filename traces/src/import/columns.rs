@@ -1,30 +1,32 @@
-//! The column specification of the `csv` format: which column is what, in which unit.
+//! The column specification of `csv` and `parquet`: which column holds what, and in which unit.
 //!
 //! ```text
 //! spec   = item { "," item }
 //! item   = field "=" column [ ":" unit ]
-//!        | "sep" "=" ( comma | tab | space | semicolon | pipe )         comma unless given; space: any white space
+//!        | "sep" "=" ( comma | tab | space | semicolon | pipe )
+//!                                      comma by default; space is any white space
 //! column = a number from 1 on | the column's name in the header line
 //!
 //! field    unit (the first is the default)
 //! time     s | ms | us | ns | ticks (100 ns)
-//! op       words | w1 (1 write, 0 read) | r1 (1 read, 0 write) | scsi (operation code in hexadecimal)
-//! offset   bytes | sectors (512) | kib | blocks (4096)      \  a block request: split into 4 KiB blocks
-//! size     bytes | sectors (512) | kib | blocks (4096)      /
-//! device   any text                                         tells several devices apart
-//! key      auto | text | hex (bytes) | int                  a key-value operation
-//! value    bytes                                            value length of a put
-//! scan     records                                          length of a scan, 1 if there is no column
+//! op       words | w1 (1 write, 0 read) | r1 (1 read, 0 write) | scsi (code in hexadecimal)
+//! offset   bytes | sectors (512) | kib | blocks (4096)   \  a block request, split into
+//! size     bytes | sectors (512) | kib | blocks (4096)   /  blocks of 4 KiB
+//! device   any text                                      distinguishes devices
+//! key      auto | text | hex (bytes) | int               a key-value operation
+//! value    bytes                                         value length of a put
+//! scan     records                                       length of a scan; 1 without a column
 //! client   any text
-//! ttl      s | ms | us | ns                              of a put's key; 0 or blank: it lives on
+//! ttl      s | ms | us | ns                              life of a put's key; 0 or blank: forever
 //! ```
 //!
-//! A key that is an `int` is its number in 8 bytes, big-endian, as the identifiers of `oracle-general`, `lcs`
-//! and `rocksdb` are. With `auto` those keys are that are written as numbers are, without leading
-//! zeros, below 2^64; all others are their text. So equal identifiers give equal keys, whatever the format.
+//! An `int` key is a number, stored as 8 bytes, big-endian. The identifiers of `oracle-general`,
+//! `lcs` and `rocksdb` are stored in the same way. With `auto`, a key is an `int` if it is digits
+//! without leading zeros and below 2^64, and text otherwise. So equal identifiers give equal keys
+//! in every format.
 //!
-//! `op` is needed, and either `offset` with `size`, or `key`. Without `value`, puts have the option's value size.
-//! With `words`, 0 and 1 are understood like `w1`.
+//! `op` is required, and either `key` or both `offset` and `size`. Without `value`, puts have the
+//! value size that the options give. With `words`, 0 and 1 mean the same as with `w1`.
 //!
 //! | trace | `--columns` |
 //! |---|---|
@@ -36,13 +38,14 @@
 //! | FEMU replayer | `time=1:ms,device=2,offset=3:bytes,size=4:bytes,op=5:r1` |
 //! | Twitter (by hand) | `time=1:s,key=2,value=4,client=5,op=6,ttl=7` |
 //!
-//! The same grammar names the columns of a `parquet` file, which needs no `sep`.
+//! A `parquet` file uses the same grammar. It needs no `sep`.
 //!
-//! By name, where there is a header line: `time=Timestamp:s,op=IOType,device=LUN,offset=Offset,size=Size`.
+//! With a header line, columns can be named:
+//! `time=Timestamp:s,op=IOType,device=LUN,offset=Offset,size=Size`.
 
 use crate::TraceError;
 
-/// What a column can be. The discriminants index arrays of [`FIELDS`] places.
+/// What a column can hold. The discriminants index arrays of [`FIELDS`] places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Field {
@@ -75,7 +78,7 @@ impl Field {
     ];
 }
 
-/// How an operation is written.
+/// How operations are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum OpCode {
     #[default]
@@ -85,10 +88,10 @@ pub(super) enum OpCode {
     Scsi,
 }
 
-/// How a key is written.
+/// How keys are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KeyCode {
-    /// Numbers as numbers, others as text.
+    /// Numbers as 8 bytes, everything else as text.
     #[default]
     Auto,
     Text,
@@ -96,7 +99,7 @@ pub(super) enum KeyCode {
     Int,
 }
 
-/// What stands between columns.
+/// The separator between columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separator {
     Byte(u8),
@@ -106,13 +109,13 @@ pub(super) enum Separator {
 /// Where a column is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Counted from 0.
+    /// By its number, counted from 0.
     Index(usize),
     /// By its name in the header line.
     Name(String),
 }
 
-/// A specification that is complete and free of contradictions.
+/// A complete and consistent specification.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
     pub(super) separator: Separator,
@@ -129,7 +132,7 @@ pub(super) struct Spec {
     pub(super) key_code: KeyCode,
 }
 
-/// Columns further right than this are a typing error.
+/// The largest column number. A larger one is a typing error.
 const MAX_COLUMN: usize = 4096;
 
 fn bad(why: impl Into<String>) -> TraceError {
@@ -165,7 +168,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The specification of a table whose columns bear the fields' names.
+    /// Returns the specification of a table whose columns are named like the fields.
     #[cfg(feature = "parquet")]
     pub(super) fn of_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<Spec, TraceError> {
         let is_field = |name: &&str| Field::ALL.iter().any(|(_, field)| field == name);

@@ -1,5 +1,5 @@
-//! The way from a format's line to operations: splits requests into blocks, numbers devices, counts time from the
-//! first operation, remembers what was left out.
+//! Turns what a line means into operations: splits requests into blocks, numbers devices, counts
+//! time from the first operation, and counts what is left out.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::error::shorten;
 use crate::op::MAX_KEY;
 use crate::{Blocks, Op, OpKind, TraceError};
 
-/// The longest accepted request, in bytes. Block layers split requests far below this. A larger number
-/// is a damaged line or a wrong unit, and would become millions of operations.
+/// The longest accepted request, in bytes. Block layers split requests far below this. A larger
+/// number is a damaged line or a wrong unit, and would become millions of operations.
 const MAX_REQUEST: u64 = 4 << 30;
-/// Block numbers have 48 bits in a key, so this many bytes can be addressed.
+/// The addressable bytes: block numbers have 48 bits in a key.
 const MAX_ADDRESS: u64 = BLOCK << 48;
 /// Devices have 16 bits in a key.
 const MAX_DEVICES: u32 = 1 << 16;
-/// How many kinds of left-out operations are named; damaged input can have any number.
+/// The most kinds of left-out operations that are named; damaged input can have any number.
 const MAX_NAMES: usize = 16;
 
-/// Why a line yields nothing.
+/// Why a line yields no operation.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The line is not what the format says; the next one may be.
+    /// The line does not match the format. The next one may.
     Bad { expected: String, found: String },
-    /// Going on makes no sense: the sink failed.
+    /// The sink failed, so the import ends.
     Stop(TraceError),
 }
 
 impl Fault {
-    /// `found` as it stands in the input.
+    /// `found` is the text as it stands in the input.
     #[cold]
     pub(super) fn bad(expected: impl Into<String>, found: &[u8]) -> Fault {
         Fault::Bad {
@@ -46,13 +46,13 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) kind: OpKind,
-    /// Whatever names the device in the trace.
+    /// The name of the device in the trace.
     pub(super) device: &'a [u8],
     /// Bytes.
     pub(super) offset: u64,
     /// Bytes.
     pub(super) length: u64,
-    /// Nanoseconds since whatever the trace counts from.
+    /// Nanoseconds since the start of the trace's own clock.
     pub(super) time_ns: Option<u64>,
 }
 
@@ -65,18 +65,19 @@ pub(super) struct KeyOp<'a> {
     pub(super) value_len: u32,
     /// Records of a scan; ignored for other kinds.
     pub(super) scan_len: u32,
-    /// Whatever names the client in the trace; empty if nothing does.
+    /// The name of the client in the trace; empty if the trace has none.
     pub(super) client: &'a [u8],
     pub(super) time_ns: Option<u64>,
     /// When a put's key expires; ignored for other kinds.
     pub(super) ttl: Ttl,
 }
 
-/// Numbers names from 0 in the order of their first appearance.
+/// Numbers names from 0 in the order in which they first appear.
 #[derive(Debug, Default)]
 struct Numbering {
     numbers: FxHashMap<Box<[u8]>, u32>,
-    // Runs of one name are the rule: the last answer saves most look-ups. Of no use before the first.
+    // Names mostly come in runs, so the last answer saves most lookups. Not valid while `numbers`
+    // is empty.
     last: Vec<u8>,
     last_number: u32,
 }
@@ -101,7 +102,7 @@ impl Numbering {
     }
 }
 
-/// Takes what lines mean and hands operations to the sink.
+/// Takes the meaning of lines and hands operations to the sink.
 pub(super) struct Emit<'a> {
     sink: &'a mut Sink<'a>,
     pub(super) value_size: u32,
@@ -113,7 +114,7 @@ pub(super) struct Emit<'a> {
     clients: Numbering,
     expiries: Expiries,
     expired: u64,
-    /// Puts with a time to live but no time to count it from.
+    /// Puts that have a time to live but no time.
     timeless_ttls: u64,
     left_out: BTreeMap<String, u64>,
     left_out_others: u64,
@@ -142,7 +143,7 @@ impl<'a> Emit<'a> {
         self.ops
     }
 
-    /// Emits an operation for each block that the request touches.
+    /// Emits one operation for each block that the request touches.
     pub(super) fn request(&mut self, request: Request<'_>) -> Result<(), Fault> {
         let Request {
             kind,
@@ -192,8 +193,8 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Emits an operation on a key, `times` times, after the deletes of all keys that expired
-    /// meanwhile.
+    /// Emits an operation on a key, `times` times. First emits the deletes of all keys that have
+    /// expired since the previous operation.
     pub(super) fn key_op(&mut self, op: KeyOp<'_>, times: u64) -> Result<(), Fault> {
         if op.key.len() > MAX_KEY {
             return Err(Fault::bad(
@@ -239,8 +240,8 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
-    /// Emits the deletes of all keys that are due. A key lives until its time to live has passed,
-    /// not longer: an operation of that very time finds it gone.
+    /// Emits the deletes of all keys that have expired. A key is gone exactly when its time to live
+    /// has passed: an operation at that time no longer finds it.
     #[inline]
     fn expire(&mut self, time_ns: Option<u64>) -> Result<(), Fault> {
         let Some(now_ns) = time_ns else {
@@ -288,18 +289,18 @@ impl<'a> Emit<'a> {
         Some(time.saturating_sub(origin))
     }
 
-    /// Forgets what was left out: the input is read again.
+    /// Forgets what was left out, because the input will be read again.
     pub(super) fn forget_left_out(&mut self) {
         self.left_out.clear();
         self.left_out_others = 0;
     }
 
-    /// Writes down what the user should know.
+    /// Fills in the report: counts, and warnings for the user.
     pub(super) fn report(&self, report: &mut ImportReport) {
         report.ops = self.ops;
         report.expired = self.expired;
         report.devices = self.devices.numbers.len() as u64;
-        // Only requests of blocks name a device.
+        // Only block requests name a device.
         let of_blocks = report.devices > 0;
         report.blocks = of_blocks.then(|| Blocks::with_values_of(self.value_size.into()));
         report.left_out = self.left_out.values().sum::<u64>() + self.left_out_others;

@@ -1,8 +1,8 @@
 //! Times to live: which keys expire, and when.
 //!
-//! A put with a time to live makes its key due; when the trace's time has come there, the key is
-//! deleted. A later put of the key replaces what was due, a delete cancels it. Expiries come out in
-//! the order of their time, those of one time in the order of their puts, so that the same input
+//! A put with a time to live makes its key due. The key is deleted when the trace's time reaches
+//! that point. A later put of the key sets a new time, and a delete cancels it. Keys expire in the
+//! order of their time, and at equal times in the order of their puts, so that the same input
 //! always gives the same operations.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!     of:   key → (time, number of the put)              to find what a new put replaces
 //! ```
 //!
-//! Every key is in both maps once or in neither (they share its bytes), so memory is bounded by the
-//! keys that live with a time to live, however often they are renewed.
+//! Every key is in both maps or in neither, and the maps share its bytes. So memory is bounded by
+//! the number of live keys with a time to live, however often they are renewed.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,22 +21,22 @@ use rustc_hash::FxHashMap;
 /// What a put says about its key's expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ttl {
-    /// Nothing: whatever was due stays due.
+    /// Nothing: an earlier expiry stays in force.
     #[default]
     Keep,
     /// The key does not expire.
     Never,
-    /// The key expires so many nanoseconds after the put.
+    /// The key expires this many nanoseconds after the put.
     After(u64),
 }
 
 impl Ttl {
-    /// A number of seconds, of which 0 means that the key does not expire.
+    /// Takes seconds, of which 0 means that the key does not expire.
     pub(super) fn seconds(seconds: u64) -> Ttl {
         Ttl::nanoseconds(seconds.saturating_mul(1_000_000_000))
     }
 
-    /// A number of nanoseconds, of which 0 means that the key does not expire.
+    /// Takes nanoseconds, of which 0 means that the key does not expire.
     pub(super) fn nanoseconds(nanoseconds: u64) -> Ttl {
         match nanoseconds {
             0 => Ttl::Never,
@@ -45,19 +45,19 @@ impl Ttl {
     }
 }
 
-/// When something expires, and the number of the put that said so.
+/// The time of an expiry, and the number of the put that set it.
 type Due = (u64, u64);
 
 /// A key that has expired.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Expired {
     pub(super) key: Rc<[u8]>,
-    /// Who put it.
+    /// The client of the put.
     pub(super) client: u32,
     pub(super) time_ns: u64,
 }
 
-/// The keys that are due.
+/// The keys that will expire.
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
     due: BTreeMap<Due, (Rc<[u8]>, u32)>,
@@ -66,7 +66,7 @@ pub(super) struct Expiries {
 }
 
 impl Expiries {
-    /// Makes `key` due at `time_ns`, and at no other time.
+    /// Makes `key` due at `time_ns`, instead of any earlier expiry.
     pub(super) fn set(&mut self, key: &[u8], client: u32, time_ns: u64) {
         let due = (time_ns, self.puts);
         self.puts += 1;
@@ -85,14 +85,14 @@ impl Expiries {
         self.due.insert(due, (key, client));
     }
 
-    /// The key is due no more.
+    /// Cancels the expiry of `key`.
     pub(super) fn cancel(&mut self, key: &[u8]) {
         if let Some(due) = self.of.remove(key) {
             self.due.remove(&due);
         }
     }
 
-    /// The next key that is due at `now_ns` or before, if there is one.
+    /// Removes and returns the next key that is due at `now_ns` or before.
     pub(super) fn next(&mut self, now_ns: u64) -> Option<Expired> {
         let first = self.due.first_entry()?;
         let (time_ns, _) = *first.key();

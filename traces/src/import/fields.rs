@@ -1,9 +1,10 @@
-//! Fields of a line: split, and read as numbers, straight from the bytes.
+//! Splits lines into fields and parses them as numbers, directly from the bytes.
 
 use super::emit::Fault;
 use crate::hex::{decode, nibble};
 
-/// The columns of a line with a separator between each two. Exactly `N`, else the line is not of this `layout`.
+/// Splits a line at a separator into exactly `N` columns. Otherwise the line does not match
+/// `layout`.
 #[inline]
 pub(super) fn split<'a, const N: usize>(
     line: &'a [u8],
@@ -17,7 +18,8 @@ pub(super) fn split<'a, const N: usize>(
     )
 }
 
-/// The columns of a line with any white space between them. Exactly `N`, else the line is not of this `layout`.
+/// Splits a line at white space into exactly `N` columns. Otherwise the line does not match
+/// `layout`.
 #[inline]
 pub(super) fn words<'a, const N: usize>(
     line: &'a [u8],
@@ -26,7 +28,7 @@ pub(super) fn words<'a, const N: usize>(
     collect(words_of(line), line, layout)
 }
 
-/// The words of a line.
+/// Splits a line into words.
 pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
@@ -51,14 +53,14 @@ fn collect<'a, const N: usize>(
     }
 }
 
-/// Digits as a number; `None` if there is none, anything else, or more than 64 bits.
+/// Parses digits. Returns `None` if the field is empty, has other characters, or exceeds 64 bits.
 #[inline]
 fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() {
         return None;
     }
     let mut number = 0u64;
-    // 19 digits always fit 64 bits; only longer ones need the checks.
+    // 19 digits always fit in 64 bits, so only longer numbers need the checks.
     let checked = field.len() > 19;
     for &byte in field {
         let digit = byte.wrapping_sub(b'0');
@@ -74,13 +76,13 @@ fn digits(field: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// A whole number, not negative. `what` is the column's name.
+/// Parses a whole number, 0 or more. `what` names the column.
 #[inline]
 pub(super) fn number(field: &[u8], what: &str) -> Result<u64, Fault> {
-    digits(field).ok_or_else(|| Fault::bad(format!("{what}, a whole number from 0 on"), field))
+    digits(field).ok_or_else(|| Fault::bad(format!("{what}, a whole number, 0 or more"), field))
 }
 
-/// A whole number times a unit (bytes a sector).
+/// Parses a whole number and multiplies it by a unit, such as bytes per sector.
 #[inline]
 pub(super) fn scaled(field: &[u8], unit: u64, what: &str) -> Result<u64, Fault> {
     number(field, what)?
@@ -88,14 +90,14 @@ pub(super) fn scaled(field: &[u8], unit: u64, what: &str) -> Result<u64, Fault> 
         .ok_or_else(|| Fault::bad(format!("{what} of at most {}", u64::MAX / unit), field))
 }
 
-/// A number of bytes that fits the operation's 32 bits.
+/// Parses a number of bytes that fits in 32 bits.
 #[inline]
 pub(super) fn size(field: &[u8], what: &str) -> Result<u32, Fault> {
     u32::try_from(number(field, what)?)
         .map_err(|_| Fault::bad(format!("{what} of at most {}", u32::MAX), field))
 }
 
-/// A time, whole or decimal, in units of `unit_ns` nanoseconds.
+/// Parses a time, whole or decimal, in units of `unit_ns` nanoseconds.
 #[inline]
 pub(super) fn time(field: &[u8], unit_ns: u64, what: &str) -> Result<u64, Fault> {
     decimal(field, unit_ns)
@@ -117,7 +119,7 @@ fn decimal(field: &[u8], unit_ns: u64) -> Option<u64> {
     let whole = if whole.is_empty() { 0 } else { digits(whole)? };
     let mut ns = whole.checked_mul(unit_ns)?;
     if !fraction.is_empty() {
-        // Nine digits of a second are nanoseconds; what follows is noise, but must be digits.
+        // Nine digits of a second are nanoseconds. Further digits are dropped, but must be digits.
         let (used, noise) = fraction.split_at(fraction.len().min(9));
         if !noise.iter().all(u8::is_ascii_digit) {
             return None;
@@ -131,7 +133,7 @@ fn decimal(field: &[u8], unit_ns: u64) -> Option<u64> {
     Some(ns)
 }
 
-/// `1.5e-05`, as C's `%g` and spreadsheets write.
+/// Parses `1.5e-05`, which C's `%g` and spreadsheets write.
 #[cold]
 fn exponential(field: &[u8], unit_ns: u64) -> Option<u64> {
     let number: f64 = std::str::from_utf8(field).ok()?.parse().ok()?;
@@ -139,7 +141,7 @@ fn exponential(field: &[u8], unit_ns: u64) -> Option<u64> {
     (number.is_finite() && (0.0..u64::MAX as f64).contains(&ns)).then_some(ns as u64)
 }
 
-/// Hexadecimal digits with or without `0x`, as a number.
+/// Parses hexadecimal digits, with or without `0x`, as a number.
 pub(super) fn hex(field: &[u8], what: &str) -> Result<u64, Fault> {
     let bare = strip_0x(field);
     let number = match bare.len() {
@@ -151,7 +153,7 @@ pub(super) fn hex(field: &[u8], what: &str) -> Result<u64, Fault> {
     number.ok_or_else(|| Fault::bad(format!("{what}, 1 to 16 hexadecimal digits"), field))
 }
 
-/// Hexadecimal digits with or without `0x`, as bytes appended to `out`.
+/// Parses hexadecimal digits, with or without `0x`, as bytes and appends them to `out`.
 pub(super) fn hex_bytes(field: &[u8], what: &str, out: &mut Vec<u8>) -> Result<(), Fault> {
     decode(strip_0x(field), out)
         .ok_or_else(|| Fault::bad(format!("{what}, pairs of hexadecimal digits"), field))

@@ -1,8 +1,9 @@
-//! What format an input looks like that could not be read: that of its magic, or those as which the
-//! same input can be read.
+//! Guesses the format of an input that failed to import.
 //!
-//! Bytes of records without a magic may pass for records of another length, the first few at least.
-//! Of those, the length of the input is evidence as well: it is a whole number of records.
+//! If the input begins with the magic number of a format, it is that format. Otherwise the
+//! candidates are all formats that can read its beginning. Records without a magic number can pass
+//! for records of another length, at least the first few. For these the length of the input also
+//! counts as evidence: it must be a multiple of the record length.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -14,10 +15,10 @@ use super::run;
 use crate::input::Compression;
 use crate::{Op, TraceError, input};
 
-/// So many operations without a bad line are no accident.
+/// If this many operations parse without a bad line, it is not by chance.
 const ENOUGH: u32 = 64;
 
-/// The format whose magic the input begins with, if it begins with one.
+/// Returns the format whose magic number the input begins with.
 fn by_magic(input: &Path) -> Option<Format> {
     let mut start = Vec::new();
     let input = input::open(input).ok()?;
@@ -25,8 +26,8 @@ fn by_magic(input: &Path) -> Option<Format> {
     Format::by_magic(&start)
 }
 
-/// The formats, but for `csv`, which takes any text, and the one that was tried, as which the input
-/// reads from its beginning.
+/// Returns the formats, other than `tried`, that can read the beginning of the input. Leaves out
+/// `csv`, which reads any text.
 fn looks_like(tried: Format, input: &Path) -> Vec<Format> {
     let others = Format::ALL
         .into_iter()
@@ -67,11 +68,11 @@ fn reads_with(format: Format, oracle_op: Option<OracleOp>, input: &Path) -> bool
     whole || ops >= ENOUGH
 }
 
-/// Records of a fixed length, without a magic.
+/// A format with records of fixed length and without a magic number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Records {
     format: Format,
-    /// What says that they are of this length, if an option does.
+    /// The option that selects this length, if there is one.
     oracle_op: Option<OracleOp>,
     bytes: u64,
     name: &'static str,
@@ -104,7 +105,7 @@ const RECORDS: [Records; 4] = [
     },
 ];
 
-/// Bytes of the records that were tried; `None` where their format has others.
+/// Returns the record length that was tried, or `None` for formats that are not in [`RECORDS`].
 fn tried_bytes(tried: Format, options: &ImportOptions) -> Option<u64> {
     match (tried, options.oracle_op) {
         (Format::OracleGeneral, Some(OracleOp::Recorded)) => Some(27),
@@ -113,7 +114,7 @@ fn tried_bytes(tried: Format, options: &ImportOptions) -> Option<u64> {
     }
 }
 
-/// The length of a file that is not compressed.
+/// Returns the length of an uncompressed file.
 fn plain_len(input: &Path) -> Option<u64> {
     let mut start = Vec::new();
     let file = std::fs::File::open(input).ok()?;
@@ -122,8 +123,8 @@ fn plain_len(input: &Path) -> Option<u64> {
     (Compression::of(&start) == Compression::None).then_some(len)
 }
 
-/// Records of another length than those that were tried, as which the input reads and of which it
-/// has a whole number, as far as that is known.
+/// Returns the formats with another record length that can read the input. If the length of the
+/// input is known, it must be a multiple of the record length.
 fn other_records(tried: Format, options: &ImportOptions, input: &Path) -> Vec<&'static str> {
     let Some(bytes) = tried_bytes(tried, options) else {
         return vec![];
@@ -139,23 +140,24 @@ fn other_records(tried: Format, options: &ImportOptions, input: &Path) -> Vec<&'
     names
 }
 
-/// What an import that went well may have got wrong: it left out the end of an input that is a
-/// whole number of other records.
+/// Returns a warning if a successful import may have used the wrong record length: the input ended
+/// in the middle of a record, but is a whole number of other records.
 pub(super) fn doubt(tried: Format, options: &ImportOptions, input: &Path) -> Option<String> {
     let bytes = tried_bytes(tried, options)?;
     let len = plain_len(input).filter(|len| !len.is_multiple_of(bytes))?;
     let names = other_records(tried, options, input);
     (!names.is_empty()).then(|| {
         format!(
-            "{}: its {len} bytes are no whole number of records of {bytes}; the input also reads as {}",
+            "{}: its length of {len} bytes is not a multiple of the record length, {bytes}; \
+             the input also reads as {}",
             input.display(),
             names.join(" or ")
         )
     })
 }
 
-/// The error of an import, with what the input looks like, if anything. An input of which
-/// operations came is of the format that was tried, unless its magic or its length is another's.
+/// Adds to the error which formats can read the input. An input that yielded operations has the
+/// format that was tried, unless its magic number or its length says otherwise.
 pub(super) fn hinted(
     error: TraceError,
     (tried, options): (Format, &ImportOptions),

@@ -1,8 +1,8 @@
 //! Importers: they turn traces of other tools into Treering's own format.
 //!
 //! A [`Format`] is a small plug-in in a file of its own. The file's documentation describes the
-//! columns and names the source. A plug-in sees one line (or one binary record) at a time and passes
-//! its meaning to `emit::Emit`. The rest is the same for all formats (`run`): reading,
+//! columns and names the source. A plug-in sees one line (or one binary record) at a time and
+//! passes its meaning to `emit::Emit`. The rest is the same for all formats (`run`): reading,
 //! decompression, bad lines, truncated files, times and reports.
 //!
 //! ```text
@@ -20,8 +20,8 @@
 //!
 //! Devices (disks, ASUs, LUNs, volumes, files) are numbered from 0 in the order in which the trace
 //! first names them. If the trace has one device, its keys are plain block numbers. A put gets a
-//! value of [`ImportOptions::value_size`] bytes. The default is 120, which makes the 128-byte record
-//! of B⁻-tree §4.1 together with the key. Discards (TRIM, UNMAP) are deletes.
+//! value of [`ImportOptions::value_size`] bytes. The default is 120: with the key, that is the
+//! 128-byte record of B⁻-tree §4.1. Discards (TRIM, UNMAP) are deletes.
 //!
 //! **Key-value traces.** Keys and value lengths are those of the trace. Operations that write a key
 //! are puts: set, add, replace, cas, append, prepend, incr, decr, merge and SET_LEASE. Lookups are
@@ -99,7 +99,7 @@ pub fn import(
 ///
 /// # Errors
 /// Those of [`import`]; [`TraceError::Interrupted`] if `progress` ends it.
-pub fn import_with_progress(
+fn import_with_progress(
     format: Format,
     input: &Path,
     options: &ImportOptions,
@@ -119,8 +119,8 @@ pub fn import_with_progress(
     imported.map_err(|error| looks::hinted(error, (format, options), input, ops))
 }
 
-/// Imports `input` into the trace file `output`, and names the trace after the input. A failed import
-/// leaves nothing at `output`.
+/// Imports `input` into the trace file `output`, and names the trace after the input. A failed
+/// import leaves nothing at `output`.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -156,17 +156,7 @@ pub fn import_file(
         .split('.')
         .find(|part| !part.is_empty())
         .unwrap_or(format.name());
-    let header = Header {
-        schema: Header::SCHEMA.into(),
-        name: name.into(),
-        source: format!("imported from {format}: {file_name}"),
-        ops: 0,
-        warmup_ops: 0,
-        records: None,
-        zeros: 0.5,
-        seed: None,
-        addresses: false,
-    };
+    let header = Header::named(name, format!("imported from {format}: {file_name}"));
     let mut writer = Writer::create(output, header)?;
     let mut sink = |op: &Op| writer.write(op);
     let report = import_with_progress(format, input, options, &mut sink, progress)?;

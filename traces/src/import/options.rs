@@ -34,6 +34,13 @@ impl FromStr for OracleOp {
 }
 
 /// How to import.
+///
+/// ```
+/// use treering_traces::import::ImportOptions;
+///
+/// let options = ImportOptions { skip_bad: 10, ..ImportOptions::default() };
+/// assert_eq!(options.value_size, 120);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportOptions {
     /// Value length in bytes of each put of a block or memory trace. Such traces have no records,

@@ -1,19 +1,19 @@
 //! Parquet files: columnar tables, one operation a row.
 //!
-//! Columns are named and mean the same as for `csv` ([`columns`](super::columns)): either a
-//! specification says which column is what, by its name or its number, or the columns bear the
-//! fields' own names (`time`, `op`, `key`, `value`, …). Columns that are neither are not read. Two
-//! things a Parquet file knows of itself: a time that is stored as a TIMESTAMP has the unit of that
-//! type, whatever the specification says, and a null is an empty field. Booleans are 0 and 1.
-//! Columns within structs, lists and maps cannot be named.
+//! Columns are described as for `csv` ([`columns`](super::columns)). Either a specification says
+//! which column holds what, by name or number, or the columns are named like the fields (`time`,
+//! `op`, `key`, `value`, …). Other columns are not read. Two things come from the file itself: a
+//! time stored as a TIMESTAMP has the unit of that type, whatever the specification says; and a
+//! null is an empty field. Booleans are 0 and 1. Columns inside structs, lists and maps cannot be
+//! named.
 //!
-//! A row is read into the text that it would be in a CSV file, so that the same table in either
-//! format gives the same operations. Row groups are read one after the other, a thousand rows at a
-//! time. A file that is itself compressed (`.parquet.gz`) is unpacked into a temporary file first,
-//! since Parquet is read from its end.
+//! A row is converted to the text that a CSV file would hold, so that the same table gives the same
+//! operations in either format. Row groups are read in order, a thousand rows at a time. A
+//! compressed file (`.parquet.gz`) is first unpacked into a temporary file, because Parquet is read
+//! from the end.
 //!
-//! Source: Apache Parquet, <https://parquet.apache.org/docs/file-format/>, "Logical Types"; the
-//! `parquet` crate reads it.
+//! Source: Apache Parquet, <https://parquet.apache.org/docs/file-format/>, "Logical Types". The
+//! `parquet` crate does the reading.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -35,23 +35,24 @@ use super::table::{Fields, Table};
 use crate::TraceError;
 use crate::input::{self, Compression};
 
-/// A Parquet file being read.
+/// An open Parquet file.
 pub(super) struct Rows {
     table: Table,
     rows: RowIter<'static>,
-    /// The field of every column that is read, in their order.
+    /// The field of each column that is read.
     roles: Vec<Field>,
-    /// The text of a row, and where each column's ends.
+    /// The text of a row, and the end of each column in it.
     text: Vec<u8>,
     ends: Vec<usize>,
     pub(super) total: u64,
 }
 
 impl Rows {
-    /// Opens a file. Without a specification its columns have the fields' names.
+    /// Opens a file. Without a specification, the columns must be named like the fields.
     ///
     /// # Errors
-    /// The file cannot be read, or is no Parquet file; the specification does not fit its columns.
+    /// The file cannot be read, it is not a Parquet file, or the specification does not fit its
+    /// columns.
     pub(super) fn open(path: &Path, columns: Option<&str>) -> Result<Rows, TraceError> {
         let name = path.display().to_string();
         let bad = |why: ParquetError| damaged(&name, "footer", &why);
@@ -98,10 +99,10 @@ impl Rows {
         })
     }
 
-    /// Takes the next row; `false` behind the last.
+    /// Emits the next row. Returns `false` after the last.
     ///
     /// # Errors
-    /// A row that means nothing, after which the next may be read; [`Fault::Stop`] where the file
+    /// A row that has no valid meaning; later rows may still be read. [`Fault::Stop`] if the file
     /// is damaged.
     pub(super) fn next_row(&mut self, file: &str, out: &mut Emit<'_>) -> Result<bool, Fault> {
         let rows = &mut self.rows;
@@ -127,7 +128,7 @@ impl Rows {
     }
 }
 
-/// The file itself, or what it unpacks to.
+/// Returns the file, or a temporary file with its unpacked content.
 fn seekable(path: &Path) -> Result<File, TraceError> {
     let io = |source| TraceError::Io {
         file: path.display().to_string(),
@@ -147,7 +148,7 @@ fn seekable(path: &Path) -> Result<File, TraceError> {
     Ok(unpacked)
 }
 
-/// Every column that the specification names is there, once, and holds single values.
+/// Checks that every column of the specification exists once and holds single values.
 fn check(spec: &Spec, chosen: &[(Field, TypePtr)], schema: &Type) -> Result<(), TraceError> {
     let bad = |why: String| TraceError::BadParameter {
         name: "columns",
@@ -181,7 +182,7 @@ fn check(spec: &Spec, chosen: &[(Field, TypePtr)], schema: &Type) -> Result<(), 
     Ok(())
 }
 
-/// The unit of a column of timestamps, in ns.
+/// Returns the unit of a timestamp column, in ns.
 fn timestamp_unit(column: &Type) -> Option<u64> {
     let about = column.get_basic_info();
     match (about.logical_type_ref(), about.converted_type()) {
@@ -192,13 +193,13 @@ fn timestamp_unit(column: &Type) -> Option<u64> {
         }),
         (_, ConvertedType::TIMESTAMP_MILLIS) => Some(1_000_000),
         (_, ConvertedType::TIMESTAMP_MICROS) => Some(1000),
-        // What the crate makes of the 96 bits of old writers.
+        // The crate converts the 96-bit times of old writers to milliseconds.
         _ if column.get_physical_type() == Physical::INT96 => Some(1_000_000),
         _ => None,
     }
 }
 
-/// Appends what a value would be in a CSV file.
+/// Appends the text that a CSV file would hold for the value.
 fn append(value: &Value, text: &mut Vec<u8>) -> Result<(), Fault> {
     let written = match value {
         Value::Null => Ok(()),
@@ -230,13 +231,13 @@ fn append(value: &Value, text: &mut Vec<u8>) -> Result<(), Fault> {
 }
 
 thread_local! {
-    /// Whether this thread's panics are errors that will be reported as such.
+    /// Whether panics of this thread are caught and reported as errors.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the crate returns, or its panic as an error: damaged files trip some of its assertions
-/// (version 59: "column start and length should not be negative"). The panic's message goes into
-/// the error, not to stderr.
+/// Runs `read` and returns a panic of the crate as an error. Damaged files violate some of its
+/// assertions (version 59: "column start and length should not be negative"). The panic's message
+/// goes into the error, not to stderr.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -248,7 +249,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
         }));
     });
     GUARDED.set(true);
-    // What a panic leaves behind is not used again: it ends the import.
+    // The state after a panic is not used again, because the panic ends the import.
     let read = panic::catch_unwind(AssertUnwindSafe(read));
     GUARDED.set(false);
     read.unwrap_or_else(|panicked| {

@@ -1,9 +1,9 @@
-//! Reading an input from end to end: the same for every format.
+//! Reads an input from start to end, in the same way for every format.
 //!
-//! What the rules below share is one question: is what is wrong the user's to know (a warning) or to decide (an error)? A bad
-//! line is an error unless `skip_bad` covers it. The last line of a text that has no line end, or the last bytes of a
-//! compressed or binary file that stop short, are what an interrupted copy leaves: a warning, provided that
-//! something good came before. An input without any operation is an error.
+//! The rules on bad input follow from one question: must the user decide (an error), or only know
+//! (a warning)? A bad line is an error unless `skip_bad` covers it. An interrupted copy leaves a
+//! text whose last line has no line end, or a compressed or binary file that stops short; this is a
+//! warning if anything good came before. An input without any operation is an error.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::TraceError;
 use crate::error::shorten;
 use crate::input::{self, Input, Lines};
 
-/// Progress is reported every so many lines or records.
+/// Progress is reported after this many lines or records.
 const PROGRESS_EVERY: u64 = 1 << 15;
 
 pub(super) fn run(
@@ -60,14 +60,14 @@ struct Run<'a> {
     file: String,
     skip_bad: u64,
     report: ImportReport,
-    /// The first bad line that was skipped, as a sentence.
+    /// The error of the first skipped bad line.
     first_bad: Option<String>,
     out: Emit<'a>,
     progress: &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + 'a),
 }
 
 impl Run<'_> {
-    /// Forgets what was read: the input is read from its beginning once more.
+    /// Forgets what was read, because the input will be read again from the start.
     fn start_again(&mut self) {
         self.report = ImportReport::default();
         self.first_bad = None;
@@ -94,8 +94,8 @@ impl Run<'_> {
                 }
                 continue;
             }
-            // The last line. Without its end it may be cut in the middle of a number and still look whole, which
-            // is certain where the compressed stream broke off.
+            // The last line has no line end. It may be cut in the middle of a number and still
+            // parse. If the compressed stream broke off, it certainly is cut.
             let bytes = line.bytes.to_vec();
             let cut = lines.input().cut().is_some();
             let fault = if cut {
@@ -125,8 +125,8 @@ impl Run<'_> {
         format: &mut dyn BinaryFormat,
         mut input: Input,
     ) -> Result<(), TraceError> {
-        // Room for the header or a record with its tail, and for chunks that pay: a record cut by a
-        // chunk's end moves to the front of the next.
+        // Room for the header, or for a record with its tail, and for chunks of a useful size. A
+        // record that crosses the end of a chunk is moved to the front of the next.
         let mut buffer = vec![0; 64 * 1024 + MAX_TAIL + format.header_len()];
         let (mut filled, mut offset, mut record_len) = (0, 0u64, None);
         loop {
@@ -187,7 +187,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads a Parquet file, whose own reader finds its way in it.
+    /// Reads a Parquet file with its own reader, which needs to seek.
     #[cfg(feature = "parquet")]
     fn rows(&mut self, path: &Path, columns: Option<&str>) -> Result<(), TraceError> {
         let bytes_total = std::fs::metadata(path).map_or(0, |about| about.len());
@@ -208,12 +208,12 @@ impl Run<'_> {
                 self.bad(fault, || format!("row {number}"))?;
             }
         }
-        // At its end it is too late to stop.
+        // The import is complete, so a request to stop is ignored.
         let _ = (self.progress)(bytes_total, bytes_total);
         Ok(())
     }
 
-    /// Hands the header to the format and returns its length.
+    /// Passes the header to the format and returns its length.
     fn header(&self, format: &mut dyn BinaryFormat, start: &[u8]) -> Result<usize, TraceError> {
         let len = format.header_len();
         let taken = match start.get(..len) {
@@ -229,7 +229,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads until the buffer is full or the input ends; returns 0 only at the end.
+    /// Reads until the buffer is full or the input ends. Returns 0 only at the end.
     fn fill(
         &mut self,
         input: &mut Input,
@@ -259,7 +259,7 @@ impl Run<'_> {
                 .warnings
                 .push(format!("{}: {cut}; what came before was used", self.file));
         }
-        // At its end it is too late to stop.
+        // The import is complete, so a request to stop is ignored.
         let _ = (self.progress)(input.bytes_read(), input.bytes_total());
     }
 
@@ -277,7 +277,7 @@ impl Run<'_> {
         }
     }
 
-    /// A bad line or record: skipped if the allowance covers it.
+    /// Handles a bad line or record: skips it if `skip_bad` still allows that.
     #[cold]
     fn bad(&mut self, fault: Fault, place: impl Fn() -> String) -> Result<(), TraceError> {
         if matches!(fault, Fault::Bad { .. }) && self.report.skipped_bad < self.skip_bad {

@@ -1,4 +1,5 @@
-//! Rows of columns that a specification names become operations: what `csv` and `parquet` share.
+//! Rows of a table become operations, as a column specification says. Shared by `csv` and
+//! `parquet`.
 
 use super::columns::{FIELDS, Field, KeyCode, OpCode, Spec};
 use super::emit::{Emit, Fault, KeyOp, Request};
@@ -7,10 +8,10 @@ use super::fields::{hex, hex_bytes, number, scaled, size, time};
 use super::words::{Meaning, flag, keeps_expiry, scsi, word};
 use crate::OpKind;
 
-/// A row's columns, each at its field's place; empty where the specification has none.
+/// A row's columns, indexed by field; empty where the specification has no column.
 pub(super) type Fields<'a> = [&'a [u8]; FIELDS];
 
-/// What the columns of a table mean.
+/// The meaning of a table's columns.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) spec: Spec,
@@ -25,7 +26,7 @@ impl Table {
         }
     }
 
-    /// What the operation `op` is.
+    /// Returns the meaning of the operation `op`.
     pub(super) fn meaning(&self, op: &[u8]) -> Result<Meaning, Fault> {
         match self.spec.op_code {
             OpCode::WriteIsOne => flag(op, 1).map(Meaning::Op),
@@ -38,7 +39,7 @@ impl Table {
         }
     }
 
-    /// What a put with these fields says about its key's expiry.
+    /// Returns what a put with these fields says about its key's expiry.
     fn ttl(&self, fields: &Fields<'_>) -> Result<Ttl, Fault> {
         if !self.spec.has(Field::Ttl) || keeps_expiry(fields[Field::Op as usize]) {
             return Ok(Ttl::Keep);
@@ -49,7 +50,7 @@ impl Table {
         }
     }
 
-    /// Emits the operation that a row means.
+    /// Emits the operation of a row.
     pub(super) fn row(&mut self, fields: &Fields<'_>, out: &mut Emit<'_>) -> Result<(), Fault> {
         let field = |field: Field| fields[field as usize];
         let meaning = self.meaning(field(Field::Op))?;
@@ -84,7 +85,7 @@ impl Table {
                 .key
                 .extend_from_slice(&number(key, "a key")?.to_be_bytes()),
         }
-        // Other kinds have nothing, or anything, in these columns.
+        // For other kinds these columns may hold anything.
         let value_len = match (kind, self.spec.has(Field::Value)) {
             (OpKind::Put, true) => size(field(Field::Value), "a value length in bytes")?,
             _ => out.value_size,
@@ -113,7 +114,7 @@ impl Table {
     }
 }
 
-/// A number below 2^64 as numbers are written: digits, without leading zeros.
+/// Parses a number below 2^64 that has only digits and no leading zeros.
 fn plain_number(text: &[u8]) -> Option<u64> {
     let digits = text.iter().all(u8::is_ascii_digit);
     let padded = text.len() > 1 && text[0] == b'0';

@@ -1,21 +1,22 @@
-//! What operations are called elsewhere, and which of ours they are.
+//! Names of operations in other tools, and their meaning here.
 
 use super::emit::Fault;
 use crate::OpKind;
 
-/// What an operation of the input is here.
+/// The meaning of an operation of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// One of ours. A scan without a length of its own reads one record (a seek).
+    /// One of our operations. A scan without a length reads one record (a seek).
     Op(OpKind),
-    /// A real operation, but nothing that a key-value store does.
+    /// A real operation that a key-value store does not have.
     NoCounterpart,
 }
 
-/// The meaning of an operation's name; upper or lower case, `_` or `-` or nothing within. `None` if it is no name at all.
+/// Returns the meaning of an operation's name. Case, `_` and `-` are ignored. Returns `None` if it
+/// is not the name of an operation.
 #[inline]
 pub(super) fn word(name: &[u8]) -> Option<Meaning> {
-    // One letter, or the commonest words: no copy.
+    // The most common words take a path without a copy.
     match name {
         b"r" | b"R" | b"Read" | b"read" | b"get" | b"GET" => return Some(Meaning::Op(OpKind::Get)),
         b"w" | b"W" | b"Write" | b"write" | b"set" | b"SET" => {
@@ -46,20 +47,22 @@ pub(super) fn word(name: &[u8]) -> Option<Meaning> {
     Some(Meaning::Op(kind))
 }
 
-/// Whether the operation of this name changes a value and leaves the time at which it expires
-/// (memcached, `doc/protocol.txt`: append and prepend ignore an expiry, incr and decr have none).
+/// Whether the named operation changes a value and keeps its expiry. In memcached
+/// (`doc/protocol.txt`), append and prepend ignore an expiry; incr and decr have none.
 pub(super) fn keeps_expiry(name: &[u8]) -> bool {
     [&b"append"[..], b"prepend", b"incr", b"decr"]
         .iter()
         .any(|kept| name.eq_ignore_ascii_case(kept))
 }
 
-/// The meaning of a SCSI operation code (SBC-4 table 33; the codes that move or unmap blocks).
+/// Returns the meaning of a SCSI operation code (SBC-4 table 33, the codes that move or unmap
+/// blocks).
 pub(super) fn scsi(code: u64) -> Meaning {
     match code {
         // READ (6), (10), (16), (12)
         0x08 | 0x28 | 0x88 | 0xa8 => Meaning::Op(OpKind::Get),
-        // WRITE (6), (10), (16), (12); WRITE AND VERIFY (10), (16), (12); WRITE SAME (10), (16); COMPARE AND WRITE
+        // WRITE (6), (10), (16), (12); WRITE AND VERIFY (10), (16), (12); WRITE SAME (10),
+        // (16); COMPARE AND WRITE
         0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae | 0x41 | 0x93 | 0x89 => {
             Meaning::Op(OpKind::Put)
         }
@@ -69,7 +72,7 @@ pub(super) fn scsi(code: u64) -> Meaning {
     }
 }
 
-/// A flag of 0 or 1, of which `write` is the one that means a write.
+/// Parses a flag of 0 or 1, of which `write` means a write.
 pub(super) fn flag(field: &[u8], write: u8) -> Result<OpKind, Fault> {
     match field {
         [byte @ (b'0' | b'1')] if byte - b'0' == write => Ok(OpKind::Put),

@@ -1,10 +1,11 @@
 //! Distinct keys and their access counts in bounded memory.
 //!
-//! A table from key hash to count holds every key until it is full. Then it keeps only keys whose hash begins with one more
-//! zero bit, half of them, and goes on ("adaptive sampling", Wegman; analysed by Flajolet, "On adaptive sampling",
-//! Computing 34, 1990). A key that is kept at the end was kept from its first access on, so its count is exact;
-//! the kept keys are a uniform sample of all keys, and (number kept) · 2^level estimates how many there
-//! are, with a standard error of about 1.2 / √(table size), below 0.1 %.
+//! A table maps the hash of a key to its count and holds every key until it is full. From then on
+//! it keeps only keys whose hash starts with one more zero bit, which is half of them, and
+//! continues ("adaptive sampling", Wegman; analysed by Flajolet, "On adaptive sampling", Computing
+//! 34, 1990). A key that is in the table at the end was there since its first access, so its count
+//! is exact. The kept keys are a uniform sample of all keys. (Number kept) · 2^level estimates the
+//! number of keys, with a standard error of about 1.2 / √(table size), below 0.1 %.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Op, OpKind};
 
-/// Keys counted exactly; then the estimate begins. Just below what 2^22 hash buckets hold: 70 MiB.
+/// The most keys that are counted exactly; beyond it the number is estimated. Just below the
+/// capacity of a table of 2^22 hash buckets: 70 MiB.
 pub(crate) const EXACT_KEYS: usize = 3_600_000;
 
-/// In a key's count: something has written it.
+/// Flag in a key's count: an operation has written the key.
 const WRITTEN: u32 = 1 << 31;
-/// In a key's count: the first thing that was done with it was no put.
+/// Flag in a key's count: the first operation on the key was not a put.
 const WAS_THERE: u32 = 1 << 30;
-/// The rest of it.
+/// The bits of the count itself.
 const COUNT: u32 = WAS_THERE - 1;
 
 /// Access counts by key.
@@ -30,12 +32,12 @@ pub(crate) struct KeyCounts {
     level: u32,
     /// Kept keys with a count above 0.
     accessed: u64,
-    /// Reads of keys that nothing before them wrote.
+    /// Reads of keys that no earlier operation wrote.
     unwritten_reads: u64,
 }
 
 impl KeyCounts {
-    /// A table of at most `limit` keys.
+    /// Creates a table of at most `limit` keys.
     pub(crate) fn new(limit: usize) -> Self {
         KeyCounts {
             counts: FxHashMap::default(),
@@ -50,7 +52,7 @@ impl KeyCounts {
         hash.leading_zeros() >= level
     }
 
-    /// Notes what is done with a key, without counting it as an access.
+    /// Records an operation on a key without counting it as an access.
     #[inline]
     pub(crate) fn meet(&mut self, op: &Op) {
         let hash = xxh3_64(&op.key);
@@ -79,7 +81,7 @@ impl KeyCounts {
         }
     }
 
-    /// The count of a key, and whether nothing before this has written it.
+    /// Returns the count of a key, and whether no earlier operation has written it.
     #[inline]
     fn note(&mut self, hash: u64, kind: OpKind) -> (&mut u32, bool) {
         let first = if kind == OpKind::Put { 0 } else { WAS_THERE };
@@ -91,13 +93,13 @@ impl KeyCounts {
         (count, unwritten)
     }
 
-    /// Keys of which the first operation is no put: they were there before.
+    /// Returns the number of keys whose first operation was not a put, so they existed before.
     pub(crate) fn was_there(&self) -> u64 {
         let there = self.counts.values().filter(|&&count| count & WAS_THERE > 0);
         (there.count() as u64) << self.level
     }
 
-    /// Accesses that read a key which nothing before them wrote.
+    /// Returns the number of accesses that read a key that no earlier operation wrote.
     pub(crate) fn unwritten_reads(&self) -> u64 {
         self.unwritten_reads
     }
@@ -121,23 +123,23 @@ impl KeyCounts {
         self.level == 0
     }
 
-    /// Relative standard error of the numbers of keys: that of a binomial sample of them.
+    /// Returns the relative standard error of the numbers of keys, as of a binomial sample.
     pub(crate) fn error(&self) -> f64 {
         let left_out = 1.0 - 0.5f64.powi(self.level as i32);
         (left_out / self.counts.len().max(1) as f64).sqrt()
     }
 
-    /// Distinct keys, met or accessed.
+    /// Returns the number of distinct keys, whether or not an access to them was counted.
     pub(crate) fn distinct(&self) -> u64 {
         (self.counts.len() as u64) << self.level
     }
 
-    /// Distinct keys accessed.
+    /// Returns the number of distinct keys accessed.
     pub(crate) fn distinct_accessed(&self) -> u64 {
         self.accessed << self.level
     }
 
-    /// How many of the kept keys were accessed how often.
+    /// Returns how many of the kept keys were accessed how often.
     pub(crate) fn frequencies(&self) -> BTreeMap<u32, u64> {
         let mut frequencies = BTreeMap::new();
         for &count in self.counts.values() {
@@ -170,7 +172,7 @@ mod tests {
         assert!(!counts.is_exact());
         let error = counts.distinct() as f64 / 200_000.0 - 1.0;
         assert!(error.abs() < 0.05, "{error}");
-        // Within three of its standard errors, which are about a per cent of 10,000 keys.
+        // Within three standard errors, which are about 1 % for 10,000 keys.
         let expected = counts.error();
         assert!((0.008..0.02).contains(&expected), "{expected}");
         assert!(error.abs() < 3.0 * expected, "{error}");

@@ -1,54 +1,59 @@
-//! How skewed is the popularity? A Zipf exponent by maximum likelihood.
+//! Fits a Zipf exponent to access counts by maximum likelihood.
 //!
-//! The usual way, a line through the rank-frequency plot, is biased: ranks are assigned *after* counting, so even uniform accesses
-//! look skewed (their counts, once sorted, fall). Here ranks are never assigned. If keys have rates
+//! The usual way, a line through the rank-frequency plot, is biased. Ranks are assigned *after*
+//! counting, so even uniform accesses look skewed: their counts fall once they are sorted. Here
+//! ranks are never assigned. If keys have rates
 //!
 //! ```text
 //!   λ_r = T · r^-θ / Σ_{k=1..N} k^-θ          T accesses, N keys
 //! ```
 //!
-//! then a key of unknown rank is accessed c times with probability P(c) = 1/N Σ_r Poisson(c; λ_r), and θ maximises
-//! Σ_c (keys accessed c times) · ln P(c). Only the *frequencies of counts* enter, so a uniform sample of keys serves as well as
-//! all of them. Where the trace shows every key (a load came first), c = 0 counts; otherwise P is conditioned on c > 0
-//! and N follows from the number of keys seen: Σ_r (1 − e^-λ_r) = seen.
+//! then a key of unknown rank is accessed c times with probability P(c) = 1/N Σ_r Poisson(c; λ_r),
+//! and θ maximises Σ_c (keys accessed c times) · ln P(c). Only the *frequencies of counts* enter,
+//! so a uniform sample of the keys is as good as all of them. If a load shows every key, c = 0
+//! counts too. Otherwise P is conditioned on c > 0, and N follows from the number of keys seen: Σ_r
+//! (1 − e^-λ_r) = seen.
 //!
-//! Counts above 32 are pooled in cells 10 % wide, ranks above 512 in blocks 5 % wide: about 1 ms a likelihood.
+//! Counts above 32 are pooled in cells 10 % wide, and ranks above 512 in blocks 5 % wide. One
+//! evaluation of the likelihood takes about 1 ms.
 
 use std::collections::BTreeMap;
 
-/// What is known about the accesses.
+/// The observed accesses.
 pub(crate) struct Observed<'a> {
-    /// Kept keys by access count; count 0 matters only if `closed`.
+    /// Kept keys by access count. Count 0 matters only if `closed`.
     pub(crate) frequencies: &'a BTreeMap<u32, u64>,
-    /// Accesses to all keys, kept or not.
+    /// Accesses to all keys, whether kept or not.
     pub(crate) accesses: u64,
-    /// Keys that exist (`closed`) or were seen, kept or not.
+    /// Keys that exist (if `closed`) or were seen, whether kept or not.
     pub(crate) keys: u64,
-    /// Whether all keys are known, also those never accessed.
+    /// Whether all keys are known, including those never accessed.
     pub(crate) closed: bool,
 }
 
-/// The best exponent and how good it is.
+/// The best exponent, and how well it fits.
 pub(crate) struct Fit {
     pub(crate) theta: f64,
     /// Standard error of the exponent, from the curvature of the likelihood.
     pub(crate) theta_error: f64,
-    /// Keys that the law spreads over.
+    /// Number of keys under the fitted law.
     pub(crate) population: u64,
-    /// Relative error of that number at a standard error of the exponent; 0 where all keys are known.
+    /// Relative error of `population` at one standard error of the exponent; 0 if all keys are
+    /// known.
     pub(crate) population_error: f64,
-    /// Largest difference between the observed and the fitted distribution of counts (Kolmogorov-Smirnov).
+    /// Largest difference between the observed and the fitted distribution of counts
+    /// (Kolmogorov-Smirnov).
     pub(crate) ks: f64,
 }
 
-/// Beyond this exponent one key has it all.
+/// The largest exponent. Beyond it, one key gets practically all accesses.
 const MAX_THETA: f64 = 3.0;
-/// Counts up to here have a cell each.
+/// Counts up to this have a cell each.
 const SINGLE_COUNTS: u64 = 32;
-/// Rates up to here are summed as Poisson, beyond as normal.
+/// Up to this rate, counts are summed as Poisson; beyond it, as normal.
 const POISSON: f64 = 200.0;
 
-/// Cells of counts: cell i holds the counts `starts[i]..starts[i + 1]`; the last is open.
+/// Cells of counts. Cell i holds the counts `starts[i]..starts[i + 1]`; the last is open.
 struct Cells {
     starts: Vec<u64>,
 }
@@ -83,7 +88,7 @@ impl Cells {
             }
             return;
         }
-        // Normal with continuity correction: the cell borders lie half a count below its first count.
+        // Normal with continuity correction: a cell begins half a count below its first count.
         let sigma = rate.sqrt();
         let below = |border: f64| 0.5 * libm::erfc((rate - border) / (sigma * 2f64.sqrt()));
         let mut cell = self.of((rate - 9.0 * sigma).max(0.0) as u64);
@@ -100,7 +105,7 @@ impl Cells {
     }
 }
 
-/// Blocks of ranks with their (number of ranks, mean of r^-θ).
+/// Returns blocks of ranks as (number of ranks, mean of r^-θ).
 fn rank_blocks(keys: u64, theta: f64) -> Vec<(f64, f64)> {
     let mut blocks = Vec::with_capacity(1024);
     let mut first = 1u64;
@@ -111,7 +116,7 @@ fn rank_blocks(keys: u64, theta: f64) -> Vec<(f64, f64)> {
         let mean = if ranks == 1.0 {
             (first as f64).powf(-theta)
         } else {
-            // The integral over [first − ½, end − ½], the midpoint rule backwards.
+            // The integral over [first − ½, end − ½], as in the midpoint rule.
             let (a, b) = (first as f64 - 0.5, end as f64 - 0.5);
             let q = 1.0 - theta;
             let integral = if q.abs() < 1e-9 {
@@ -127,7 +132,7 @@ fn rank_blocks(keys: u64, theta: f64) -> Vec<(f64, f64)> {
     blocks
 }
 
-/// The rates of `accesses` spread over `keys` ranks: (number of ranks, rate).
+/// Spreads `accesses` over `keys` ranks. Returns (number of ranks, rate).
 fn rates(keys: u64, theta: f64, accesses: u64) -> Vec<(f64, f64)> {
     let mut blocks = rank_blocks(keys, theta);
     let total: f64 = blocks.iter().map(|(ranks, mean)| ranks * mean).sum();
@@ -140,12 +145,12 @@ fn rates(keys: u64, theta: f64, accesses: u64) -> Vec<(f64, f64)> {
 /// Relative error of [`population`].
 const RESOLUTION: f64 = 5e-4;
 
-/// Where the search for a population ends.
+/// The upper end of the search for a population.
 fn most_population(seen: u64) -> u64 {
     seen.saturating_mul(1 << 10)
 }
 
-/// How many keys there must be so that `seen` of them are expected to be accessed.
+/// Returns the number of keys for which `seen` of them are expected to be accessed.
 fn population(seen: u64, theta: f64, accesses: u64) -> u64 {
     let expected = |keys: u64| -> f64 {
         rates(keys, theta, accesses)
@@ -153,7 +158,7 @@ fn population(seen: u64, theta: f64, accesses: u64) -> u64 {
             .map(|(ranks, rate)| ranks * -(-rate).exp_m1())
             .sum()
     };
-    // If nearly every access meets a new key, the population has no upper bound worth the name.
+    // If nearly every access is to a new key, no useful upper bound exists.
     let most = most_population(seen);
     let (mut low, mut high) = (seen, seen.saturating_mul(2));
     while high < most && expected(high) < seen as f64 {
@@ -187,7 +192,7 @@ impl Problem<'_> {
         }
     }
 
-    /// P(cell) under θ; conditioned on an access unless all keys are known.
+    /// Returns P(cell) under θ, conditioned on an access unless all keys are known.
     fn law(&self, theta: f64) -> Vec<f64> {
         let keys = self.population(theta);
         let mut law = vec![0.0; self.cells.starts.len()];
@@ -222,7 +227,8 @@ impl Problem<'_> {
     }
 }
 
-/// Fits; `None` with fewer than 2 keys or 2 accesses a key seen nowhere (nothing to tell a law by).
+/// Fits the exponent. Returns `None` if there are fewer than 2 keys or accesses, or if the
+/// population is not known and no key was accessed twice.
 pub(crate) fn zipf(observed: Observed<'_>) -> Option<Fit> {
     let (&max, _) = observed.frequencies.last_key_value()?;
     if observed.keys < 2 || observed.accesses < 2 || (max < 2 && !observed.closed) {
@@ -251,7 +257,7 @@ pub(crate) fn zipf(observed: Observed<'_>) -> Option<Fit> {
         population,
         population_error: match problem.observed.closed {
             true => 0.0,
-            // The search ends there: there may be any number more.
+            // The search ended at its limit; the true number may be any larger one.
             false if population >= most_population(problem.observed.keys) => 1.0,
             false => ((high - low).abs() / (2.0 * population as f64)).max(RESOLUTION),
         },
@@ -259,7 +265,8 @@ pub(crate) fn zipf(observed: Observed<'_>) -> Option<Fit> {
     })
 }
 
-/// `1 / sqrt(-f''(x))` of a log-likelihood at its maximum: the observed information. At most 1.
+/// Returns `1 / sqrt(-f''(x))` of a log-likelihood at its maximum (from the observed information),
+/// at most 1.
 fn standard_error(f: impl Fn(f64) -> f64, maximum: f64) -> f64 {
     const STEP: f64 = 0.02;
     let x = maximum.max(STEP);
@@ -271,7 +278,8 @@ fn standard_error(f: impl Fn(f64) -> f64, maximum: f64) -> f64 {
     }
 }
 
-/// The place of the maximum in [0, MAX_THETA]: the best of a coarse grid, then golden-section search beside it.
+/// Returns the position of the maximum in [0, MAX_THETA]. Takes the best point of a coarse grid,
+/// then searches around it by golden section.
 fn maximum(f: impl Fn(f64) -> f64) -> f64 {
     const STEP: f64 = 0.1;
     let steps = (MAX_THETA / STEP) as u32;
@@ -299,6 +307,6 @@ fn maximum(f: impl Fn(f64) -> f64) -> f64 {
         }
     }
     let middle = (low + high) / 2.0;
-    // The border itself is a candidate: uniform traces belong there.
+    // The border is a candidate too: uniform traces belong there.
     if f(0.0) >= f(middle) { 0.0 } else { middle }
 }

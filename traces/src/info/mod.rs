@@ -1,15 +1,17 @@
-//! `trace info`: what a trace is like, in one pass and bounded memory (about 80 MiB, whatever its length).
+//! Statistics of a trace (`trace info`), in one pass and bounded memory (about 80 MiB for any
+//! length).
 //!
 //! | part | how | bounded by |
 //! |---|---|---|
 //! | counts, bytes, time | sums | |
-//! | distinct keys | a table of key hashes; exact up to 3.6 M keys, then an estimate within 0.1 % | `count` |
+//! | distinct keys | a table of key hashes; exact to 3.6 M keys, then within 0.1 % | `count` |
 //! | working set | distinct keys among the first 1, 2, 5, 10, … operations | 60 points |
 //! | popularity | Zipf exponent by maximum likelihood on the frequencies of counts | `fit` |
 //! | sizes | counts by length, exact below 64 KiB | `sizes` |
 //!
-//! Operations that the header marks as warm-up are left out of everything but the counts and the set of keys: they load the
-//! store, and would bend popularity, sizes and write share towards the load. A scan counts as an access to its first key.
+//! Operations that the header marks as warm-up count only towards the totals and the set of keys.
+//! They load the store, and would bias popularity, sizes and the write share. A scan is an access
+//! to its first key.
 
 mod count;
 mod fit;
@@ -26,19 +28,19 @@ use crate::{Blocks, Header, Op, OpKind, OpSource, TraceError};
 use count::{EXACT_KEYS, KeyCounts};
 use sizes::Sizes;
 
-/// What a trace is like. Everything but `all` is about the operations after the warm-up.
+/// The statistics of a trace. All except `all` are about the operations after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceInfo {
     /// Always [`TraceInfo::SCHEMA`].
     pub schema: &'static str,
-    /// Whether as many operations were read as the header says.
+    /// Whether the number of operations read matches the header.
     pub complete: bool,
     /// The trace's name.
     pub name: String,
-    /// Where it comes from.
+    /// The trace's source, from its header.
     pub source: String,
-    /// Of a block trace: what its blocks are replayed as. A trace without puts has the records that
-    /// a replay loads before it.
+    /// How a block trace's blocks are replayed; `None` for other traces. If the trace has no puts,
+    /// the size is that of the records that a replay loads first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
     /// Operations, warm-up included.
@@ -49,7 +51,7 @@ pub struct TraceInfo {
     pub all: OpCounts,
     /// Operations by kind after the warm-up.
     pub measured: OpCounts,
-    /// Puts and deletes over all operations; `None` without operations.
+    /// Share of puts and deletes among all operations; `None` without operations.
     pub write_share: Option<f64>,
     /// Key and value bytes of puts and key bytes of deletes.
     pub user_bytes: u64,
@@ -59,37 +61,39 @@ pub struct TraceInfo {
     pub distinct_keys: u64,
     /// Distinct keys after the warm-up.
     pub accessed_keys: u64,
-    /// Whether the two numbers above are exact: up to 3.6 M keys.
+    /// Whether the two numbers above are exact, which holds up to 3.6 M keys.
     pub keys_exact: bool,
-    /// The opposite: whether these numbers of keys are estimates from a sample.
+    /// The opposite of `keys_exact`: whether these numbers are estimates from a sample.
     pub estimated: bool,
-    /// Their relative standard error; 0 where they are exact.
+    /// Relative standard error of these numbers; 0 if they are exact.
     pub keys_error: f64,
-    /// Keys of which the first operation, warm-up included, is no put: they were there before the
-    /// trace began. An estimate where the keys are one.
+    /// Keys whose first operation, warm-up included, is not a put, so they existed before the
+    /// trace. An estimate if the numbers of keys are.
     pub keys_there_before: u64,
-    /// Gets after the warm-up of keys that nothing before them wrote. An estimate where the keys are one.
+    /// Gets after the warm-up of keys that no earlier operation wrote. An estimate if the numbers
+    /// of keys are.
     pub reads_of_unwritten: u64,
-    /// Distinct keys against operations.
+    /// Distinct keys as a function of operations.
     pub working_set: Vec<WorkingSet>,
-    /// How unevenly keys are accessed; `None` if no law can be told (fewer than two keys, or no key twice).
+    /// How unevenly keys are accessed; `None` if there are fewer than two keys or none is accessed
+    /// twice.
     pub popularity: Option<Popularity>,
     /// Key lengths of all operations.
     pub key_bytes: Option<SizeStats>,
     /// Value lengths of puts.
     pub value_bytes: Option<SizeStats>,
-    /// Records a scan asks for.
+    /// Number of records that a scan asks for.
     pub scan_records: Option<SizeStats>,
     /// Distinct clients, counted up to a million.
     pub clients: u64,
-    /// From the first time stamp to the last, in nanoseconds.
+    /// Time between the first and the last timestamp, in nanoseconds.
     pub duration_ns: Option<u64>,
 }
 
 /// Operations by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OpCounts {
-    /// Lookups.
+    /// Gets.
     pub get: u64,
     /// Puts.
     pub put: u64,
@@ -109,7 +113,7 @@ impl OpCounts {
         }
     }
 
-    /// All kinds together.
+    /// Returns the sum over all kinds.
     pub fn total(&self) -> u64 {
         self.get + self.put + self.delete + self.scan
     }
@@ -118,43 +122,43 @@ impl OpCounts {
 /// One point of the working-set curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkingSet {
-    /// The first so many operations …
+    /// A number of operations from the start of the trace.
     pub ops: u64,
-    /// … touch so many distinct keys.
+    /// The distinct keys that they access.
     pub distinct_keys: u64,
-    /// Whether that is an estimate from a sample of the keys.
+    /// Whether the number of keys is an estimate from a sample.
     pub estimated: bool,
 }
 
 /// How unevenly keys are accessed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Popularity {
-    /// Always: a law is fitted to what was counted.
+    /// Always `true`: the law is fitted to the counts.
     pub estimated: bool,
-    /// The Zipf exponent of maximum likelihood; 0 is uniform.
+    /// The maximum-likelihood Zipf exponent; 0 is uniform.
     pub theta: f64,
-    /// Its standard error, if the trace follows such a law: see [`Popularity::ks_distance`].
+    /// Its standard error, if the trace follows a Zipf law; see [`Popularity::ks_distance`].
     pub theta_error: f64,
-    /// Largest difference between the distributions of access counts, observed and fitted: 0 is perfect, above 0.1 says
-    /// that the trace is not Zipf.
+    /// Kolmogorov-Smirnov distance: the largest difference between the observed and the fitted
+    /// distribution of access counts. 0 is a perfect fit; above 0.1 the trace is not Zipf.
     pub ks_distance: f64,
-    /// Keys that the fitted law spreads over: those of the trace if a load shows them all, else an estimate that includes
-    /// keys which happened not to be accessed.
+    /// Number of keys under the fitted law: the trace's keys if a load shows them all, else an
+    /// estimate that includes keys that happened not to be accessed.
     pub population: u64,
-    /// Relative error of that number, at a standard error of the exponent.
+    /// Relative error of `population`, at one standard error of the exponent.
     pub population_error: f64,
-    /// Share of the accesses that go to the most accessed keys.
+    /// The shares of accesses that go to the most popular keys.
     pub hottest: Vec<Hottest>,
 }
 
-/// What the most accessed keys account for.
+/// The most popular keys and their share of the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Hottest {
-    /// Share of the distinct keys of the trace …
+    /// Share of the distinct keys of the trace.
     pub keys: f64,
-    /// … that get this share of the accesses.
+    /// Share of the accesses that these keys get.
     pub accesses: f64,
-    /// How many keys that are, where a share would be of a fraction of a key or of few keys.
+    /// The number of these keys, if they are a fraction of a key or only a few keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
 }
@@ -163,22 +167,35 @@ impl TraceInfo {
     /// The schema's name and version.
     pub const SCHEMA: &'static str = "treering.trace-info/1";
 
-    /// The report as text.
+    /// Renders the statistics as text.
     pub fn render_text(&self) -> String {
         render::text(self)
     }
 }
 
-/// Of fewer keys the hottest are counted in whole keys, for a share of them is hardly ever whole.
+/// With fewer keys than this, the hottest are counted as whole keys, because a share of the keys is
+/// rarely a whole number.
 const FEW_KEYS: u64 = 100;
 
-/// Clients counted at most.
+/// The most clients that are counted.
 const MAX_CLIENTS: usize = 1_000_000;
 
-/// Reads a trace to its end and says what it is like.
+/// Reads a trace to its end and returns its statistics.
+///
+/// ```
+/// use treering_traces::{generate::{GenParams, Workload, build}, info};
+///
+/// let (header, mut source) = build(&GenParams::new(Workload::YcsbB, 2000))?;
+/// let info = info::collect(&mut *source, &header)?;
+/// assert_eq!((info.ops, info.warmup_ops, info.distinct_keys), (4000, 2000, 2000));
+/// assert_eq!(info.write_share, Some(0.05));
+/// let theta = info.popularity.expect("keys repeat").theta;
+/// assert!((theta - 0.99).abs() < 0.1);
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 ///
 /// # Errors
-/// Those of the source.
+/// Those of `source`.
 pub fn collect(source: &mut dyn OpSource, header: &Header) -> Result<TraceInfo, TraceError> {
     collect_with(source, header, EXACT_KEYS)
 }
@@ -202,7 +219,7 @@ fn collect_with(
     Ok(collector.finish(header, ops))
 }
 
-/// Sums in progress.
+/// The sums in progress.
 struct Collector {
     keys: KeyCounts,
     all: OpCounts,
@@ -374,7 +391,7 @@ impl Collector {
     }
 }
 
-/// Accesses to the `most` most accessed keys.
+/// Returns the accesses to the `most` most popular keys.
 fn accesses_of_hottest(frequencies: &std::collections::BTreeMap<u32, u64>, most: f64) -> f64 {
     let (mut left, mut sum) = (most, 0.0);
     for (&count, &keys) in frequencies.iter().rev() {

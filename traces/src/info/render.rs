@@ -1,10 +1,10 @@
-//! The report as text.
+//! Renders the statistics as text.
 
 use std::fmt::Write as _;
 
 use super::{OpCounts, SizeStats, TraceInfo};
 
-/// Writing to a `String` cannot fail, so its result says nothing.
+/// Writing to a `String` cannot fail, so the result is ignored.
 macro_rules! line {
     ($out:expr, $($arg:tt)*) => {{
         let _ = writeln!($out, $($arg)*);
@@ -21,7 +21,7 @@ pub(super) fn text(info: &TraceInfo) -> String {
     let cut = if info.complete {
         ""
     } else {
-        "  (not as many as its header says)"
+        "  (fewer or more than its header says)"
     };
     line!(
         out,
@@ -55,7 +55,8 @@ pub(super) fn text(info: &TraceInfo) -> String {
         let share = info.reads_of_unwritten as f64 / info.measured.get.max(1) as f64;
         line!(
             out,
-            "  there before   {about}{} keys; {about}{:.1} % of the gets read what nothing before them wrote",
+            "  there before   {about}{} keys; {about}{:.1} % of the gets \
+             read keys never written before",
             count(info.keys_there_before),
             share.min(1.0) * 100.0
         );
@@ -82,7 +83,7 @@ pub(super) fn text(info: &TraceInfo) -> String {
 fn kinds(out: &mut String, ops: &OpCounts, warmed: bool) {
     let total = ops.total().max(1) as f64;
     let note = if warmed {
-        "  (after warm-up, as all below)"
+        "  (after the warm-up, like everything below)"
     } else {
         ""
     };
@@ -99,7 +100,7 @@ fn kinds(out: &mut String, ops: &OpCounts, warmed: bool) {
 
 fn popularity(out: &mut String, info: &TraceInfo) {
     let Some(popularity) = &info.popularity else {
-        line!(out, "  popularity     no key twice: no law to tell");
+        line!(out, "  popularity     unknown: no key is accessed twice");
         return;
     };
     line!(
@@ -179,7 +180,7 @@ fn histogram(out: &mut String, values: &SizeStats) {
 fn working_set(out: &mut String, info: &TraceInfo) {
     line!(
         out,
-        "\nworking set: the first so many operations touch so many keys"
+        "\nworking set: distinct keys among the first operations"
     );
     for point in info
         .working_set
@@ -200,7 +201,7 @@ fn working_set(out: &mut String, info: &TraceInfo) {
     }
 }
 
-/// 12, 9999, 12.3k, 4.50M, 1.20G: four significant figures at most.
+/// Formats a number with at most four significant figures: 12, 9999, 12.3k, 4.50M, 1.20G.
 fn count(n: u64) -> String {
     let x = n as f64;
     match n {
@@ -211,7 +212,7 @@ fn count(n: u64) -> String {
     }
 }
 
-/// Binary units.
+/// Formats bytes in binary units.
 fn bytes(mut x: f64) -> String {
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if x < 1024.0 {

@@ -1,18 +1,18 @@
-//! Distribution of lengths: exact below 64 KiB, within 3 % above.
+//! The distribution of lengths, exact below 64 KiB and within 3 % above.
 
 use serde::Serialize;
 
-/// Lengths below this are counted one by one.
+/// Lengths below this are counted individually.
 const EXACT: usize = 1 << 16;
-/// Steps to a doubling above.
+/// Cells per doubling above [`EXACT`].
 const STEPS: u64 = 32;
 
 /// Counts lengths.
 #[derive(Default)]
 pub(crate) struct Sizes {
-    /// By length; grows to the longest seen, at most [`EXACT`].
+    /// Counts by length. Grows to the longest length seen, at most [`EXACT`].
     small: Vec<u64>,
-    /// By doubling and step.
+    /// Counts of longer lengths, by doubling and step.
     large: Vec<u64>,
     count: u64,
     sum: u128,
@@ -20,21 +20,21 @@ pub(crate) struct Sizes {
     max: u32,
 }
 
-/// One doubling of a histogram.
+/// A bin of a histogram. Each covers one doubling of the length.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeBin {
     /// Smallest length in the bin.
     pub from: u64,
     /// Largest length in the bin.
     pub to: u64,
-    /// How often.
+    /// Number of lengths in the bin.
     pub count: u64,
 }
 
-/// A distribution of lengths in bytes (of scans: in records).
+/// A distribution of lengths, in bytes (for scans, in records).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeStats {
-    /// How many were measured.
+    /// Number of lengths measured.
     pub count: u64,
     /// The shortest.
     pub min: u64,
@@ -42,11 +42,11 @@ pub struct SizeStats {
     pub mean: f64,
     /// The median (above 64 KiB: within 3 %).
     pub p50: u64,
-    /// 99 % are no longer (above 64 KiB: within 3 %).
+    /// The 99th percentile (above 64 KiB: within 3 %).
     pub p99: u64,
     /// The longest.
     pub max: u64,
-    /// Counts by powers of two; bins that are empty are left out.
+    /// Counts by powers of two, without empty bins.
     pub histogram: Vec<SizeBin>,
 }
 
@@ -75,19 +75,19 @@ impl Sizes {
         }
     }
 
-    /// The cell of a length from [`EXACT`] on.
+    /// Returns the cell of a length of at least [`EXACT`].
     fn cell(len: u64) -> usize {
         let doubling = u64::from(len.ilog2()) - 16;
         (doubling * STEPS + ((len >> (doubling + 11)) & (STEPS - 1))) as usize
     }
 
-    /// The largest length in a cell.
+    /// Returns the largest length in a cell.
     fn cell_end(cell: usize) -> u64 {
         let (doubling, step) = (cell as u64 / STEPS, cell as u64 % STEPS);
         ((STEPS + step + 1) << (doubling + 11)) - 1
     }
 
-    /// (largest length, count) of every cell, ascending.
+    /// Yields (largest length, count) of every cell, ascending.
     fn cells(&self) -> impl Iterator<Item = (u64, u64)> {
         let small = self.small.iter().enumerate();
         let large = self.large.iter().enumerate();
@@ -108,7 +108,7 @@ impl Sizes {
         u64::from(self.max)
     }
 
-    /// `None` if nothing was measured.
+    /// Returns `None` if nothing was measured.
     pub(crate) fn stats(&self) -> Option<SizeStats> {
         if self.count == 0 {
             return None;

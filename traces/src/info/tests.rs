@@ -23,10 +23,11 @@ fn the_fitted_exponent_is_the_generated_one() {
                 let found = info.popularity.expect("keys repeat");
                 assert!(
                     (found.theta - theta).abs() <= 0.03,
-                    "records {records} ops {ops} no_load {no_load}: generated {theta}, found {found:?}"
+                    "records {records} ops {ops} no_load {no_load}: \
+                     generated {theta}, found {found:?}"
                 );
                 assert!(found.ks_distance < 0.02, "{found:?}");
-                // The stated error covers it, but for the grid of ranks and counts.
+                // The stated error covers the difference, except for the grid of ranks and counts.
                 let stated = 4.0 * found.theta_error + 0.005;
                 assert!((found.theta - theta).abs() <= stated, "{theta}: {found:?}");
                 assert!(found.estimated && found.theta_error < 0.05, "{found:?}");
@@ -43,7 +44,7 @@ fn uniform_accesses_are_no_skew() {
             params.ops = Some(ops);
             params.no_load = no_load;
             let found = info(&params).popularity.expect("keys repeat");
-            // With one access a key there is little to tell 0.1 from 0 by.
+            // With one access per key, 0.1 can hardly be told from 0.
             let tolerance = if ops > records { 0.1 } else { 0.15 };
             assert!(
                 found.theta < tolerance,
@@ -66,7 +67,7 @@ fn a_sample_of_the_keys_serves_for_the_fit() {
         "{}",
         info.keys_error
     );
-    // The load has filled the table; without one, points are exact up to where it is full.
+    // The load fills the table. Without a load, points are exact until the table is full.
     assert!(info.working_set.iter().all(|p| p.estimated));
     let (header, mut source) = build(&zipf(0.9, 200_000, 100_000, true)).expect("valid parameters");
     let unloaded = collect_with(&mut *source, &header, 30_000).expect("generators do not fail");
@@ -224,11 +225,11 @@ fn the_machine_form_names_its_schema_and_whether_it_is_complete() {
     assert_eq!(json["measured"]["put"], 500);
     assert!(
         info.render_text()
-            .contains("not as many as its header says")
+            .contains("fewer or more than its header says")
     );
 }
 
-/// Half a key gets no accesses: with few keys the hottest are so many, not such a share.
+/// With few keys, the hottest are counted in whole keys, because half a key gets no accesses.
 #[test]
 fn of_few_keys_the_hottest_are_whole_keys() {
     let info = info(&zipf(0.9, 20, 10_000, true));
@@ -259,7 +260,8 @@ fn of_few_keys_the_hottest_are_whole_keys() {
     );
 }
 
-/// Of a few hundred keys a thousandth is less than one; all other shares stay shares.
+/// A thousandth of a few hundred keys is less than one key, so one key is shown. Other shares stay
+/// shares.
 #[test]
 fn a_thousandth_of_a_few_hundred_keys_is_one_key() {
     let info = info(&zipf(0.9, 500, 50_000, false));

@@ -1,6 +1,6 @@
-//! Binary traces made by the layouts that their formats' documentation gives.
+//! Builders of binary traces, after the layouts in their formats' documentation.
 
-/// An event of blktrace; the fields that matter.
+/// An event of blktrace, with the fields that matter.
 #[derive(Clone, Copy)]
 pub(crate) struct Event<'a> {
     pub(crate) time_ns: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Event<'a> {
     pub(crate) tail: &'a [u8],
 }
 
-/// `struct blk_io_trace` of a version, in one of the two byte orders.
+/// Encodes a `struct blk_io_trace` of a version in a byte order.
 pub(crate) fn blktrace(event: Event<'_>, version: u32, is_big: bool) -> Vec<u8> {
     let mut record = Vec::new();
     let mut put = |le: &[u8]| {
@@ -37,7 +37,7 @@ pub(crate) fn blktrace(event: Event<'_>, version: u32, is_big: bool) -> Vec<u8> 
     record
 }
 
-/// The header of an lcs trace.
+/// Encodes the header of an lcs trace.
 pub(crate) fn lcs_header(version: u64, requests: i64, objects: i64) -> Vec<u8> {
     let mut header = vec![0; 8192];
     let mut put = |at: usize, field: [u8; 8]| header[at..at + 8].copy_from_slice(&field);
@@ -51,7 +51,7 @@ pub(crate) fn lcs_header(version: u64, requests: i64, objects: i64) -> Vec<u8> {
     header
 }
 
-/// A request of libCacheSim's.
+/// A request in libCacheSim's terms.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CacheRequest {
     pub(crate) time_s: u32,
@@ -62,7 +62,7 @@ pub(crate) struct CacheRequest {
     pub(crate) ttl_s: u32,
 }
 
-/// A request as an lcs record.
+/// Encodes a request as an lcs record.
 pub(crate) fn lcs_record(version: u64, request: CacheRequest) -> Vec<u8> {
     let CacheRequest {
         time_s, id, size, ..
@@ -87,14 +87,14 @@ pub(crate) fn lcs_record(version: u64, request: CacheRequest) -> Vec<u8> {
     record
 }
 
-/// A whole lcs trace.
+/// Encodes a whole lcs trace.
 pub(crate) fn lcs(version: u64, requests: &[CacheRequest]) -> Vec<u8> {
     let mut trace = lcs_header(version, requests.len() as i64, 1);
     trace.extend(requests.iter().flat_map(|r| lcs_record(version, *r)));
     trace
 }
 
-/// A request as a 27-byte oracleGeneral record.
+/// Encodes a request as a 27-byte oracleGeneral record.
 pub(crate) fn oracle(request: CacheRequest) -> Vec<u8> {
     let mut record = request.time_s.to_le_bytes().to_vec();
     record.extend(request.id.to_le_bytes());

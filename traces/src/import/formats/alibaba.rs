@@ -5,9 +5,11 @@
 //! 0,R,126703644672,4096,1577808000000626
 //! ```
 //!
-//! Five columns, no header line in the published file (one is skipped if it is there); opcode R or
-//! W, offset and length in bytes, timestamp in us. A device is a virtual disk. Source:
-//! <https://github.com/alibaba/block-traces>, README, "Schema", `io_traces.csv`.
+//! Five columns. The published file has no header line; if there is one, it is skipped. The opcode
+//! is R or W, offset and length are in bytes, and the timestamp is in us. A device is a virtual
+//! disk.
+//!
+//! Source: <https://github.com/alibaba/block-traces>, README, "Schema", `io_traces.csv`.
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, Request};

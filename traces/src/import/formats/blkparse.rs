@@ -1,14 +1,17 @@
-//! Text that blkparse prints from a blktrace recording.
+//! The text that blkparse prints for a blktrace recording.
 //!
 //! ```text
 //! maj,min  cpu  seq  time         pid   action  RWBS  sector + count  [process]
 //! 8,33     30   1    0.001368096  5025  D       R     540544 + 8      [systemd-udevd]
 //! ```
 //!
-//! Time in seconds, sectors of 512 bytes. A request passes several actions on its way; imported is D (issued to the
-//! driver), or, in a recording without any D, Q (queued), for which the input is read a second time. RWBS letters: R read, W write, D discard,
-//! F flush, S sync, M metadata, A read-ahead, N none. Flushes and requests that carry no blocks (passed-through commands)
-//! have no counterpart. A device is a `maj,min`. The summary that blkparse prints behind the events is skipped.
+//! Time is in seconds, and sectors have 512 bytes. A request passes through several actions. The
+//! imported action is D (issued to the driver). If a recording has no D, it is read a second time
+//! and Q (queued) is imported. RWBS letters: R read, W write, D discard, F flush, S sync, M
+//! metadata, A read-ahead, N none. Flushes and requests without blocks (passed-through commands)
+//! have no counterpart. A device is a `maj,min`. The summary that blkparse prints after the events
+//! is skipped.
+//!
 //! Source: blkparse(1), "Default output"; the kernel's `blktrace_api.h`.
 
 use crate::OpKind;
@@ -19,7 +22,7 @@ use crate::import::plugin::TextFormat;
 #[derive(Debug)]
 pub(super) struct Blkparse {
     action: &'static [u8],
-    /// Whether a Q was met, in case that no D is.
+    /// Whether a Q was found, which matters if no D is.
     queued: bool,
     /// Whether the summary has begun.
     summary: bool,
@@ -35,7 +38,7 @@ impl Default for Blkparse {
     }
 }
 
-/// How the lines of the summary begin.
+/// The beginnings of the summary's lines.
 const SUMMARY: [&[u8]; 7] = [
     b"CPU",
     b"Total",
@@ -83,7 +86,8 @@ impl TextFormat for Blkparse {
         let sector = word()?;
         let plus = words.next();
         if plus != Some(b"+") {
-            // `R 36 (12 00 …) [hdparm]`: a passed-through command, and bytes rather than sectors.
+            // `R 36 (12 00 …) [hdparm]` is a passed-through command, and its number counts bytes,
+            // not sectors.
             out.leave_out(&[rwbs, b" without blocks"].concat());
             return Ok(());
         }

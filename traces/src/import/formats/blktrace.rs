@@ -1,29 +1,31 @@
-//! What blktrace records: binary, in the byte order of the machine that recorded.
+//! Recordings of blktrace: binary, in the byte order of the recording machine.
 //!
 //! ```text
 //! 0       4          8      16       24      28       32    36       40    44      46        48
 //! | magic | sequence | time | sector | bytes | action | pid | device | cpu | error | pdu_len | pdu
 //! ```
 //!
-//! magic is 0x65617407: `eat` and version 7. time in ns, sector in units of 512 bytes, device major
-//! << 20 | minor; pdu_len bytes (names of processes, commands of passed-through requests, cgroups)
-//! follow the record and are skipped. action is what happened in its lower 16 bits (bit 8: a cgroup
-//! is named) and a set of categories in its upper 16.
+//! The magic is 0x65617407: `eat` and version 7. Time is in ns, the sector counts units of 512
+//! bytes, and the device is major << 20 | minor. A record is followed by pdu_len bytes (names of
+//! processes, commands of passed-through requests, cgroups), which are skipped. The lower 16 bits
+//! of action say what happened (bit 8: a cgroup is named), and the upper 16 are a set of
+//! categories.
 //!
-//! A request passes several actions on its way; as of `blkparse` text, imported are those issued to
-//! the driver (7), or, in a recording without any, those queued (1). Discards are deletes; flushes
-//! and other requests without data, and passed-through commands, have no counterpart; notifications
-//! are skipped.
+//! A request passes through several actions. As with `blkparse` text, the imported action is 7
+//! (issued to the driver), or 1 (queued) if the recording has no 7. Discards are deletes. Flushes,
+//! other requests without data, and passed-through commands have no counterpart. Notifications are
+//! skipped.
 //!
-//! blktrace writes a file a CPU; `blkparse -i sda -d sda.bin` merges them into one in the order of
-//! time. Source: the kernel's `include/uapi/linux/blktrace_api.h`; blkparse(1), `-d`.
+//! blktrace writes one file per CPU; `blkparse -i sda -d sda.bin` merges them in time order.
+//!
+//! Source: the kernel's `include/uapi/linux/blktrace_api.h`; blkparse(1), `-d`.
 
 use crate::OpKind;
 use crate::import::binary::bytes;
 use crate::import::emit::{Emit, Fault, Request};
 use crate::import::plugin::BinaryFormat;
 
-/// Without the version, which is the lowest byte.
+/// The magic number without the version, which is the lowest byte.
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 const RECORD: usize = 48;
@@ -32,7 +34,7 @@ const RECORD: usize = 48;
 mod act {
     pub(super) const QUEUE: u32 = 1;
     pub(super) const ISSUE: u32 = 7;
-    /// Said besides the action: the tail names a cgroup.
+    /// Set in addition to the action: the tail names a cgroup.
     pub(super) const CGROUP: u32 = 1 << 8;
 }
 
@@ -52,7 +54,7 @@ enum Order {
 }
 
 impl Order {
-    /// The order in which a recording's first bytes are the magic, if there is one.
+    /// Returns the byte order in which a recording's first bytes are the magic number.
     fn of(start: &[u8]) -> Option<Order> {
         let word = *start.first_chunk::<4>()?;
         match (u32::from_le_bytes(word), u32::from_be_bytes(word)) {
@@ -84,7 +86,7 @@ impl Order {
     }
 }
 
-/// Whether these are a recording's first bytes.
+/// Whether `start` is the beginning of a recording.
 pub(super) fn begins(start: &[u8]) -> bool {
     Order::of(start).is_some()
 }
@@ -92,9 +94,9 @@ pub(super) fn begins(start: &[u8]) -> bool {
 #[derive(Debug)]
 pub(super) struct Blktrace {
     order: Order,
-    /// The action that is imported.
+    /// The action to import.
     action: u32,
-    /// Whether a queued request was met, in case that none is issued.
+    /// Whether a queued request was found, which matters if none was issued.
     queued: bool,
 }
 
@@ -127,7 +129,7 @@ impl BinaryFormat for Blktrace {
     }
 
     fn tail_len(&self, record: &[u8]) -> usize {
-        // The length that a record of something else says is none.
+        // A record of another kind has no valid tail length.
         match self.is_of_version(record) {
             true => self.order.u16(record, 46).into(),
             false => 0,

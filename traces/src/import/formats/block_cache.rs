@@ -1,4 +1,4 @@
-//! RocksDB block cache traces as `block_cache_trace_analyzer` writes them for people
+//! RocksDB block cache traces in the readable form of `block_cache_trace_analyzer`
 //! (`-human_readable_trace_file_path`).
 //!
 //! ```text
@@ -8,15 +8,16 @@
 //! 1605820800000123,1,9,4096,0,default,1,12,1,0,7,3,120,1,1,40,13,0,16,24,8192
 //! ```
 //!
-//! 21 columns, a line for each block that was looked up in the cache. Every line is a get of a
-//! block, whether it was there or had to be read, whoever asked: readers, iterators, compactions
-//! (`caller`). A key is the block's number in 8 bytes, big-endian. The analyzer numbers the blocks
-//! in the order of their first access; the offset of a block in its file would keep neighbours
-//! together, but the analyzer takes it from the cache's key, where RocksDB has not put it since
+//! 21 columns, and one line for each lookup of a block in the cache. Every line is a get of a
+//! block, whether or not the block was cached, and whoever asked for it: readers, iterators or
+//! compactions (`caller`). A key is the block's number in 8 bytes, big-endian. The analyzer numbers
+//! blocks in the order of their first access. The block's offset in its file would keep neighbours
+//! together, but the analyzer takes it from the cache key, where RocksDB no longer stores it since
 //! version 7. Block types: 7 index, 8 filter, 9 data, 10 compression dictionary, 11 range
-//! deletions. Source: RocksDB, `trace_replay/block_cache_tracer.cc`
-//! (`WriteHumanReadableTraceRecord`), `include/rocksdb/trace_record.h`; its wiki, "Block cache
-//! analysis and simulation tools".
+//! deletions.
+//!
+//! Source: RocksDB, `trace_replay/block_cache_tracer.cc` (`WriteHumanReadableTraceRecord`),
+//! `include/rocksdb/trace_record.h`; its wiki, "Block cache analysis and simulation tools".
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, KeyOp};
@@ -36,7 +37,7 @@ impl TextFormat for BlockCache {
             return Err(Fault::bad("a block type from 7 to 11", kind));
         }
         number(size, "a block size in bytes")?;
-        // The name of a column family is text, all else is numbers.
+        // The name of a column family is text; all other columns are numbers.
         number(columns[4], "a column family's id")?;
         for column in &columns[6..] {
             number(column, "a level, a file, a caller and so on")?;

@@ -8,14 +8,16 @@
 //! 604038471,82131353f9ddc8c6,48,GET,1,87,1,0,366387042,3003229276
 //! ```
 //!
-//! A header line names the columns; their order and further ones vary by year of publication.
-//! Needed are `key`, `op` and `size` (of the value, bytes); used if there are `op_time` (seconds),
-//! `op_count` (the operation is repeated so often, 1 if there is none) and `ttl` (seconds, 0 or
-//! blank for none: a put's key expires). Without a header line the first line says which of the two
-//! orders it is: the one that has an operation where its `op` is. The traces of 2022 and 2023 have
-//! no times, so nothing of them expires. Keys are hashes and stay as they stand; `key_size` (of the
-//! original) is not used. Source: CacheLib, `cachelib/cachebench/workload/KVReplayGenerator.h` (the
-//! order of 2022), its documentation, "Cachebench FB HW evaluation", and its sample traces.
+//! A header line names the columns. Their order, and which further columns there are, depends on
+//! the year of publication. `key`, `op` and `size` (bytes of the value) are required. Three columns
+//! are optional: `op_time` in seconds; `op_count`, how often the operation is repeated, 1 by
+//! default; and `ttl` in seconds, after which a put's key expires, where 0 or blank means never.
+//! Without a header line the order is the one of the two whose `op` column holds an operation in
+//! the first line. The traces of 2022 and 2023 have no times, so their keys never expire. Keys are
+//! hashes and are used unchanged; `key_size` (of the original key) is ignored.
+//!
+//! Source: CacheLib, `cachelib/cachebench/workload/KVReplayGenerator.h` (the order of 2022), its
+//! documentation, "Cachebench FB HW evaluation", and its sample traces.
 
 use crate::import::emit::{Emit, Fault, KeyOp};
 use crate::import::expire::Ttl;
@@ -23,7 +25,7 @@ use crate::import::fields::{number, size, time};
 use crate::import::plugin::TextFormat;
 use crate::import::words::{Meaning, keeps_expiry, word};
 
-/// More repetitions of one operation in one second are a damaged line.
+/// The most repetitions of one operation in one second. A larger number is a damaged line.
 const MAX_COUNT: u64 = 1_000_000;
 
 /// Where the columns are, counted from 0.
@@ -37,7 +39,7 @@ struct Columns {
     ttl: Option<usize>,
 }
 
-/// The traces of 2022 and 2023.
+/// The columns of 2022 and 2023.
 const FIRST: Columns = Columns {
     time: None,
     key: 0,
@@ -47,7 +49,7 @@ const FIRST: Columns = Columns {
     ttl: Some(5),
 };
 
-/// The traces of 2024.
+/// The columns of 2024.
 const SECOND: Columns = Columns {
     time: Some(0),
     key: 1,
@@ -63,7 +65,7 @@ pub(super) struct Cachelib {
 }
 
 impl Cachelib {
-    /// Columns by the names of a header line; `None` if the line is none.
+    /// Finds the columns in a header line. Returns `None` if the line is not a header.
     fn header(line: &[u8]) -> Result<Option<Columns>, Fault> {
         let find = |name: &[u8]| {
             line.split(|&b| b == b',')
@@ -88,8 +90,8 @@ impl Cachelib {
 }
 
 impl Cachelib {
-    /// Columns by what the first line has in them. CacheLib's operations have names; a letter alone
-    /// is another format's.
+    /// Finds the columns from the first line's content. CacheLib's operations have names of several
+    /// letters; a single letter belongs to another format.
     fn without_header(line: &[u8]) -> Columns {
         let op = line.split(|&b| b == b',').nth(FIRST.op).unwrap_or_default();
         match word(op.trim_ascii()) {

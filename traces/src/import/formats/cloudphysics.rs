@@ -1,13 +1,16 @@
-//! CloudPhysics block traces as CSV, as libCacheSim ships a sample.
+//! CloudPhysics block traces as CSV, in the form of libCacheSim's sample.
 //!
 //! ```text
 //! version,time,op,size,lbn
 //! 1,5633898,2a,512,42932745
 //! ```
 //!
-//! Five columns, a header line; time in seconds, op a SCSI operation code in hexadecimal (28 read, 2a write), size in bytes,
-//! lbn in units of 512 bytes. One virtual disk. Source: libCacheSim, `data/cloudPhysicsIO.csv` (the CSV form of the
-//! [`vscsi`](super::vscsi) records of Waldspurger et al., FAST 2015).
+//! Five columns and a header line. Time is in seconds, op is a SCSI operation code in hexadecimal
+//! (28 read, 2a write), size is in bytes, and lbn counts units of 512 bytes. A file holds one
+//! virtual disk.
+//!
+//! Source: libCacheSim, `data/cloudPhysicsIO.csv`. It is the CSV form of the
+//! [`vscsi`](super::vscsi) records of Waldspurger et al., FAST 2015.
 
 use crate::import::emit::{Emit, Fault, Request};
 use crate::import::fields::{hex, number, scaled, split, time};

@@ -1,10 +1,11 @@
-//! Any delimited text, one operation a line, described by a column specification: the escape hatch that covers
-//! SYSTOR'17, Alibaba, Tencent, FIU and most traces still to come. The grammar, with a line for each of those, is in
-//! [`columns`](crate::import::columns).
+//! Any delimited text with one operation per line, described by a column specification. It covers
+//! SYSTOR '17, Alibaba, Tencent, FIU and most traces without a format of their own.
+//! [`columns`](crate::import::columns) has the grammar and a specification for each of these.
 //!
-//! The first line is a header if the specification names columns, or if no column that should hold a number begins like
-//! one (without such columns: if `op` holds no operation). Quoted fields are not understood. An operation by an unknown
-//! name has no counterpart: it is left out, counted and named.
+//! The first line is a header if the specification names columns. It is also a header if no column
+//! that should hold a number begins like one or, without such columns, if `op` holds no operation.
+//! Quoted fields are not supported. Operations with an unknown name have no counterpart: they are
+//! left out, counted and named.
 
 use crate::TraceError;
 use crate::import::columns::{FIELDS, Field, Place, Separator, Spec};
@@ -17,7 +18,7 @@ use crate::import::words::Meaning;
 #[derive(Debug)]
 pub(super) struct Csv {
     table: Table,
-    /// Which field column `i` holds; as long as the last column that matters.
+    /// The field in each column, up to the last column that matters.
     roles: Vec<Option<Field>>,
     begun: bool,
 }
@@ -40,14 +41,14 @@ impl Csv {
         })
     }
 
-    /// Finds out where the columns are; `true` if `line` is a header.
+    /// Finds the columns. Returns `true` if `line` is a header.
     fn begin(&mut self, line: &[u8]) -> Result<bool, Fault> {
         let columns: Vec<&[u8]> = match self.table.spec.separator {
             Separator::Byte(byte) => line.split(|&b| b == byte).map(<[u8]>::trim_ascii).collect(),
             Separator::WhiteSpace => words_of(line).collect(),
         };
         let mut by_name = false;
-        // A first line that was bad and skipped has left roles behind.
+        // If the first line was bad and skipped, it has left roles behind.
         self.roles.clear();
         let all = [
             Field::Time,
@@ -104,7 +105,7 @@ impl Csv {
         !numbers.into_iter().any(like_number)
     }
 
-    /// The fields of a line, each at its place; empty where the specification has none.
+    /// Returns the fields of a line, indexed by field; empty where the specification has no column.
     fn fields<'l>(&self, line: &'l [u8]) -> Result<Fields<'l>, Fault> {
         let mut fields = [&[][..]; FIELDS];
         let mut columns = 0;

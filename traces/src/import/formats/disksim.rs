@@ -5,8 +5,11 @@
 //! 0.000000  0       41568  8      0
 //! ```
 //!
-//! Five columns, white space between; time in ms with a fraction, blocks of 512 bytes, bit 0 of the flags (hexadecimal)
-//! set = read. Source: DiskSim 4.0 reference manual, "ascii" trace format. The same shape as `mqsim` with another time unit.
+//! Five columns, separated by white space. Time is in ms with a fraction, blocks have 512 bytes,
+//! and bit 0 of the flags (hexadecimal) means a read. The layout is that of `mqsim` with another
+//! time unit.
+//!
+//! Source: DiskSim 4.0 reference manual, "ascii" trace format.
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, Request};

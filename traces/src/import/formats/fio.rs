@@ -8,15 +8,18 @@
 //! /dev/sda wait 1000 0
 //! ```
 //!
-//! A header line, then `[timestamp] filename action [offset length]`; offset and length in bytes. The timestamp (version 3
-//! only, fio >= 3.31) is in us since the run began. Version 2 has no times but `wait`: its offset is us since the
-//! previous wait, as fio's HOWTO defines it (what fio's replayer does with it has varied), so operations have a time from the first wait on.
+//! A header line, then `[timestamp] filename action [offset length]`. Offset and length are in
+//! bytes. The timestamp exists in version 3 only (fio 3.31 and newer) and counts us since the run
+//! began. Version 2 has only waits: their offset is in us since the previous wait, as fio's HOWTO
+//! defines it, although fio's own replayer has treated it differently over time. So operations of
+//! version 2 have a time from the first wait on.
 //!
-//! fio appends to a log that is there, so a run's log may follow another's: a header line begins
-//! it, and its times count from the last of the run before.
+//! fio appends to an existing log, so one log may hold several runs. Each begins with a header
+//! line, and its times continue from the last time of the previous run.
 //!
-//! add, open, close and unlink say nothing about data and are skipped; trim is a delete; sync, datasync and
-//! sync_file_range have no counterpart. A device is a file name.
+//! add, open, close and unlink do not touch data and are skipped. trim is a delete. sync, datasync
+//! and sync_file_range have no counterpart. A device is a file name.
+//!
 //! Source: fio HOWTO, "Trace file format v2" and "v3"; fio `iolog.c`.
 
 use crate::OpKind;
@@ -34,9 +37,9 @@ enum Version {
 pub(super) struct Fio {
     /// `None` before the header line.
     version: Option<Version>,
-    /// Sum of version 2's waits, in ns; `None` before the first.
+    /// Sum of the waits of version 2, in ns; `None` before the first.
     waited_ns: Option<u64>,
-    /// What version 3's times count from, in ns: the last time of the runs before.
+    /// The origin of the times of version 3, in ns: the last time of the previous run.
     run_ns: u64,
     /// The last time of version 3, in ns.
     last_ns: u64,

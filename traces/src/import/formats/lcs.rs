@@ -1,4 +1,5 @@
-//! libCacheSim's own traces, lcs: binary, little-endian, a header and records of fixed length.
+//! libCacheSim's own trace format, lcs: binary, little-endian, a header and records of fixed
+//! length.
 //!
 //! ```text
 //! header, 8192 bytes
@@ -14,17 +15,19 @@
 //! | time | id   | size    | op | tenant | ttl | next    | features …              versions 3 to 8
 //! ```
 //!
-//! Both magics are 0x123456789abcdef0. time u32 in seconds, id u64 (a hash of the key, or a block
-//! address), size in bytes (u32, from version 3 on i64), op u8 and tenant u24, ttl u32 in seconds
-//! (0, or negative as an i32, for none), next i64: the number of the object's next request, or -1.
-//! Versions 4 to 8 add 1, 2, 4, 8 and 16 features of 4 bytes, which are not used.
+//! Both magics are 0x123456789abcdef0. Time is a u32 in seconds, id a u64 (a hash of the key, or a
+//! block address), and size is in bytes (u32, from version 3 on i64). op is a u8, tenant a u24, and
+//! ttl a u32 in seconds (0, or negative as an i32, for none). next is an i64: the number of the
+//! object's next request, or -1. Versions 4 to 8 add 1, 2, 4, 8 and 16 features of 4 bytes, which
+//! are ignored.
 //!
-//! Operations are in the numbering of [`oracle`](super::oracle); version 1 has none, so
-//! [`OracleOp`] says what a request is taken for, and may say so for the others (whose writers put
-//! 0, no operation, where they knew none). A key is the id in 8 bytes, big-endian, as in
+//! Operations use the numbering of [`oracle`](super::oracle). Version 1 has no operations, so
+//! [`OracleOp`] decides. It may also decide for later versions, whose writers store 0 (no
+//! operation) where they do not know it. A key is the id in 8 bytes, big-endian, as in
 //! `oracle-general`; a put's value has the object's size; a client is a tenant. n_req is the number
-//! of records: fewer are a cut file, more are no lcs trace. Source: libCacheSim,
-//! `traceReader/customizedReader/lcs.h` and `lcs.c`.
+//! of records: a file with fewer was cut, and one with more is not an lcs trace.
+//!
+//! Source: libCacheSim, `traceReader/customizedReader/lcs.h` and `lcs.c`.
 
 use super::oracle::{check_next, meaning};
 use crate::OpKind;
@@ -35,16 +38,16 @@ use crate::import::options::OracleOp;
 use crate::import::plugin::BinaryFormat;
 use crate::import::words::Meaning;
 
-/// At both ends of the header.
+/// The magic number at both ends of the header.
 pub(super) const MAGIC: u64 = 0x1234_5678_9abc_def0;
 const HEADER: usize = 8192;
-/// Of version 3: what later ones have in front of their features.
+/// Length of a version 3 record. Later versions append features to it.
 const BASE: usize = 36;
 
 #[derive(Debug)]
 pub(super) struct Lcs {
     what: Option<OracleOp>,
-    /// From the header, as the number of requests.
+    /// The number of requests in the header.
     version: u64,
     requests: u64,
     records: u64,
@@ -60,7 +63,7 @@ impl Lcs {
         }
     }
 
-    /// What a request is, if an option or the lack of a field says so.
+    /// Returns the kind of every request if an option or the lack of a field decides it.
     fn taken_for(&self) -> Option<OpKind> {
         match (self.what, self.version) {
             (Some(OracleOp::Get), _) | (None, 1) => Some(OpKind::Get),
@@ -101,7 +104,7 @@ impl BinaryFormat for Lcs {
         let names = ["requests", "objects", "bytes requested", "bytes of objects"];
         for (count, name) in counts.into_iter().zip(names) {
             if count < 0 {
-                return Err(bad(&format!("a number of {name} from 0 on"), count));
+                return Err(bad(&format!("a number of {name}, 0 or more"), count));
             }
         }
         let [requests, objects, ..] = counts;

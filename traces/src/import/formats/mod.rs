@@ -32,6 +32,14 @@ use super::plugin::{Plugin, TextFormat};
 use crate::TraceError;
 
 /// A trace format that can be imported.
+///
+/// ```
+/// use treering_traces::import::Format;
+///
+/// assert_eq!("twitter".parse::<Format>()?, Format::Twitter);
+/// assert_eq!(Format::Lcs.to_string(), "lcs");
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// MQSim ASCII: `arrival device start_sector sectors type`.

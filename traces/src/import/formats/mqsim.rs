@@ -5,7 +5,9 @@
 //! 938513000  4       264719034     16       0
 //! ```
 //!
-//! Five columns, white space between; arrival in ns, sectors of 512 bytes, type 0 = write, 1 = read.
+//! Five columns, separated by white space. The arrival is in ns, sectors have 512 bytes, and the
+//! type is 0 for a write and 1 for a read.
+//!
 //! Source: MQSim (Tavakkol et al., FAST 2018), `src/exec/` and its sample traces.
 
 use crate::import::emit::{Emit, Fault, Request};

@@ -5,8 +5,10 @@
 //! 128166372003061629,hm,0,Write,7014912,4096,26
 //! ```
 //!
-//! Seven columns, no header line in the published files (one is skipped if it is there); timestamp in Windows file time,
-//! ticks of 100 ns since 1601; offset and size in bytes. A device is a host with a disk number.
+//! Seven columns. The published files have no header line; if there is one, it is skipped. The
+//! timestamp is a Windows file time, in ticks of 100 ns since 1601. Offset and size are in bytes. A
+//! device is a host with a disk number.
+//!
 //! Source: SNIA IOTTA trace 388 (Narayanan et al., "Write off-loading", FAST 2008), its README.
 
 use crate::import::emit::{Emit, Fault, Request};

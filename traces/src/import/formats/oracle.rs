@@ -5,13 +5,21 @@
 //! | time  | id          | size  | next access |                  oracleGeneral
 //! 0       4             12      16   17   19            27
 //! | time  | id          | size  | op | ns | next access |        oracleGeneralOpNS
-//! ```
+//! prepend, 9 delete, 10 incr, 11 decr, 12 read, 13 write, 14 update) and a namespace, which is
+//! ignored because ids are unique without it.
 //!
-//! time u32 in seconds, id u64 (often a hash of the key), size u32 in bytes, next access i64: the number of the object's next request, or -1; used to tell a trace from other bytes. The 24-byte
-//! form has **no write flag**, so [`OracleOp`] says what a request is taken for. The 27-byte form carries the operation
-//! in libCacheSim's numbering (1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend, 9 delete, 10 incr, 11 decr, 12 read, 13 write, 14 update)
-//! and a namespace (not used: ids are distinct without it). A key is the id in 8 bytes, big-endian; a put's value has the object's size.
-//! Source: libCacheSim, `traceReader/customizedReader/oracle/oracleGeneralBin.h` and `include/libCacheSim/request.h`.
+//! A key is the id in 8 bytes, big-endian. A put's value has the object's size.
+//!
+//! Source: libCacheSim, `traceReader/customizedReader/oracle/oracleGeneralBin.h` and
+//! `include/libCacheSim/request.h`.
+//!
+//! Time is a u32 in seconds, id a u64 (often a hash of the key), size a u32 in bytes. Next access
+//! is an i64: the number of the object's next request, or -1. It serves to tell a trace from other
+//! bytes.
+//!
+//! The 24-byte form has **no write flag**, so [`OracleOp`] decides how requests are imported. The
+//! 27-byte form has the operation in libCacheSim's numbering (1 get, 2 gets, 3 set, 4 add, 5 cas, 6
+//! replace, 7 append,
 
 use crate::OpKind;
 use crate::import::binary::{u32_le, u64_le};
@@ -32,7 +40,7 @@ impl OracleGeneral {
     }
 }
 
-/// The meaning of an operation in libCacheSim's numbering (`req_op_e`).
+/// Returns the meaning of an operation in libCacheSim's numbering (`req_op_e`).
 pub(super) fn meaning(op: u8) -> Result<Meaning, Fault> {
     Ok(Meaning::Op(match op {
         0 => return Ok(Meaning::NoCounterpart),
@@ -48,7 +56,7 @@ pub(super) fn meaning(op: u8) -> Result<Meaning, Fault> {
     }))
 }
 
-/// Whether `next` is the number of a request, or stands for none: what tells a record from other
+/// Checks that `next` is a request number or the mark for none. This tells records from other
 /// bytes.
 pub(super) fn check_next(next: i64, record: &[u8]) -> Result<(), Fault> {
     let is_known = next == i64::MAX || (-2..1 << 48).contains(&next);

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! hexkey              type  cf  value_size  time_us
-//! 0x00000000000000AB  1     0   100         1605820800000123
+//! Merge, 6 Seek, 7 SeekForPrev, 8 MultiGet (one line per key), 9 PutEntity. A seek is a scan of
+//! one record, a merge is a put with its operand's size, and a range delete has no counterpart.
+//! Keys of column family 0 are used unchanged; keys of other families are prefixed with the
+//! family's number, 4 bytes, big-endian. With `no_key` the analyzer omits the keys; such a trace
+//! cannot be replayed.
+//!
+//! Source: RocksDB, `tools/trace_analyzer_tool.cc` and `trace_replay/trace_replay.h`.
 //! ```
 //!
-//! Five columns, white space between. Types: 0 Get, 1 Put, 2 Delete, 3 SingleDelete, 4 RangeDelete, 5 Merge, 6 Seek,
-//! 7 SeekForPrev, 8 MultiGet (a line a key), 9 PutEntity. A seek is a scan of one record; a range delete has no counterpart. Keys of
-//! column family 0 are as they are; those of others get the family's number as 4 bytes, big-endian, in front,
-//! and a merge is a put of its operand's size. With `no_key` the analyzer omits the keys: such a trace cannot be replayed.
-//! Source: RocksDB, `tools/trace_analyzer_tool.cc` and `trace_replay/trace_replay.h`.
+//! Five columns, separated by white space. Types: 0 Get, 1 Put, 2 Delete, 3 SingleDelete, 4
+//! RangeDelete,
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, KeyOp};

@@ -5,9 +5,12 @@
 //! 0,303567,3584,w,0.000000
 //! ```
 //!
-//! Five columns and any number of optional ones; LBA in units of 512 bytes, size in bytes, opcode R or W in either case,
-//! timestamp in seconds. A device is an application storage unit (ASU).
-//! Source: Storage Performance Council, "SPC Trace File Format Specification" revision 1.0.1; UMass Trace Repository.
+//! Five columns and any number of optional ones. LBA counts units of 512 bytes, size is in bytes,
+//! the opcode is R or W in either case, and the timestamp is in seconds. A device is an application
+//! storage unit (ASU).
+//!
+//! Source: Storage Performance Council, "SPC Trace File Format Specification" revision 1.0.1; UMass
+//! Trace Repository.
 
 use crate::import::emit::{Emit, Fault, Request};
 use crate::import::fields::{number, scaled, time};

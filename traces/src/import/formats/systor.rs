@@ -5,12 +5,13 @@
 //! 1456135200.013118000,0.000531,W,4,1998229504,4096
 //! ```
 //!
-//! Six columns, a header line in each file; timestamp in seconds since 1970 with a fraction,
-//! response in seconds or blank (not used), type R or W, offset and size in bytes. A device is a
-//! LUN. A blank type stands for a request without a response message: whether it read or wrote is
-//! not known, so it is left out and counted. Source: the README of SNIA IOTTA trace 4928 (Lee et
-//! al., "Understanding storage traffic characteristics on enterprise virtual desktop
-//! infrastructure", SYSTOR 2017).
+//! Six columns and a header line in each file. The timestamp is in seconds since 1970 with a
+//! fraction. The response is in seconds or blank, and is ignored. The type is R or W; offset and
+//! size are in bytes. A device is a LUN. A blank type is a request without a response message.
+//! Whether it was a read or a write is unknown, so it is left out and counted.
+//!
+//! Source: the README of SNIA IOTTA trace 4928 (Lee et al., "Understanding storage traffic
+//! characteristics on enterprise virtual desktop infrastructure", SYSTOR 2017).
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, Request};
@@ -24,7 +25,7 @@ impl TextFormat for Systor {
     fn line(&mut self, line: &[u8], out: &mut Emit<'_>) -> Result<(), Fault> {
         const LAYOUT: &str = "`Timestamp,Response,IOType,LUN,Offset,Size`";
         let [at, response, kind, lun, offset, size] = split(line, b',', LAYOUT)?;
-        // Hours of the same trace, end to end, have a header line each.
+        // Several hours of a trace may be concatenated, each with a header line.
         if at == b"Timestamp" {
             return Ok(());
         }

@@ -5,10 +5,12 @@
 //! 1538323200,12910952,128,0,1063
 //! ```
 //!
-//! Five columns, no header line in the published files (one is skipped if it is there); timestamp
-//! in seconds since 1970, offset and size in sectors of 512 bytes, type 0 = read, 1 = write. A
-//! device is a volume. Source: the README of SNIA IOTTA trace 28064 (Zhang et al., "OSCA: An
-//! Online-Model Based Cache Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020).
+//! Five columns. The published files have no header line; if there is one, it is skipped. The
+//! timestamp is in seconds since 1970. Offset and size count sectors of 512 bytes, and the type is
+//! 0 for a read and 1 for a write. A device is a volume.
+//!
+//! Source: the README of SNIA IOTTA trace 28064 (Zhang et al., "OSCA: An Online-Model Based Cache
+//! Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020).
 
 use crate::import::emit::{Emit, Fault, Request};
 use crate::import::fields::{number, scaled, split};

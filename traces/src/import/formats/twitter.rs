@@ -5,10 +5,12 @@
 //! 0,nz:u:eeW511W3dcH3de3d15ec,25,350,12,get,0
 //! ```
 //!
-//! Seven columns, no header line; timestamp in seconds, sizes in bytes, op one of get, gets, set, add, replace, cas, append,
-//! prepend, delete, incr, decr. Keys are anonymised but kept as they stand, so `key_size` (of the original) is not
-//! used; a key may contain commas, so the other columns are counted from the line's two ends.
-//! TTL in seconds, 0 for none: a put's key expires.
+//! Seven columns and no header line. The timestamp is in seconds and sizes are in bytes. The op is
+//! one of get, gets, set, add, replace, cas, append, prepend, delete, incr, decr. Keys are
+//! anonymised and used unchanged, so `key_size` (of the original key) is ignored. A key may contain
+//! commas, so the other columns are counted from both ends of the line. TTL is in seconds: a put's
+//! key expires after it, or never if it is 0.
+//!
 //! Source: <https://github.com/twitter/cache-trace> (Yang et al., OSDI 2020).
 
 use crate::import::emit::{Emit, Fault, KeyOp};

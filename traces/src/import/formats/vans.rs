@@ -6,10 +6,13 @@
 //! 0x00000080  R:12
 //! ```
 //!
-//! Two columns; every access is one cache line of 64 bytes. A key is the line's number (address / 64) in 8 bytes,
-//! big-endian, a put has the option's value size. C (write a line back) has no counterpart. Idle clocks are of an unstated frequency, so
-//! operations have no time. Source: VANS (Wang et al., "Characterizing and modeling non-volatile memory systems",
-//! MICRO 2020), its trace format.
+//! Two columns. Every access is one cache line of 64 bytes. A key is the line's number (address /
+//! 64) in 8 bytes, big-endian. A put has the value size that the options give. C (write back a
+//! line) has no counterpart. The frequency of the idle clocks is not stated, so operations have no
+//! time.
+//!
+//! Source: VANS (Wang et al., "Characterizing and modeling non-volatile memory systems", MICRO
+//! 2020), its trace format.
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, KeyOp};

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! v1  0       4       8       12      14      16            24            32
-//!     | sn    | len   | nSG   | cmd   | ver   | lbn         | ts          |        ver 0x01xx
+//!     | sn    | len   | nSG   | cmd   | ver   | lbn         | ts          |              ver 0x01xx
 //! v2  0       2       4       8       12      16            24            32            40
-//!     | cmd   | ver   | sn    | len   | nSG   | lbn         | ts          | rt          |     ver 0x02xx
+//!     | cmd   | ver   | sn    | len   | nSG   | lbn         | ts          | rt          |   ver 0x02xx
 //! ```
 //!
-//! len in bytes, lbn in units of 512 bytes, ts in us, cmd a SCSI operation code. One virtual disk a file. The version is
-//! found in the first record and expected in all. Source: Waldspurger et al., "Efficient MRC construction with
-//! SHARDS", FAST 2015; libCacheSim, `traceReader/customizedReader/vscsi.h`.
+//! len is in bytes, lbn counts units of 512 bytes, ts is in us, and cmd is a SCSI operation code. A
+//! file holds one virtual disk. The first record decides the version, and all others must have it
+//! too.
+//!
+//! Source: Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015; libCacheSim,
+//! `traceReader/customizedReader/vscsi.h`.
 
 use crate::import::binary::{u16_le, u32_le, u64_le};
 use crate::import::emit::{Emit, Fault, Request};
@@ -30,8 +33,9 @@ pub(super) struct Vscsi {
 
 impl BinaryFormat for Vscsi {
     fn record_len(&mut self, start: &[u8]) -> Result<usize, Fault> {
-        // v1 first: in a v2 record its version field is the upper half of nSG, a count that never gets there,
-        // while in a v1 record v2's is part of a running number.
+        // Try v1 first. In a v2 record, v1's version field is the upper half of nSG, a count that
+        // is never that large; in a v1 record, v2's version field is part of a running number and
+        // could match by chance.
         let version = |at: usize| start.get(at + 1).copied();
         if version(14) == Some(1) {
             self.version = Version::One;

@@ -1,4 +1,4 @@
-//! What YCSB's basic binding prints (`basicdb.verbose`, on by default).
+//! The output of YCSB's basic binding (`basicdb.verbose`, on by default).
 //!
 //! ```text
 //! OP     table     key                      [ field=value ... ]
@@ -8,10 +8,13 @@
 //! DELETE usertable user42
 //! ```
 //!
-//! No times. READ is a get, INSERT and UPDATE are puts, SCAN reads the records counted behind the key. The value's length is the
-//! bytes of all field values. Values may contain spaces and `=`: where the first field is called `fieldN`, as YCSB calls them, only ` fieldN=`
-//! begins another field; else every word with a `=` does. The table's name is not part of the key. Other lines that YCSB prints between (properties, status, results) are
-//! skipped. Source: YCSB, `core/src/main/java/site/ycsb/BasicDB.java`.
+//! There are no times. READ is a get, INSERT and UPDATE are puts, and SCAN reads the number of
+//! records given after the key. The value's length is the sum of all field values. Values may
+//! contain spaces and `=`. If the first field is named `fieldN`, as YCSB names them, only `
+//! fieldN=` begins another field; otherwise every word with a `=` does. The table's name is not
+//! part of the key. Other lines that YCSB prints (properties, status, results) are skipped.
+//!
+//! Source: YCSB, `core/src/main/java/site/ycsb/BasicDB.java`.
 
 use crate::OpKind;
 use crate::import::emit::{Emit, Fault, KeyOp};
@@ -22,7 +25,7 @@ use crate::import::plugin::TextFormat;
 #[derive(Debug)]
 pub(super) struct Ycsb;
 
-/// How the lines begin that YCSB prints around the operations.
+/// The beginnings of the other lines that YCSB prints.
 const OTHERS: [&[u8]; 11] = [
     b"[",
     b"\"",
@@ -77,13 +80,13 @@ impl TextFormat for Ycsb {
     }
 }
 
-/// Bytes of all values in `[ field0=abc field1=def ]`.
+/// Returns the bytes of all values in `[ field0=abc field1=def ]`.
 fn values_len(fields: &[u8]) -> Result<u32, Fault> {
     let bad = || Fault::bad("`[ field=value ... ]` of under 4 GiB", fields);
     let inner = fields.trim_ascii().strip_prefix(b"[").ok_or_else(bad)?;
     let inner = inner.strip_suffix(b"]").ok_or_else(bad)?;
     let inner = inner.strip_prefix(b" ").unwrap_or(inner);
-    // BasicDB puts a space behind every field.
+    // BasicDB prints a space after every field.
     let inner = inner.strip_suffix(b" ").unwrap_or(inner);
     if inner.is_empty() {
         return Ok(0);
@@ -106,7 +109,7 @@ fn values_len(fields: &[u8]) -> Result<u32, Fault> {
     u32::try_from(len).map_err(|_| bad())
 }
 
-/// Length of the name in `field12=…`.
+/// Returns the length of the name in `field12=…`.
 fn numbered_name(word: &[u8]) -> Option<usize> {
     let digits = word.strip_prefix(b"field")?;
     let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
