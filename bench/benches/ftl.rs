@@ -1,7 +1,9 @@
-//! Host page writes a second in steady-state garbage collection, uniform random: the FTL that only counts, the whole drive that also keeps
-//! the data, and the drive with queues; beside a loop that only updates a table.
+//! Host page writes per second in steady-state garbage collection with uniform random writes.
+//! Compares the FTL that only counts, the whole drive that also keeps the data, and the drive with
+//! queues, with a loop that only updates a table.
 //!
-//! Targets: 5 M writes a CPU-second counting, 1 M with queues, at most 16 bytes a mapped page (printed).
+//! Targets per CPU-second: 5 M writes counting, 1 M with queues. At most 16 bytes per mapped page
+//! (printed).
 
 use std::hint::black_box;
 
@@ -12,9 +14,9 @@ use treering_engine::device::BlockDevice;
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 use treering_sim::ssd::{Ftl, FtlConfig, GcPolicy, SimSsd, TimingMode, builtin};
 
-/// 4 GiB of 4 KiB pages: the tables are far larger than the caches.
+/// 4 GiB of 4 KiB pages, so the tables are far larger than the caches.
 const PAGES: u64 = 1 << 20;
-/// 512 MiB, where the data is kept too.
+/// 512 MiB for the runs that keep the data.
 const DRIVE_BLOCKS: u64 = 1 << 17;
 const WRITES: u64 = 100_000;
 

@@ -1,5 +1,5 @@
-//! How fast traces are made: the Zipf sampler beside that of `rand_distr` (rejection sampling with the platform's
-//! floating-point library), and whole generators in operations a second.
+//! Speed of trace generation: the Zipf sampler beside that of `rand_distr` (rejection sampling with
+//! the platform's floating-point library), and whole generators in operations per second.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rand::SeedableRng;
@@ -61,7 +61,10 @@ fn generators(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(20).measurement_time(std::time::Duration::from_secs(1)).warm_up_time(std::time::Duration::from_millis(300));
+    config = Criterion::default()
+        .sample_size(20)
+        .measurement_time(std::time::Duration::from_secs(1))
+        .warm_up_time(std::time::Duration::from_millis(300));
     targets = zipf, generators
 }
 criterion_main!(benches);

@@ -1,6 +1,7 @@
-//! Descent of the in-memory index at 1 k, 100 k and 1 M leaves, beside a `BTreeMap` behind a reader-writer lock.
+//! Descent of the in-memory index with 1 k, 100 k and 1 M leaves, beside a `BTreeMap` behind a
+//! reader-writer lock.
 //!
-//! Fences are 16 random bytes; looked-up keys are random too, so each descent takes a path of its own.
+//! Fences are 16 random bytes. Lookup keys are random too, so each descent takes a different path.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};

@@ -1,7 +1,9 @@
-//! One page, in each layout, against the two things one would use instead: a sorted `Vec` of pairs and `std`'s `BTreeMap`.
+//! One page in each layout, beside two alternatives: a sorted `Vec` of pairs and `std`'s
+//! `BTreeMap`.
 //!
-//! The page holds about 90 records with 16-byte keys, as many as fill 4 KiB; the neighbours hold the same
-//! records. Everything is warm in the first-level cache: what is measured is instructions, not memory.
+//! The page holds about 90 records with 16-byte keys, as many as fit in 4 KiB; the alternatives
+//! hold the same records. Everything is in the first-level cache, so the benchmark measures
+//! instructions, not memory.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -27,7 +29,7 @@ fn text_records(count: usize) -> Vec<Record> {
     (0..count).map(record).collect()
 }
 
-/// Random keys: no shared prefix, heads all different.
+/// Random keys: no shared prefix, and all heads differ.
 fn random_records(count: usize) -> Vec<Record> {
     let mut rng = SmallRng::seed_from_u64(2);
     let mut keys = BTreeMap::new();
@@ -39,7 +41,7 @@ fn random_records(count: usize) -> Vec<Record> {
     keys.into_iter().collect()
 }
 
-/// A sealed page between fences just around the records.
+/// A sealed page whose fences enclose just the records.
 fn page_of(layout: PageLayout, records: &[Record], page_size: usize) -> Vec<u8> {
     let mut bytes = vec![0; page_size];
     let mut changes = ChangeMap::new();
@@ -54,7 +56,7 @@ fn page_of(layout: PageLayout, records: &[Record], page_size: usize) -> Vec<u8> 
     bytes
 }
 
-/// As [`page_of`], without a record.
+/// Like [`page_of`], without a record.
 fn empty_of(layout: PageLayout, records: &[Record]) -> Vec<u8> {
     let mut bytes = page_of(layout, records, 4096);
     let page = PageRef::new(&bytes);
@@ -69,7 +71,7 @@ fn empty_of(layout: PageLayout, records: &[Record]) -> Vec<u8> {
     bytes
 }
 
-/// The records in an order that no branch predictor learns.
+/// Returns the records in an order that no branch predictor learns.
 fn shuffled(records: &[Record]) -> Vec<Record> {
     let mut order: Vec<Record> = (0..64).flat_map(|_| records.to_vec()).collect();
     order.shuffle(&mut SmallRng::seed_from_u64(3));
@@ -109,7 +111,7 @@ fn search(c: &mut Criterion) {
     }
 }
 
-/// All 90 records in key order.
+/// Iterates over all 90 records in key order.
 fn iterate(c: &mut Criterion) {
     let records = text_records(90);
     let mut group = c.benchmark_group("page/iterate");
@@ -134,7 +136,7 @@ fn iterate(c: &mut Criterion) {
     group.finish();
 }
 
-/// All 90 records in random order into an empty container; the time is that of 90 inserts.
+/// Inserts all 90 records in random order into an empty container. The time is that of 90 inserts.
 fn insert(c: &mut Criterion) {
     let records = text_records(90);
     let mut order = records.clone();
@@ -261,7 +263,7 @@ fn split(c: &mut Criterion) {
     group.finish();
 }
 
-/// What each read from the device pays, beside the bare checksum-like neighbour: reading the page once.
+/// The checks that every read from the device pays for, beside reading the page once.
 fn checks(c: &mut Criterion) {
     for page_size in [4096, 65536] {
         let mut group = c.benchmark_group(format!("page/check/{}KiB", page_size / 1024));

@@ -1,7 +1,7 @@
-//! Line writes a second of the simulated persistent memory: the buffer alone, the device that counts, the device with queues; beside a loop that
-//! only stores the bytes.
+//! Line writes per second of the simulated persistent memory. Compares the buffer alone, the device
+//! that counts, and the device with queues, with a loop that only stores the bytes.
 //!
-//! Target: 1 M line writes a second. Memory of the simulation's tables is printed.
+//! Target: 1 M line writes per second. Also prints the memory of the simulation's tables.
 //!
 //! `cargo bench -p treering-bench --bench pm`
 

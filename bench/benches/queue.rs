@@ -1,5 +1,5 @@
-//! The event queue in the hold model (pop the earliest, push it again later), as closed-loop clients use
-//! it, beside a bare sorted insertion into a `Vec`.
+//! The event queue in the hold model (pop the earliest event, push it again later), as closed-loop
+//! clients use it, beside sorted insertion into a `Vec`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,7 +1,9 @@
-//! Recovery: opening a store whose log holds a million records, against merely reading those records back.
+//! Recovery: opening a store whose log holds a million records, beside only reading those records.
 //!
-//! `cargo bench -p treering-bench --bench recovery`. The store's cache holds a tenth of its pages, so redo that went record by record
-//! would load and write back a page for nearly each of them.
+//! `cargo bench -p treering-bench --bench recovery`
+//!
+//! The store's cache holds a tenth of its pages, so redo record by record would load and write back
+//! a page for nearly every record.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -25,7 +27,8 @@ fn options() -> Options {
     }
 }
 
-/// A device as a crash leaves it: a loaded store, then a million puts in the log since the last checkpoint.
+/// A device after a crash: a loaded store, then a million puts in the log since the last
+/// checkpoint.
 fn crashed() -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(100_000));
     let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options()).unwrap();

@@ -1,12 +1,13 @@
-//! The whole command as a stranger runs it: `treering replay` of 1 M YCSB-A operations after 100 k inserts, 16+16 bytes, Zipf 0.9, cache 20 %,
-//! process start, analysis and report included. `TREERING_BENCH_OPS` sets another number of operations (10 M for the published figure).
+//! The whole command as a user runs it: `treering replay` of 1 M YCSB-A operations after 100 k
+//! inserts, 16+16 bytes, Zipf 0.9, cache 20 %. Includes process start, analysis and report.
+//! `TREERING_BENCH_OPS` sets another number of operations (10 M for the published figure).
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Builds the command and says where it is.
+/// Builds the command and returns its path.
 fn treering() -> PathBuf {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let built = Command::new(env!("CARGO"))

@@ -1,8 +1,10 @@
-//! The circular buffer: mini-pages made at the tail and evicted at the head, by one thread and by two, beside the buffer of the crate
-//! `bf-tree` (which has no page locks and no mapping table: those come on top, in its tree); and reading one, beside a reader-writer lock
-//! around a box.
+//! The circular buffer: mini-pages are created at the tail and evicted at the head, by one thread
+//! and by two, beside the buffer of the crate `bf-tree`. That buffer has no page locks and no
+//! mapping table; its tree adds those. Also reads a mini-page, beside a reader-writer lock around a
+//! box.
 //!
-//! A round makes a mini-page of 256 B on a page that has none, evicting as the ring, which is full, asks for it.
+//! A round creates a mini-page of 256 B for a page that has none. The ring is full, so each round
+//! also evicts.
 
 use bf_tree::circular_buffer::CircularBuffer;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -17,9 +19,10 @@ use treering_engine::sync::RwLock;
 
 const CAPACITY: usize = 1 << 20;
 const SIZE: usize = 256;
-/// Room made at a time, by either.
+/// Bytes freed at a time, in either buffer.
 const AHEAD: u64 = 4096;
-/// More than the ring has room for, so that a page which comes up again has been evicted.
+/// More pages than the ring has room for, so that a page has been evicted when its turn comes
+/// again.
 const PAGES: u64 = 16_384;
 
 fn ring(capacity: usize) -> Ring {
@@ -63,20 +66,22 @@ fn put(ring: &Ring, page: PageId) {
 
 struct Bf(CircularBuffer);
 
-// SAFETY: its tree shares it among threads and says so in the same way; the cell in it is touched under its mutex only.
+// SAFETY: the crate's tree shares it among threads in the same way. The cell in it is only accessed
+// under its mutex.
 unsafe impl Sync for Bf {}
 
 fn put_bf(Bf(buffer): &Bf, n: u64) {
     loop {
         match buffer.alloc(SIZE) {
-            // SAFETY: the block is `SIZE` bytes and this thread's until it is dropped.
+            // SAFETY: the block has `SIZE` bytes and belongs to this thread until it is dropped.
             Ok(block) => return unsafe { block.as_ptr().cast::<u64>().write_unaligned(n) },
             Err(_) => _ = buffer.evict_n(AHEAD as usize / SIZE, |victim| Ok(black_box(victim))),
         }
     }
 }
 
-/// The time that `threads` take for `rounds` rounds together; each has pages of its own.
+/// Returns the time in which `threads` threads do `rounds` rounds together. Each thread has pages
+/// of its own.
 fn timed(threads: u64, rounds: u64, round: impl Fn(u64) + Sync) -> Duration {
     let began = Instant::now();
     std::thread::scope(|scope| {
@@ -124,7 +129,7 @@ fn read(c: &mut Criterion) {
         .throughput(Throughput::Elements(1))
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1));
-    // As large as it is by default, for then it has huge pages; what is read takes a quarter of it.
+    // The default size, because then the ring has huge pages. The pages read take a quarter of it.
     let ring = ring(32 << 20);
     let pages = PAGES / 2;
     (0..pages).for_each(|n| put(&ring, PageId(n)));

@@ -1,7 +1,8 @@
-//! Traces: importing text, writing and reading the two encodings. Throughput is in bytes of text, or in operations.
+//! Traces: importing text, and writing and reading the two encodings. Throughput is in bytes of
+//! text, or in operations.
 //!
-//! The neighbours: `lines` finds the same text's lines with nothing parsed, the floor under every importer;
-//! `jsonl` stands beside `trz`.
+//! Compared with: `lines`, which only splits the same text into lines and bounds every importer
+//! from below; and `jsonl` beside `trz`.
 
 use std::fs;
 use std::hint::black_box;
@@ -19,7 +20,7 @@ use treering_traces::{Header, Op, OpKind, OpSource, Writer, open};
 const LINES: u64 = 500_000;
 const OPS: u64 = 1_000_000;
 
-/// Text of a block trace, one request of one block a line, in the layout of Alibaba's or of MQSim's.
+/// Text of a block trace, one request of one block per line, in Alibaba's or MQSim's layout.
 fn text(format: Format) -> Vec<u8> {
     let mut rng = SmallRng::seed_from_u64(0);
     let mut text = Vec::new();
@@ -89,7 +90,8 @@ fn imports(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Half puts of 120-byte values, half gets, on 8-byte keys or on 16-byte ones such as `user000001234567`.
+/// Half puts of 120-byte values and half gets, on 8-byte keys or on 16-byte keys such as
+/// `user000001234567`.
 fn operations(key_len: usize) -> Vec<Op> {
     let mut rng = SmallRng::seed_from_u64(0);
     (0..OPS)

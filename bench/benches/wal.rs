@@ -1,4 +1,4 @@
-//! The redo log: append, flush, replay, each beside what it cannot beat.
+//! The redo log: append, flush and replay, each beside a lower bound.
 //!
 //! `cargo bench -p treering-bench --bench wal`
 
@@ -16,7 +16,7 @@ const REGION: LogRegion = LogRegion {
     store: StoreId(7),
 };
 
-/// Reading begins at `from`; flushes may have been as long as the log.
+/// Reading begins at `from`. Flushes may have been as long as the log.
 fn start(epoch: u32, from: Lsn) -> LogStart {
     LogStart {
         from,

@@ -1,4 +1,5 @@
-//! Benchmarks live in `benches/`; this library gives them a crate to hang on, and holds the comparisons of page layouts and with other engines.
+//! Comparisons of page layouts, and of Treering with other engines. The crate also carries the
+//! microbenchmarks in `benches/`.
 
 pub mod layouts;
 #[cfg(feature = "peers")]

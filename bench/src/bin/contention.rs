@@ -1,9 +1,13 @@
-//! `xzcat wiki-urls.txt.xz | cargo run --release -p treering-bench --bin contention -- --keys -`: writes that wait for each other, by page size, with contention split and
-//! without (B-Trees Are Back §7.3, Figure 22).
+//! Measures writes that wait for each other, by page size, with and without contention split
+//! (B-Trees Are Back §7.3, Figure 22).
 //!
-//! 5,000 URLs, every one in so many of those that are given, else made up; threads that overwrite eight-byte values, Zipf 1 with ranks in the order of keys, so that the first leaf is
-//! the hottest; all in memory. The paper has pages from 2 KiB on, and titles; pages here begin at 4 KiB. Each figure is the median of some rounds, in which both ways take turns;
-//! leaves are split while a round warms up.
+//! `xzcat wiki-urls.txt.xz | cargo run --release -p treering-bench --bin contention -- --keys -`
+//!
+//! Threads overwrite eight-byte values of 5,000 URLs, which are a sample of the given ones or
+//! generated. The popularity is Zipf 1 with ranks in key order, so that the first leaf is the
+//! hottest. Everything is in memory. The paper has pages from 2 KiB, and titles; here pages start
+//! at 4 KiB. Each figure is the median of several rounds, in which both variants take turns. Leaves
+//! are split while a round warms up.
 //!
 //! Exit codes: 0 measured, 2 bad input, 3 the store could not be run.
 
@@ -19,8 +23,10 @@ use treering_engine::{ContentionSplit, Durability, Kv, Options, Stats, Store, Sy
 
 const KEYS: usize = 5_000;
 const PAGES_KIB: [usize; 5] = [4, 8, 16, 32, 64];
-const HELP: &str = "contention [--keys FILE|-] [--threads N] [--seconds S] [--rounds N] [--layout NAME]\n\
-    --keys: a key a line, ascending [default: made up]   --threads [default: 2]   --seconds of a round [default: 2]\n\
+const HELP: &str = "\
+contention [--keys FILE|-] [--threads N] [--seconds S] [--rounds N] [--layout NAME]\n\
+    --keys: one key per line, ascending [default: generated]   --threads [default: 2]\n\
+    --seconds of a round [default: 2]   \
     --rounds [default: 5]   --layout of leaves [default: fingerprint, as in the paper]";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -64,7 +70,7 @@ fn args() -> Result<Args, String> {
     }
 }
 
-/// Every one in so many of the keys of a file, or made-up ones.
+/// Returns a regular sample of the keys in a file, or generated keys.
 fn keys(from: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
     let mut text = Vec::new();
     match from {
@@ -94,7 +100,7 @@ fn keys(from: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(all.into_iter().step_by(step).take(KEYS).collect())
 }
 
-/// Ranks by their cumulated probabilities, 1 / rank each.
+/// Draws ranks by their cumulative probabilities, where a rank's weight is 1 / rank.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -111,7 +117,7 @@ impl Zipf {
         self.0[ranks - 1] / self.0[self.0.len() - 1]
     }
 
-    /// The rank, from 0, of 64 random bits.
+    /// Returns the rank, from 0, for 64 random bits.
     fn rank(&self, bits: u64) -> usize {
         let at = (bits >> 11) as f64 / (1_u64 << 53) as f64 * self.0[self.0.len() - 1];
         self.0.partition_point(|sum| *sum < at)
@@ -204,15 +210,17 @@ fn run(args: &Args) -> Result<(), Failure> {
     let keys = keys(args.keys.as_deref())?;
     let zipf = Zipf::new(KEYS);
     println!(
-        "{} threads, {KEYS} keys of {:.1} bytes ({}), leaves {}; {:.1} % of the writes go to the first 100 keys",
+        "{} threads, {KEYS} keys of {:.1} bytes ({}), leaves {}; \
+         {:.1} % of the writes go to the first 100 keys",
         args.threads,
         keys.iter().map(Vec::len).sum::<usize>() as f64 / KEYS as f64,
-        args.keys.as_deref().map_or("made up", |_| "given"),
+        args.keys.as_deref().map_or("generated", |_| "given"),
         args.layout.name(),
         100.0 * zipf.share(100)
     );
     println!(
-        "page     writes/s without   contended   leaves     writes/s with   contended   leaves   splits for it"
+        "page     writes/s without   contended   leaves     writes/s with   contended   leaves   \
+         splits for it"
     );
     for page in PAGES_KIB {
         let ways = [None, Some(ContentionSplit::default())];

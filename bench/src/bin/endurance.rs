@@ -1,11 +1,14 @@
-//! `cargo run --release -p treering-bench --features peers --bin endurance`: a store on a file under a long mixed run. How long do the slowest
-//! operations take, and how much memory does the process have beside what was configured?
+//! Runs a store on a file under a long mixed load. It shows how long the slowest operations take,
+//! and how much memory the process uses beyond the configured cache.
 //!
-//! Clients, closed loops, half of whose operations are gets (Zipf 0.9 over scattered keys), the others puts, deletes and scans of 100. Each writes its
-//! own share of the records and holds every answer that concerns these against what it wrote. Log flushes are grouped (1 ms), checkpoints run
-//! all the time.
+//! `cargo run --release -p treering-bench --features peers --bin endurance`
 //!
-//! Exit codes: 0 all answers right, 1 a wrong one, 2 bad input, 3 the store could not be run.
+//! Clients are closed loops. Half of their operations are gets (Zipf 0.9 over scattered keys), the
+//! others are puts, deletes and scans of 100. Each client writes its own share of the records, and
+//! checks every answer about them against what it wrote. Log flushes are grouped (1 ms), and
+//! checkpoints run all the time.
+//!
+//! Exit codes: 0 all answers right, 1 a wrong answer, 2 bad input, 3 the store could not be run.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -26,7 +29,7 @@ use treering_engine::{
     TreeKind, required_blocks,
 };
 
-/// A store on a file under a long mixed run: the slowest operations, and the memory
+/// A store on a file under a long mixed load: the slowest operations, and the memory
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Args {
@@ -34,7 +37,7 @@ struct Args {
     #[arg(long, default_value_t = 10.0, value_parser = minutes)]
     minutes: f64,
     /// Records of 16+16 bytes
-    #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    #[arg(long, default_value_t = 5_000_000, value_parser = records())]
     records: u64,
     /// MiB of cache
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
@@ -45,9 +48,13 @@ struct Args {
     /// The conventional tree instead of `bf`
     #[arg(long)]
     btree: bool,
-    /// Folder for the store, on the drive to be measured; made if need be
+    /// Folder for the store, on the drive to be measured; created if missing
     #[arg(long, default_value = "target/endurance")]
     dir: PathBuf,
+}
+
+fn records() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1000..=1 << 32)
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -94,11 +101,11 @@ fn options(args: &Args) -> Options {
     }
 }
 
-/// What the clients share.
+/// The state that the clients share.
 struct Shared {
     store: Store,
     data: Data,
-    /// Version of each record; odd: it is deleted.
+    /// Version of each record. An odd version means that it is deleted.
     versions: Vec<AtomicU64>,
     stop: AtomicBool,
     threads: u64,
@@ -115,10 +122,11 @@ fn run(args: &Args) -> Result<bool, Failure> {
 
 fn run_in(args: &Args, path: &Path) -> Result<bool, Failure> {
     let options = options(args);
-    // Leaves of `bf` have room for ninety such records and are more than half full; those of `btree` hold less.
+    // Leaves of `bf` have room for ninety such records and are more than half full. Those of
+    // `btree` hold fewer.
     let least_in_a_leaf = if args.btree { 30 } else { 50 };
     let blocks = required_blocks(&options, args.records / least_in_a_leaf + 1024);
-    // Touched, so that they are no part of what is measured.
+    // Pages are touched now, so that they do not count as memory of the run.
     let versions: Vec<_> = (0..args.records).map(|_| AtomicU64::new(2)).collect();
     let mut histograms = Vec::new();
     for _ in 0..args.threads {
@@ -191,7 +199,7 @@ fn run_in(args: &Args, path: &Path) -> Result<bool, Failure> {
 
 fn histogram() -> Histogram<u64> {
     let mut all = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("sound bounds");
-    // Touches its counts, so that they are no part of what is measured.
+    // Touches the histogram's counts, so that they do not count as memory of the run.
     let all_values =
         (0..35).flat_map(|bit| (0..2048u64).map(move |i| (1 << bit) + ((i << bit) >> 11)));
     for value in all_values {
@@ -221,7 +229,7 @@ fn client(shared: &Shared, c: u64, histograms: &mut [Histogram<u64>; 4]) -> Resu
     let mut got = Vec::new();
     while !shared.stop.load(Ordering::Acquire) {
         let record = popular.draw(data.records(), &mut random);
-        // A record that this client writes, if there is one beside it.
+        // The nearest record that this client writes, if there is one.
         let own = (record / shared.threads * shared.threads + c).min(data.records() - 1);
         let is_own = own % shared.threads == c;
         let kind = match random.random_range(0..1000u32) {
@@ -240,7 +248,7 @@ fn client(shared: &Shared, c: u64, histograms: &mut [Histogram<u64>; 4]) -> Resu
             }
             1 | 2 => {
                 let old = shared.versions[own as usize].load(Ordering::Relaxed);
-                // The next even one is a value, the next odd one its absence.
+                // The next even version is a value, and the next odd one is absence.
                 let new = (old + 1) + u64::from((old + 1) % 2 != u64::from(kind == 2));
                 let key = data.key(own);
                 if kind == 1 {
@@ -275,7 +283,7 @@ fn client(shared: &Shared, c: u64, histograms: &mut [Histogram<u64>; 4]) -> Resu
     Ok(())
 }
 
-/// Of records of others a reader knows only that what it gets is theirs.
+/// Checks a record of another client: the value must be one of the record's.
 fn check(shared: &Shared, c: u64, record: u64, got: Option<&Vec<u8>>) -> Result<(), Failure> {
     let found = got.map(|value| shared.data.version(record, value));
     if found == Some(None) {
@@ -345,7 +353,8 @@ fn report(
     }
     let configured = (args.cache << 20) + stats.index_bytes;
     println!(
-        "\nresident   {:.1} MiB at most, above what there was before the store: {:+.1} % of cache and inner nodes ({:.1} + {:.1} MiB)",
+        "\nresident   {:.1} MiB at most, without that before the store was opened: \
+         {:+.1} % against cache and inner nodes ({:.1} + {:.1} MiB)",
         peak as f64 / MIB,
         100.0 * (peak as f64 / configured as f64 - 1.0),
         args.cache as f64,

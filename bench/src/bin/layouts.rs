@@ -1,6 +1,8 @@
-//! `cargo run --release -p treering-bench --bin layouts`: page layouts beside each other and beside ordered maps; see `bench/LAYOUTS.md`.
+//! Compares page layouts with each other and with ordered maps; see `bench/LAYOUTS.md`.
 //!
-//! Exit codes: 0 all rows stand, 1 some are void, 2 bad input.
+//! `cargo run --release -p treering-bench --bin layouts`
+//!
+//! Exit codes: 0 all rows are valid, 1 some are void, 2 bad input.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{IsTerminal, Write};
@@ -14,12 +16,15 @@ use treering_bench::layouts::count::{by_callgrind, once};
 use treering_bench::layouts::keys::KeySet;
 use treering_bench::layouts::report;
 use treering_bench::layouts::run::{ALLOCATED, Plan, run};
-use treering_bench::layouts::subject::{self, Entry};
+use treering_bench::layouts::subject::Entry;
+use treering_bench::layouts::subjects;
 use treering_bench::layouts::work::Kind;
 
-/// Page layouts, the adaptive tree and other ordered maps: in memory, one thread, every answer checked
+/// Page layouts, the adaptive tree and other ordered maps: in memory, one thread, every answer
+/// checked
 ///
-/// Rates are operations a second: medians of rounds in which all subjects take turns. With `--features maps` other people's maps are among them.
+/// Rates are operations per second: medians of rounds in which all subjects take turns. With
+/// `--features maps`, ordered maps of other crates are included.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Args {
@@ -27,48 +32,50 @@ struct Args {
     command: Option<Command>,
     #[command(flatten)]
     common: Common,
-    /// Lookups, and scans, of a round; the last tenth of the records is inserted in as many rounds
+    /// Lookups, and scans, per round; the last tenth of the records is inserted in as many rounds
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = positive)]
     operations: usize,
     /// Rounds of each kind of operation
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = positive)]
     rounds: usize,
-    /// Write all figures to this file, as JSON
+    /// Write all figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
 struct Common {
-    /// dense, sparse, urls, titles, or NAME=FILE with a key on each line; can be given more than once [default: the first four]
+    /// dense, sparse, urls, titles, or NAME=FILE with a key per line; can be repeated [default: the
+    /// first four]
     #[arg(long = "set", value_name = "SET", global = true)]
     sets: Vec<String>,
-    /// Only this layout or map; can be given more than once
+    /// Only this layout or map; can be repeated
     #[arg(long, value_name = "NAME", global = true)]
     only: Vec<String>,
     /// Size of a key set with its values, in 10^6 bytes (the paper: 300)
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = positive, global = true)]
     megabytes: usize,
-    /// Exponent of the keys' popularity
+    /// Zipf exponent of the keys' popularity
     #[arg(long, value_name = "X", default_value_t = 0.99, global = true)]
     zipf: f64,
-    /// Seed of all that is random
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, global = true)]
     seed: u64,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Count instructions, cache misses and branches of an operation under callgrind (needs valgrind)
+    /// Count instructions, cache misses and branches per operation under callgrind (needs valgrind)
     Count {
-        /// Only these operations; can be given more than once
+        /// Only these operations; can be repeated
         #[arg(long, value_name = "KIND", value_enum)]
         ops: Vec<Kind>,
-        /// Operations to count: the difference of a run with so many and one with twice as many
+        /// Operations to count, as the difference between a run with this many and one with twice
+        /// as many
         #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = positive)]
         operations: usize,
     },
-    /// Do some operations once, to be watched by a profiler
+    /// Run some operations once, for a profiler
     Once {
         #[arg(long, value_name = "KIND", value_enum)]
         ops: Kind,
@@ -86,23 +93,24 @@ fn positive(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "expected a number from 1 on".into())
 }
 
-/// The system's allocator, and the sum of what is allocated.
+/// The system's allocator, with a sum of the allocated bytes.
 struct Counting;
 
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-/// One thread allocates: no need to lock the bus for it.
+/// Only one thread allocates, so an atomic addition is not needed.
 fn add(bytes: usize) {
     let now = ALLOCATED.load(Ordering::Relaxed);
     ALLOCATED.store(now.wrapping_add(bytes), Ordering::Relaxed);
 }
 
-// SAFETY: all is left to the system's allocator, whose promises are those that are asked for; the sum is no part of them.
+// SAFETY: every call is passed on to the system's allocator, which keeps the promises. The sum is
+// only bookkeeping.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller has promised what `System` asks for.
+        // SAFETY: the caller guarantees what `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -114,7 +122,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         add(layout.size().wrapping_neg());
-        // SAFETY: as above; all that was allocated here was allocated by `System`.
+        // SAFETY: as above. Everything allocated here was allocated by `System`.
         unsafe { System.dealloc(at, layout) }
     }
 
@@ -151,7 +159,7 @@ impl Common {
     }
 
     fn entries(&self, set: &KeySet) -> Result<Vec<Entry>, Failure> {
-        let mut entries = subject::all(set.keys.are_numbers());
+        let mut entries = subjects::all(set.keys.are_numbers());
         for name in &self.only {
             if !entries.iter().any(|entry| entry.name == name) {
                 let names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
@@ -197,7 +205,7 @@ impl Args {
 
     fn time(&self) -> Result<bool, Failure> {
         if let Some(path) = &self.json {
-            // Better now than after all rounds.
+            // Fail now rather than after all rounds.
             std::fs::write(beside(path), "").map_err(|e| not_written(path, &e))?;
         }
         let mut tables = Vec::new();
@@ -258,7 +266,7 @@ impl Args {
     }
 }
 
-/// What is going on, if somebody watches.
+/// Prints progress if somebody is watching.
 fn progress(what: &str) {
     let mut to = std::io::stderr();
     if to.is_terminal() {
@@ -268,7 +276,7 @@ fn progress(what: &str) {
 }
 
 fn say(text: &str) {
-    // Who reads no more has seen enough.
+    // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
@@ -280,7 +288,7 @@ fn not_written(path: &Path, e: &std::io::Error) -> Failure {
     Failure(format!("--json {}: {e}", path.display()))
 }
 
-/// Writes beside it, then renames, so that there is no half of it.
+/// Writes to a temporary file and renames it, so that a file is never incomplete.
 fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let beside = beside(path);
     let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));

@@ -1,6 +1,8 @@
-//! `cargo run --release -p treering-bench --features peers --bin peers`: Treering beside other engines; see `bench/README.md`.
+//! Compares Treering with other engines; see `bench/README.md`.
 //!
-//! Exit codes: 0 all rows stand, 1 some are void or missing, 2 bad input.
+//! `cargo run --release -p treering-bench --features peers --bin peers`
+//!
+//! Exit codes: 0 all rows are valid, 1 some are void or missing, 2 bad input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,37 +20,42 @@ use treering_bench::peers::{Failure, Result};
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Args {
-    /// Only this engine; can be given more than once
+    /// Only this engine; can be repeated
     #[arg(long, value_name = "ENGINE", value_parser = engine_name)]
     only: Vec<String>,
-    /// Only this workload; can be given more than once
+    /// Only this workload; can be repeated
     #[arg(long, value_name = "WORKLOAD", value_enum)]
     workload: Vec<Workload>,
     /// Only this table
     #[arg(long, value_enum)]
     durability: Option<Durability>,
     /// Records of 16+16 bytes
-    #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1000..=1 << 32))]
+    #[arg(long, default_value_t = 5_000_000, value_parser = records())]
     records: u64,
-    /// Seconds that a workload is measured, after half as many of warm-up
+    /// Seconds of measurement per workload, after half as many of warm-up
     #[arg(long, default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
     /// Numbers of clients
-    #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u64).range(1..=64))]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1,2",
+        value_parser = clap::value_parser!(u64).range(1..=64)
+    )]
     threads: Vec<u64>,
     /// MiB of each engine's cache, a power of two
     #[arg(long, default_value_t = 32, value_parser = power_of_two)]
     cache: u64,
-    /// Writes that are acknowledged together where there are groups
+    /// Writes that are acknowledged together in groups
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     group: u64,
-    /// Folder for the stores, on the drive to be measured; made if need be
+    /// Folder for the stores, on the drive to be measured; created if missing
     #[arg(long, default_value = "target/peers")]
     dir: PathBuf,
-    /// Write all figures to this file, as JSON
+    /// Write all figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Be the process of one engine
+    /// Run as the process of one engine
     #[arg(long, hide = true)]
     child: bool,
 }
@@ -59,6 +66,10 @@ fn engine_name(name: &str) -> std::result::Result<String, String> {
     }
     let names: Vec<_> = ENGINES.iter().map(|spec| spec.name).collect();
     Err(format!("expected one of {}", names.join(", ")))
+}
+
+fn records() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1000..=1 << 32)
 }
 
 fn seconds(text: &str) -> std::result::Result<f64, String> {
@@ -132,7 +143,7 @@ impl Args {
         child::work(spec, &job, &mut |message| child::tell(&message))
     }
 
-    /// What is to be found out at once, not after hours.
+    /// Checks the arguments at once, not after hours.
     fn check(&self) -> Result<()> {
         fs::create_dir_all(&self.dir).map_err(|source| Failure::File {
             path: self.dir.clone(),
@@ -145,7 +156,7 @@ impl Args {
         }
     }
 
-    /// Whether all rows stand.
+    /// Whether all rows are valid.
     fn run(&self) -> Result<bool> {
         self.check()?;
         let began = Instant::now();
@@ -266,7 +277,7 @@ fn beside(path: &Path) -> PathBuf {
     beside.into()
 }
 
-/// Beside, then renamed: a file that is there is whole.
+/// Writes to a temporary file and renames it, so that a file is never incomplete.
 fn write_json(path: &Path, report: &Report) -> Result<()> {
     let json = serde_json::to_string_pretty(report).expect("numbers and strings");
     fs::write(beside(path), json + "\n")

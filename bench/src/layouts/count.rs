@@ -1,7 +1,10 @@
-//! Instructions, cache misses and branches of an operation, counted by callgrind: they do not depend on the machine's mood.
+//! Counts the instructions, cache misses and branches of an operation under callgrind, so that the
+//! result does not depend on the state of the machine.
 //!
-//! Two processes do the same but for the number of operations, n and 2 n of the same ones; what the second one has more, divided by n, is an operation. Nothing has
-//! to be switched on or off inside for that. Caches are simulated with the sizes of the paper's processor (first level 32 KiB, second 1 MiB, as callgrind's last level).
+//! Two processes do the same work, one with n operations and one with those and n more. The
+//! difference, divided by n, is the cost of an operation, so nothing has to be switched on and off
+//! within a run. The simulated caches have the sizes of the paper's processor (first level 32 KiB;
+//! second level 1 MiB, as callgrind's last level).
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -16,22 +19,23 @@ use super::work::{Batch, Kind, Records};
 /// Caches of the paper's machine: size, ways, line.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,8,64"];
 
-/// What an operation costs.
+/// The cost of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// All of them.
+    /// Instructions.
     pub instructions: f64,
     /// Reads and writes of data that miss the first level.
     pub d1_misses: f64,
-    /// Of those, what misses the second.
+    /// Reads and writes of data that miss the second level too.
     pub ll_misses: f64,
-    /// Conditional ones.
+    /// Conditional branches.
     pub branches: f64,
-    /// Of those, what callgrind's model of a predictor gets wrong.
+    /// Conditional branches that callgrind's predictor model mispredicts.
     pub mispredicted: f64,
 }
 
-/// Makes a subject of all records and does the first `count` of `of` operations: what callgrind runs.
+/// Loads all records into a subject and does the first `count` of `of` operations. This is what
+/// callgrind runs.
 ///
 /// # Errors
 /// A wrong answer, or a key set that is too small.
@@ -63,7 +67,8 @@ pub fn once(
     subject.run(&batch, count.min(batch.len()))
 }
 
-/// What an operation costs, by two runs of this program with the arguments that make it do [`once`], to which `--count N` is added; `out` is for callgrind's file.
+/// Counts the cost of an operation with two runs of this program. `arguments` make it do [`once`];
+/// `--count N` is added. `out` is the file for callgrind's output.
 ///
 /// # Errors
 /// Valgrind is missing, or a run fails.
@@ -107,7 +112,9 @@ fn totals(arguments: &[String], count: usize, out: &Path) -> Result<Vec<(String,
     let output = match ran {
         Err(e) if e.kind() == ErrorKind::NotFound => {
             return Err(Failure(
-                "counting needs valgrind, which is not installed (Debian: apt-get install valgrind)".into(),
+                "counting needs valgrind, which is not installed \
+                 (Debian: apt-get install valgrind)"
+                    .into(),
             ));
         }
         Err(e) => return Err(Failure(format!("valgrind: {e}"))),
@@ -128,7 +135,7 @@ fn totals(arguments: &[String], count: usize, out: &Path) -> Result<Vec<(String,
     })
 }
 
-/// The totals of callgrind's file by event.
+/// Returns the totals in callgrind's file, by event.
 fn parse(file: &str) -> Option<Vec<(String, f64)>> {
     let line = |name: &str| file.lines().find_map(|line| line.strip_prefix(name));
     let events = line("events:")?.split_whitespace();

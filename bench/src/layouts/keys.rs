@@ -1,14 +1,15 @@
-//! Key sets: numbers as B-Trees Are Back has them (§4 "Experimental Setup"), strings made up or from a file.
+//! Key sets: numbers as in B-Trees Are Back (§4 "Experimental Setup"), and strings, generated or
+//! from a file.
 //!
 //! | set | keys | mean length |
 //! |---|---|---|
-//! | `dense` | all of `[0, n)`, 32-bit big-endian | 4 |
-//! | `sparse` | different random ones of 32 bits | 4 |
-//! | `urls` | made up: popular hosts, folders with few pages and with many, numbers and words at the end | about 55 (paper: 62) |
-//! | `titles` | made up: one to four words, the first ones popular | about 18 (paper's `wiki`: 23) |
-//! | a file | its lines, each once | |
+//! | `dense` | all of `[0, n)`, 32 bits, big-endian | 4 |
+//! | `sparse` | distinct random numbers of 32 bits | 4 |
+//! | `urls` | generated: popular hosts, small and large folders, words, numbers | 55 (paper: 62) |
+//! | `titles` | generated: one to four words, the first popular | 18 (paper's `wiki`: 23) |
+//! | a file | its lines, without duplicates | |
 //!
-//! Records are in random order, and a record's place in it is also its rank in popularity.
+//! Records are in random order. A record's place in that order is also its rank in popularity.
 
 use std::io::Read;
 
@@ -22,10 +23,11 @@ use super::Failure;
 /// Bytes of a value.
 pub const VALUE_BYTES: usize = 8;
 
-/// A key, for maps that take any bytes, and for those that take no key which another one begins with.
+/// A key in two forms: for maps that take any bytes, and for maps in which no key may be a prefix
+/// of another.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
-    /// The key, and behind it a zero byte where keys differ in length; no key has a zero byte there.
+    /// The key followed by a zero byte, if keys differ in length. No key contains a zero byte.
     pub ended: &'a [u8],
     len: usize,
 }
@@ -39,16 +41,16 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Keys one after the other.
+/// A list of keys in one buffer.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     bytes: Vec<u8>,
-    /// Where each key and its zero byte end, if not all have four bytes.
+    /// The end of each key and its zero byte, unless all keys have four bytes.
     ends: Option<Vec<u32>>,
 }
 
 impl Keys {
-    /// No keys yet, of four bytes or of any number of them.
+    /// Returns an empty list, for keys of four bytes or of any length.
     #[must_use]
     pub fn none(fixed: bool) -> Keys {
         Keys {
@@ -72,16 +74,16 @@ impl Keys {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A key.
+    /// Returns a key.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If `at` is out of range.
     #[must_use]
     #[inline]
     pub fn get(&self, at: usize) -> Key<'_> {
@@ -117,20 +119,21 @@ impl Keys {
     }
 }
 
-/// Records: a name, keys in random order.
+/// A key set: a name, and keys in random order.
 #[derive(Clone, Debug)]
 pub struct KeySet {
-    /// As in reports.
+    /// The name in reports.
     pub name: String,
     /// In random order, without duplicates.
     pub keys: Keys,
 }
 
 impl KeySet {
-    /// The set of this name, or the lines of a file `NAME=FILE` or `FILE`, of about so many bytes with their values.
+    /// Returns the set of this name, or the lines of a file given as `NAME=FILE` or `FILE`. `bytes`
+    /// is the approximate size of keys and values.
     ///
     /// # Errors
-    /// The name is of neither, or the file cannot be read or has no key that a page takes.
+    /// The name is unknown, or the file cannot be read, or it has no key that fits a page.
     pub fn of(source: &str, bytes: usize, seed: u64) -> Result<KeySet, Failure> {
         let numbers = |numbers: Vec<u32>| {
             let mut keys = Keys::none(true);
@@ -160,7 +163,7 @@ impl KeySet {
     }
 }
 
-/// What the record at a place has for a value: different for all, and told from nothing but the place.
+/// Returns the value of the record at a place. Values differ and are a function of the place alone.
 #[must_use]
 #[inline]
 pub fn value_of(record: usize) -> u64 {
@@ -200,7 +203,7 @@ fn of_file(file: &str, bytes: usize, seed: u64) -> Result<Keys, Failure> {
     }
 }
 
-/// Different keys, in random order.
+/// Returns distinct random keys.
 fn made_up(bytes: usize, seed: u64, make: fn(&mut Words, &mut Vec<u8>)) -> Keys {
     let mut words = Words::new(seed);
     let mut all: Vec<Box<[u8]>> = Vec::new();
@@ -225,7 +228,7 @@ fn made_up(bytes: usize, seed: u64, make: fn(&mut Words, &mut Vec<u8>)) -> Keys 
     keys
 }
 
-/// Words, the first of which are the most popular.
+/// Words, ordered by popularity.
 struct Words {
     random: SmallRng,
     words: Vec<Vec<u8>>,
@@ -250,7 +253,7 @@ impl Words {
         Words { random, words }
     }
 
-    /// A number below `end`; the greater `skew`, the smaller.
+    /// Draws a number below `end`. A larger `skew` favours smaller numbers.
     fn below(&mut self, end: usize, skew: i32) -> usize {
         (self.random.random::<f64>().powi(skew) * end as f64) as usize
     }
@@ -260,13 +263,14 @@ impl Words {
         key.extend_from_slice(&self.words[at]);
     }
 
-    /// The word of this number.
+    /// Returns the word with this number.
     fn nth(&self, at: usize, key: &mut Vec<u8>) {
         key.extend_from_slice(&self.words[at % self.words.len()]);
     }
 }
 
-/// `https://www.host.com/folder/folder/some-words-1234`: hosts and folders have their own numbers, so that they recur.
+/// Generates `https://www.host.com/folder/folder/some-words-1234`. Hosts and folders have numbers,
+/// so that they recur.
 fn url(words: &mut Words, key: &mut Vec<u8>) {
     let host = words.below(30_000, 3);
     key.extend_from_slice(if host.is_multiple_of(3) {
@@ -303,7 +307,7 @@ fn url(words: &mut Words, key: &mut Vec<u8>) {
     }
 }
 
-/// `First_second_(third)`.
+/// Generates `First_second_(third)`.
 fn title(words: &mut Words, key: &mut Vec<u8>) {
     let count = words.random.random_range(2..=4);
     for at in 0..count {

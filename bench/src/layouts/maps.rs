@@ -1,12 +1,13 @@
-//! Other people's ordered maps of byte strings.
+//! Ordered maps of byte strings from other crates.
 //!
 //! | name | what | keys of four bytes | strings |
 //! |---|---|---|---|
-//! | `blart` | adaptive radix tree, keys in its leaves | `[u8; 4]` | `Box<[u8]>`, ended by a zero byte |
+//! | `blart` | adaptive radix tree, keys in leaves | `[u8; 4]` | `Box<[u8]>`, zero-terminated |
 //! | `indexset` | B-tree of two levels, nodes of 1,024 records | `[u8; 4]` | `Box<[u8]>` |
 //! | `skiplist` | crossbeam's skip list, for many threads | `[u8; 4]` | `Box<[u8]>` |
 //!
-//! Left out: `rart` (its ranges walk the keys before them: 0.11), `congee` (keys are numbers), `qp-trie` (scans of a prefix only).
+//! Left out: `rart` 0.11 (its ranges walk all keys before them), `congee` (keys are numbers),
+//! `qp-trie` (it only scans prefixes).
 
 use std::ops::Bound::{Included, Unbounded};
 
@@ -19,7 +20,7 @@ use super::subject::{Entry, Held, Map, What};
 impl<K: Held<Asked: AsBytes> + AsBytes> Map for TreeMap<K, u64> {
     #[inline]
     fn put(&mut self, key: Key<'_>, value: u64) {
-        // None begins with another; were one refused, it would be missed.
+        // No key is a prefix of another. If one were refused, a lookup would miss it.
         let _ = self.try_insert(K::hold(key.ended), value);
     }
 
@@ -77,7 +78,7 @@ impl<K: Held + Send + 'static> Map for SkipMap<K, u64> {
     }
 }
 
-/// All of them.
+/// Returns all of them.
 pub(super) fn all(keys_are_numbers: bool) -> Vec<Entry> {
     fn held<K: Held<Asked: AsBytes> + AsBytes + Send + 'static>() -> [Entry; 3] {
         [

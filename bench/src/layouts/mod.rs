@@ -1,12 +1,15 @@
-//! Page layouts beside each other, and the adaptive tree beside other ordered maps: in memory, one thread (B-Trees Are Back §4, §5.2, §6).
+//! Compares page layouts with each other, and the adaptive tree with other ordered maps: in memory,
+//! with one thread (B-Trees Are Back §4, §5.2, §6).
 //!
 //! ```text
-//!   key set  ->  90 % of the records  ->  rounds of inserts  ->  rounds of lookups  ->  rounds of scans  ->  all records, in order
-//!                into every subject       every subject takes its turn in each round                          looked at once
+//!   key set ─► 90 % of the records ─► rounds of inserts ─► of lookups ─► of scans ─► check of
+//!              into every subject     every subject takes its turn in each round   all records
 //! ```
 //!
-//! All subjects are in memory at the same time and do the same operations in turn, so that what disturbs the machine disturbs all of them; a ratio is the median
-//! of the ratios of rounds. Every answer is checked: lookups and scans by the sum of what they find, and at the end record by record.
+//! All subjects are in memory at the same time and do the same operations in turn, so that a
+//! disturbance of the machine affects all of them. A ratio is the median of the ratios of rounds.
+//! Every answer is checked: lookups and scans by the sum of the values found, and at the end record
+//! by record.
 
 pub mod count;
 pub mod keys;
@@ -15,6 +18,7 @@ pub mod maps;
 pub mod report;
 pub mod run;
 pub mod subject;
+pub mod subjects;
 pub mod work;
 
 /// Why there is no result, in one sentence.

@@ -1,4 +1,4 @@
-//! Tables of figures, their ratios, what was aimed at, and the same as JSON.
+//! Reports: tables of rates, their ratios, and the targets, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use super::run::{Plan, Row, Table, median};
 use super::subject::What;
 use super::work::Kind;
 
-/// Schema of the JSON document.
+/// The schema of the JSON document.
 pub const SCHEMA: &str = "treering.bench.layouts/1";
 
-/// Which layouts are held beside which: what differs is one optimisation, by the paper's figures.
+/// The pairs of layouts that are compared. By the paper's figures, they differ in one optimisation.
 const PAIRS: [(&str, &str, &str); 10] = [
     ("prefix", "baseline", "Figure 8"),
     ("slotted", "prefix", "Figure 8"),
@@ -26,9 +26,9 @@ const PAIRS: [(&str, &str, &str); 10] = [
     ("adaptive", "baseline", "Figure 1"),
 ];
 
-/// What was aimed at.
+/// A target.
 struct Target {
-    /// Part of the sets' names; none are all.
+    /// A part of the names of the key sets that it applies to. An empty list means all sets.
     sets: &'static [&'static str],
     over: &'static str,
     under: Under,
@@ -36,10 +36,10 @@ struct Target {
     holds: Holds,
 }
 
-/// What a figure is divided by.
+/// The rate by which a figure is divided.
 enum Under {
     Row(&'static str),
-    /// Fingerprints or fully dense leaves, whichever are faster (Figure 16).
+    /// The faster of fingerprints and fully dense leaves (Figure 16).
     BetterFixed,
     BestTrie,
 }
@@ -111,7 +111,7 @@ const TARGETS: [Target; 8] = [
 ];
 
 impl Under {
-    /// The row, and what it is called.
+    /// Returns the row and its name.
     fn of<'a>(&self, table: &'a Table, kind: Kind) -> Option<&'a Row> {
         let faster = |a: &&Row, b: &&Row| {
             let speed = |row: &&Row| median(row.figures(kind));
@@ -132,24 +132,24 @@ impl Under {
     }
 }
 
-/// A target on a key set, and how it came out.
+/// A target on a key set, and its result.
 #[derive(Debug)]
 pub struct Aim {
-    /// Whose rate is divided.
+    /// The subject whose rate is divided.
     pub over: &'static str,
-    /// By whose.
+    /// The subject whose rate is the divisor.
     pub under: &'static str,
-    /// Of which operations.
+    /// The kind of operation.
     pub kind: Kind,
-    /// Such as "at least 1.3".
+    /// The target in words, such as "at least 1.3".
     pub wanted: String,
-    /// Median of the ratios of rounds.
+    /// The median of the ratios of rounds.
     pub measured: f64,
-    /// Whether it is as wanted.
+    /// Whether the target is met.
     pub met: bool,
 }
 
-/// The targets that this table can tell of.
+/// Returns the results of all targets that apply to this table.
 #[must_use]
 pub fn aims(table: &Table) -> Vec<Aim> {
     let mut aims = Vec::new();
@@ -180,14 +180,14 @@ pub fn aims(table: &Table) -> Vec<Aim> {
     aims
 }
 
-/// Greatest less smallest, as a share of the median.
+/// Returns (largest − smallest) / median.
 fn spread(figures: &[f64]) -> f64 {
     let most = figures.iter().copied().fold(f64::MIN, f64::max);
     let least = figures.iter().copied().fold(f64::MAX, f64::min);
     (most - least) / median(figures)
 }
 
-/// A table as text.
+/// Formats a table as text.
 #[must_use]
 pub fn text(table: &Table) -> String {
     let mut text = format!(
@@ -255,7 +255,7 @@ pub fn text(table: &Table) -> String {
     text
 }
 
-/// All tables as a JSON document.
+/// Returns all tables as a JSON document.
 #[must_use]
 pub fn document(plan: Plan, megabytes: usize, tables: &[Table]) -> Value {
     let rows = |table: &Table| -> Vec<Value> {
@@ -321,7 +321,7 @@ pub fn document(plan: Plan, megabytes: usize, tables: &[Table]) -> Value {
     })
 }
 
-/// Counts per operation as text, beside those of hints.
+/// Formats the counts per operation as text, next to those of hints.
 #[must_use]
 pub fn costs(set: &str, kind: Kind, costs: &[(&str, Cost)]) -> String {
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! Rounds, and what they come to.
+//! Runs the rounds and computes their rates.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -8,51 +8,52 @@ use super::keys::KeySet;
 use super::subject::{Entry, Subject, What};
 use super::work::{Batch, Kind, Records};
 
-/// Bytes that are allocated now, if the program counts them.
+/// Returns the bytes allocated now, if the program counts them.
 pub static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-/// How much is done.
+/// The amount of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Lookups, and scans, of a round; a round of inserts is an equal part of the last tenth of the records.
+    /// Number of lookups, and of scans, in a round. A round of inserts is an equal part of the last
+    /// tenth of the records.
     pub operations: usize,
     /// Rounds of each kind.
     pub rounds: usize,
-    /// The exponent of the keys' popularity.
+    /// The Zipf exponent of the keys' popularity.
     pub zipf: f64,
-    /// Of all that is random.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// What a subject came to on a key set.
+/// The result of a subject on a key set.
 #[derive(Debug)]
 pub struct Row {
-    /// As on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// The kind of subject.
     pub what: What,
-    /// Operations a second in each round, by [`Kind::ALL`].
+    /// Operations per second in each round, by [`Kind::ALL`].
     pub rounds: [Vec<f64>; 3],
-    /// Bytes on the heap when all records were in.
+    /// Bytes on the heap with all records loaded.
     pub allocated: usize,
-    /// What was wrong; then no figure counts.
+    /// What was wrong, if anything. Then no figure counts.
     pub void: Option<String>,
 }
 
-/// What a key set came to.
+/// The results on a key set.
 #[derive(Debug)]
 pub struct Table {
     /// The key set's name.
     pub set: String,
-    /// How many records it has.
+    /// Number of records.
     pub records: usize,
     /// Bytes of all keys.
     pub key_bytes: usize,
-    /// A row a subject.
+    /// A row for each subject.
     pub rows: Vec<Row>,
 }
 
-/// The middle one; of an even number, the mean of the two in the middle.
+/// Returns the median. For an even number, it is the mean of the two in the middle.
 #[must_use]
 pub fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
@@ -64,13 +65,13 @@ pub fn median(figures: &[f64]) -> f64 {
 }
 
 impl Row {
-    /// Operations a second.
+    /// Returns the operations per second.
     #[must_use]
     pub fn figures(&self, kind: Kind) -> &[f64] {
         &self.rounds[kind as usize]
     }
 
-    /// How many times as fast as the other one it is: the median over rounds.
+    /// Returns how many times faster it is than `other`: the median over rounds.
     #[must_use]
     pub fn ratio(&self, other: &Row, kind: Kind) -> f64 {
         let pairs = self.figures(kind).iter().zip(other.figures(kind));
@@ -79,7 +80,7 @@ impl Row {
 }
 
 impl Table {
-    /// The row of this name, if nothing is wrong with it.
+    /// Returns the row with this name, unless its answers were wrong.
     #[must_use]
     pub fn row(&self, name: &str) -> Option<&Row> {
         (self.rows.iter()).find(|row| row.name == name && row.void.is_none())
@@ -107,10 +108,10 @@ impl Turn {
     }
 }
 
-/// Compares the subjects; `tell` hears what is being done.
+/// Compares the subjects. Progress messages go to `tell`.
 ///
 /// # Errors
-/// A key set that is too small for so many rounds.
+/// The key set is too small for this many rounds.
 pub fn run(
     set: &KeySet,
     entries: &[Entry],
@@ -161,7 +162,7 @@ pub fn run(
                 let seed = plan.seed.wrapping_add(round as u64 * 2 + kind as u64);
                 records.batch(kind, plan.operations, plan.zipf, seed)?
             };
-            // Nobody is always the one behind the same neighbour.
+            // The order changes, so that no subject always follows the same neighbour.
             let count = turns.len();
             for at in 0..count {
                 let turn = &mut turns[(at + round) % count];
@@ -189,8 +190,8 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::super::subject;
     use super::*;
+    use crate::layouts::subjects;
 
     const PLAN: Plan = Plan {
         operations: 2_000,
@@ -203,7 +204,7 @@ mod tests {
     fn every_subject_gives_the_right_answers_on_every_set() {
         for name in ["dense", "sparse", "urls", "titles"] {
             let set = KeySet::of(name, 300_000, 1).expect("it is made up");
-            let entries = subject::all(set.keys.are_numbers());
+            let entries = subjects::all(set.keys.are_numbers());
             let table = run(&set, &entries, PLAN, |_| {}).expect("it is large enough");
             assert_eq!(table.rows.len(), entries.len());
             for row in &table.rows {

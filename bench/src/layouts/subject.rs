@@ -1,4 +1,4 @@
-//! What is compared: trees of pages in each layout, and other ordered maps (`maps`).
+//! A subject of the comparison: a tree of pages in some layout, or another ordered map (`maps`).
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -12,29 +12,30 @@ use super::Failure;
 use super::keys::{Key, value_of};
 use super::work::{Batch, Kind, Records};
 
-/// An ordered map from bytes to eight bytes.
+/// An ordered map from byte strings to eight bytes.
 pub trait Map {
-    /// Puts a record with a new key.
+    /// Inserts a record with a new key.
     fn put(&mut self, key: Key<'_>, value: u64);
-    /// The value of a key.
+    /// Returns the value of a key.
     fn get(&mut self, key: Key<'_>) -> Option<u64>;
-    /// Visits up to `most` records from a key on, each with its whole key, which may have the zero byte of [`Key::ended`] behind it.
+    /// Visits up to `most` records, starting at a key. The visited key is complete, and may end in
+    /// the zero byte of [`Key::ended`].
     fn scan(&mut self, from: Key<'_>, most: usize, visit: impl FnMut(&[u8], u64));
 }
 
-/// Whatever has a turn in each round.
+/// A map of any type, which takes its turn in each round.
 pub trait Subject {
-    /// Does the first so many operations.
+    /// Does the first `first` operations of a batch.
     ///
     /// # Errors
-    /// If that is all of them: what was wrong with the answers.
+    /// An answer was wrong. Checked only if the whole batch was done.
     fn run(&mut self, batch: &Batch, first: usize) -> Result<(), Failure>;
-    /// Puts the first so many records.
+    /// Inserts the first `count` records.
     fn load(&mut self, records: &Records<'_>, count: usize);
-    /// Whether it has all records, in the order of their keys.
+    /// Checks that it has all records, in key order.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A record is wrong, missing or superfluous.
     fn verify(&mut self, records: &Records<'_>) -> Result<(), Failure>;
 }
 
@@ -117,7 +118,7 @@ impl<M: Map> Subject for M {
 impl Map for PageTree {
     #[inline]
     fn put(&mut self, key: Key<'_>, value: u64) {
-        // Keys are within the limits; were one refused, it would be missed.
+        // Keys are within the limits. If one were refused, a lookup would miss it.
         let _ = PageTree::put(self, key.bytes(), &value.to_le_bytes());
     }
 
@@ -139,13 +140,13 @@ impl Map for PageTree {
     }
 }
 
-/// A key as ordered maps of the usual kind hold it: four bytes, or on the heap.
+/// A key as other ordered maps own it: an array of four bytes, or a boxed slice.
 pub trait Held: Ord + Borrow<Self::Asked> {
-    /// As they are asked for it.
+    /// The borrowed form, for lookups.
     type Asked: ?Sized + Ord + AsRef<[u8]>;
-    /// To be put in.
+    /// Returns an owned key, for inserts.
     fn hold(key: &[u8]) -> Self;
-    /// To be looked up.
+    /// Returns a borrowed key, for lookups.
     fn ask(key: &[u8]) -> &Self::Asked;
 }
 
@@ -177,7 +178,7 @@ impl Held for Box<[u8]> {
     }
 }
 
-/// The standard library's.
+/// The standard library's map.
 impl<K: Held> Map for BTreeMap<K, u64> {
     #[inline]
     fn put(&mut self, key: Key<'_>, value: u64) {
@@ -198,22 +199,22 @@ impl<K: Held> Map for BTreeMap<K, u64> {
     }
 }
 
-/// A layout's tree.
+/// Returns an empty tree with a layout.
 #[must_use]
 pub fn tree(choice: LayoutChoice) -> PageTree {
     PageTree::new(choice, 4096)
 }
 
-/// What can be compared on a key set: a name, and how to make an empty one.
+/// A subject by name, and how to create an empty one.
 pub struct Entry {
-    /// As on the command line and in reports.
+    /// The name on the command line and in reports.
     pub name: &'static str,
-    /// What it is.
+    /// The kind of subject.
     pub what: What,
     make: Box<dyn Fn() -> Box<dyn Subject>>,
 }
 
-/// What a subject is.
+/// The kind of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A tree of pages.
@@ -225,7 +226,17 @@ pub enum What {
 }
 
 impl Entry {
-    /// Of a map, as it is when it is new.
+    /// Returns the entry of a page layout.
+    #[must_use]
+    pub fn pages(choice: LayoutChoice) -> Entry {
+        Entry {
+            name: choice.name(),
+            what: What::Pages(choice),
+            make: Box::new(move || Box::new(tree(choice))),
+        }
+    }
+
+    /// Returns the entry of a map that `make` creates.
     pub fn of<M: Map + 'static>(name: &'static str, what: What, make: fn() -> M) -> Entry {
         Entry {
             name,
@@ -234,41 +245,9 @@ impl Entry {
         }
     }
 
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn make(&self) -> Box<dyn Subject> {
         (self.make)()
     }
-}
-
-/// All layouts, and the maps that this program was built with.
-#[must_use]
-pub fn all(keys_are_numbers: bool) -> Vec<Entry> {
-    let mut all: Vec<Entry> = LayoutChoice::all()
-        .map(|choice| Entry {
-            name: choice.name(),
-            what: What::Pages(choice),
-            make: Box::new(move || Box::new(tree(choice))),
-        })
-        .collect();
-    // In the order in which the paper adds one to the other.
-    let order = [
-        "baseline",
-        "prefix",
-        "slotted",
-        "compact",
-        "hints",
-        "fingerprint",
-        "semi-dense",
-        "fully-dense",
-        "adaptive",
-    ];
-    all.sort_by_key(|entry| order.iter().position(|name| *name == entry.name));
-    all.push(match keys_are_numbers {
-        true => Entry::of("BTreeMap", What::Map, BTreeMap::<[u8; 4], u64>::new),
-        false => Entry::of("BTreeMap", What::Map, BTreeMap::<Box<[u8]>, u64>::new),
-    });
-    #[cfg(feature = "maps")]
-    all.extend(super::maps::all(keys_are_numbers));
-    all
 }

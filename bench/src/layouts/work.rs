@@ -1,4 +1,4 @@
-//! Operations of one round, made before the clock starts, with the answers that they must get.
+//! The operations of a round, prepared before the clock starts, with the right answers.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -7,22 +7,22 @@ use rand_distr::{Distribution, Zipf};
 use super::Failure;
 use super::keys::{KeySet, Keys, value_of};
 
-/// What a round consists of.
+/// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// New records, in random order.
+    /// Inserts of new records, in random order.
     Inserts,
-    /// Present keys.
+    /// Lookups of present keys.
     Lookups,
-    /// Records from a present key on.
+    /// Scans from a present key.
     Scans,
 }
 
 impl Kind {
-    /// In the order in which they are done.
+    /// All kinds, in the order in which they run.
     pub const ALL: [Kind; 3] = [Kind::Inserts, Kind::Lookups, Kind::Scans];
 
-    /// As in reports.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,26 +33,26 @@ impl Kind {
     }
 }
 
-/// Most records of a scan (§4 "Experimental Setup"); the fewest are one.
+/// The longest scan in records (§4 "Experimental Setup"). The shortest is one record.
 pub const SCAN_RECORDS: u32 = 50;
 
-/// Operations.
+/// A batch of operations.
 #[derive(Debug)]
 pub struct Batch {
-    /// All of this kind.
+    /// Their kind.
     pub kind: Kind,
-    /// One key an operation.
+    /// A key for each operation.
     pub keys: Keys,
-    /// Values to insert, or how many records a scan wants.
+    /// The values to insert, or the lengths of scans.
     pub numbers: Vec<u64>,
-    /// Sum of all values that are to be found.
+    /// The sum of all values that the operations must find.
     pub sum: u64,
-    /// How many.
+    /// The number of values that they must find.
     pub found: u64,
 }
 
 impl Batch {
-    /// The records from one place on, to be inserted.
+    /// Returns inserts of the records from one place on.
     #[must_use]
     pub fn inserts(set: &KeySet, records: std::ops::Range<usize>) -> Batch {
         let mut batch = Batch::none(Kind::Inserts, set);
@@ -73,30 +73,30 @@ impl Batch {
         }
     }
 
-    /// Number of operations.
+    /// Returns the number of operations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 }
 
-/// A key set and the order of its keys.
+/// A key set and the sorted order of its keys.
 #[derive(Debug)]
 pub struct Records<'a> {
-    /// The records themselves.
+    /// The key set.
     pub set: &'a KeySet,
-    /// Places of records in the order of their keys.
+    /// The places of records in key order.
     pub sorted: Vec<u32>,
 }
 
 impl<'a> Records<'a> {
-    /// Sorts them.
+    /// Sorts the keys.
     #[must_use]
     pub fn new(set: &'a KeySet) -> Records<'a> {
         let mut sorted: Vec<u32> = (0..set.keys.len() as u32).collect();
@@ -104,26 +104,26 @@ impl<'a> Records<'a> {
         Records { set, sorted }
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// Operations on keys chosen by a Zipf distribution, all records being present.
+    /// Returns operations on keys drawn from a Zipf distribution, with all records present.
     ///
     /// # Errors
-    /// An exponent that is none.
+    /// The exponent is negative or not a number.
     pub fn batch(&self, kind: Kind, count: usize, zipf: f64, seed: u64) -> Result<Batch, Failure> {
         let mut random = SmallRng::seed_from_u64(seed);
         let ranks = Zipf::new(self.len() as f64, zipf)
-            .map_err(|e| Failure(format!("--zipf: expected an exponent from 0 on: {e}")))?;
+            .map_err(|e| Failure(format!("--zipf: expected an exponent of 0 or more: {e}")))?;
         let mut batch = Batch::none(kind, self.set);
         for _ in 0..count {
             let at = (ranks.sample(&mut random) as usize).clamp(1, self.len()) - 1;

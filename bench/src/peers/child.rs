@@ -1,4 +1,4 @@
-//! One engine in one process: its memory and its caches are its own.
+//! Runs an engine in a process of its own, so that its memory and caches are its own.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -17,55 +17,55 @@ use super::run::{Bench, Tally, Until};
 use super::workload::Workload;
 use super::{Failure, Result};
 
-/// A child that says nothing for so long hangs.
+/// A child that is silent for this long hangs.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
-/// What a quiet machine may write or read beside a workload.
+/// The bytes that a quiet machine may write or read during a workload.
 const QUIET_BYTES: u64 = 16 << 20;
 
-/// What a child is to do.
+/// The child's task.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// A folder in which there is nothing yet.
+    /// An empty folder for the store.
     pub folder: PathBuf,
-    /// Records to load.
+    /// Number of records to load.
     pub records: u64,
-    /// Bytes of the engine's cache.
+    /// Size of the engine's cache in bytes.
     pub cache_bytes: u64,
-    /// Which table.
+    /// The durability of writes.
     pub durability: Durability,
-    /// Clients.
+    /// Number of clients.
     pub threads: u64,
-    /// Writes of a group.
+    /// Writes in a group.
     pub group: usize,
     /// How long a workload is measured.
     pub measured: Duration,
-    /// How long it runs before that.
+    /// How long it runs before the measurement.
     pub warm_up: Duration,
-    /// Which workloads; loading is always done.
+    /// The workloads. Loading is always done.
     pub workloads: Vec<Workload>,
 }
 
-/// An engine, a workload and a number of threads.
+/// A row: an engine, a workload and a number of threads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The engine.
     pub engine: String,
-    /// Which table.
+    /// The durability of writes.
     pub durability: Durability,
     /// The workload.
     pub workload: Workload,
-    /// Clients.
+    /// Number of clients.
     pub threads: u64,
-    /// Why the row is void; then the figures below mean nothing.
+    /// Why the row is void, if it is. Then the figures below are meaningless.
     pub void: Option<String>,
-    /// Operations.
+    /// Number of operations.
     pub ops: u64,
-    /// Writes among them.
+    /// Number of writes among them.
     pub writes: u64,
-    /// Seconds, the syncs at the end included.
+    /// Seconds, including the syncs at the end.
     pub seconds: f64,
-    /// Operations a second.
+    /// Operations per second.
     pub ops_per_second: f64,
     /// Median latency.
     pub p50_ns: u64,
@@ -73,38 +73,38 @@ pub struct Row {
     pub p99_ns: u64,
     /// 99.9th percentile of the latency.
     pub p999_ns: u64,
-    /// Longest operation.
+    /// The longest operation.
     pub max_ns: u64,
-    /// Keys and values written by clients, in bytes.
+    /// Bytes of keys and values that clients wrote.
     pub user_bytes: u64,
-    /// What the block device did meanwhile.
+    /// I/O of the block device during the workload.
     pub device: Option<Traffic>,
-    /// What the kernel counts for the process.
+    /// I/O of the process, as the kernel counts it.
     pub process: Option<Traffic>,
     /// The engine's own counters at the end.
     pub counters: String,
 }
 
 impl Row {
-    /// Bytes written to the device for each byte that clients wrote.
+    /// Returns the bytes written to the device per byte that clients wrote.
     #[must_use]
     pub fn written_per_user_byte(&self) -> Option<f64> {
         let device = self.device.filter(|_| self.user_bytes > 0)?;
         Some(device.written as f64 / self.user_bytes as f64)
     }
 
-    /// Whether the device did so much more than the process caused that somebody else must have used it.
+    /// Whether the device did so much more than the process that others must have used it.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         let Some((device, process)) = self.device.zip(self.process) else {
             return false;
         };
-        // A file system's own writes come on top of a process's.
+        // The file system's own writes come on top of the process's.
         let beyond = |device: u64, process: u64| device > 4 * process + QUIET_BYTES;
         beyond(device.written, process.written) || beyond(device.read, process.read)
     }
 
-    /// Bytes read from the device for each operation.
+    /// Returns the bytes read from the device per operation.
     #[must_use]
     pub fn read_per_op(&self) -> Option<f64> {
         let device = self.device.filter(|_| self.ops > 0)?;
@@ -112,39 +112,40 @@ impl Row {
     }
 }
 
-/// What an engine took of the machine.
+/// The memory and space that an engine used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Footprint {
     /// The engine.
     pub engine: String,
-    /// Which table.
+    /// The durability of writes.
     pub durability: Durability,
-    /// Clients.
+    /// Number of clients.
     pub threads: u64,
-    /// Most bytes in memory above what the harness had before the engine was opened; a map's pages are among them.
+    /// Peak resident memory above that of the harness before the engine was opened. Includes the
+    /// pages of a map.
     pub peak_resident_bytes: Option<u64>,
     /// Bytes on the drive at the end.
     pub file_bytes: u64,
-    /// Bytes of those that the page cache held.
+    /// How many of those bytes the page cache held.
     pub page_cache_bytes: Option<u64>,
     /// Why there are no device figures.
     pub no_device: Option<String>,
 }
 
-/// A line from a child to its parent.
+/// A message from a child to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Message {
-    /// A workload is done.
+    /// A workload is finished.
     Row(Row),
-    /// All is done.
+    /// Everything is finished.
     Footprint(Footprint),
 }
 
-/// Runs one engine, and tells of each workload as it is done.
+/// Runs one engine and reports each workload when it is finished.
 ///
 /// # Errors
-/// A folder that cannot be used, an engine that cannot be opened. What fails later voids rows.
+/// The folder cannot be used, or the engine cannot be opened. Later failures void rows.
 pub fn work(spec: &Spec, job: &Job, tell: &mut dyn FnMut(Message)) -> Result<()> {
     let device = Device::of(&job.folder)?;
     let judge = Judge::new(Data::new(job.records));
@@ -267,10 +268,11 @@ impl Row {
     }
 }
 
-/// Starts `command` in a fresh process and hands on what it tells; the folder is made before, and removed after.
+/// Starts `command` in a new process and passes on its messages. Creates the folder before, and
+/// removes it afterwards.
 ///
 /// # Errors
-/// [`Failure::Child`] if it ended badly or hung; what it told before stands.
+/// [`Failure::Child`] if the child failed or hung. Earlier messages remain valid.
 pub fn supervise(
     command: &mut Command,
     folder: &Path,
@@ -281,7 +283,7 @@ pub fn supervise(
         what,
         source,
     };
-    // What another run has left there is no empty store.
+    // A folder left by another run is not an empty store.
     fs::create_dir(folder).map_err(|e| file("cannot be made", e))?;
     let outcome = watch(command, take);
     fs::remove_dir_all(folder).map_err(|e| file("cannot be removed", e))?;
@@ -307,7 +309,7 @@ fn watch(command: &mut Command, take: &mut dyn FnMut(Message)) -> Result<()> {
     let mut hung = false;
     loop {
         match lines.recv_timeout(PATIENCE) {
-            // An engine may print what it likes.
+            // Lines that the engine itself prints are ignored.
             Ok(line) => drop(serde_json::from_str(&line).map(&mut *take)),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
@@ -336,6 +338,6 @@ fn watch(command: &mut Command, take: &mut dyn FnMut(Message)) -> Result<()> {
 pub fn tell(message: &Message) {
     let line = serde_json::to_string(message).expect("numbers and strings");
     let mut stdout = std::io::stdout().lock();
-    // Nobody listens any more if that fails.
+    // If this fails, the parent is gone.
     let _ = writeln!(stdout, "{line}");
 }

@@ -1,11 +1,13 @@
-//! Keys and values of 16 bytes each, made from the record's number and its version.
+//! Keys and values of 16 bytes, computed from a record's number and version.
 //!
 //! ```text
-//!   key     number × stride, big-endian (8)  │  mix(number) (8)          ordered as the numbers are, spread over all of 2^64
+//!   key     number × stride, big-endian (8)  │  mix(number) (8)
+//!           in the order of the numbers, spread over all of 2^64
 //!   value   version, big-endian (8)          │  mix(number, version) (8)
 //! ```
 //!
-//! So a scan's answer is known without a sorted list, and a value tells whose it is and how old.
+//! So the right answer of a scan is known without a sorted list, and a value tells its record and
+//! its age.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -14,7 +16,7 @@ use rand_distr::{Distribution, Zipf};
 /// Bytes of a key, and of a value.
 pub const WIDTH: usize = 16;
 
-/// Bytes that a record is to its user.
+/// User bytes of a record.
 pub const RECORD_BYTES: u64 = 2 * WIDTH as u64;
 
 /// A key.
@@ -42,7 +44,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// So many records, at least one.
+    /// Returns `records` records, at least one.
     #[must_use]
     pub fn new(records: u64) -> Data {
         Data {
@@ -51,26 +53,26 @@ impl Data {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of records.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The key of a record.
+    /// Returns the key of a record.
     #[must_use]
     pub fn key(&self, record: u64) -> Key {
         join(record * self.stride, mix(record))
     }
 
-    /// A record's value in a version.
+    /// Returns the value of a version of a record.
     #[must_use]
     pub fn value(&self, record: u64, version: u32) -> Value {
         let version = u64::from(version);
         join(version, mix(record ^ mix(version)))
     }
 
-    /// The version of a record's value; `None` if it is none of this record's.
+    /// Returns the version of a record's value, or `None` if it is not a value of this record.
     #[must_use]
     pub fn version(&self, record: u64, value: &[u8]) -> Option<u32> {
         let version = u64::from_be_bytes(value.get(..8)?.try_into().ok()?);
@@ -79,7 +81,8 @@ impl Data {
     }
 }
 
-/// A pseudorandom order of `0..n`: four Feistel rounds over the next power of four, walked until the result is inside.
+/// A pseudorandom permutation of `0..n`: four Feistel rounds over the next power of four, repeated
+/// until the result is in range.
 #[derive(Clone, Copy, Debug)]
 pub struct Shuffle {
     n: u64,
@@ -88,7 +91,7 @@ pub struct Shuffle {
 }
 
 impl Shuffle {
-    /// The order of `0..n` that belongs to `seed`.
+    /// Returns the permutation of `0..n` for `seed`.
     #[must_use]
     pub fn new(n: u64, seed: u64) -> Shuffle {
         let bits = u64::BITS - (n.max(2) - 1).leading_zeros();
@@ -99,7 +102,7 @@ impl Shuffle {
         }
     }
 
-    /// What stands at place `x`.
+    /// Returns the image of `x`.
     #[must_use]
     pub fn at(&self, x: u64) -> u64 {
         let mask = (1 << self.half_bits) - 1;
@@ -118,27 +121,27 @@ impl Shuffle {
     }
 }
 
-/// Which record an operation is for.
+/// Chooses the record of an operation.
 pub enum Choose {
-    /// All alike.
+    /// All records are equally popular.
     Uniform,
-    /// Popularity falls with the rank; ranks are scattered over the keys.
+    /// Popularity falls with the rank. Ranks are scattered over the keys.
     Zipf(Zipf<f64>, Shuffle),
 }
 
 impl Choose {
-    /// Zipf's law with this exponent over `n` records.
+    /// Returns Zipf's law with this exponent over `n` records.
     ///
     /// # Panics
     /// If the exponent is negative or `n` is 0.
     #[must_use]
     pub fn zipf(n: u64, theta: f64) -> Choose {
         let law = Zipf::new(n as f64, theta).expect("an exponent of zero or more");
-        // The order of loading has another seed.
+        // Loading uses another seed.
         Choose::Zipf(law, Shuffle::new(n, 0x2000))
     }
 
-    /// Draws a record of `0..n`.
+    /// Draws a record from `0..n`.
     pub fn draw(&self, n: u64, random: &mut SmallRng) -> u64 {
         match self {
             Choose::Uniform => random.random_range(0..n),

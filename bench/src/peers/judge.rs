@@ -1,31 +1,32 @@
-//! Which answers are right.
+//! Decides which answers are right.
 //!
-//! Each record has one writer, who numbers its versions from 1 on. Of every record the judge knows the newest version that was
-//! acknowledged and the newest that was issued. A read must answer with a version that is not older than the one acknowledged
-//! when it began and not newer than the one issued when it ended: with one client that is one version, with several it leaves no more
-//! than what was under way.
+//! Each record has one writer, which numbers its versions from 1. For each record the judge knows
+//! the newest acknowledged version and the newest issued version. A read must return a version that
+//! is at least as new as the one acknowledged when it began, and no newer than the one issued when
+//! it ended. With one client that is exactly one version. With several, the choice is limited to
+//! what was under way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::data::Data;
 use super::{Failure, Result};
 
-/// What has been written.
+/// The versions of all records.
 pub struct Judge {
     data: Data,
-    /// Issued version above, acknowledged one below. 0 is absence.
+    /// The issued version in the upper half, the acknowledged one in the lower half. 0 is absence.
     versions: Vec<AtomicU64>,
 }
 
 impl Judge {
-    /// Nothing is written yet.
+    /// Returns a judge for records that are not written yet.
     #[must_use]
     pub fn new(data: Data) -> Judge {
         let versions = (0..data.records()).map(|_| AtomicU64::new(0)).collect();
         Judge { data, versions }
     }
 
-    /// The records.
+    /// Returns the records.
     #[must_use]
     pub fn data(&self) -> &Data {
         &self.data
@@ -35,28 +36,28 @@ impl Judge {
         &self.versions[record as usize]
     }
 
-    /// Its writer is about to write the next version, which is this.
+    /// Called by the record's writer before it writes the next version, whose number is returned.
     #[must_use]
     pub fn issue(&self, record: u64) -> u32 {
         let both = self.of(record).fetch_add(1 << 32, Ordering::SeqCst);
         (both >> 32) as u32 + 1
     }
 
-    /// All that was issued of a record is acknowledged.
+    /// Marks everything issued of a record as acknowledged.
     pub fn acknowledge(&self, record: u64) {
         let both = self.of(record).load(Ordering::SeqCst);
-        // Only its writer issues, and this is it.
+        // Only its writer issues versions, and that is the caller.
         let version = both >> 32;
         (self.of(record)).store(version << 32 | version, Ordering::SeqCst);
     }
 
-    /// To be asked before a read.
+    /// Returns the acknowledged version. Call it before a read.
     #[must_use]
     pub fn acknowledged(&self, record: u64) -> u32 {
         self.of(record).load(Ordering::SeqCst) as u32
     }
 
-    /// Judges what a read found that began when `least` was acknowledged.
+    /// Judges the result of a read that began when `least` was acknowledged.
     ///
     /// # Errors
     /// [`Failure::Wrong`].
@@ -90,24 +91,25 @@ impl Judge {
         ))
     }
 
-    /// Holds the place of the `n`-th record of a scan from `first` on.
+    /// Checks the `n`-th record of a scan from `first`.
     ///
     /// # Errors
-    /// [`Failure::Wrong`] if the key is another.
+    /// [`Failure::Wrong`] if it has another key.
     pub fn judge_key(&self, first: u64, n: u64, key: &[u8]) -> Result<()> {
         let expected = first + n;
         if expected < self.data.records() && self.data.key(expected) == key {
             return Ok(());
         }
         Err(Failure::Wrong(format!(
-            "scan from record {first}: expected record {expected} in place {n}, found key {key:02x?}"
+            "scan from record {first}: expected record {expected} in place {n}, \
+             found key {key:02x?}"
         )))
     }
 
-    /// Holds the length of a scan.
+    /// Checks the length of a scan.
     ///
     /// # Errors
-    /// [`Failure::Wrong`] if it was short or too long.
+    /// [`Failure::Wrong`] if it was too short or too long.
     pub fn judge_length(&self, first: u64, limit: u64, found: u64) -> Result<()> {
         let expected = limit.min(self.data.records() - first);
         if found == expected {

@@ -1,8 +1,10 @@
-//! What the machine says: bytes that reached the block device, memory of this process, page cache of a folder's files.
+//! Measurements: bytes that reached the block device, memory of this process, and page cache of a
+//! folder's files.
 //!
-//! Bytes are counted by the block device, between two syncs of the file system: `write_bytes` of `/proc/self/io` counts a page each
-//! time it becomes dirty, up to ten times for one that is overwritten in the page cache. The device counts everybody's I/O, so the
-//! machine should be quiet; the process's own counts stand beside it in the JSON.
+//! Bytes are counted by the block device between two syncs of the file system. `write_bytes` of
+//! `/proc/self/io` is no substitute, because it counts a page each time it becomes dirty: up to ten
+//! times for a page that is overwritten in the page cache. The device counts the I/O of all
+//! processes, so the machine should be quiet. The process's own counts are in the JSON.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -13,17 +15,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Failure, Result};
 
-/// A sector of `/sys/block/*/stat`, whatever the device's own are.
+/// The sector of `/sys/block/*/stat`, whatever sectors the device has.
 const SECTOR: u64 = 512;
 
-/// The block device below a folder.
+/// The block device that holds a folder.
 pub struct Device {
     folder: PathBuf,
-    /// Or why there is none.
+    /// The device's counters, or the reason why there are none.
     stat: std::result::Result<PathBuf, String>,
 }
 
-/// Bytes that went to the device and came from it.
+/// Bytes written to and read from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Written.
@@ -33,7 +35,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// What came since `earlier`.
+    /// Returns the difference since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Traffic) -> Traffic {
         Traffic {
@@ -44,10 +46,11 @@ impl Traffic {
 }
 
 impl Device {
-    /// The device that holds `folder`.
+    /// Returns the device that holds `folder`.
     ///
     /// # Errors
-    /// [`Failure::File`] if there is no such folder. That it is on no block device is no error; see [`Device::missing`].
+    /// [`Failure::File`] if there is no such folder. A folder without a block device is not an
+    /// error; see [`Device::missing`].
     pub fn of(folder: &Path) -> Result<Device> {
         let meta = fs::metadata(folder).map_err(|e| file(folder, "cannot be looked at", e))?;
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
@@ -66,7 +69,7 @@ impl Device {
         })
     }
 
-    /// Why it counts nothing, if so.
+    /// Returns why nothing is counted, if that is the case.
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         self.stat.as_ref().err().map(String::as_str)
@@ -83,7 +86,7 @@ impl Device {
         synced.map_err(|e| file(&self.folder, "cannot be synced", e.into()))
     }
 
-    /// Bytes so far, of everybody. To be asked after [`Device::sync`].
+    /// Returns the bytes so far, of all processes. Call [`Device::sync`] first.
     #[must_use]
     pub fn traffic(&self) -> Option<Traffic> {
         read_stat(self.stat.as_ref().ok()?)
@@ -100,7 +103,7 @@ fn file(path: &Path, what: &'static str, source: std::io::Error) -> Failure {
 
 fn read_stat(path: &Path) -> Option<Traffic> {
     let text = fs::read_to_string(path).ok()?;
-    // Reads: requests, merged, sectors, ms; then writes alike.
+    // Reads: requests, merged, sectors, ms. Then the same for writes.
     let fields: Vec<u64> = (text.split_whitespace())
         .map_while(|field| field.parse().ok())
         .collect();
@@ -110,7 +113,8 @@ fn read_stat(path: &Path) -> Option<Traffic> {
     })
 }
 
-/// What the kernel counts for this process, each page as often as it became dirty.
+/// Returns the kernel's counts for this process, in which each page counts each time it becomes
+/// dirty.
 #[must_use]
 pub fn own_traffic() -> Option<Traffic> {
     Some(Traffic {
@@ -119,13 +123,13 @@ pub fn own_traffic() -> Option<Traffic> {
     })
 }
 
-/// Most bytes that this process has had in memory, maps of files included.
+/// Returns the peak resident memory of this process, including maps of files.
 #[must_use]
 pub fn peak_resident_bytes() -> Option<u64> {
     Some(field("/proc/self/status", "VmHWM:")? << 10)
 }
 
-/// Bytes that this process has in memory now, without maps of files, of which its code is one.
+/// Returns the resident memory of this process without maps of files (which include its code).
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     Some(field("/proc/self/status", "RssAnon:")? << 10)
@@ -137,7 +141,8 @@ fn field(path: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Bytes of all files below a folder, and how many of them the page cache holds, where the kernel says so (Linux 6.5).
+/// Returns the bytes of all files below a folder and, if the kernel supports it (Linux 6.5), how
+/// many of them the page cache holds.
 #[must_use]
 pub fn files(folder: &Path) -> (u64, Option<u64>) {
     let (mut bytes, mut cached) = (0, Some(0));
@@ -149,7 +154,7 @@ pub fn files(folder: &Path) -> (u64, Option<u64>) {
         let (more, in_cache) = if meta.is_dir() {
             files(&entry.path())
         } else {
-            // Blocks, for files may have holes.
+            // Allocated blocks, because files may have holes.
             (meta.blocks() * SECTOR, cached_bytes(&entry.path()))
         };
         bytes += more;
@@ -158,7 +163,7 @@ pub fn files(folder: &Path) -> (u64, Option<u64>) {
     (bytes, cached)
 }
 
-/// The same on every architecture.
+/// The system call's number is the same on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 #[repr(C)]
@@ -179,10 +184,11 @@ struct Cached {
 
 fn cached_bytes(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;
-    // No length means up to the end.
+    // A length of 0 means up to the end of the file.
     let range = Range { offset: 0, len: 0 };
     let mut cached = Cached::default();
-    // SAFETY: the kernel reads one `struct cachestat_range` and writes one `struct cachestat`, which these are, and both outlive the call.
+    // SAFETY: the kernel reads one `struct cachestat_range` and writes one `struct cachestat`. Both
+    // are passed by valid references and outlive the call.
     let said = unsafe {
         libc::syscall(
             SYS_CACHESTAT,
@@ -205,7 +211,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let device = Device::of(folder.path()).expect("a folder that is there");
         let Some(before) = device.sync().ok().and_then(|()| device.traffic()) else {
-            // Nothing to count here: it must say why.
+            // Nothing can be counted here, so it must give the reason.
             assert!(device.missing().is_some());
             return;
         };

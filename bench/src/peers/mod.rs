@@ -1,14 +1,18 @@
-//! Treering beside other people's engines: one run, one machine, the same operations, every answer checked.
+//! Compares Treering with other engines: one run, one machine, the same operations, every answer
+//! checked.
 //!
 //! ```text
-//!   parent     for each durability, engine and number of threads: a fresh process
-//!   child      load, then each workload: warm-up · measured · the engine's sync and the file system's · look at all records
-//!   clients    closed loops; each writes its own share of the keys and reads all of them
-//!   judge      a read is held against what was acknowledged before it began and issued before it ended
-//!   device     sectors that the block device wrote and read, between two syncs
+//!   parent     starts a new process for each durability, engine and number of threads
+//!   child      loads, then runs each workload: warm-up, measurement, sync of the engine and
+//!              of the file system, check of all records
+//!   clients    are closed loops; each writes its own share of the keys and reads all of them
+//!   judge      compares a read with what was acknowledged before it began and issued before
+//!              it ended
+//!   device     counts sectors written and read by the block device between two syncs
 //! ```
 //!
-//! A wrong, missing or short answer voids its row: it has no figures, its reason stands below the table, and no mean counts it.
+//! A wrong, missing or short answer voids its row: it has no figures, the reason is printed below
+//! the table, and no mean includes it.
 
 use std::path::PathBuf;
 
@@ -21,34 +25,34 @@ pub mod report;
 pub mod run;
 pub mod workload;
 
-/// What stops a row, or the run.
+/// What ends a row or the run.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// An engine failed, in its own words.
     #[error("{engine}: {why}")]
     Engine {
-        /// Its name.
+        /// The engine's name.
         engine: &'static str,
-        /// What it said.
+        /// Its error message.
         why: String,
     },
     /// An engine gave a wrong answer.
     #[error("wrong answer: {0}")]
     Wrong(String),
-    /// A file or folder of the run's own.
+    /// A file or folder of the run itself failed.
     #[error("{}: {what}: {source}", path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What could not be done.
+        /// The operation that failed.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A child process did not do its part.
+    /// A child process failed.
     #[error("{0}")]
     Child(String),
 }
 
-/// A result of this comparison.
+/// The result type of this comparison.
 pub type Result<T> = std::result::Result<T, Failure>;

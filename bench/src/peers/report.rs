@@ -1,36 +1,36 @@
-//! Tables and JSON of a run.
+//! The tables and JSON of a run.
 
 use std::fmt::{self, Write};
 
 use serde::Serialize;
 
 use super::child::{Footprint, Row};
-use super::engines::{Durability, ENGINES, Spec};
+use super::engines::{Durability, ENGINES, Spec, is_compared};
 
-/// Name of the JSON's schema.
+/// The name of the JSON's schema.
 pub const SCHEMA: &str = "treering-peers";
 
-/// Its version: raised whenever a field changes its meaning or goes.
+/// The schema's version. It is raised whenever a field is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What was asked for.
+/// The parameters of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
-    /// Records loaded.
+    /// Number of records.
     pub records: u64,
-    /// Bytes of each engine's cache.
+    /// Size of each engine's cache in bytes.
     pub cache_bytes: u64,
-    /// Writes of a group.
+    /// Writes in a group.
     pub group: usize,
-    /// Seconds a workload is measured.
+    /// Seconds of measurement per workload.
     pub seconds: f64,
-    /// Seconds before that.
+    /// Seconds of warm-up per workload.
     pub warm_up_seconds: f64,
-    /// The machine.
+    /// A description of the machine.
     pub machine: String,
 }
 
-/// An engine's part of the JSON.
+/// An engine in the JSON.
 #[derive(Debug, Serialize)]
 struct About {
     name: &'static str,
@@ -40,54 +40,54 @@ struct About {
     grouped: &'static str,
 }
 
-/// All that a run has found.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
     version: u32,
     setup: Setup,
     engines: Vec<About>,
-    /// In the order of the run.
+    /// The rows, in the order of the run.
     pub rows: Vec<Row>,
-    /// One for each process that came to its end.
+    /// One for each process that finished.
     pub footprints: Vec<Footprint>,
-    /// One for each process that did not.
+    /// One for each process that did not finish.
     pub lost: Vec<Lost>,
     means: Vec<Mean>,
 }
 
-/// A process that died or hung: the rows that it had not told of are missing.
+/// A process that died or hung, so that some of its rows are missing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lost {
-    /// Which table.
+    /// The durability of writes.
     pub durability: Durability,
-    /// Whose it was, and what became of it.
+    /// The engine, and what happened.
     pub why: String,
 }
 
-/// How many times faster one of ours is than another engine.
+/// How many times faster one of our engines is than another engine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mean {
-    /// Which table.
+    /// The durability of writes.
     pub durability: Durability,
-    /// One of ours.
+    /// Our engine.
     pub ours: String,
-    /// The other.
+    /// The other engine.
     pub other: String,
-    /// Geometric mean of the ratios of operations a second.
+    /// Geometric mean of the ratios of operations per second.
     pub ratio: f64,
-    /// The smallest of them.
+    /// The smallest ratio.
     pub least: f64,
-    /// Where that is.
+    /// The row with the smallest ratio.
     pub least_at: String,
-    /// How many there are.
+    /// Number of ratios.
     pub rows: usize,
-    /// Rows left out because one side has none or a void one.
+    /// Rows left out because one side is void or missing.
     pub left_out: usize,
 }
 
 impl Report {
-    /// Nothing is found yet.
+    /// Returns an empty report.
     #[must_use]
     pub fn new(setup: Setup) -> Report {
         Report {
@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// To be called when all rows are there.
+    /// Computes the means. Call it when all rows are there.
     pub fn finish(&mut self) {
         let about = |spec: &Spec| About {
             name: spec.name,
@@ -116,7 +116,7 @@ impl Report {
         self.means = means(&self.rows);
     }
 
-    /// The means, once it is finished.
+    /// Returns the means of a finished report.
     #[must_use]
     pub fn means(&self) -> &[Mean] {
         &self.means
@@ -132,11 +132,11 @@ fn is_alike(a: &Row, b: &Row) -> bool {
     (a.durability, a.workload, a.threads) == (b.durability, b.workload, b.threads)
 }
 
-/// Each Bf-Tree of ours against every other engine, table by table.
+/// Compares each Bf-Tree of ours with every other engine, by table.
 fn means(rows: &[Row]) -> Vec<Mean> {
     let mut means = Vec::new();
     for durability in Durability::ALL {
-        for ours in ENGINES.iter().filter(|spec| spec.is_compared()) {
+        for ours in ENGINES.iter().filter(|spec| is_compared(spec)) {
             for other in ENGINES.iter().filter(|spec| spec.name != ours.name) {
                 means.extend(mean(rows, durability, ours.name, other.name));
             }
@@ -355,11 +355,12 @@ impl Report {
 }
 
 const NOTES: &str = "\
-Bytes are the block device's, between two syncs of the file system; with * they are several times what the process caused, so somebody \
-else was using it. What an engine still holds in memory is not among them, so short \
-phases flatter whoever buffers. Peak RSS is above the harness's own and counts a map's pages. The cache's size bounds neither the page \
-cache nor a map: engines over them have all of their data in memory where the machine has room. The time of an operation in a group is \
-its group's.";
+Bytes are counted by the block device, between two syncs of the file system. A * marks rows in
+which the device did several times what the process caused, so something else was using it.
+Data that an engine still holds in memory is not counted, so short phases favour engines that
+buffer. Peak RSS excludes the harness and includes the pages of a map. The cache size bounds
+neither the page cache nor a map: engines that use them keep all their data in memory if the
+machine has room. Each operation of a group has the group's latency.";
 
 fn thousands(n: u64) -> String {
     let digits = n.to_string();

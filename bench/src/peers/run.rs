@@ -1,4 +1,4 @@
-//! Phases: what clients do to an engine between two looks at the device.
+//! The phases of a run: what clients do between two readings of the device.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,27 +16,27 @@ use super::{Failure, Result};
 /// When clients stop.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// After so long, or when there is nothing left to load.
+    /// After this time, or when everything is loaded.
     Time(Duration),
-    /// After so many operations each.
+    /// After this many operations per client.
     Ops(u64),
     /// When everything is loaded.
     Loaded,
 }
 
-/// Records of one scan of the look at all of them.
+/// Records per scan when all records are checked.
 const SWEEP: u64 = 10_000;
 
-/// Writes at a time of what is loaded off the clock.
+/// Writes per group when loading off the clock.
 const FILL: usize = 1000;
 
-/// What clients did.
+/// The work that clients did.
 pub struct Tally {
-    /// Operations; a scan is one.
+    /// Number of operations; a scan is one.
     pub ops: u64,
-    /// Writes among them.
+    /// Number of writes among them.
     pub writes: u64,
-    /// Nanoseconds of each; those of a group are its writes'.
+    /// Latency of each operation in nanoseconds. Each write of a group has the group's latency.
     pub latency_ns: Histogram<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Tally {
         Tally {
             ops: 0,
             writes: 0,
-            // Up to a minute, three digits.
+            // Up to a minute, with three digits.
             latency_ns: Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds"),
         }
     }
@@ -70,14 +70,14 @@ pub struct Bench<'a> {
     peer: &'a dyn Peer,
     judge: &'a Judge,
     threads: u64,
-    /// Records that loading has come to.
+    /// Number of records loaded so far.
     loaded: AtomicU64,
     order: Shuffle,
     failed: AtomicBool,
 }
 
 impl<'a> Bench<'a> {
-    /// Nothing is loaded yet.
+    /// Returns an engine without records.
     #[must_use]
     pub fn new(peer: &'a dyn Peer, judge: &'a Judge, threads: u64) -> Bench<'a> {
         Bench {
@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// All clients until they are done; the first failure stops all of them.
+    /// Runs all clients to the end. The first failure stops all of them.
     ///
     /// # Errors
     /// The first failure of a client.
@@ -135,10 +135,10 @@ impl<'a> Bench<'a> {
         Ok(all)
     }
 
-    /// Loads what the clock left out.
+    /// Loads the records that were not loaded on the clock.
     ///
     /// # Errors
-    /// The engine's.
+    /// Errors of the engine.
     pub fn fill(&self) -> Result<()> {
         let data = *self.judge.data();
         let on_each = |_| {
@@ -164,10 +164,10 @@ impl<'a> Bench<'a> {
         self.peer.sync()
     }
 
-    /// Looks at every record, with nobody writing.
+    /// Checks every record while nobody writes.
     ///
     /// # Errors
-    /// [`Failure::Wrong`] if one is not as it was last written; the engine's.
+    /// [`Failure::Wrong`] if a record is not as it was last written; errors of the engine.
     pub fn sweep(&self) -> Result<()> {
         let data = self.judge.data();
         let mut first = 0;
@@ -219,7 +219,7 @@ impl<'a> Bench<'a> {
         (data.key(record), data.value(record, version))
     }
 
-    /// A scan of records that nobody writes.
+    /// Scans records that nobody writes.
     fn scan(&self, first: u64, limit: u64) -> Result<()> {
         let (mut found, mut wrong) = (0, None);
         let key = self.judge.data().key(first);
@@ -247,7 +247,7 @@ struct Client<'a> {
     deadline: Option<Instant>,
     ops: u64,
     random: SmallRng,
-    /// Writes that wait to be handed over, and their records.
+    /// The writes of the next group, and their records.
     group: Vec<(Key, Value)>,
     numbers: Vec<u64>,
     limit: usize,
@@ -280,7 +280,8 @@ impl Client<'_> {
     }
 
     fn is_over(&self, done: u64) -> bool {
-        // A look at the clock costs as much as a fast read. And nobody stops before he has begun.
+        // Reading the clock costs as much as a fast read. No client stops before its first
+        // operation.
         let looks = done > 0 && done.is_multiple_of(16);
         looks && self.deadline.is_some_and(|end| Instant::now() >= end)
             || self.bench.failed.load(Ordering::Relaxed)
@@ -291,7 +292,7 @@ impl Client<'_> {
         self.choose.draw(records, &mut self.random)
     }
 
-    /// The record nearest to this that is the client's to write: every so many'th.
+    /// Returns the nearest record that this client may write: every n-th of n clients.
     fn own(&self, record: u64) -> u64 {
         let threads = self.bench.threads;
         let own = record - record % threads + self.thread;
@@ -314,7 +315,7 @@ impl Client<'_> {
 
     fn write(&mut self, record: u64) -> Result<()> {
         if self.numbers.contains(&record) {
-            // Engines differ in what they make of a key that comes twice.
+            // Engines differ in how they treat a key that occurs twice in a group.
             self.hand_over()?;
         }
         let write = self.bench.issue(self.bench.judge.data(), record);

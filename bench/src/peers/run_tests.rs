@@ -1,4 +1,4 @@
-//! Right engines pass, and engines that lie are found out, whatever the lie.
+//! Tests that correct engines pass and that every kind of wrong answer is found.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,38 +10,38 @@ use crate::peers::engines::{Backing, Durability, ENGINES, Groups, Open, Spec};
 const RECORDS: u64 = 2000;
 const OPS: u64 = 3000;
 
-/// What an engine gets wrong.
+/// A way in which an engine is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,
-    /// Reads give the version before the last one.
+    /// Reads return the previous version.
     StaleGet,
-    /// One read of many says that the key is absent.
+    /// One of many reads says that the key is absent.
     Absent,
-    /// Values lose their last byte.
+    /// Values lack their last byte.
     CutValue,
-    /// Reads give the next record's value.
+    /// Reads return the next record's value.
     OtherValue,
-    /// Reads give a value that nobody wrote.
+    /// Reads return a value that nobody wrote.
     Invented,
-    /// Scans leave their last record out.
+    /// Scans leave out their last record.
     ShortScan,
-    /// Scans leave a record in the middle out.
+    /// Scans leave out a record in the middle.
     Hole,
-    /// Scans give one record too many.
+    /// Scans return one record too many.
     LongScan,
-    /// Scans give the version before the last one.
+    /// Scans return the previous version.
     StaleScan,
-    /// One write of many is acknowledged and not made.
+    /// One of many writes is acknowledged but not done.
     LostWrite,
     /// Reads fail.
     Fails,
 }
 
-/// A map that can lie.
+/// A map that can give wrong answers.
 struct Liar {
     lie: Lie,
-    /// Newest value, and the one before.
+    /// The newest value and the previous one.
     map: Mutex<BTreeMap<Key, (Value, Value)>>,
     calls: AtomicU64,
 }
@@ -125,7 +125,7 @@ impl Peer for Liar {
     }
 }
 
-/// The first complaint of all workloads.
+/// Returns the first failure of all workloads.
 fn complaint(lie: Lie, threads: u64, group: usize) -> Result<()> {
     let liar = Liar::new(lie);
     let judge = Judge::new(Data::new(RECORDS));
@@ -201,7 +201,7 @@ fn what_the_clock_leaves_out_is_loaded_all_the_same() {
     bench.sweep().expect("all is there");
 }
 
-/// What a process would tell of an engine, in very short phases.
+/// Returns what a process would report about an engine, with very short phases.
 fn told(spec: &Spec, durability: Durability) -> (Vec<Row>, Vec<Footprint>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let job = Job {
@@ -260,8 +260,8 @@ fn a_lie_voids_its_row_and_no_other() {
         let void = rows.iter().filter(|row| row.void.is_some());
         void.map(|row| row.workload).collect()
     };
-    // Nothing is stale before there is an update, and it is read.
+    // Nothing is stale before the first update, and before that is read.
     assert_eq!(void(&stale), [Workload::Mixed, Workload::MixedUniform]);
-    // The look at all records asks for more than there are, and so gets them all.
+    // The final check asks for more records than there are, so it gets them all.
     assert_eq!(void(&short), [Workload::Scan]);
 }

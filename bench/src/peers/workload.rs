@@ -1,20 +1,20 @@
-//! The workloads, in the order in which a store meets them.
+//! The workloads, in the order in which they run on a store.
 
 use serde::{Deserialize, Serialize};
 
 use super::data::Choose;
 
-/// Exponent of the skewed ones (Bf-Tree §6.1).
+/// Zipf exponent of the skewed workloads (Bf-Tree §6.1).
 pub const THETA: f64 = 0.9;
 
-/// Records of a scan.
+/// Records per scan.
 pub const SCAN: u64 = 100;
 
-/// What clients do.
+/// A workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// Insert every record, in a random order.
+    /// Insert every record, in random order.
     Load,
     /// Read, Zipf 0.9.
     Read,
@@ -24,12 +24,12 @@ pub enum Workload {
     Mixed,
     /// Half reads, half overwrites, uniform.
     MixedUniform,
-    /// Scans of 100 records, from a start by Zipf 0.9.
+    /// Scans of 100 records from a start key, Zipf 0.9.
     Scan,
 }
 
 impl Workload {
-    /// All of them.
+    /// All workloads.
     pub const ALL: [Workload; 6] = [
         Workload::Load,
         Workload::Read,
@@ -39,7 +39,7 @@ impl Workload {
         Workload::Scan,
     ];
 
-    /// Its name in tables.
+    /// Returns the name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Workload {
         }
     }
 
-    /// How many of two operations are writes.
+    /// Returns how many of two operations are writes.
     #[must_use]
     pub fn writes_of_two(self) -> u32 {
         match self {
@@ -62,7 +62,7 @@ impl Workload {
         }
     }
 
-    /// Which records it is for, once they are loaded.
+    /// Returns how records are chosen after loading.
     #[must_use]
     pub fn choose(self, records: u64) -> Choose {
         match self {

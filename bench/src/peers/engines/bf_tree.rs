@@ -1,8 +1,9 @@
-//! Bf-Tree as its authors publish it.
+//! The crate `bf-tree`, published by the authors of Bf-Tree.
 //!
-//! Its log waits: a write holds its page until the log's thread has written the log's buffer, every millisecond. The buffer is written
-//! whole each time, so it is as small as the crate's own reader has it, and never synced. Without the log nothing but a snapshot of everything
-//! could be called a sync, and none is taken: the comparison errs in its favour.
+//! A write waits for the log: it holds its page until the log's thread has written the log's
+//! buffer, which happens every millisecond. The buffer is written as a whole each time, so it has
+//! the smallest size that the crate's own reader supports. It is never synced. Without the log,
+//! only a snapshot of everything would count as a sync. None is taken, which favours this engine.
 
 use std::sync::Arc;
 
@@ -10,16 +11,19 @@ use ::bf_tree::{
     BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend, WalConfig,
 };
 
-use super::{Backing, Durability, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
+use crate::peers::Result;
 use crate::peers::data::{Key, Value, WIDTH};
 
 const NAME: &str = "bf-tree";
 
-/// As [`WalReader`](::bf_tree::WalReader) is used for recovery.
+/// The size that [`WalReader`](::bf_tree::WalReader) uses for recovery.
 const LOG_BUFFER: usize = 4096;
 
-/// Writes that wait for the log together while a store is filled. Whoever finds the buffer full calls himself until the log's thread has
-/// written it, and overflows his stack; a buffer is reused from the first write on that finds it half full, and the other half has room for these.
+/// Writes that wait for the log together while a store is filled. A writer that finds the buffer
+/// full calls itself until the log's thread has written it, and overflows its stack. A buffer is
+/// reused from the first write that finds it half full, and the other half has room for these
+/// writes.
 const FILLERS: usize = LOG_BUFFER / 2 / LOG_RECORD * 3 / 4;
 
 /// Bytes of a record in the log.
@@ -28,17 +32,20 @@ const LOG_RECORD: usize = 29 + 2 * WIDTH;
 pub(super) const STD: Spec = Spec {
     name: "bf-tree std",
     backing: Backing::PageCache,
-    settings: "defaults: 4 KiB leaves, promotion 30 %, copy-on-access 10 %; backend Std (pread, pwrite)",
-    relaxed: Some("in the buffer, not logged; its sync is the file system's, for it has none"),
-    grouped: "with the operating system: a write waits for the log's buffer, written every 1 ms and never synced",
-    groups: super::singly,
+    settings: "defaults: 4 KiB leaves, promotion 30 %, copy-on-access 10 %; \
+               backend Std (pread, pwrite)",
+    relaxed: Some("in the buffer, not logged; it has no sync, so only the file system is synced"),
+    grouped: "with the operating system: a write waits for the log's buffer, \
+              which is written every 1 ms and never synced",
+    groups: super::peer::singly,
     open: |open| Store::open(open, StorageBackend::Std),
 };
 
 pub(super) const URING: Spec = Spec {
     name: "bf-tree io_uring",
     backing: Backing::Direct,
-    settings: "as bf-tree std; backend IoUringBlocking (O_DIRECT), which its documentation recommends",
+    settings: "as bf-tree std; backend IoUringBlocking (O_DIRECT), \
+               which its documentation recommends",
     grouped: "with the drive: as bf-tree std, written with O_DIRECT and never flushed",
     open: |open| Store::open(open, StorageBackend::IoUringBlocking),
     ..STD

@@ -3,24 +3,26 @@
 use ::fjall::config::{CompressionPolicy, PartitioningPolicy, PinningPolicy};
 use ::fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::data::{Key, Value};
+use crate::peers::{Failure, Result};
 
 const NAME: &str = "fjall";
 
 pub(super) const SPEC: Spec = Spec {
     name: NAME,
     backing: Backing::PageCache,
-    settings: "filters and index blocks pinned at every level and unpartitioned, no compression; block cache of the given size above the page \
-               cache, and a memtable of half of that besides",
-    relaxed: Some("in the journal's file, with the operating system"),
+    settings: "filters and index blocks pinned at every level and unpartitioned, no compression; \
+               block cache of the given size on top of the page cache, \
+               plus a memtable of half that size",
+    relaxed: Some("in the journal's file, which the operating system holds"),
     grouped: "on the drive: a group is a batch with PersistMode::SyncData",
-    groups: super::singly_if_relaxed,
+    groups: super::peer::singly_if_relaxed,
     open: |open| Ok(Box::new(Store::open(open)?)),
 };
 
 struct Store {
-    /// Before the database, so that it is dropped first.
+    /// Declared before the database, so that it is dropped first.
     records: Keyspace,
     database: Database,
     durability: Durability,

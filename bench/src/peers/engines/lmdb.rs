@@ -5,21 +5,23 @@ use std::ops::Bound;
 use ::heed::types::Bytes;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithTls};
 
-use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::data::{Key, Value};
+use crate::peers::{Failure, Result};
 
 const NAME: &str = "lmdb";
 
-/// Address space, not memory; the file grows as pages are used.
+/// Size of the address space, not of memory. The file grows as pages are used.
 const MAP_BYTES: usize = 16 << 30;
 
 pub(super) const SPEC: Spec = Spec {
     name: NAME,
     backing: Backing::Map,
-    settings: "WRITEMAP; no cache of its own, hence none of the given size; a transaction a group in both tables, of 1,000 writes while loading",
+    settings: "WRITEMAP; no cache of its own, so the given size does not apply; \
+               one transaction per group in both tables, of 1,000 writes while loading",
     relaxed: Some("committed with NOSYNC; the sync is mdb_env_sync"),
     grouped: "on the drive: a group is a commit, which syncs",
-    groups: super::transactions,
+    groups: super::peer::transactions,
     open: |open| Ok(Box::new(Store::open(open)?)),
 };
 
@@ -36,10 +38,12 @@ impl Store {
             Durability::Relaxed => EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP,
             Durability::Grouped => EnvFlags::WRITE_MAP,
         };
-        // SAFETY: nothing in this process writes where it must not, so the writable map is the environment's alone; NO_SYNC puts only
-        // durability at stake, and only in a crash of the machine, until `sync`.
+        // SAFETY: no code in this process writes through stray pointers, so only the environment
+        // changes the writable map. NO_SYNC risks durability only, and only if the machine crashes
+        // before `sync`.
         unsafe { options.flags(flags) };
-        // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a local file system.
+        // SAFETY: the folder belongs to this run, so nothing else writes the map's file. It is on a
+        // local file system.
         let env = unsafe { options.open(&open.folder) }.map_err(told)?;
         let txn = env.write_txn().map_err(told)?;
         let made = env.create_databases_and_commit(txn, |opener, txn| {

@@ -2,21 +2,22 @@
 
 use ::redb::{Builder, Database, Durability as Commit, ReadableDatabase, TableDefinition};
 
-use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::data::{Key, Value, WIDTH};
+use crate::peers::{Failure, Result};
 
 const NAME: &str = "redb";
 
 pub(super) const SPEC: Spec = Spec {
     name: NAME,
     backing: Backing::PageCache,
-    settings: "fixed-width keys and values; cache of the given size above the page cache; a transaction a group in both tables, of 1,000 \
-               writes while loading",
+    settings: "fixed-width keys and values; cache of the given size on top of the page cache; \
+               one transaction per group in both tables, of 1,000 writes while loading",
     relaxed: Some(
         "committed with Durability::None; the sync is a commit with Durability::Immediate",
     ),
     grouped: "on the drive: a group is a commit with Durability::Immediate",
-    groups: super::transactions,
+    groups: super::peer::transactions,
     open: |open| Ok(Box::new(Store::open(open)?)),
 };
 

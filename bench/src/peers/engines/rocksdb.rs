@@ -5,19 +5,21 @@ use ::rocksdb::{
     WriteOptions,
 };
 
-use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::data::{Key, Value};
+use crate::peers::{Failure, Result};
 
 const NAME: &str = "rocksdb";
 
 pub(super) const SPEC: Spec = Spec {
     name: NAME,
     backing: Backing::PageCache,
-    settings: "7.8; Bloom filters of 10 bits and index blocks outside the cache, hence never evicted; hashed data blocks, no compression; \
-               block cache of the given size above the page cache, and two memtables of a quarter of that each besides",
-    relaxed: Some("in the log's file, with the operating system"),
+    settings: "7.8; Bloom filters of 10 bits and index blocks outside the cache, so never evicted; \
+               hashed data blocks, no compression; block cache of the given size on top of the \
+               page cache, plus two memtables of a quarter of that size each",
+    relaxed: Some("in the log's file, which the operating system holds"),
     grouped: "on the drive: a group is a WriteBatch with sync, which concurrent groups share",
-    groups: super::singly_if_relaxed,
+    groups: super::peer::singly_if_relaxed,
     open: |open| Ok(Box::new(Store::open(open, Backing::PageCache)?)),
 };
 

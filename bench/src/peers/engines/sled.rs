@@ -2,18 +2,20 @@
 
 use ::sled::{Config, Db, Mode};
 
-use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::data::{Key, Value};
+use crate::peers::{Failure, Result};
 
 const NAME: &str = "sled";
 
 pub(super) const SPEC: Spec = Spec {
     name: NAME,
     backing: Backing::PageCache,
-    settings: "0.34, Mode::HighThroughput, cache of the given size above the page cache, flush_every_ms off",
+    settings: "0.34, Mode::HighThroughput, cache of the given size on top of the page cache, \
+               flush_every_ms off",
     relaxed: Some("in the log's buffer"),
     grouped: "on the drive: a group ends with flush(), which concurrent groups share",
-    groups: super::singly_if_relaxed,
+    groups: super::peer::singly_if_relaxed,
     open: |open| Ok(Box::new(Store::open(open)?)),
 };
 

@@ -1,4 +1,4 @@
-//! Treering's own trees, on a file, pumped by one thread as a real device wants it.
+//! Treering's own trees on a file. One thread pumps the I/O, as a real device needs.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,25 +13,29 @@ use treering_engine::{
     SystemClock, TablePersist, TreeKind, required_blocks,
 };
 
-use super::{Backing, Durability, Failure, Open, Peer, Result, Spec, failed};
+use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::data::{Key, Value};
+use crate::peers::{Failure, Result};
 
-const SETTINGS: &str = "pages of 4 KiB, copy-on-write, the page table persisted by checkpoints; O_DIRECT; the cache is frames and ring together; log of 512 MiB, a checkpoint every \
-                        256 MiB, one pump thread";
+const SETTINGS: &str = "pages of 4 KiB, copy-on-write, page table persisted by checkpoints; \
+                        O_DIRECT; the cache is frames and ring together; log of 512 MiB, \
+                        a checkpoint every 256 MiB, one pump thread";
 
 pub(super) const BF: Spec = Spec {
     name: "bf",
     backing: Backing::Direct,
     settings: SETTINGS,
     relaxed: Some(
-        "logged; in the file, which is not synced before the phase ends (as LMDB's NOSYNC and engines without a log)",
+        "logged in the file, which is synced only when the phase ends \
+         (like LMDB with NOSYNC and engines without a log)",
     ),
-    grouped: "on the drive: a group is acknowledged after fdatasync of the log, which concurrent groups share",
-    groups: super::singly_if_relaxed,
+    grouped: "on the drive: a group is acknowledged after fdatasync of the log, \
+              which concurrent groups share",
+    groups: super::peer::singly_if_relaxed,
     open: |open| Ours::open(open, bf(), FileIo::Direct),
 };
 
-/// Through the page cache: beside engines whose data is there.
+/// Uses the page cache, for comparison with engines that do.
 pub(super) const BF_BUFFERED: Spec = Spec {
     name: "bf-buffered",
     backing: Backing::PageCache,
@@ -40,13 +44,14 @@ pub(super) const BF_BUFFERED: Spec = Spec {
     ..BF
 };
 
-/// As an engine that acknowledges every write by itself.
+/// Acknowledges every write by itself, for comparison with engines that do.
 pub(super) const BF_EACH: Spec = Spec {
     name: "bf-each",
     settings: "as bf",
     relaxed: None,
-    grouped: "on the drive: each write is acknowledged after fdatasync of the log, which concurrent writes share",
-    groups: super::singly,
+    grouped: "on the drive: each write is acknowledged after fdatasync of the log, \
+              which concurrent writes share",
+    groups: super::peer::singly,
     ..BF
 };
 
@@ -60,7 +65,8 @@ fn bf() -> TreeKind {
     TreeKind::Bf(BfOptions::default())
 }
 
-/// A file that is perhaps never synced: a crash of the machine may then leave a store that does not open, as it may with the peers that are beside it.
+/// A file that may never be synced. A crash of the machine may then leave a store that does not
+/// open, as with the other engines in that table.
 struct Unsynced {
     device: FileDevice,
     never: bool,
@@ -141,7 +147,7 @@ impl Ours {
             checkpoint_log_bytes: 256 << 20,
             ..Options::default()
         };
-        // A leaf has room for about ninety such records; it is more than a third full.
+        // A leaf has room for about ninety such records and is more than a third full.
         let blocks = required_blocks(&options, open.records / 30 + 1024);
         let device = FileDevice::create_for(open.folder.join("store"), blocks, io);
         let device = device.map_err(told)?;
