@@ -14,10 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use treering_engine::device::FileDevice;
-use treering_engine::{
-    BfOptions, Durability, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist, TreeKind,
-    required_blocks,
-};
+use treering_engine::{Durability, Kv, Options, Store, SystemClock, required_blocks};
 
 use crate::args::CrashWriterArgs;
 use crate::failure::{self, Failure};
@@ -64,21 +61,8 @@ pub(crate) fn run(args: &CrashWriterArgs) -> Result<(), Failure> {
 
 /// Small enough for eviction, checkpoints and a wrapping log within milliseconds.
 fn options(args: &CrashWriterArgs) -> Options {
-    let parts = match args.store.as_str() {
-        "cow" => Options {
-            store: PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            },
-            ..Options::default()
-        },
-        "bminus" => Options::bminus(),
-        _ => Options::default(),
-    };
+    let parts = args.tree.options().unwrap_or_default();
     Options {
-        tree: match args.tree.as_str() {
-            "bf" => TreeKind::Bf(BfOptions::default()),
-            _ => TreeKind::BTree,
-        },
         cache_bytes: 64 * parts.page_size as u64,
         durability: Durability::PerCommit,
         log_bytes: 512 << 10,

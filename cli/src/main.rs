@@ -39,6 +39,8 @@ mod replay_early;
 mod reproduce;
 mod rows;
 mod store_file;
+mod tree;
+mod trees_cmd;
 mod units;
 mod verify_cmd;
 
@@ -96,6 +98,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Gen(args) => gen_cmd::run(&args),
         Command::Trace(TraceCommand::Info(args)) => info_cmd::run(&args),
         Command::Devices(args) => devices_cmd::run(&args),
+        Command::Trees(args) => trees_cmd::run(&args),
         Command::Layout(args) => layout_cmd::run(&args),
         Command::Check(args) => check_cmd::run(&args),
         Command::Explore(args) => check_cmd::explore(&args),

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use treering_engine::device::FileDevice;
 use treering_engine::{
-    BfOptions, Durability, Error, Kv, Options, PageStoreKind, Store, SystemClock, TablePersist,
-    TreeKind, required_blocks,
+    Durability, Error, Kv, Options, PageStoreKind, Store, SystemClock, TreeSpec, required_blocks,
 };
 
 use crate::args::NewStoreArgs;
@@ -38,28 +37,18 @@ pub(crate) struct NewStore {
 }
 
 /// The options of a new store: those of `tree`, with what the flags say.
-pub(crate) fn options(tree: &str, args: &NewStoreArgs) -> Result<Options, Failure> {
-    let base = match tree {
-        "bminus" => Options::bminus(),
-        "bf" => Options {
-            tree: TreeKind::Bf(BfOptions::default()),
-            ..Options::default()
-        },
-        _ => Options::default(),
-    };
-    changed(base, args)
+pub(crate) fn options(tree: &TreeSpec, args: &NewStoreArgs) -> Result<Options, Failure> {
+    changed(tree.options().unwrap_or_default(), args)
 }
 
 /// `base` with what the flags say.
 pub(crate) fn changed(base: Options, args: &NewStoreArgs) -> Result<Options, Failure> {
-    let store = match args.store_kind.as_deref() {
-        Some("in-place") => PageStoreKind::InPlace,
-        Some("cow") => PageStoreKind::CopyOnWrite {
-            table: TablePersist::EachFlush,
-        },
-        Some(_) => PageStoreKind::Shadow,
-        None => base.store,
+    let named = |name: &str| {
+        let mut kinds = PageStoreKind::ALL.into_iter();
+        kinds.find(|kind| kind.name() == name)
     };
+    let store = args.store_kind.as_deref().and_then(named);
+    let store = store.unwrap_or(base.store);
     let page = args.page.unwrap_or(base.page_size as u64);
     let too_large = |_| Failure::usage("--page: larger than this machine can address");
     Ok(Options {

@@ -121,9 +121,9 @@ fn rounds() -> u64 {
 }
 
 /// The writer's tree is the first survivor's, too; a survivor of the other kind finds the same.
-fn kill_rounds(tree: &str, store_kind: &str, seed: u64) {
+fn kill_rounds(tree: &str, seed: u64) {
     let mut kinds = [TreeKind::BTree, TreeKind::Bf(BfOptions::default())];
-    if tree == "bf" {
+    if tree.starts_with("bf") {
         kinds.reverse();
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -138,7 +138,7 @@ fn kill_rounds(tree: &str, store_kind: &str, seed: u64) {
             .arg("--ack")
             .arg(&ack)
             .args(["--seed", &(seed + round).to_string()])
-            .args(["--tree", tree, "--store", store_kind])
+            .args(["--tree", tree])
             .args(["--first", &first.to_string()])
             .stderr(Stdio::piped())
             .spawn()
@@ -171,7 +171,7 @@ fn kill_rounds(tree: &str, store_kind: &str, seed: u64) {
         "nothing was ever acknowledged: nothing was tested"
     );
     println!(
-        "{acknowledged} acknowledged writes survived {} kills ({tree} on {store_kind})",
+        "{acknowledged} acknowledged writes survived {} kills ({tree})",
         rounds()
     );
 }
@@ -195,32 +195,32 @@ fn support_verify(path: &Path) -> bool {
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_in_place() {
-    kill_rounds("btree", "in-place", 11);
+    kill_rounds("btree", 11);
 }
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_in_place_below_mini_pages() {
-    kill_rounds("bf", "in-place", 12);
+    kill_rounds("bf", 12);
 }
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_copy_on_write() {
-    kill_rounds("btree", "cow", 23);
+    kill_rounds("btree+cow", 23);
 }
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_copy_on_write_below_mini_pages() {
-    kill_rounds("bf", "cow", 24);
+    kill_rounds("bf+cow", 24);
 }
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_on_shadowed_pages_with_modification_logs() {
-    kill_rounds("btree", "bminus", 35);
+    kill_rounds("bminus", 35);
 }
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_on_shadowed_pages_below_mini_pages() {
-    kill_rounds("bf", "bminus", 36);
+    kill_rounds("bf(page=8KiB)+shadow(T=2KiB)+sparse", 36);
 }
 
 #[test]

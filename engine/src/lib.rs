@@ -1,48 +1,38 @@
-//! Write-optimised B-trees on any block device, and in persistent memory.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Store`] keeps an ordered map on a [`device::BlockDevice`] and survives crashes, a
-//! [`PmStore`] does on a [`device::PmDevice`]. A store reads time through a [`Clock`] and spawns no
+//! # How it is built
+//!
+//! ```text
+//!  TreeSpec ──▶ open ──▶ Store: tree · pages · cache · redo log ──▶ BlockDevice
+//!                 └────▶ PmStore: tree · leaves · logs ───────────▶ PmDevice
+//!                           both are a Kv
+//! ```
+//!
+//! The same code runs on files, in memory, on simulated drives and on devices that crash. A store that
+//! is opened on a device of the caller's reads time through the caller's [`Clock`] and starts no
 //! thread: background work is [`Task`]s that the owner pumps, and what nobody pumps is done by the
 //! operations that need it.
 //!
 //! ```
-//! use std::ops::ControlFlow;
 //! use std::sync::Arc;
-//! use treering_engine::device::FileDevice;
-//! use treering_engine::{Kv, Options, Result, Store, SystemClock, required_blocks};
+//! use treering_engine::device::MemDevice;
+//! use treering_engine::prelude::*;
+//! use treering_engine::{SystemClock, Task};
 //!
-//! # let folder = tempfile::tempdir().expect("a folder");
-//! # let path = folder.path().join("my.store");
-//! # fn main_in(path: &std::path::Path) -> Result<()> {
-//! // A write is durable when it returns. `Durability` has faster promises, each by its name.
-//! let options = Options::default();
-//! // A file has its size from the beginning: here with room for 1,000 pages of 4 KiB.
-//! let device = Arc::new(FileDevice::create(path, required_blocks(&options, 1_000))?);
+//! let device = Arc::new(MemDevice::new(1 << 15));
+//! let options = Options { durability: Durability::Deferred, ..Options::default() };
+//! let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options)?;
+//! let durable = store.put(b"kept", b"yes")?;
+//! store.sync(durable)?;
+//! store.put(b"lost", b"yes")?;
+//! // What a killed process leaves behind.
+//! store.abandon();
+//!
 //! let store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
-//! for n in 0..100_u32 {
-//!     store.put(&n.to_be_bytes(), format!("value {n}").as_bytes())?;
-//! }
-//! store.delete(&7_u32.to_be_bytes())?;
-//!
-//! let mut value = Vec::new();
-//! assert!(store.get(&8_u32.to_be_bytes(), &mut value)? && value == b"value 8");
-//! assert!(!store.get(&7_u32.to_be_bytes(), &mut value)?);
-//!
-//! // Closing says whether all is well, and leaves the next opening nothing to redo. A store that is just dropped has lost
-//! // nothing, either, and one whose process was killed nothing that was durable.
-//! store.close()?;
-//!
-//! let device = Arc::new(FileDevice::open(path)?);
-//! let store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
-//! let mut rows = 0;
-//! store.scan(b"", &mut |_key, _value| {
-//!     rows += 1;
-//!     ControlFlow::Continue(())
-//! })?;
-//! assert_eq!(rows, 99);
-//! # Ok(())
-//! # }
-//! # main_in(&path).expect("runs");
+//! assert_eq!(store.recovery().records_read, 1);
+//! assert!(store.get_owned(b"kept")?.is_some() && store.get_owned(b"lost")?.is_none());
+//! while store.pump(Task::Checkpoint)? == treering_engine::Progress::More {}
+//! # Ok::<(), treering_engine::Error>(())
 //! ```
 //!
 //! # After an error

@@ -5,23 +5,14 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use support::{BF, IN_PLACE, LAZY, Pages, STORES, TREES, bf, contents, layouts, tiny};
+use support::{BF, IN_PLACE, LAZY, STORES, TREES, bf, contents, layouts, tiny as options};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{LayoutChoice, PageLayout};
+use treering_engine::node::PageLayout;
 use treering_engine::{Error, IoClass, Kv, Lba, Options, Store, SystemClock, TreeKind, verify};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BLOCKS: u64 = 4_096;
-
-/// Leaves of one layout for each tree.
-fn options(tree: TreeKind, pages: Pages) -> Options {
-    let plain = tree == TreeKind::BTree;
-    Options {
-        layout: plain.then_some(LayoutChoice::of(PageLayout::Slotted)),
-        ..tiny(tree, pages)
-    }
-}
 
 /// A store that ends as a killed process does, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use treering_engine::TreeSpec;
 
-use crate::units;
+use crate::{tree, units};
 
 /// Flags of `treering dump`.
 #[derive(Debug, Args)]
@@ -48,9 +49,10 @@ pub(crate) struct LoadArgs {
     /// The lines; - is stdin
     #[arg(default_value = "-")]
     pub(crate) input: PathBuf,
-    /// The tree: btree, bf, or bminus (shadowed pages with modification logs, and a sparse log)
-    #[arg(long, default_value = "btree", value_parser = ["btree", "bf", "bminus"])]
-    pub(crate) tree: String,
+    /// The tree: btree, bf or bminus, with parts and parameters such as
+    /// `btree(page=8KiB)+cow+hints`
+    #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = tree::of_pages)]
+    pub(crate) tree: TreeSpec,
     #[command(flatten)]
     pub(crate) new: NewStoreArgs,
     /// Write a summary as JSON; - is stdout

@@ -16,7 +16,7 @@ pub(crate) use oracle::{ModeArg, OracleArgs};
 pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
-    VerifyArgs,
+    TreesArgs, VerifyArgs,
 };
 
 /// Replay traces through write-optimised B-trees on simulated devices.
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Trace(TraceCommand),
     /// List the built-in drives, or print one as the TOML that --device reads.
     Devices(DevicesArgs),
+    /// List the trees, their parts and their parameters.
+    Trees(TreesArgs),
     /// Say what each page layout takes of these keys, and which suits them.
     Layout(LayoutArgs),
     /// Check the specs with TLC, tla-mc and the mirrors. Exit status 1 on a counterexample or a difference.

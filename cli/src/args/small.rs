@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use treering_engine::TreeSpec;
 
-use crate::units;
+use crate::{tree, units};
 
 /// Flags of `treering import`.
 #[derive(Debug, Args)]
@@ -50,6 +51,21 @@ pub(crate) struct ImportArgs {
 pub(crate) struct InfoArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
+    /// Write it as JSON; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Flags of `treering trees`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering trees\n  \
+    treering trees 'btree(page=8KiB)+shadow(T=2KiB)+sparse+slotted'\n  \
+    treering trees --json - | jq -r '.trees[].name'")]
+pub(crate) struct TreesArgs {
+    /// Print this spec in its shortest form instead of the list
+    #[arg(value_name = "SPEC", value_parser = tree::spec)]
+    pub(crate) spec: Option<TreeSpec>,
     /// Write it as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -159,12 +175,9 @@ pub(crate) struct CrashWriterArgs {
     /// Decides keys and kinds of operations
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// in-place, cow, or bminus: shadowed pages with modification logs, and a sparse log
-    #[arg(long, default_value = "in-place", value_parser = ["in-place", "cow", "bminus"])]
-    pub(crate) store: String,
-    /// btree or bf
-    #[arg(long, default_value = "btree", value_parser = ["btree", "bf"])]
-    pub(crate) tree: String,
+    /// The tree, one of pages
+    #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = tree::of_pages)]
+    pub(crate) tree: TreeSpec,
     /// Operations of each thread
     #[arg(long, default_value = "1M", value_parser = units::count)]
     pub(crate) ops: u64,

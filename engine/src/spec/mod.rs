@@ -32,7 +32,8 @@ mod show;
 mod table;
 
 pub use pages::PageTree;
-pub use registry::{Family, TREES, TreeEntry};
+pub use registry::{Family, TREES, TreeEntry, parts};
+pub use show::{Shown, parameters};
 pub use table::table;
 
 use crate::error::{Error, Result};

@@ -84,8 +84,9 @@ pub const TREES: &[TreeEntry] = &[
     },
 ];
 
-/// The parts below a page tree, and their names.
-pub(super) fn parts() -> [(&'static str, Vec<&'static str>); 3] {
+/// The parts below a page tree, and the names of each.
+#[must_use]
+pub fn parts() -> [(&'static str, Vec<&'static str>); 3] {
     let mut stores: Vec<_> = PageStoreKind::ALL.map(PageStoreKind::name).to_vec();
     stores.dedup();
     let logs = LogPacking::NAMED.iter().map(|(name, _)| *name).collect();

@@ -102,16 +102,22 @@ fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
     parameters
 }
 
-/// A parameter as the table of the registry shows it.
-pub(super) struct Shown {
-    pub(super) of: &'static str,
-    pub(super) name: &'static str,
-    pub(super) default: String,
-    pub(super) about: &'static str,
+/// A parameter as documentation shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The tree or part that has it.
+    pub of: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its default as text.
+    pub default: String,
+    /// What it is.
+    pub about: &'static str,
 }
 
 /// All parameters of trees and parts.
-pub(super) fn parameters() -> Vec<Shown> {
+#[must_use]
+pub fn parameters() -> Vec<Shown> {
     fn of<T: Default>(of: &'static str, params: &'static [Param<T>]) -> Vec<Shown> {
         let default = T::default();
         let shown = params.iter().map(|param| Shown {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
-use treering_engine::node::{PageRef, check_for};
+use treering_engine::node::{LayoutChoice, PageLayout, PageRef, check_for};
 use treering_engine::{
     BLOCK_SIZE, BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options,
     PageStoreKind, ResetRule, Store, StoreId, TablePersist, TreeKind,
@@ -132,8 +132,11 @@ pub(crate) fn options(
         TreeKind::BTree => frames,
         TreeKind::Bf(_) => frames + ring,
     };
+    // The tests count on how much room slotted leaves take. Other layouts have tests of their own.
+    let slotted = LayoutChoice::of(PageLayout::Slotted);
     Options {
         tree,
+        layout: (tree == TreeKind::BTree).then_some(slotted),
         store: store.kind,
         mod_log: store.mod_log,
         log_packing: store.packing,

@@ -1,0 +1,14 @@
+//! `docs/TREES.md` shows the registry as it is.
+
+use treering_engine::spec;
+
+#[test]
+fn the_page_of_trees_is_the_registry() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/TREES.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let table = spec::table();
+    assert!(
+        page.ends_with(&table),
+        "docs/TREES.md does not end with the registry; expected\n{table}"
+    );
+}
