@@ -79,7 +79,7 @@ fn of_reads(row: &[Measured]) -> Table {
     let mut table = Table::new(&[
         "region",
         "misses",
-        "copies an op",
+        "copies per op",
         "ring in mini-pages",
         "ring on free lists",
         "mini-pages",
@@ -108,10 +108,10 @@ fn of_updates(row: &[Measured]) -> Table {
         "page reads",
         "page writes",
         "page I/Os",
-        "copies an op",
+        "copies per op",
         "merges by eviction",
         "by copy on access",
-        "records a merge",
+        "records per merge",
         "ring in mini-pages",
     ]);
     for (share, found) in SHARES.iter().zip(row) {

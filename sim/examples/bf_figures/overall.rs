@@ -42,7 +42,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "copy on access",
         "room",
         "checkpoint",
-        "records a merge",
+        "records per merge",
         "leaves looked at by writes",
     ]);
     for ((name, mix, _), pair) in ROWS.iter().zip(measured.chunks(2)) {
@@ -79,7 +79,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     sheet.table("overall-causes", causes);
     let reads = ROWS.iter().position(|row| row.1 == Mix::Reads);
     let pair = &measured[2 * reads.expect("a row of reads")..][..2];
-    let mut hits = Table::new(&["tree", "hit ratio, reads only", "records a leaf"]);
+    let mut hits = Table::new(&["tree", "hit ratio, reads only", "records per leaf"]);
     for (name, found) in ["`btree`", "`bf`"].iter().zip(pair) {
         hits.row(&[
             (*name).into(),

@@ -118,7 +118,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     }
     sheet.table("beta", table);
     let mut summary = Table::new(&[
-        "furthest, in points",
+        "largest difference, in points",
         "from the paper",
         "from its prediction",
     ]);

@@ -40,12 +40,12 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "log",
         "pages",
         "extra",
-        "WA, a flush a minute",
+        "WA, flushed per minute",
         "predicted",
         "log",
         "pages",
         "extra",
-        "WA, a flush a commit",
+        "WA, flushed per commit",
         "predicted",
     ]);
     for (cell, (minute, commit)) in wanted.iter().zip(results) {

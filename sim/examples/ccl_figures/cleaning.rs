@@ -39,9 +39,9 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&[
         "cleaning",
         "cleanings",
-        "KiB written to the medium, each",
-        "entries copied, each",
-        "leaves flushed, each",
+        "KiB written per cleaning",
+        "entries copied per cleaning",
+        "leaves flushed per cleaning",
     ]);
     for ((name, ..), report) in kinds.iter().zip(&reports) {
         let pm = pm_of(report);
@@ -61,7 +61,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "M inserts/s, all",
         "median of a hundredth",
         "slowest hundredth",
-        "it is so much slower",
+        "slowdown",
     ]);
     let mut curves = Vec::new();
     for ((name, ..), report) in kinds.iter().zip(&reports[kinds.len()..]) {

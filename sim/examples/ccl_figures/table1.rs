@@ -42,7 +42,7 @@ fn hits(batches: &[usize]) -> Result<Table, ReplayError> {
         "DRAM hits",
         "Table 1",
         "off, points",
-        "N_batch over records of a leaf and its node",
+        "N_batch ÷ records of a leaf and its node",
     ]);
     for (i, (batch, report)) in batches.iter().zip(&reports).enumerate() {
         let measured = 100.0 * report.cache.hit_ratio;
@@ -79,18 +79,18 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "N_batch",
         "leaves over §3.5",
         "log over §3.5",
-        "entries a write",
+        "log entries per write",
         "§3.5",
-        "of it cleaning's copies",
+        "of these copied by cleaning",
         "cleanings",
     ]);
     let mut space = Table::new(&[
         "N_batch",
-        "leaf bytes a record",
+        "leaf bytes per record",
         "PM, GiB for 100 M",
         "Table 1",
-        "log at most, share of leaves",
-        "DRAM of buffer nodes over N = 1, GiB for 100 M",
+        "largest log, share of leaves",
+        "DRAM of buffer nodes above N = 1, GiB for 100 M",
         "Table 1",
     ]);
     let (mut measured, mut paper, mut ideal) = (Vec::new(), Vec::new(), Vec::new());

@@ -51,7 +51,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         ),
         ("all, by both", less(all.xbi, base.xbi), 0.441, "±3 points"),
     ];
-    let mut table = Table::new(&["less XBI", "measured", "§5.2", "wanted"]);
+    let mut table = Table::new(&["XBI saved", "measured", "§5.2", "target"]);
     for (what, found, paper, band) in rows {
         table.row(&[what.into(), percent(found), percent(paper), band.into()]);
     }

@@ -31,7 +31,7 @@ pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
     let cells: Vec<Cell> = (4..=100).step_by(4).map(|at| cell(records, at)).collect();
     let mut table = Table::new(&[
         "density",
-        "bytes a record: `hints`",
+        "bytes per record: `hints`",
         "`semi-dense`",
         "saves",
         "dense leaves",
@@ -39,7 +39,7 @@ pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
         "saves",
         "dense leaves",
         "`adaptive`",
-        "predicted, off at most",
+        "largest error of prediction",
     ]);
     for cell in &cells {
         let all = (cell.counts)

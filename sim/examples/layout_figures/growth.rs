@@ -194,14 +194,14 @@ const SHARE: f64 = 0.04;
 pub(crate) fn large(sheet: &mut Sheet) {
     let mut table = Table::new(&[
         "layout",
-        "dense: bytes a record of leaves",
+        "dense: bytes per record of leaves",
         "paper, all nodes",
         "off",
-        "records a leaf",
-        "sparse: bytes a record of leaves",
+        "records per leaf",
+        "sparse: bytes per record of leaves",
         "paper, all nodes",
         "off",
-        "records a leaf",
+        "records per leaf",
     ]);
     let mut lines: Vec<Vec<String>> = (LAYOUTS.iter())
         .map(|choice| vec![format!("`{}`", choice.name())])

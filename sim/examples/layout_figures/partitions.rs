@@ -21,13 +21,13 @@ const EACH: [u32; 11] = [
 pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
     let records = records / 20;
     let mut table = Table::new(&[
-        "records a partition",
-        "bytes a record: `hints`",
+        "records per partition",
+        "bytes per record: `hints`",
         "`fully-dense`",
         "dense leaves",
         "`semi-dense`: dense leaves",
         "`adaptive`",
-        "predicted, off at most",
+        "largest error of prediction",
     ]);
     let mut curves: Vec<Curve> = Vec::new();
     for choice in SHOWN {

@@ -37,8 +37,8 @@ pub(crate) fn table<K: AsRef<[u8]>>(
     let mut table = Table::new(&[
         "layout",
         "leaves",
-        "records a leaf",
-        "bytes a record, leaves",
+        "records per leaf",
+        "bytes per record, leaves",
         "predicted",
         "all nodes",
         "paper",
@@ -225,7 +225,7 @@ fn claims(counts: &[[Counts; 8]; 2]) -> Table {
             );
         }
     }
-    let mut table = Table::new(&["claim", "measured", "paper", "off", "wanted", "held"]);
+    let mut table = Table::new(&["claim", "measured", "paper", "off", "target", "held"]);
     claims.iter().for_each(|claim| table.row(&claim.line()));
     table
 }

@@ -97,11 +97,11 @@ fn growth(sheet: &mut Sheet) -> Result<(), ReplayError> {
     })?;
     let mut table = Table::new(&[
         "inserts",
-        "free, from 10,000 keys on, least",
+        "free slots from 10,000 keys on: least",
         "most",
         "mean",
         "at the end",
-        "of them buffer a record, mean",
+        "mean share of these with a record",
     ]);
     for (pattern, (free, buffered)) in Pattern::INSERTS.iter().zip(&curves) {
         let later: Vec<f64> = free
@@ -161,10 +161,10 @@ fn grouping(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&[
         "writes",
         "t_node",
-        "records a flush",
-        "a leaf visit",
+        "records per flush",
+        "per leaf visit",
         "XBI",
-        "of it, leaves",
+        "of this: leaves",
         "logs",
         "CLI",
         "XBI of `ccl`",
@@ -209,10 +209,10 @@ fn logs(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&[
         "writes",
         "L",
-        "needed, most",
-        "buffered then, and a partition's L",
-        "room, most",
-        "entries of a global buffer, most",
+        "most needed entries",
+        "buffered then, plus a partition's L",
+        "most room",
+        "most entries of a global buffer",
     ]);
     for pattern in Pattern::ALL {
         let global = {
@@ -272,10 +272,10 @@ fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&[
         "tree",
         "index above nodes",
-        "nodes and times of flushes",
-        "records buffered, most",
-        "a buffer of its own for them",
-        "all, bytes a key",
+        "nodes and flush times",
+        "most records buffered",
+        "a separate buffer for them",
+        "total bytes per key",
     ]);
     for ((name, tree), (index, stats, most)) in trees.iter().zip(rows) {
         let nodes = stats.node_bytes + stats.flush_time_bytes;

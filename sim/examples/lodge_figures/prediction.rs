@@ -25,7 +25,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         "t_node",
         "free slots",
         "predicted",
-        "records a leaf visit",
+        "records per leaf visit",
         "predicted",
         "XBI",
         "predicted",
