@@ -177,10 +177,17 @@ impl Imports {
 
 /// All Rust files of a crate: sources, tests, examples, benchmarks.
 pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
+    let folders = ["src", "tests", "examples", "benches"].map(|name| folder.join(name));
+    folders
+        .iter()
+        .flat_map(|folder| sources_in(folder))
+        .collect()
+}
+
+/// All Rust files below a folder.
+pub(crate) fn sources_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders: Vec<_> = ["src", "tests", "examples", "benches"]
-        .map(|name| folder.join(name))
-        .to_vec();
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
@@ -198,12 +205,12 @@ pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn is_name(c: char) -> bool {
+pub(crate) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
 /// The text without line comments, and with the insides of strings left out.
-fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let mut quoted = false;
@@ -227,7 +234,7 @@ fn without_comments(text: &str) -> String {
 }
 
 /// Where the block that opens just before `from` ends.
-fn block_end(text: &str, from: usize) -> usize {
+pub(crate) fn block_end(text: &str, from: usize) -> usize {
     let mut depth = 1;
     for (at, c) in text[from..].char_indices() {
         match c {
@@ -244,7 +251,7 @@ fn block_end(text: &str, from: usize) -> usize {
 
 /// The text without the modules that are compiled for tests only, and with the `super` of other
 /// inline modules resolved: that is the file itself.
-fn without_tests(text: &str) -> String {
+pub(crate) fn without_tests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("mod ") {
@@ -289,7 +296,7 @@ fn children(text: &str) -> Vec<String> {
 
 /// The trees of the `use` declarations, each with whether it is public; and the text without them,
 /// and without declarations of modules.
-fn split_uses(text: &str) -> (Vec<(bool, String)>, String) {
+pub(crate) fn split_uses(text: &str) -> (Vec<(bool, String)>, String) {
     let mut uses = Vec::new();
     let mut rest = String::new();
     let mut declaration: Option<(bool, String)> = None;
@@ -327,7 +334,7 @@ fn split_uses(text: &str) -> (Vec<(bool, String)>, String) {
 }
 
 /// The paths of a `use` tree, each with the name that it has here.
-fn flatten(tree: &str) -> Vec<(Names, String)> {
+pub(crate) fn flatten(tree: &str) -> Vec<(Names, String)> {
     fn walk(before: &[String], tree: &str, found: &mut Vec<(Names, String)>) {
         let tree = tree.trim();
         if let Some((lead, inner)) = tree.split_once('{') {
@@ -369,6 +376,8 @@ fn flatten(tree: &str) -> Vec<(Names, String)> {
 /// The paths of two names and more that the text mentions.
 fn paths(text: &str) -> Vec<Names> {
     let is_path = |c: char| is_name(c) || c == ':';
+    // `pub(in crate::node)` says who may see an item; it imports nothing.
+    let text = text.replace("pub(in crate::", "pub(");
     let words = text.split(|c| !is_path(c));
     let long = words.filter(|word| word.contains("::") && !word.starts_with("::"));
     long.map(|word| {

@@ -5,6 +5,7 @@
 
 mod circles;
 mod imports;
+mod interface;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -134,4 +135,33 @@ fn no_file_is_longer_than_six_hundred_lines() {
         "expected at most {MOST_LINES} lines a file; found\n{}",
         long.join("\n")
     );
+}
+
+/// The crates that others use as libraries.
+const LIBRARIES: &[&str] = &["engine", "traces", "sim", "model/oracle", "model/specs"];
+
+/// What a crate offers is listed in its `API.txt`. A change of that list is a change for users: it
+/// belongs in `CHANGELOG.md`. Write the lists anew with `TREERING_WRITE_API=1`.
+#[test]
+fn the_interface_of_each_library_is_the_listed_one() {
+    let write = std::env::var_os("TREERING_WRITE_API").is_some();
+    for name in LIBRARIES {
+        let names = interface::of(&root().join(name).join("src"));
+        assert!(names.len() > 10, "{name}: {names:?}");
+        let (file, found) = (root().join(name).join("API.txt"), names.join("\n") + "\n");
+        if write {
+            std::fs::write(&file, &found).expect("writes");
+        }
+        let listed = std::fs::read_to_string(&file).unwrap_or_default();
+        let listed: Vec<_> = listed.lines().collect();
+        let gone = listed
+            .iter()
+            .filter(|line| !names.iter().any(|name| name == *line));
+        let new = names.iter().filter(|name| !listed.contains(&name.as_str()));
+        let differ: Vec<_> = gone
+            .map(|line| format!("gone: {line}"))
+            .chain(new.map(|line| format!("new: {line}")))
+            .collect();
+        assert!(differ.is_empty(), "{name}/API.txt:\n{}", differ.join("\n"));
+    }
 }

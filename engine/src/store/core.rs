@@ -4,8 +4,8 @@
 //! [`Core::pump`] does one bounded step of it. A store that nobody pumps still works: an operation
 //! that runs out of frames or of log space does the step itself.
 
-use super::LeafFill;
 use super::checkpoint::Checkpointer;
+use super::fill::LeafFill;
 use super::life::Life;
 use super::recovery::RecoveryReport;
 use super::room::{Full, Made};

@@ -14,6 +14,7 @@
 
 pub(crate) mod checkpoint;
 mod core;
+mod fill;
 mod life;
 mod long;
 mod open;
@@ -26,6 +27,7 @@ mod task;
 #[cfg(not(any(loom, shuttle)))]
 mod worker;
 
+pub use fill::LeafFill;
 pub use task::Task;
 
 use std::sync::atomic::AtomicBool;
@@ -206,19 +208,6 @@ impl Store {
     pub(crate) fn core(&self) -> &Core {
         &self.core
     }
-}
-
-/// How full one leaf is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeafFill {
-    /// The leaf.
-    pub page: PageId,
-    /// Records in it.
-    pub records: u32,
-    /// Bytes in use, header and fences included.
-    pub used_bytes: u32,
-    /// Length of the truncated prefix.
-    pub prefix_bytes: u32,
 }
 
 impl Kv for Store {

@@ -24,7 +24,7 @@ use ::bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnFiel
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
-use crate::Adapter;
+use crate::adapter::Adapter;
 use crate::common::{Writes, folder, foreign};
 
 const NAME: &str = "bf-tree";

@@ -13,7 +13,7 @@ use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
-use crate::Adapter;
+use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};
 
 const NAME: &str = "fjall";

@@ -16,7 +16,7 @@ use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls}
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
-use crate::Adapter;
+use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, Writes, below, folder, foreign};
 
 const NAME: &str = "heed";

@@ -17,6 +17,7 @@
 //! A store that is dropped is closed in the way the engine means it to be closed, and keeps what it
 //! holds.
 
+mod adapter;
 #[cfg(feature = "bf-tree")]
 mod bf_tree;
 #[cfg(feature = "any")]
@@ -34,12 +35,7 @@ mod sled;
 
 use treering_oracle::Engine;
 
-/// One engine of this build.
-struct Adapter {
-    name: &'static str,
-    judged: &'static str,
-    engine: fn() -> Box<dyn Engine>,
-}
+use adapter::Adapter;
 
 const ADAPTERS: &[Adapter] = &[
     #[cfg(feature = "bf-tree")]

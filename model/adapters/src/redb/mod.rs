@@ -21,7 +21,7 @@ use treering_engine::device::{BlockDevice, OverlayDevice};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
-use crate::Adapter;
+use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, device, foreign};
 use backend::DeviceFile;
 
