@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use treering_engine::TreeSpec;
-use treering_engine::spec::{TREES, parameters, parts};
+use treering_engine::spec::{parameters, parts, trees};
 
 use crate::args::TreesArgs;
 use crate::failure::Failure;
@@ -63,10 +63,10 @@ pub(crate) fn run(args: &TreesArgs) -> Result<(), Failure> {
 
 fn document(spec: Option<&TreeSpec>) -> Document {
     let wanted = |name: &str| spec.is_none_or(|spec| spec.name() == name);
-    let trees = TREES.iter().filter(|entry| wanted(entry.name));
+    let trees = trees().into_iter().filter(|entry| wanted(entry.name));
     let trees = trees.map(|entry| Tree {
         name: entry.name,
-        runs_on: (entry.tree)().family().device(),
+        runs_on: entry.tree.family().device(),
         source: entry.source,
         about: entry.about,
     });

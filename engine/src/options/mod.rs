@@ -17,6 +17,7 @@ pub use layout::{LayoutChoice, PageLayout};
 pub use limits::MIN_CACHE_PAGES;
 pub use pages::{ModLog, PageStoreKind, ResetRule, TablePersist};
 pub use param::Param;
+pub(crate) use pm::part;
 pub use pm::{
     CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmOptions, PmTreeKind,
 };

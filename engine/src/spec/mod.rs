@@ -8,7 +8,7 @@
 //!
 //! A [`TreeSpec`] is read from and printed as one line. The command line, the replay, the oracle and
 //! the predictors name trees by it, and it is the only place with defaults: what a spec leaves out is
-//! what its entry in the registry ([`TREES`]) says. [`table`] prints the registry as documentation.
+//! what its entry in the registry ([`trees`]) says. [`table`] prints the registry as documentation.
 //!
 //! ```
 //! use treering_engine::{PageStoreKind, TreeSpec};
@@ -31,9 +31,10 @@ mod registry;
 mod show;
 mod table;
 
+pub use crate::options::part::Shown;
 pub use pages::PageTree;
-pub use registry::{Family, TREES, TreeEntry, parts};
-pub use show::{Shown, parameters};
+pub use registry::{Family, TreeEntry, parts, trees};
+pub use show::parameters;
 pub use table::table;
 
 use crate::error::{Error, Result};
@@ -70,13 +71,13 @@ impl TreeSpec {
     /// ```
     #[must_use]
     pub fn named(name: &str) -> Option<TreeSpec> {
-        let entry = TREES.iter().find(|entry| entry.name == name)?;
-        Some((entry.tree)())
+        let entry = trees().into_iter().find(|entry| entry.name == name)?;
+        Some(entry.tree)
     }
 
     /// The names of all trees.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        TREES.iter().map(|entry| entry.name)
+        trees().into_iter().map(|entry| entry.name)
     }
 
     /// The tree's name without parts and parameters: what reports call it.

@@ -7,8 +7,8 @@ use super::registry::parts;
 use super::{SpecError, TreeSpec, reason};
 use crate::options::param::{self, choice, size};
 use crate::options::{
-    BfOptions, CclOptions, ContentionSplit, GlobalOptions, LayoutChoice, LodgeOptions, LogPacking,
-    ModLog, PageStoreKind, PmTreeKind, TablePersist, TreeKind,
+    BfOptions, ContentionSplit, LayoutChoice, LogPacking, ModLog, PageStoreKind, TablePersist,
+    TreeKind,
 };
 
 /// A name with its parameters.
@@ -79,7 +79,7 @@ fn read(text: &str) -> Result<TreeSpec, String> {
         TreeSpec::Pm(pm) => {
             for parameter in tree.values() {
                 let (name, value) = parameter?;
-                set_pm(pm, name, value)?;
+                pm.set(name, value)?;
             }
             match rest.next() {
                 Some(part) => Err(format!("{part}: expected no parts below {}", tree.name)),
@@ -98,15 +98,6 @@ fn read(text: &str) -> Result<TreeSpec, String> {
             }
             Ok(spec)
         }
-    }
-}
-
-fn set_pm(tree: &mut PmTreeKind, name: &str, value: &str) -> Result<(), String> {
-    match tree {
-        PmTreeKind::PmTree => param::set(&[], &mut (), name, value),
-        PmTreeKind::Ccl(ccl) => param::set(CclOptions::PARAMS, ccl, name, value),
-        PmTreeKind::Global(global) => param::set(GlobalOptions::PARAMS, global, name, value),
-        PmTreeKind::Lodge(lodge) => param::set(LodgeOptions::PARAMS, lodge, name, value),
     }
 }
 

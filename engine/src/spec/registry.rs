@@ -2,9 +2,7 @@
 
 use super::TreeSpec;
 use super::pages::PageTree;
-use crate::options::{
-    CclOptions, GlobalOptions, LayoutChoice, LodgeOptions, LogPacking, PageStoreKind, PmTreeKind,
-};
+use crate::options::{LayoutChoice, LogPacking, PageStoreKind, PmTreeKind};
 
 /// Which kind of device a tree needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,54 +33,44 @@ pub struct TreeEntry {
     /// Where it comes from.
     pub source: &'static str,
     /// The tree with *the* defaults.
-    pub tree: fn() -> TreeSpec,
+    pub tree: TreeSpec,
 }
 
-/// All trees.
-pub const TREES: &[TreeEntry] = &[
-    TreeEntry {
-        name: "btree",
-        about: "conventional B-tree over a page cache, the baseline",
-        source: "B-Trees Are Back",
-        tree: || TreeSpec::Pages(PageTree::btree()),
-    },
-    TreeEntry {
-        name: "bf",
-        about: "mini-pages in a ring above the leaves",
-        source: "Bf-Tree",
-        tree: || TreeSpec::Pages(PageTree::bf()),
-    },
-    TreeEntry {
-        name: "bminus",
-        about: "shadowed pages of 8 KiB with a modification log, and a sparse redo log",
-        source: "B⁻-tree",
-        tree: || TreeSpec::Pages(PageTree::bminus()),
-    },
-    TreeEntry {
-        name: "ccl",
-        about: "a buffer node for each leaf, over a log that trigger writes skip",
-        source: "CCL-BTree",
-        tree: || TreeSpec::Pm(PmTreeKind::Ccl(CclOptions::default())),
-    },
-    TreeEntry {
-        name: "lodge",
-        about: "a buffer in the free slots of last-level inner nodes, over a partitioned log",
-        source: "LodgeTree",
-        tree: || TreeSpec::Pm(PmTreeKind::Lodge(LodgeOptions::default())),
-    },
-    TreeEntry {
-        name: "pmtree",
-        about: "every write goes to its leaf, the baseline in persistent memory",
-        source: "CCL-BTree §5.2",
-        tree: || TreeSpec::Pm(PmTreeKind::PmTree),
-    },
-    TreeEntry {
-        name: "pmtree-global",
-        about: "one buffer for all leaves, in the manner of DPTree",
-        source: "CCL-BTree §3.2",
-        tree: || TreeSpec::Pm(PmTreeKind::Global(GlobalOptions::default())),
-    },
-];
+/// All trees: those of pages, which are compositions of parts, and those in persistent memory, each
+/// of which says of itself what stands here.
+#[must_use]
+pub fn trees() -> Vec<TreeEntry> {
+    let pages = [
+        (
+            PageTree::btree(),
+            "conventional B-tree over a page cache, the baseline",
+            "B-Trees Are Back",
+        ),
+        (
+            PageTree::bf(),
+            "mini-pages in a ring above the leaves",
+            "Bf-Tree",
+        ),
+        (
+            PageTree::bminus(),
+            "shadowed pages of 8 KiB with a modification log, and a sparse redo log",
+            "B⁻-tree",
+        ),
+    ];
+    let pages = pages.into_iter().map(|(tree, about, source)| TreeEntry {
+        name: tree.name(),
+        about,
+        source,
+        tree: TreeSpec::Pages(tree),
+    });
+    let pm = PmTreeKind::all().into_iter().map(|tree| TreeEntry {
+        name: tree.name(),
+        about: tree.part().about(),
+        source: tree.part().source(),
+        tree: TreeSpec::Pm(tree),
+    });
+    pages.chain(pm).collect()
+}
 
 /// The parts below a page tree, and the names of each.
 #[must_use]

@@ -4,16 +4,16 @@ use std::fmt;
 
 use super::TreeSpec;
 use super::pages::PageTree;
-use crate::options::param::{Param, differing, show_size};
+use crate::options::param::{differing, show_size};
+use crate::options::part::{Shown, shown};
 use crate::options::{
-    BfOptions, CclOptions, ContentionSplit, GlobalOptions, LodgeOptions, ModLog, PageStoreKind,
-    PmTreeKind, TablePersist, TreeKind,
+    BfOptions, ContentionSplit, ModLog, PageStoreKind, PmTreeKind, TablePersist, TreeKind,
 };
 
 impl fmt::Display for TreeSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TreeSpec::Pm(tree) => f.write_str(&with(tree.name(), &pm_parameters(tree))),
+            TreeSpec::Pm(tree) => f.write_str(&with(tree.name(), &tree.part().differing())),
             TreeSpec::Pages(tree) => f.write_str(&show_pages(tree)),
         }
     }
@@ -24,19 +24,6 @@ fn with(name: &str, parameters: &[String]) -> String {
     match parameters.is_empty() {
         true => name.into(),
         false => format!("{name}({})", parameters.join(",")),
-    }
-}
-
-fn pm_parameters(tree: &PmTreeKind) -> Vec<String> {
-    match tree {
-        PmTreeKind::PmTree => Vec::new(),
-        PmTreeKind::Ccl(ccl) => differing(CclOptions::PARAMS, ccl, &CclOptions::default()),
-        PmTreeKind::Global(global) => {
-            differing(GlobalOptions::PARAMS, global, &GlobalOptions::default())
-        }
-        PmTreeKind::Lodge(lodge) => {
-            differing(LodgeOptions::PARAMS, lodge, &LodgeOptions::default())
-        }
     }
 }
 
@@ -102,32 +89,9 @@ fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
     parameters
 }
 
-/// A parameter as documentation shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// The tree or part that has it.
-    pub of: &'static str,
-    /// Its name.
-    pub name: &'static str,
-    /// Its default as text.
-    pub default: String,
-    /// What it is.
-    pub about: &'static str,
-}
-
 /// All parameters of trees and parts.
 #[must_use]
 pub fn parameters() -> Vec<Shown> {
-    fn of<T: Default>(of: &'static str, params: &'static [Param<T>]) -> Vec<Shown> {
-        let default = T::default();
-        let shown = params.iter().map(|param| Shown {
-            of,
-            name: param.name,
-            default: (param.get)(&default),
-            about: param.about,
-        });
-        shown.collect()
-    }
     let one = |of, name, default: &str, about| Shown {
         of,
         name,
@@ -143,16 +107,16 @@ pub fn parameters() -> Vec<Shown> {
             "leaves that writers wait for are split",
         ),
     ];
-    all.extend(of("btree", ContentionSplit::PARAMS));
-    all.extend(of("bf", BfOptions::PARAMS));
+    all.extend(shown("btree", ContentionSplit::PARAMS));
+    all.extend(shown("bf", BfOptions::PARAMS));
     let cow = PageStoreKind::CopyOnWrite {
         table: TablePersist::EachFlush,
     };
     let about = "when the page table is persisted";
     all.push(one(cow.name(), "table", "each-flush", about));
-    all.extend(of("any store", ModLog::PARAMS));
-    all.extend(of("ccl", CclOptions::PARAMS));
-    all.extend(of("lodge", LodgeOptions::PARAMS));
-    all.extend(of("pmtree-global", GlobalOptions::PARAMS));
+    all.extend(shown("any store", ModLog::PARAMS));
+    for tree in PmTreeKind::all() {
+        all.extend(tree.part().shown());
+    }
     all
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::registry::{TREES, parts};
+use super::registry::{parts, trees};
 use super::show::parameters;
 
 /// The registry as a table in Markdown: trees, then parts, then the parameters of both.
@@ -13,8 +13,8 @@ use super::show::parameters;
 #[must_use]
 pub fn table() -> String {
     let mut out = String::from("| tree | runs on | from | what it is |\n|---|---|---|---|\n");
-    for entry in TREES {
-        let device = (entry.tree)().family().device();
+    for entry in trees() {
+        let device = entry.tree.family().device();
         let (name, source, about) = (entry.name, entry.source, entry.about);
         let _ = writeln!(out, "| `{name}` | {device} | {source} | {about} |");
     }

@@ -1,0 +1,141 @@
+//! Options of the trees in persistent memory, a file each.
+
+mod ccl;
+mod global;
+mod lodge;
+pub(crate) mod part;
+
+pub use ccl::{CclOptions, Cleaning, Logging};
+pub use global::GlobalOptions;
+pub use lodge::{LodgeOptions, NodeSplit};
+
+use super::limits::{CHUNK_BYTES, INDEX_ENTRIES, check_index_entries};
+use super::param::Param;
+use crate::error::{Error, Result};
+use part::{AnyPart, PmPart};
+
+/// Which tree in persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PmTreeKind {
+    /// Every write goes to its leaf, without buffer or log: the baseline (CCL-BTree §5.2, *Base*).
+    PmTree,
+    /// Leaf-node-centric buffering over a write-ahead log (CCL-BTree).
+    Ccl(CclOptions),
+    /// A buffer for all leaves together over a write-ahead log, in the manner of DPTree.
+    Global(GlobalOptions),
+    /// A surrogate buffer in the free slots of last-level inner nodes, over a partitioned version
+    /// log (LodgeTree). Its leaves are its own, so no other tree opens a store that it made.
+    Lodge(LodgeOptions),
+}
+
+/// The tree without buffers has nothing to set.
+#[derive(Default)]
+struct Plain;
+
+impl PmPart for Plain {
+    const NAME: &'static str = "pmtree";
+    const ABOUT: &'static str = "every write goes to its leaf, the baseline in persistent memory";
+    const SOURCE: &'static str = "CCL-BTree §5.2";
+    const PARAMS: &'static [Param<Plain>] = &[];
+}
+
+impl PmTreeKind {
+    /// Every tree with its defaults.
+    #[must_use]
+    pub fn all() -> [PmTreeKind; 4] {
+        [
+            PmTreeKind::Ccl(CclOptions::default()),
+            PmTreeKind::Lodge(LodgeOptions::default()),
+            PmTreeKind::PmTree,
+            PmTreeKind::Global(GlobalOptions::default()),
+        ]
+    }
+
+    /// What the tree says of itself.
+    pub(crate) fn part(&self) -> &dyn AnyPart {
+        match self {
+            PmTreeKind::PmTree => &Plain,
+            PmTreeKind::Ccl(ccl) => ccl,
+            PmTreeKind::Global(global) => global,
+            PmTreeKind::Lodge(lodge) => lodge,
+        }
+    }
+
+    /// Sets a parameter from text.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
+        match self {
+            PmTreeKind::PmTree => Plain.set(name, value),
+            PmTreeKind::Ccl(ccl) => ccl.set(name, value),
+            PmTreeKind::Global(global) => global.set(name, value),
+            PmTreeKind::Lodge(lodge) => lodge.set(name, value),
+        }
+    }
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.part().name()
+    }
+
+    /// Slots of its buffer nodes (N_batch); 0 if nothing is buffered there.
+    pub(crate) fn batch(self) -> usize {
+        self.part().batch()
+    }
+}
+
+/// How a store in persistent memory is made and run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PmOptions {
+    /// The tree. Default: `Ccl`. On the device a store has none: any may open it that has its leaves, which are LodgeTree's own or everybody else's.
+    pub tree: PmTreeKind,
+    /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of 256 (LodgeTree: of 512) from 1 KiB to 8 MiB. Default: 4 MiB (§3.3); a store that is there
+    /// already keeps its own. A key is at most eight bytes shorter than one; a value may be longer.
+    pub chunk_bytes: u64,
+    /// Threads that read leaves and logs at an opening; the engine starts them, and they end before it returns. Default: 1, which is the caller's.
+    pub recovery_threads: usize,
+    /// Format the device when it holds no store. Default: true.
+    pub create: bool,
+    /// Entries of an inner node at most: 3 to 170. Default: 170. A LodgeTree's upper nodes have 29
+    /// at most.
+    pub index_entries: usize,
+}
+
+impl Default for PmOptions {
+    fn default() -> Self {
+        PmOptions {
+            tree: PmTreeKind::Ccl(CclOptions::default()),
+            chunk_bytes: 4 << 20,
+            recovery_threads: 1,
+            create: true,
+            index_entries: *INDEX_ENTRIES.end(),
+        }
+    }
+}
+
+impl PmOptions {
+    /// Refuses what cannot work, by name.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |name, why| Err(Error::BadOption { name, why });
+        let sized = CHUNK_BYTES.contains(&self.chunk_bytes);
+        if !sized || !self.chunk_bytes.is_multiple_of(256) {
+            let why = format!(
+                "{} bytes; expected a multiple of 256 from 1KiB to 8MiB",
+                self.chunk_bytes
+            );
+            return bad("chunk", why);
+        }
+        if !(1..=64).contains(&self.recovery_threads) {
+            let why = format!("{}; expected 1 to 64", self.recovery_threads);
+            return bad("recovery-threads", why);
+        }
+        check_index_entries(self.index_entries)?;
+        let part = self.tree.part();
+        if !(1..=256).contains(&part.logs()) {
+            return bad("logs", format!("{}; expected 1 to 256", part.logs()));
+        }
+        part.check(self.chunk_bytes)
+    }
+}
