@@ -1,20 +1,26 @@
-//! Which of two layouts suits the keys of a leaf and what is done with them (B-Trees Are Back §5.1).
+//! Adaptive leaves: choosing between hints and fingerprints by a leaf's keys and its use (B-Trees
+//! Are Back §5.1).
 //!
-//! Leaves with hints find a key by its head, leaves with fingerprints by a byte of hash. Hints are better where heads tell keys apart and where scans are common; else
-//! fingerprints are.
+//! A leaf with hints finds a key by its head; a leaf with fingerprints finds it by one byte of its
+//! hash. Hints are better where heads tell the keys apart or where scans are common. Fingerprints
+//! are better everywhere else.
 //!
 //! ```text
-//!                    good heads, or scans common (counter >= 2 at splits and merges, = 3 at once)
-//!     fingerprints  ------------------------------------------------------------------------------>  hints  <---> fully dense
-//!                   <------------------------------------------------------------------------------                 where it can be
-//!                    bad heads, and scans rare (counter < 2 at splits and merges, = 0 at once)
+//!                good heads, or scans common (counter >= 2 at splits and merges, = 3 at once)
+//! fingerprints  ----------------------------------------------------->  hints  <--->  fully dense
+//!               <-----------------------------------------------------               if possible
+//!                bad heads, and scans rare (counter < 2 at splits and merges, = 0 at once)
 //! ```
 //!
-//! - **Key adaption**, at splits and merges: heads are *good* if no more than a sixteenth of the records have the head of the one before them.
-//! - **Operation adaption**: a byte in the page counts from 0 to 3, up with 15 % of the scans, down with 5 % of the point operations, so that scans are common if there
-//!   is one for three of those. 255 says that heads are good, so that nobody counts.
+//! - **Key adaption** happens at splits and merges. Heads are *good* if at most one record in
+//!   sixteen has the same head as the record before it.
+//! - **Operation adaption** uses a counter from 0 to 3, one byte in the page. 15 % of the scans
+//!   increment it and 5 % of the point operations decrement it, so scans count as common once there
+//!   is one scan for every three point operations. The value 255 means that heads are good and that
+//!   nothing is counted.
 //!
-//! The counter is a guess and not data: it is not logged, changing it makes no page dirty, and 0, as new pages have it, is taken for "scans are rare".
+//! The counter is a guess, not data: it is not logged, and changing it does not make the page
+//! dirty. New pages start with 0, which means "scans are rare".
 
 use super::edit::PageMut;
 use super::format::{LeafFormat, first_bytes};
@@ -24,21 +30,21 @@ use super::suffix::Suffix;
 use super::view::PageRef;
 use crate::options::PageLayout;
 
-/// Records for each neighbour of equal head that good heads may have.
+/// Heads are good if at most one record in this many has the same head as its predecessor.
 pub const RECORDS_A_COLLISION: usize = 16;
 /// The greatest count: scans are common.
 const MOST: u8 = 3;
-/// From this count on scans are common enough at splits and merges.
+/// At splits and merges, scans count as common from this count on.
 const COMMON: u8 = 2;
-/// Heads are good: nobody counts.
+/// The counter's value where heads are good and nothing is counted.
 const OFF: u8 = 255;
 
-/// Scans of a hundred that count.
+/// The percentage of scans that are counted.
 pub const SCANS_PERCENT: u64 = 15;
-/// Point operations of a hundred that count.
+/// The percentage of point operations that are counted.
 pub const POINTS_PERCENT: u64 = 5;
 
-/// What is done with a leaf.
+/// A way in which a leaf is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A get or put.
@@ -48,7 +54,8 @@ pub enum Use {
 }
 
 impl Use {
-    /// Whether the use of this number counts: a matter of chance, the same in every run.
+    /// Returns whether use number `number` is counted. The choice is pseudo-random, and the same in
+    /// every run.
     #[must_use]
     #[inline]
     pub fn counts(self, number: u64) -> bool {
@@ -60,25 +67,26 @@ impl Use {
     }
 }
 
-/// 32 bits as good as drawn by lot, the same for the same number.
+/// Returns 32 pseudo-random bits that depend on `number` alone.
 #[inline]
 pub(crate) fn scattered(number: u64) -> u64 {
-    // The golden ratio's multiples are spread evenly, and the upper half of their square is scattered.
+    // Multiples of the golden ratio are spread evenly; the multiplication then scatters the bits.
     let step = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (step ^ (step >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
 }
 
-/// Whether a page may have this counter.
+/// Returns whether `byte` is a valid value of the counter.
 pub(super) fn is_counter(byte: u8) -> bool {
     byte <= MOST || byte == OFF
 }
 
-/// Whether pages of this layout count.
+/// Returns whether pages of this layout have the counter.
 fn counts(layout: PageLayout) -> bool {
     matches!(layout, PageLayout::Hints | PageLayout::Fingerprint)
 }
 
-/// Whether heads, in the order of their keys, are good for so many records. Bad ones are told by the first few.
+/// Returns whether the heads of `records` records, in key order, are good. Bad heads are recognised
+/// after the first few.
 fn tell_apart(heads: impl Iterator<Item = u32> + Clone, records: usize) -> bool {
     let pairs = heads.clone().zip(heads.skip(1));
     let mut same = pairs.filter(|(a, b)| a == b);
@@ -90,12 +98,12 @@ fn heads_in<F: LeafFormat>(page: PageRef<'_>) -> impl Iterator<Item = u32> + Clo
 }
 
 impl PageRef<'_> {
-    /// Whether the first four bytes behind the prefix tell the keys of a page apart.
+    /// Returns whether the first four bytes behind the prefix tell the page's keys apart.
     #[must_use]
     pub fn has_good_heads(&self) -> bool {
         let count = self.count();
         match self.layout() {
-            // They are at hand.
+            // The slots store these heads.
             PageLayout::Hints => tell_apart(heads_in::<Hints>(*self), count),
             PageLayout::Slotted => tell_apart(heads_in::<Slotted>(*self), count),
             _ => {
@@ -105,7 +113,8 @@ impl PageRef<'_> {
         }
     }
 
-    /// How common scans are, from 0 to 3; 255 if nobody counts, here or in this layout.
+    /// The counter of scans: from 0 (rare) to 3 (common). 255 if scans are not counted, either
+    /// because heads are good or because the layout has no counter.
     #[must_use]
     pub fn scans(&self) -> u8 {
         match counts(self.layout()) {
@@ -114,11 +123,12 @@ impl PageRef<'_> {
         }
     }
 
-    /// The layout that this page, or what it is split into, should have as its keys and uses are: hints or fingerprints.
+    /// The layout, hints or fingerprints, that suits the keys and the use of this page, or of the
+    /// pages that it is split into.
     #[must_use]
     pub fn suited_layout(&self) -> PageLayout {
         let scans = self.scans();
-        // Nobody has counted where heads were good.
+        // 255 in a layout with a counter means that heads were good, so scans were not counted.
         let rare = scans < COMMON || scans == OFF && counts(self.layout());
         match rare && !self.has_good_heads() {
             true => PageLayout::Fingerprint,
@@ -128,7 +138,8 @@ impl PageRef<'_> {
 }
 
 impl PageRef<'_> {
-    /// Key adaption, to be asked for after a split or merge: the layout that this page should be given, if that is another one and its records fit.
+    /// Key adaption: the layout that this page should get after a split or merge. `None` if it has
+    /// that layout already or if its records would not fit.
     #[must_use]
     pub fn better_layout(&self) -> Option<PageLayout> {
         let suited = self.suited_layout();
@@ -138,7 +149,8 @@ impl PageRef<'_> {
 }
 
 impl PageMut<'_> {
-    /// Begins to count uses where they matter, or ends it: to be called after a split or merge. No log record is needed, and the page need not be written.
+    /// Starts or stops counting the uses of this page, depending on its heads. Call it after a
+    /// split or merge. It needs no log record, and the page need not be written.
     pub fn judge_heads(&mut self) {
         let page = self.view();
         if !counts(page.layout()) {
@@ -152,12 +164,13 @@ impl PageMut<'_> {
         self.set_scans(to);
     }
 
-    /// Counts one use, of those that count; says which layout the page should be given at once, if another one.
+    /// Counts one of the uses that [`Use::counts`] selects. Returns a layout if the page should be
+    /// converted to it at once.
     pub fn count_use(&mut self, used: Use) -> Option<PageLayout> {
         let page = self.view();
         let (layout, before) = (page.layout(), page.scans());
         let now = match used {
-            // Off is greater than all.
+            // `OFF` is greater than `MOST`, so it is left alone.
             Use::Scan if before < MOST => before + 1,
             Use::Point if (1..=MOST).contains(&before) => before - 1,
             Use::Scan | Use::Point => before,
@@ -169,7 +182,7 @@ impl PageMut<'_> {
         };
         let differs = wanted != layout;
         if differs && page.has_good_heads() {
-            // It was never judged.
+            // The heads were never judged.
             self.set_scans(OFF);
             return (layout == PageLayout::Fingerprint).then_some(PageLayout::Hints);
         }
@@ -179,7 +192,7 @@ impl PageMut<'_> {
         differs.then_some(wanted)
     }
 
-    /// The page had this counter in another layout.
+    /// Restores the counter that the page had before it changed its layout.
     pub(super) fn keep_scans(&mut self, scans: u8) {
         if counts(self.view().layout()) && is_counter(scans) {
             self.set_scans(scans);

@@ -1,6 +1,6 @@
-//! Sorted slots over a heap, of any [`Format`]: searching them and counting their bytes.
+//! Sorted slots over a heap, in any [`Format`]: searches, and accounting of bytes.
 //!
-//! Every access is clamped to the bytes: on damaged ones answers are wrong, but nothing panics.
+//! Every access is clamped to the page. Damaged bytes give wrong answers, but never a panic.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,7 +9,8 @@ use std::marker::PhantomData;
 use super::format::{Format, LeafFormat, Slot};
 use crate::mutation;
 
-/// A page or mini-page to read from, as its format has it. Its keys are suffixes: what follows the page's prefix.
+/// A read-only view of a page or mini-page in format `F`. Its keys are suffixes: the part of a key
+/// behind the page's prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<'a, F> {
     bytes: &'a [u8],
@@ -17,7 +18,7 @@ pub(crate) struct Body<'a, F> {
 }
 
 impl<'a, F: Format> Body<'a, F> {
-    /// A view of `bytes`, at least `F::SLOTS_AT` of them.
+    /// Creates a view of `bytes`, which must have at least `F::SLOTS_AT` of them.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Body {
@@ -47,15 +48,15 @@ impl<'a, F: Format> Body<'a, F> {
         self.slots().get(index).map(F::decode)
     }
 
-    /// What follows the bytes that all stored keys share.
+    /// The part of a stored key behind the bytes that all stored keys share.
     #[inline]
     fn rest_of(self, raw: &F::RawSlot) -> &'a [u8] {
         let shared = F::shared(self.bytes);
         self.suffix_of(raw).get(shared..).unwrap_or_default()
     }
 
-    /// How a stored key stands to one of the same head. Heads are padded with zeros: of keys that are no longer, the shorter one is smaller, and the payload need not be
-    /// looked at.
+    /// Compares a stored key with a suffix of the same head. Heads are padded with zeros. So if
+    /// both keys fit the head, the shorter one is smaller and the payload need not be read.
     #[inline]
     fn compare_tied(self, raw: &F::RawSlot, suffix: &[u8]) -> Ordering {
         let len = usize::from(F::decode(raw).key_len).saturating_sub(F::shared(self.bytes));
@@ -65,7 +66,8 @@ impl<'a, F: Format> Body<'a, F> {
         }
     }
 
-    /// The first record whose key, behind what all stored keys share, is not smaller: `Ok` if it is this one.
+    /// Finds the first record whose key is not smaller than `suffix`, which starts behind the bytes
+    /// that all stored keys share. Returns `Ok` if the keys are equal.
     #[inline]
     pub(crate) fn search(self, suffix: &[u8]) -> Result<usize, usize> {
         let slots = self.slots();
@@ -81,7 +83,8 @@ impl<'a, F: Format> Body<'a, F> {
         let slots = &slots[..within.end];
         let first = from + slots[from..].partition_point(|raw| F::head_of(raw) < wanted);
         let rest = &slots[first..];
-        // Equal heads do not make equal keys (Bf-Tree issue 17, `test` and `teste`): compare in full.
+        // Equal heads do not imply equal keys (Bf-Tree issue 17, `test` and `teste`): compare in
+        // full.
         match rest.first() {
             Some(raw) if F::head_of(raw) == wanted => match self.compare_tied(raw, suffix) {
                 _ if mutation::on("equal-heads-equal-keys") => return Ok(first),
@@ -98,7 +101,7 @@ impl<'a, F: Format> Body<'a, F> {
         .map_err(|i| first + i)
     }
 
-    /// As [`Body::search`] where slots are in no order: how many keys are smaller.
+    /// As [`Body::search`], for unsorted slots: counts the smaller keys.
     #[cold]
     fn rank(self, suffix: &[u8]) -> Result<usize, usize> {
         let mut smaller = 0;
@@ -113,7 +116,7 @@ impl<'a, F: Format> Body<'a, F> {
         if found { Ok(smaller) } else { Err(smaller) }
     }
 
-    /// The slot of a key, or where to put one for it.
+    /// Finds the slot of a key. `Err` is the slot at which to insert the key.
     #[inline]
     pub(crate) fn place(self, suffix: &[u8]) -> Result<usize, usize> {
         if F::SORTED {
@@ -123,13 +126,13 @@ impl<'a, F: Format> Body<'a, F> {
         }
     }
 
-    /// Whether all slots are in the order of their keys.
+    /// Returns whether all slots are in key order.
     #[inline]
     pub(super) fn is_in_order(self) -> bool {
         F::SORTED || F::in_order(self.bytes) >= self.count()
     }
 
-    /// The slots in the order of their keys.
+    /// The slots in key order.
     #[inline]
     pub(super) fn ordered(self) -> Cow<'a, [F::RawSlot]> {
         let slots = self.slots();
@@ -151,7 +154,7 @@ impl<'a, F: Format> Body<'a, F> {
         value(self.bytes, &F::decode(raw))
     }
 
-    /// The key suffix of record `index`, in the order of keys; empty if there is no such record.
+    /// The key suffix of record `index` in key order; empty if there is no such record.
     #[inline]
     pub(crate) fn suffix(self, index: usize) -> &'a [u8] {
         let slots = self.ordered();
@@ -159,7 +162,7 @@ impl<'a, F: Format> Body<'a, F> {
         raw.map_or(&[], |raw| self.suffix_of(raw))
     }
 
-    /// The value of record `index`, in the order of keys; empty if there is no such record.
+    /// The value of record `index` in key order; empty if there is no such record.
     #[inline]
     pub(crate) fn value(self, index: usize) -> &'a [u8] {
         let slots = self.ordered();
@@ -167,13 +170,13 @@ impl<'a, F: Format> Body<'a, F> {
         raw.map_or(&[], |raw| self.value_of(raw))
     }
 
-    /// Where the lowest payload begins, never outside.
+    /// The start of the lowest payload, clamped to the page.
     #[inline]
     pub(crate) fn heap_start(self) -> usize {
         F::heap_start(self.bytes).min(self.bytes.len())
     }
 
-    /// Behind the last payload, never outside.
+    /// The end of the last payload, clamped to the page.
     #[inline]
     pub(crate) fn heap_end(self) -> usize {
         (self.bytes.len()).saturating_sub(F::tail_len(self.bytes))
@@ -184,7 +187,7 @@ impl<'a, F: Format> Body<'a, F> {
         F::heap_used(self.bytes).min(self.bytes.len())
     }
 
-    /// Bytes between slots and heap: what fits without compaction.
+    /// Bytes between slots and heap: the room for records without compaction.
     #[inline]
     pub(crate) fn gap(self) -> usize {
         (self.heap_start()).saturating_sub(F::slots_end(self.count()))
@@ -196,13 +199,14 @@ impl<'a, F: Format> Body<'a, F> {
         F::slots_end(self.count()) + self.heap_used()
     }
 
-    /// Bytes for payloads, and for slots, of which a record more takes at least one.
+    /// Unused bytes, which are available to payloads and slots. Every further record needs at least
+    /// one slot.
     #[inline]
     pub(crate) fn free_bytes(self) -> usize {
         self.bytes.len().saturating_sub(self.used_bytes())
     }
 
-    /// Bytes that slots and their index take more with a record more.
+    /// Bytes by which the slots and their index grow if one record is added.
     #[inline]
     pub(super) fn growth(self) -> usize {
         let count = self.count();
@@ -210,7 +214,7 @@ impl<'a, F: Format> Body<'a, F> {
     }
 }
 
-/// What leaf pages have beyond that: fences, and the prefix that they share.
+/// What leaf pages have besides: fences, and the prefix that the fences share.
 impl<'a, F: LeafFormat> Body<'a, F> {
     #[inline]
     pub(super) fn lower_fence(self) -> &'a [u8] {
@@ -243,7 +247,7 @@ impl<'a, F: LeafFormat> Body<'a, F> {
         self.lower_fence().get(..len).unwrap_or_default()
     }
 
-    /// As [`Body::search`], for a whole key. One outside the fences is never found.
+    /// As [`Body::search`], for a whole key. A key outside the fences is never found.
     #[inline]
     pub(super) fn search_key(self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
@@ -285,7 +289,7 @@ pub(super) fn value<'a>(bytes: &'a [u8], slot: &Slot) -> &'a [u8] {
     range(bytes, start, start + usize::from(slot.value_len))
 }
 
-/// Bytes `start..end`, or none at all where a damaged page points outside.
+/// Returns bytes `start..end`, or an empty slice if a damaged page points outside.
 #[inline]
 fn range(bytes: &[u8], start: usize, end: usize) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()

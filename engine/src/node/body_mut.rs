@@ -1,4 +1,5 @@
-//! Changing sorted slots over a heap, of any [`Format`]: one record at a time, compaction when holes are all that is left.
+//! Changes to sorted slots over a heap, in any [`Format`]: single records, and compaction once only
+//! holes have room.
 
 use std::marker::PhantomData;
 
@@ -9,7 +10,8 @@ use super::image::Image;
 use super::limit::Refused;
 use crate::mutation;
 
-/// A page or mini-page to change, and who is told what changes. A change happens wholly or not at all.
+/// A page or mini-page to change, and a tracker that is told which bytes change. A change happens
+/// wholly or not at all.
 #[derive(Debug)]
 pub(crate) struct BodyMut<'a, F, T> {
     bytes: &'a mut [u8],
@@ -18,7 +20,7 @@ pub(crate) struct BodyMut<'a, F, T> {
 }
 
 impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
-    /// A guard over `bytes`, at least `F::SLOTS_AT` of them.
+    /// Creates a guard over `bytes`, which must have at least `F::SLOTS_AT` of them.
     #[inline]
     pub(crate) fn new(bytes: &'a mut [u8], track: T) -> Self {
         BodyMut {
@@ -33,7 +35,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         Body::new(self.bytes)
     }
 
-    /// Makes it one of no records, whose tail stays.
+    /// Removes all records; the tail stays.
     pub(crate) fn clear(&mut self) {
         let heap_end = self.view().heap_end();
         let used = self.bytes.len() - heap_end;
@@ -42,7 +44,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         self.set(F::set_heap_used, used);
     }
 
-    /// Puts a record before the one at `index`, which search found to be its place.
+    /// Inserts a record before the one at `index`, the position that the search returned.
     ///
     /// # Errors
     /// [`Refused::NoSpace`] if it does not fit even after compaction.
@@ -66,7 +68,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         let count = page.count();
         let heap_used = page.heap_used() + len;
         let offset = self.append(suffix, value);
-        // The index moves along.
+        // The index behind the slots moves along.
         let (at, end) = (F::slot_at(index), F::slots_end(count));
         self.bytes[at..end + F::STRIDE].copy_within(..end - at, F::STRIDE);
         let slot = Slot {
@@ -88,7 +90,8 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         Ok(())
     }
 
-    /// Gives record `index`, whose key is `suffix`, a new kind and value: in place if it is not longer, else at the heap's end, else by
+    /// Gives record `index`, whose key is `suffix`, a new kind and value. A value that is not
+    /// longer is written in place, a longer one at the heap's end or, if the gap is too small, by
     /// compaction.
     ///
     /// # Errors
@@ -136,7 +139,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         Ok(())
     }
 
-    /// Takes record `index` out, if there is one; its bytes on the heap become a hole.
+    /// Removes record `index`, if it exists. Its bytes on the heap become a hole.
     #[inline]
     pub(crate) fn remove(&mut self, index: usize) -> bool {
         let page = self.view();
@@ -145,7 +148,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         };
         let count = page.count() - 1;
         let heap_used = page.heap_used().saturating_sub(slot.payload_len());
-        // The index moves along; on damaged bytes it may end outside.
+        // The index behind the slots moves along; on damaged bytes it may end outside the page.
         let (at, end) = (F::slot_at(index), F::slots_end(count + 1));
         let end = end.min(self.bytes.len());
         self.bytes.copy_within(at + F::STRIDE..end, at);
@@ -161,7 +164,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         true
     }
 
-    /// Puts all slots in order; says whether they were not.
+    /// Sorts all slots. Returns whether they were unsorted.
     pub(super) fn sort(&mut self) -> bool {
         let page = self.view();
         if page.is_in_order() {
@@ -173,12 +176,12 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
             self.bytes[at..at + F::STRIDE].copy_from_slice(raw.as_ref());
         }
         F::build_index(self.bytes, slots.len());
-        // The header says that they are.
+        // The header now says that they are sorted.
         self.track.mark(0..F::slots_end(slots.len()));
         true
     }
 
-    /// Changes the slot of record `index`, which is there.
+    /// Replaces the slot of record `index`, which must exist.
     #[inline]
     pub(crate) fn set_slot(&mut self, index: usize, slot: &Slot) {
         let at = F::slot_at(index);
@@ -186,7 +189,8 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
         self.track.mark(at..at + F::STRIDE);
     }
 
-    /// Puts a payload below the heap and returns its offset. The caller has checked that the gap is large enough.
+    /// Writes a payload below the heap and returns its offset. The caller has checked that the gap
+    /// is large enough.
     #[inline(always)]
     fn append(&mut self, suffix: &[u8], value: &[u8]) -> u16 {
         let len = suffix.len() + value.len();
@@ -248,7 +252,7 @@ impl<'a, F: Format, T: Track> BodyMut<'a, F, T> {
     }
 }
 
-/// Takes over the segments of `new` that differ, and marks exactly those.
+/// Copies the segments of `new` that differ, and marks exactly those.
 pub(super) fn adopt<T: Track>(old: &mut [u8], new: &[u8], track: &mut T) {
     let segments = old.chunks_mut(SEGMENT_BYTES).zip(new.chunks(SEGMENT_BYTES));
     for (segment, (old, new)) in segments.enumerate() {
@@ -260,7 +264,7 @@ pub(super) fn adopt<T: Track>(old: &mut [u8], new: &[u8], track: &mut T) {
     }
 }
 
-/// Copies `new` over `old`, which lies at `at`; what is equal has not changed.
+/// Copies `new` over `old`, which lies at `at`, and marks only the segments that differ.
 #[inline]
 fn overwrite<T: Track>(old: &mut [u8], new: &[u8], at: usize, track: &mut T) {
     if T::LISTENS {

@@ -1,19 +1,31 @@
-//! Which parts of a page changed since it was last written.
+//! Records which segments of a page have changed since the page was last written.
 
 use std::ops::Range;
 
 use super::envelope::{ENVELOPE_BYTES, MAX_PAGE_BYTES};
 
-/// Bytes of one segment: the grain of change tracking.
+/// Bytes in one segment, the unit of change tracking.
 pub const SEGMENT_BYTES: usize = 64;
 
 const WORDS: usize = MAX_PAGE_BYTES / SEGMENT_BYTES / 64;
 
-/// A bit for every 64-byte segment of a page: set when the segment may differ from the page as last written. Checksum and LSN change with
-/// every write; they are noted apart, and mark no segment ("the first segment is the page header", B⁻-tree §3.2).
+/// A bitmap with one bit for every 64-byte segment of a page. A set bit means that the segment may
+/// differ from the page as last written. Checksum and LSN change with every write; their changes
+/// are noted separately and mark no segment ("the first segment is the page header", B⁻-tree §3.2).
 ///
-/// [`super::PageMut`] sets bits, the page store clears them after a write. A store that writes only what changed
-/// (B⁻-tree §3.2, localized modification logging) reads them; others ignore them.
+/// [`super::PageMut`] sets bits; the page store clears them after a write. A store that writes only
+/// the changed parts (B⁻-tree §3.2, localized modification logging) reads them; other stores ignore
+/// them.
+///
+/// ```
+/// use treering_engine::node::ChangeMap;
+///
+/// let mut changes = ChangeMap::new();
+/// changes.mark(100..140); // Bytes of segments 1 (64..128) and 2 (128..192).
+/// assert_eq!(changes.segments().collect::<Vec<_>>(), [1, 2]);
+/// changes.clear();
+/// assert!(changes.is_clean());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeMap {
     words: [u64; WORDS],
@@ -21,7 +33,7 @@ pub struct ChangeMap {
 }
 
 impl ChangeMap {
-    /// Nothing changed.
+    /// Creates a map in which nothing is marked.
     #[must_use]
     pub const fn new() -> Self {
         ChangeMap {
@@ -30,12 +42,12 @@ impl ChangeMap {
         }
     }
 
-    /// Forgets all changes: the page has just been written, or has just been read.
+    /// Forgets all changes, because the page has just been written or read.
     pub fn clear(&mut self) {
         *self = ChangeMap::new();
     }
 
-    /// Notes that the bytes `range` of the page may have changed. Bytes beyond the largest page are ignored.
+    /// Marks the bytes `range` of the page as changed. Bytes beyond the largest page are ignored.
     #[inline]
     pub fn mark(&mut self, range: Range<usize>) {
         if range.is_empty() {
@@ -52,7 +64,7 @@ impl ChangeMap {
         }
     }
 
-    /// Marks here what `other` has marked: the write that would have covered it did not happen.
+    /// Adds the marks of `other`, for a write that should have covered them but did not happen.
     pub fn merge(&mut self, other: &ChangeMap) {
         for (mine, theirs) in self.words.iter_mut().zip(other.words) {
             *mine |= theirs;
@@ -60,7 +72,7 @@ impl ChangeMap {
         self.envelope |= other.envelope;
     }
 
-    /// Whether `segment` (bytes `64 * segment` on) is marked.
+    /// Returns whether `segment` (the bytes from `64 * segment` on) is marked.
     #[must_use]
     pub fn is_marked(&self, segment: usize) -> bool {
         self.words
@@ -68,7 +80,7 @@ impl ChangeMap {
             .is_some_and(|word| word >> (segment % 64) & 1 == 1)
     }
 
-    /// Whether nothing is marked.
+    /// Returns whether nothing is marked.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         *self == ChangeMap::new()
@@ -80,15 +92,15 @@ impl ChangeMap {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// The marked segments, ascending.
+    /// The marked segments in ascending order.
     pub fn segments(&self) -> impl Iterator<Item = usize> + '_ {
         (0..WORDS * 64).filter(|&segment| self.is_marked(segment))
     }
 }
 
-/// Who is told which bytes change.
+/// A tracker that is told which bytes of a page change.
 pub(crate) trait Track {
-    /// Whether it is worth finding out.
+    /// Whether the tracker uses the ranges; if not, callers need not compute them.
     const LISTENS: bool;
     fn mark(&mut self, range: Range<usize>);
 }
@@ -102,7 +114,7 @@ impl Track for &mut ChangeMap {
     }
 }
 
-/// Nobody: the bytes never reach a device.
+/// A tracker that ignores changes, for bytes that never reach a device.
 pub(crate) struct Untracked;
 
 impl Track for Untracked {

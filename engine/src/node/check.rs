@@ -1,7 +1,8 @@
-//! Is this the page we wrote? The gate for bytes from a device.
+//! Checks of a page's bytes: are they the page that the engine wrote?
 //!
-//! [`check`] runs on every read: checksum, identity, header bounds. [`check_deep`] adds all that a bug (not a device) could
-//! have broken before the checksum was made: slots, heap, key order, accounting. `verify` runs it, and debug builds
+//! [`check`] runs on every read and verifies checksum, identity and header bounds. [`check_deep`]
+//! also verifies what a bug, rather than a device, could have broken before the checksum was
+//! computed: slots, heap, key order and accounting. `verify` runs the deep check, and debug builds
 //! run its structural part, [`check_structure`], after changes.
 
 use std::fmt;
@@ -17,26 +18,28 @@ use crate::error::Error;
 use crate::options::PageLayout;
 use crate::types::{Lba, PageId, StoreId};
 
-/// What is wrong with the bytes of a page. Displays as a sentence that says what, expected and found.
+/// Describes how the bytes of a page are damaged. Its `Display` is a sentence with what, expected
+/// and found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageDamage {
-    /// All bytes are zero: never written, or trimmed. Not necessarily damage; recovery decides.
+    /// All bytes are zero: the page was never written, or was trimmed. This need not be damage;
+    /// recovery decides.
     Zeroed,
-    /// The bytes do not add up to the checksum in the header.
+    /// The checksum in the header does not match the bytes.
     Checksum {
-        /// What the header says.
+        /// The checksum in the header.
         expected: u64,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         found: u64,
     },
-    /// A whole page, but another one: a misdirected write or read.
+    /// The page is whole but has another page's id, after a misdirected write or read.
     OtherPage {
         /// The page that was asked for.
         expected: PageId,
         /// The page that is there.
         found: PageId,
     },
-    /// A sound checksum over something else than a page, or over a page that breaks an invariant.
+    /// The checksum is correct, but the bytes are not a page, or break an invariant of pages.
     Broken {
         /// The field or record.
         what: String,
@@ -61,7 +64,7 @@ impl PageDamage {
         }
     }
 
-    /// What is damaged, what was expected, what was found.
+    /// Returns what is damaged, what was expected and what was found.
     #[must_use]
     pub fn parts(&self) -> (String, String, String) {
         match self {
@@ -88,7 +91,7 @@ impl PageDamage {
         }
     }
 
-    /// The engine's error for this damage of page `page` at `lba`.
+    /// Converts this damage of page `page` at `lba` to the engine's error.
     #[must_use]
     pub fn into_error(self, page: PageId, lba: Lba) -> Error {
         let (what, expected, found) = self.parts();
@@ -110,20 +113,20 @@ impl fmt::Display for PageDamage {
 
 impl std::error::Error for PageDamage {}
 
-/// Whether `bytes` are page `expected` as it was sealed for no store in particular: [`check_for`]
-/// the store with id 0.
+/// Checks that `bytes` are page `expected`, sealed for no particular store. The same as
+/// [`check_for`] with store id 0.
 ///
 /// # Errors
-/// [`PageDamage`].
+/// [`PageDamage`] if they are not.
 pub fn check(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
     check_for(bytes, expected, StoreId::default())
 }
 
-/// Whether `bytes` are page `expected` as it was sealed for this store: checksum, page id, header
+/// Checks that `bytes` are page `expected`, sealed for this store: checksum, page id, header
 /// bounds.
 ///
 /// # Errors
-/// [`PageDamage`].
+/// [`PageDamage`] if they are not.
 pub fn check_for(bytes: &[u8], expected: PageId, store: StoreId) -> Result<(), PageDamage> {
     if !is_page_size(bytes.len()) {
         return Err(bad_size(bytes.len()));
@@ -148,23 +151,23 @@ pub fn check_for(bytes: &[u8], expected: PageId, store: StoreId) -> Result<(), P
     Ok(())
 }
 
-/// The store that a page was sealed for, if it is whole.
+/// The store that a page was sealed for. The answer is right only if the page is intact.
 #[must_use]
 pub(crate) fn sealed_for(bytes: &[u8]) -> StoreId {
     let plain = envelope::checksum(bytes, StoreId::default());
     StoreId(u64_at(bytes, field::CHECKSUM) ^ plain)
 }
 
-/// [`check`] and [`check_structure`].
+/// Runs both [`check`] and [`check_structure`].
 ///
 /// # Errors
-/// [`PageDamage`].
+/// [`PageDamage`] if either fails.
 pub fn check_deep(bytes: &[u8], expected: PageId) -> Result<(), PageDamage> {
     check(bytes, expected)?;
     check_structure(bytes)
 }
 
-/// Every invariant of a page in memory, sealed or not: all but checksum and identity.
+/// Checks every invariant of a page in memory, sealed or not: all but checksum and identity.
 ///
 /// # Errors
 /// [`PageDamage::Broken`].
@@ -199,7 +202,8 @@ fn need(holds: bool, what: &str, expected: &str, found: usize) -> Result<(), Pag
     }
 }
 
-/// The header's own invariants, in the order in which later ones rely on earlier ones: the envelope's, then the layout's.
+/// Checks the header's invariants, first the envelope's and then the layout's. Later checks rely on
+/// earlier ones.
 fn check_header(bytes: &[u8]) -> Result<(), PageDamage> {
     let magic = u16_at(bytes, field::MAGIC);
     need(magic == MAGIC, "page magic", "0x5254", magic.into())?;
@@ -240,7 +244,12 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let (lower, upper) = (F::lower_len(bytes), F::upper_len(bytes));
     let fences = lower + upper;
     let none = bounded == 1 || upper == 0;
-    need(none, "upper-fence length", "0 without one", upper)?;
+    need(
+        none,
+        "upper-fence length",
+        "0 without an upper fence",
+        upper,
+    )?;
     let slots_end = F::slots_end(F::count(bytes));
     let heap_start = F::heap_start(bytes);
     let heap_used = F::heap_used(bytes);
@@ -259,7 +268,7 @@ fn check_numbers<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let shared = F::truncated(page.lower_fence(), page.upper_fence());
     let common = match F::TRUNCATES {
         true => "the common prefix of the fences",
-        false => "0, for keys are whole",
+        false => "0, because keys are stored whole",
     };
     need(prefix == shared, "prefix length", common, prefix)
 }
@@ -275,7 +284,8 @@ fn check_fences<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     Ok(())
 }
 
-/// Each slot points at its payload, payloads do not overlap, and their sum is what the header says.
+/// Checks that each slot points at its payload, that payloads do not overlap, and that their sum is
+/// the one in the header.
 fn check_slots<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let heap_end = page.heap_end();
     let mut extents = Vec::with_capacity(page.count());
@@ -327,7 +337,7 @@ fn check_slots<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     Ok(())
 }
 
-/// The index is what would be made of the slots.
+/// Checks that the index equals one rebuilt from the slots.
 fn check_index<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     if !F::INDEXED {
         return Ok(());
@@ -340,7 +350,7 @@ fn check_index<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     if let Some(at) = at {
         return Err(PageDamage::broken(
             format!("byte {} of the index of slots", at - index.start),
-            format_args!("{:#04x} as follows from them", rebuilt[at]),
+            format_args!("{:#04x}, computed from the slots", rebuilt[at]),
             format_args!("{:#04x}", bytes[at]),
         ));
     }
@@ -352,7 +362,8 @@ fn check_index<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     Ok(())
 }
 
-/// Keys ascend strictly, where slots are in order and else once they are, and lie within the fences.
+/// Checks that keys ascend strictly (after sorting, where slots are unsorted) and lie within the
+/// fences.
 fn check_order<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
     let slots = page.ordered();
     let suffix = |index: usize| page.suffix_of(&slots[index]);
@@ -360,7 +371,7 @@ fn check_order<F: LeafFormat>(page: Body<'_, F>) -> Result<(), PageDamage> {
         if suffix(index - 1) >= suffix(index) {
             return Err(PageDamage::broken(
                 format!("key of record {index}"),
-                "a greater one than before",
+                "a key greater than the one before",
                 format_args!("{:02x?}", suffix(index)),
             ));
         }

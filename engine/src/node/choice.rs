@@ -1,25 +1,33 @@
-//! Which layouts a tree's leaves have, and what to do with a leaf that refuses a record.
+//! Chooses the layouts of a tree's leaves, and decides what to do with a leaf that refuses a
+//! record.
 //!
-//! A tree lays its leaves out in one way that takes any records and, if it is told to, as dense ones where their records allow it (B-Trees Are Back §3.5). A
-//! leaf that must be split otherwise is looked at first:
+//! A tree has one general layout for its leaves, which takes any record. If asked to, it also uses
+//! a dense layout where the records allow it (B-Trees Are Back §3.5). Before a leaf is split, the
+//! tree checks whether another layout would do:
 //!
 //! ```text
-//!                    full, all keys and values of one length, near each other:  relayout
-//!    any records  ----------------------------------------------------------------------->  dense
-//!       |   ^                                                                             |  |
-//!       |   +---- a record without a place, and with it all would fit: relayout ----------+  |
-//!       v                                                                                    v
-//!   split: where most can become dense, if that is half or more,           split: behind the last place, if the record belongs there,
-//!   else at the middle                                                            else at the middle
+//!               full, all keys and values of one length, keys close together: relayout
+//! any records  ----------------------------------------------------------------------->  dense
+//!    |   ^                                                                              |  |
+//!    |   +---- a record without a place, but all records would fit: relayout -----------+  |
+//!    v                                                                                     v
+//! split: before the first record that cannot              split: behind the last place, if the
+//! become dense, if half or more can,                      record belongs there,
+//! else at the middle                                      else at the middle
 //! ```
 //!
-//! - *Partition detection*: with ascending numbers in several ranges at once, a page at the end of one has the beginning of the next. Split at the end of the places that
-//!   it would have as a fully dense one, it becomes that; split at the middle, one of its halves would hold both again.
-//! - *Dense split*: no record moves. The page ends where its places end, and the new page behind it takes any records; when that one is full it may become dense itself.
-//!   (The paper makes it dense at once if the record is not far away. It would be full of the same records in the end.)
-//! - A fully dense page with hardly any records (three quarters unused) is laid out as before instead of split: else a few records far from each other could have a page each.
+//! - *Partition detection*: when ascending numbers are inserted in several ranges at once, a page
+//!   at the end of one range also holds the beginning of the next. If such a page is split where
+//!   its places as a fully dense page would end, its left half can become fully dense. A split at
+//!   the middle would leave one half with records of both ranges again.
+//! - *Dense split*: no record moves. The page ends where its places end, and the new page behind it
+//!   takes any records; once full, that page may become dense itself. (The paper makes it dense at
+//!   once if the record is close. The result would be a page full of the same records.)
+//! - A fully dense page that is three quarters empty is converted back to the general layout
+//!   instead of being split. Otherwise a few records far from each other could each occupy a page.
 //!
-//! What is decided here follows from the page and the record alone, but a tree logs it: redo must not depend on what the tree was told.
+//! Each decision depends on the page and the record alone. A tree logs it nevertheless, because
+//! redo must not depend on the tree's options.
 
 use super::change::ChangeMap;
 use super::edit::PageMut;
@@ -32,7 +40,8 @@ use super::view::PageRef;
 use crate::options::{LayoutChoice, PageLayout};
 
 impl LayoutChoice {
-    /// What to do with a page that has refused a record for want of room or place; `None` only on damage.
+    /// Decides what to do with a page that has refused a record for want of room or of a place.
+    /// Returns `None` only on damage.
     #[must_use]
     pub fn remedy(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
         if page.layout().is_dense() {
@@ -63,8 +72,10 @@ impl LayoutChoice {
         Some(Remedy::Split(plan))
     }
 
-    /// As [`LayoutChoice::remedy`], for whoever counts in bytes what is yet to come to a page (`bf`) and may find too few where a put would succeed. A page that has become dense
-    /// for that must help: it takes the record, or it is split next. Else it would be laid out as before, for such a page has room for the record, and so on for ever.
+    /// As [`LayoutChoice::remedy`], for a caller (`bf`) that counts in bytes what is still to come
+    /// to a page, and so may find too few bytes where a put would succeed. A page that was made
+    /// dense for such a caller must either take the record or be split next. Otherwise it would be
+    /// converted back, since it has room for the record, and so on forever.
     #[must_use]
     pub fn remedy_in_bytes(
         self,
@@ -93,7 +104,7 @@ impl LayoutChoice {
     fn remedy_for_dense(self, page: &PageRef<'_>, key: &[u8], value_len: usize) -> Option<Remedy> {
         let beyond = match page.layout() {
             PageLayout::FullyDense => page.dense::<FullyDense>().beyond(),
-            // There is a place for each key between the fences.
+            // A semi-dense page has a place for each key between its fences.
             _ => None,
         };
         let record = Some((key, value_len));
@@ -117,13 +128,14 @@ impl LayoutChoice {
 /// What to do with a page that has refused a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Lay it out in this way, which will succeed, and try again.
+    /// Convert the page to this layout, which will succeed, and try again.
     Relayout(PageLayout),
-    /// Split it so, and try again.
+    /// Split the page at this point, and try again.
     Split(SplitPlan),
 }
 
-/// Whether a record is like the first one of a page, as far as the dense layout cares.
+/// Returns whether a record has the same lengths as the page's first one, as far as the dense
+/// layout requires.
 fn resembles(page: &PageRef<'_>, key: &[u8], value_len: usize, dense: PageLayout) -> bool {
     let Some((suffix, value)) = page.iter().next() else {
         return false;
@@ -133,14 +145,14 @@ fn resembles(page: &PageRef<'_>, key: &[u8], value_len: usize, dense: PageLayout
 }
 
 impl PageRef<'_> {
-    /// Whether [`PageMut::relayout`] would succeed.
+    /// Returns whether [`PageMut::relayout`] would succeed.
     #[must_use]
     pub fn can_be(&self, layout: PageLayout) -> bool {
         can_be(self, layout, None)
     }
 }
 
-/// Whether the page can be laid out so, and then take this record.
+/// Returns whether the page can be converted to this layout and then take this record.
 fn can_be(page: &PageRef<'_>, layout: PageLayout, record: Option<(&[u8], usize)>) -> bool {
     let (mut copy, mut changes) = (page.bytes().to_vec(), ChangeMap::new());
     let mut copy = PageMut::new(&mut copy, &mut changes);
@@ -151,14 +163,15 @@ fn can_be(page: &PageRef<'_>, layout: PageLayout, record: Option<(&[u8], usize)>
         .is_none_or(|(key, value_len)| copy.put(key, &vec![0; value_len]) != Err(Refused::NoSpace))
 }
 
-/// Whether a page's first key and that of record `index` are too far apart for one dense page, whatever its fences. Most are, and then no copy is made to
-/// find out.
+/// Returns whether the keys of the first record and of record `index` are too far apart for one
+/// dense page, whatever its fences. This is true of most pages, and saves the copy that a full test
+/// needs.
 fn are_apart(page: &PageRef<'_>, dense: PageLayout, index: usize) -> bool {
     let (first, other) = (page.suffix(0), page.suffix(index));
     let places = match dense {
-        // A bit and a value each.
+        // One bit and one value for each place.
         PageLayout::FullyDense => 8 * page.page_size() / (8 * page.value(0).len() + 1),
-        // An offset each.
+        // One offset for each place.
         _ => page.page_size() / 2,
     };
     let Some(fixed) = (first.len() == other.len()).then(|| first.len().saturating_sub(8)) else {
@@ -169,7 +182,8 @@ fn are_apart(page: &PageRef<'_>, dense: PageLayout, index: usize) -> bool {
         || number(&other).saturating_sub(number(&first)) >= places as u64
 }
 
-/// A split of which the left side is as many records as a fully dense page could take, if these are half of them or more and not all.
+/// Plans a split whose left side can become a fully dense page. Returns `None` if that would be
+/// fewer than half of the records, or all of them.
 fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
     // The record in the middle must have a place.
     let middle = (page.count() / 2).checked_sub(1)?;
@@ -180,7 +194,7 @@ fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
     let mut records = page.iter();
     let (suffix, value) = records.next()?;
     let mut last = [prefix, &suffix].concat();
-    // A page of the first record alone says which keys have a place.
+    // A page that holds the first record alone tells which keys would have a place.
     let upper = [&last[..], &[0]].concat();
     let fences = (lower, Some(&upper[..]));
     let (full, size) = (PageLayout::FullyDense, page.page_size());
@@ -191,8 +205,9 @@ fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
     for (at, (suffix, next)) in (1..).zip(records) {
         let key = [prefix, &suffix].concat();
         if next.len() != value.len() || !places.has(&key) {
-            // Where the places end, so that the left page has all of them; if the next key is in between, before it. Both sides fit if the separator
-            // is no longer than the first right key ([`SplitPlan`]).
+            // Split where the places end, so that the left page has all of them. If the next key
+            // lies before that point, split before the next key. Both sides fit if the separator is
+            // no longer than the first key on the right ([`SplitPlan`]).
             let end = (places.end()).filter(|end| *end <= &key[..] && end.len() <= key.len());
             let separator = match end {
                 Some(end) => end.to_vec(),

@@ -1,7 +1,10 @@
-//! Dense leaves: keys that are numbers are not stored but counted (B-Trees Are Back §3.5).
+//! Dense leaves: keys that are numbers are not stored but follow from a record's position (B-Trees
+//! Are Back §3.5).
 //!
-//! All keys of such a page have one length and differ in their last four bytes at most, the *numeric part*, read as a big-endian number; the lower fence has all that
-//! is before, the *fixed part*. A key's place is its number less the *reference*: that of the smallest key of this length not below the lower fence.
+//! All keys of a dense page have one length, and differ in their last four bytes at most. These
+//! bytes are the *numeric part*, read as a big-endian number. The bytes before are the *fixed
+//! part*, which the lower fence contains. A key's place is its number minus the *reference*: the
+//! number of the smallest key of this length that is not below the lower fence.
 //!
 //! ```text
 //!   key  w i k i 0 0 1 7        fixed part: wiki      place: 0x0017 - reference
@@ -15,15 +18,18 @@
 //! | 32-33, 34-35 | lengths of lower and upper fence |
 //! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
 //! | 37 | zero |
-//! | 38-39 | fully dense: length of all values; semi-dense: bytes from the lowest value to the page's end |
+//! | 38-39 | fully dense: length of all values; semi-dense: bytes from lowest value to end |
 //! | 40-43 | the reference |
 //! | 44-45 | number of places |
 //! | 46-47 | fully dense: zeros; semi-dense: live heap bytes |
 //!
-//! What both kinds do is here; how they keep values is [`super::leaves::fully_dense`]'s and [`super::leaves::semi_dense`]'s. Neither compares keys: a search is a subtraction.
+//! This module has what both kinds share; [`super::leaves::fully_dense`] and
+//! [`super::leaves::semi_dense`] store the values. Neither compares keys: a search is a
+//! subtraction.
 //!
-//! A record that does not belong in such a page (another length, a number beyond the places) is refused with [`Refused::Unfit`]: somebody above decides
-//! whether to lay the page out anew or to split it ([`super::choice`]).
+//! A record that does not fit such a page (its length differs, or its number lies beyond the
+//! places) is refused with [`Refused::Unfit`]. The caller then decides whether to convert the page
+//! or to split it ([`super::choice`]).
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -50,62 +56,66 @@ pub(super) mod header {
     pub(in crate::node) const END: usize = 48;
 }
 
-/// Longest numeric part.
+/// The longest numeric part.
 const NUMERIC: usize = size_of::<u32>();
 
-/// How a dense page keeps its values. On damaged bytes answers are wrong, but nothing panics.
+/// How a dense page stores its values. Damaged bytes give wrong answers, but never a panic.
 pub(crate) trait DenseFormat: Copy + 'static {
     const LAYOUT: PageLayout;
-    /// What a record takes of [`DenseFormat::used_bytes`] beside its value: the key takes nothing.
+    /// Bytes of [`DenseFormat::used_bytes`] that a record takes beside its value. The key takes
+    /// none.
     const BESIDE: usize;
-    /// Whether all values have one length.
+    /// Whether all values of a page have the same length.
     const ONE_LENGTH: bool;
 
-    /// Bytes behind the values: fences, and room for one.
+    /// Bytes behind the values: the fences, and room for one fence.
     fn tail_len(bytes: &[u8]) -> usize;
-    /// Whether the place is taken.
+    /// Returns whether the place has a record.
     fn has(bytes: &[u8], place: usize) -> bool;
-    /// The first place from this one on that is taken.
+    /// The first place from `from` on that has a record.
     fn next(bytes: &[u8], from: usize) -> Option<usize>;
-    /// How many of the places in the range are taken.
+    /// Counts the places in the range that have a record.
     fn taken(bytes: &[u8], places: Range<usize>) -> usize;
-    /// The value at a place that is taken, else nothing.
+    /// The value at a place; empty if the place has no record.
     fn value(bytes: &[u8], place: usize) -> &[u8];
-    /// Bytes in use: all but what more records could take.
+    /// Bytes in use: all that further records cannot take.
     fn used_bytes(bytes: &[u8]) -> usize;
-    /// How many places an empty page gets, whose header has everything else; where keys of `keys` numbers from the reference on lie between its fences.
+    /// The number of places that an empty page gets. All other fields of its header are set; keys
+    /// between its fences have `keys` numbers from the reference on.
     ///
     /// # Errors
-    /// [`Refused::Unfit`] if that makes no page.
+    /// [`Refused::Unfit`] if no page can be made of these.
     fn places(bytes: &[u8], keys: u64) -> Result<usize, Refused>;
     /// The length of all values, where they have one.
     fn value_len(bytes: &[u8]) -> usize;
-    /// Readies an empty page that has its places.
+    /// Initialises an empty page whose number of places is set.
     fn init(bytes: &mut [u8]);
     /// Sets the value at a place.
     ///
     /// # Errors
-    /// [`Refused::Unfit`] for a value that must not be here, [`Refused::NoSpace`].
+    /// [`Refused::Unfit`] for a value of the wrong length, [`Refused::NoSpace`] if the value does
+    /// not fit.
     fn put(
         bytes: &mut [u8],
         place: usize,
         value: &[u8],
         track: &mut impl Track,
     ) -> Result<(), Refused>;
-    /// Takes the value out of a place that is taken.
+    /// Removes the record at a place, which must have one.
     fn remove(bytes: &mut [u8], place: usize, track: &mut impl Track);
-    /// What of the layout is broken, as what, expected, found.
+    /// Checks the layout. An error is a triple of what, expected and found.
     fn check(bytes: &[u8]) -> Result<(), (String, String, String)>;
 }
 
-/// A dense page to read from.
+/// A read-only view of a dense page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dense<'a, D> {
     bytes: &'a [u8],
     format: PhantomData<D>,
 }
 
-/// A key's number, of as many bytes as the numeric part has; shorter ones are taken to end in zeros.
+/// The number that the `len` bytes of a numeric part encode. Fewer bytes are read as if they ended
+/// in zeros.
 #[inline]
 fn number(bytes: &[u8], len: usize) -> u32 {
     if let (Some(all), NUMERIC) = (bytes.first_chunk::<NUMERIC>(), len) {
@@ -118,13 +128,13 @@ fn number(bytes: &[u8], len: usize) -> u32 {
     u32::from_be_bytes(padded)
 }
 
-/// Length of the numeric part of keys of this length.
+/// The length of the numeric part of keys of this length.
 #[inline]
 fn numeric_len(key_len: usize) -> usize {
     key_len.min(NUMERIC)
 }
 
-/// The records at places that are taken, as (key suffix, value).
+/// Iterator over the records of a dense page as (key suffix, value).
 #[derive(Clone, Debug)]
 pub(super) struct DenseRecords<'a, D> {
     page: Dense<'a, D>,
@@ -174,17 +184,18 @@ impl<'a, D: DenseFormat> DenseRecords<'a, D> {
     }
 }
 
-/// The number of the first key of length `key_len` that is not below `bound`, which has the fixed part; one more than there are if none is.
+/// The number of the first key of length `key_len` that is not below `bound`, which contains the
+/// fixed part. If there is none, one more than the greatest number.
 fn first_from(bound: &[u8], key_len: usize) -> u64 {
     let numeric = numeric_len(key_len);
     let rest = bound.get(key_len - numeric..).unwrap_or_default();
     u64::from(number(rest, numeric)) + u64::from(rest.len() > numeric)
 }
 
-/// How many numbers keys of this length have, from the reference on, between such fences.
+/// The range of numbers, from the reference on, that keys of this length have between these fences.
 ///
 /// # Errors
-/// [`Refused::Unfit`] if the fixed part is not in the lower fence, or nothing is between.
+/// [`Refused::Unfit`] if the lower fence does not contain the fixed part, or the range is empty.
 pub(super) fn numbers(fences: Fences<'_>, key_len: usize) -> Result<Range<u64>, Refused> {
     let numeric = numeric_len(key_len);
     let fixed = key_len - numeric;
@@ -193,7 +204,7 @@ pub(super) fn numbers(fences: Fences<'_>, key_len: usize) -> Result<Range<u64>, 
     let all = 1 << (8 * numeric);
     let end = match fences.upper {
         Some(upper) if upper.starts_with(in_lower) => first_from(upper, key_len),
-        // Or the upper fence has another fixed part, a greater one.
+        // Also if the upper fence has another fixed part, which is then a greater one.
         _ => all,
     };
     if reference < end.min(all) {
@@ -281,7 +292,7 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
     #[inline]
     pub(super) fn place(self, key: &[u8]) -> Option<usize> {
         let (len, fixed) = (self.key_len(), self.fixed_len());
-        // Without a fixed part there is nothing to compare, and the fence at the page's other end is none of the caller's business.
+        // Without a fixed part, do not read the fence at the page's other end.
         if key.len() != len || len == 0 || (fixed > 0 && key.get(..fixed)? != self.prefix()) {
             return None;
         }
@@ -296,7 +307,8 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         D::has(self.bytes, place).then(|| D::value(self.bytes, place))
     }
 
-    /// The first place whose key is not smaller, or the number of places.
+    /// The first place whose key is not smaller than `key`, or the number of places if there is
+    /// none.
     pub(super) fn first_place(self, key: &[u8]) -> usize {
         let prefix = self.prefix();
         if !key.starts_with(prefix) {
@@ -317,7 +329,7 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         }
     }
 
-    /// The places that are taken from the one of this rank on.
+    /// The range of places that starts with the record of this rank.
     pub(super) fn places_from(self, rank: usize) -> Range<usize> {
         let mut first = 0;
         if rank > 0 {
@@ -368,14 +380,15 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         self.bytes.len().saturating_sub(self.used_bytes())
     }
 
-    /// Bytes of keys and values in a page with slots whose keys leave out so many bytes.
+    /// Bytes of keys and values in a page with slots that leaves out the first `prefix` bytes of
+    /// each key.
     pub(super) fn payload_bytes(self, prefix: usize) -> usize {
         let places = (0..self.places()).filter(|&place| D::has(self.bytes, place));
         let key = self.key_len().saturating_sub(prefix);
         places.map(|place| key + self.value_at(place).len()).sum()
     }
 
-    /// The first key behind the places, if there is such a number.
+    /// The first key behind the places, if its number exists.
     pub(super) fn end(self) -> Option<Vec<u8>> {
         let numeric = numeric_len(self.key_len());
         let next = u64::from(self.reference()) + self.places() as u64;
@@ -384,12 +397,13 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
             .then(|| [self.prefix(), &next.to_be_bytes()[NUMERIC - numeric..]].concat())
     }
 
-    /// That key, if it lies below the upper fence.
+    /// The key of [`Dense::end`], if it lies below the upper fence.
     pub(super) fn beyond(self) -> Option<Vec<u8>> {
         self.end().filter(|key| self.covers(key))
     }
 
-    /// What is broken in the header, as what, expected, found: in the order in which later checks rely on earlier ones.
+    /// Checks the header. An error is a triple of what, expected and found. Later checks rely on
+    /// earlier ones.
     pub(super) fn check_numbers(self) -> Result<(), (String, String, String)> {
         let size = self.bytes.len();
         need(
@@ -402,7 +416,12 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         need(stray == 0, "sum of the reserved header bytes", "0", stray)?;
         let upper = self.u16(header::UPPER_LEN);
         let none = self.bytes[header::BOUNDED] == 1 || upper == 0;
-        need(none, "upper-fence length", "0 without one", upper)?;
+        need(
+            none,
+            "upper-fence length",
+            "0 without an upper fence",
+            upper,
+        )?;
         let room = size - header::END;
         let tail = D::tail_len(self.bytes);
         need(tail <= room, "fence lengths", "within the page", tail)?;
@@ -413,7 +432,7 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         need(
             (1..=most).contains(&len),
             "key length",
-            "that of a key",
+            "from 1 to the longest key allowed",
             len,
         )?;
         let fences = Fences {
@@ -446,14 +465,14 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
         )
     }
 
-    /// What is broken behind the header.
+    /// Checks everything behind the header. An error is a triple of what, expected and found.
     pub(super) fn check_records(self) -> Result<(), (String, String, String)> {
         D::check(self.bytes)?;
         let taken = D::taken(self.bytes, 0..self.places());
         need(
             self.count() == taken,
             "number of records",
-            "as many as places are taken",
+            "the number of places taken",
             self.count(),
         )?;
         let last = (0..self.places())
@@ -470,7 +489,7 @@ impl<'a, D: DenseFormat> Dense<'a, D> {
     }
 }
 
-/// What is wrong, as what, expected, found; unless it holds.
+/// Returns an error (what, expected, found) unless `holds`.
 pub(super) fn need(
     holds: bool,
     what: &str,
@@ -484,10 +503,11 @@ pub(super) fn need(
     }
 }
 
-/// Puts a record into a page that has a place for it, or says why not.
+/// Puts a record into a page. Returns whether the key is new.
 ///
 /// # Errors
-/// [`Refused::Unfit`] if there is no place for the key or the value must not be there, [`Refused::NoSpace`]. Says whether the key is new.
+/// [`Refused::Unfit`] if the page has no place for the key or the value has the wrong length,
+/// [`Refused::NoSpace`] if the value does not fit.
 pub(super) fn put<D: DenseFormat>(
     bytes: &mut [u8],
     key: &[u8],
@@ -508,7 +528,7 @@ pub(super) fn put<D: DenseFormat>(
     Ok(new)
 }
 
-/// Removes a key; says whether it was there.
+/// Removes a key. Returns whether it was present.
 pub(super) fn delete<D: DenseFormat>(bytes: &mut [u8], key: &[u8], track: &mut impl Track) -> bool {
     let page = Dense::<D>::new(bytes);
     let Some(place) = page.place(key).filter(|&place| D::has(bytes, place)) else {

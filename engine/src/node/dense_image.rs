@@ -1,4 +1,5 @@
-//! Dense pages under construction: as [`super::image`] does for pages with slots, written from scratch and then taken over where they differ.
+//! Builds dense pages from scratch, as [`super::image`] does for pages with slots. The caller then
+//! copies the segments that differ.
 
 use super::change::Untracked;
 use super::dense::{Dense, DenseFormat, header, numbers, put};
@@ -7,21 +8,21 @@ use super::envelope::{MAGIC, field, put_at};
 use super::limit::{Refused, limits};
 use crate::types::{Lsn, PageId};
 
-/// What an empty dense page is to be.
+/// Describes the empty dense page that [`empty`] makes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Empty<'a> {
     pub(super) size: usize,
     pub(super) id: PageId,
     pub(super) lsn: Lsn,
     pub(super) fences: Fences<'a>,
-    /// Of all keys.
+    /// The length of all keys.
     pub(super) key_len: usize,
-    /// Of all values, where they have one length.
+    /// The length of all values, where they have one.
     pub(super) value_len: usize,
 }
 
 impl<'a> Empty<'a> {
-    /// A page of records that will tell their lengths.
+    /// Describes a page whose key and value lengths will come from its records.
     pub(super) fn of(id: PageId, lsn: Lsn, size: usize, fences: Fences<'a>) -> Empty<'a> {
         Empty {
             size,
@@ -34,10 +35,11 @@ impl<'a> Empty<'a> {
     }
 }
 
-/// An empty page with these fences, for keys of this length. Its checksum is zero.
+/// Makes an empty page with these fences, for keys of this length. Its checksum is zero.
 ///
 /// # Errors
-/// [`Refused::Unfit`] if the lower fence has not the fixed part of such keys, or no place would be there.
+/// [`Refused::Unfit`] if the lower fence does not contain the fixed part of such keys, or the page
+/// would have no place.
 pub(super) fn empty<D: DenseFormat>(empty: Empty<'_>) -> Result<Vec<u8>, Refused> {
     let Empty {
         size,
@@ -69,7 +71,7 @@ pub(super) fn empty<D: DenseFormat>(empty: Empty<'_>) -> Result<Vec<u8>, Refused
     set(header::UPPER_LEN, upper_bytes.len());
     set(header::VALUE, empty.value_len);
     bytes[header::BOUNDED] = u8::from(upper.is_some());
-    // The reference is below 2^32, for there is a number from it on.
+    // The reference fits 32 bits, because a number at or above it exists.
     let reference = numbers.start as u32;
     put_at(&mut bytes, header::REFERENCE, reference.to_le_bytes());
     bytes[size - lower.len()..].copy_from_slice(lower);
@@ -86,7 +88,8 @@ pub(super) fn empty<D: DenseFormat>(empty: Empty<'_>) -> Result<Vec<u8>, Refused
     Ok(bytes)
 }
 
-/// The page with other fences, and those of its records whose keys lie below `end`.
+/// Makes a copy of a page with other fences, and with only those records whose keys lie below
+/// `end`.
 ///
 /// # Errors
 /// As [`empty`] and [`put`].
@@ -107,10 +110,10 @@ pub(super) fn narrowed<D: DenseFormat>(
     Ok(bytes)
 }
 
-/// As [`empty`], and then the records, whose keys strictly ascend.
+/// Makes a page as [`empty`] does and fills it with `records`, whose keys must ascend strictly.
 ///
 /// # Errors
-/// As [`empty`] and [`put`]; [`Refused::NotCovered`], [`Refused::OutOfOrder`].
+/// As [`empty`] and [`put`]; also [`Refused::NotCovered`] and [`Refused::OutOfOrder`].
 pub(super) fn build<D: DenseFormat, K: AsRef<[u8]>, V: AsRef<[u8]>>(
     shape: Empty<'_>,
     records: impl IntoIterator<Item = (K, V)>,

@@ -1,14 +1,17 @@
-//! What a descent asks of the pages on its way: which child covers a key, what the leaf says of it.
+//! Lookups during a descent: which child covers a key, and what a leaf holds for it.
 //!
 //! ```text
-//!   inner      first child | sep 0 -> child 0 | sep 1 -> child 1 | ...        child i covers [sep i, sep i+1)
+//!   inner      first child | sep 0 -> child 0 | sep 1 -> child 1 | ...
+//!              child i covers [sep i, sep i+1)
 //! ```
 //!
-//! An inner node is a page like any other; its keys are separators, its values name children. The child below the first separator has no key, and is where the
-//! tree that made the page keeps it (B-Trees Are Back §2 has it in the header).
+//! An inner node is a page like any other. Its keys are separators and its values name children.
+//! The child below the first separator has no key; the tree that made the page keeps it elsewhere
+//! (B-Trees Are Back §2 has it in the header).
 //!
-//! Who has come down from the root knows that a page covers the key, so nothing here compares the key with fences, or with the prefix that these share and the key
-//! therefore has: they lie at the other end of the page, a cache line or two away.
+//! A caller that descended from the root knows that the page covers the key. So nothing here
+//! compares the key with the fences, or with the prefix that fences and key share: they lie at the
+//! other end of the page, a cache line or two away.
 
 use super::body::{self, Body};
 use super::dense::{Dense, DenseFormat};
@@ -17,22 +20,25 @@ use super::format::LeafFormat;
 use super::view::PageRef;
 
 impl<'a> PageRef<'a> {
-    /// The value of the last record whose key is not greater than this one, which the page covers; `None` if all are greater.
+    /// The value of the last record whose key is not greater than `key`; `None` if all keys are
+    /// greater. The page must cover `key`.
     #[must_use]
     #[inline]
     pub fn floor(&self, key: &[u8]) -> Option<&'a [u8]> {
         by_layout!(self.layout(), F => self.body::<F>().floor(key), D => self.dense::<D>().floor(key))
     }
 
-    /// As [`PageRef::get`], of a key that the page covers. Of another one it may find the value of a key that ends alike.
+    /// As [`PageRef::get`], for a key that the page covers. For any other key, it may return the
+    /// value of a key with the same ending.
     #[must_use]
     #[inline]
     pub fn get_covered(&self, key: &[u8]) -> Option<&'a [u8]> {
         by_layout!(self.layout(), F => self.body::<F>().get_covered(key), D => self.dense::<D>().get(key))
     }
 
-    /// Visits the records from `key` on, which the page covers, as (key suffix, value) in key order, as long as the visitor wants more; says whether it still
-    /// does. Asks for the layout once.
+    /// Visits the records from `key` on, which the page must cover, as (key suffix, value) in key
+    /// order until the visitor returns `false`. Returns whether the visitor wants more. Looks up
+    /// the layout only once.
     #[inline]
     pub fn visit_from(&self, key: &[u8], visit: impl FnMut(&[u8], &'a [u8]) -> bool) -> bool {
         by_layout!(
@@ -44,7 +50,7 @@ impl<'a> PageRef<'a> {
 }
 
 impl<'a, F: LeafFormat> Body<'a, F> {
-    /// What follows the prefix in a key that has it.
+    /// The part of a key behind the prefix, which the key must have.
     #[inline]
     fn behind_prefix(self, key: &[u8]) -> &[u8] {
         key.get(F::prefix_len(self.bytes())..).unwrap_or_default()

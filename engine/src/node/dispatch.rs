@@ -1,5 +1,5 @@
-//! Chooses the code for a page by its layout. This is the one place that names every layout; each
-//! of them is a file of [`super::leaves`].
+//! Selects the code for a page by its layout. This module alone names every layout; each layout is
+//! a file of [`super::leaves`].
 
 use super::envelope::{MAX_PAGE_BYTES, field, shared_prefix};
 use super::format::Format;
@@ -7,8 +7,9 @@ use super::leaves::{Baseline, CompactLeaf, Fingerprint, Hints, Prefix, Slotted};
 use super::limit::{LARGEST_HEADER_BYTES, LARGEST_SLOT_BYTES};
 use crate::options::PageLayout;
 
-/// `$body` with `$format` standing for the format of `$layout`, or `$dense_body` with `$dense`, if it is dense: the one place where a page's layout is chosen,
-/// so that what is inside is compiled for each of them.
+/// Expands to `$body` with `$format` as the format of `$layout` or, for a dense layout, to
+/// `$dense_body` with `$dense`. Every choice by layout goes through this macro, so the code inside
+/// is compiled once for each layout.
 macro_rules! by_layout {
     ($layout:expr, $format:ident => $body:expr, $dense:ident => $dense_body:expr) => {
         match $layout {
@@ -51,8 +52,10 @@ macro_rules! by_layout {
 }
 pub(super) use by_layout;
 
-/// As [`by_layout`], for the page that lies in `$page` and for what is done often: the layouts of trees as they are by default are told by one comparison each, and
-/// the others by a call. `$body` must not return from where it stands, and works on copies: what a call refers to would have to be in memory for all.
+/// As [`by_layout`], for the page in `$page`, on hot paths. The layouts that trees use by default
+/// cost one comparison each; the others cost a call. `$body` must not return from the enclosing
+/// function, and works on copies: anything that the call refers to would have to be in memory for
+/// every layout.
 macro_rules! by_layout_often {
     ($page:expr, $format:ident => $body:expr, $dense:ident => $dense_body:expr) => {
         match $crate::options::PageLayout::number_in($page) {
@@ -73,14 +76,14 @@ macro_rules! by_layout_often {
 }
 pub(super) use by_layout_often;
 
-/// Calls what is not to be a part of its caller.
+/// Calls a closure that must not be inlined into the caller.
 #[inline(never)]
 pub(super) fn apart<R>(rest: impl FnOnce() -> R) -> R {
     rest()
 }
 
 impl PageLayout {
-    /// Bytes before the first slot or place, the envelope's included.
+    /// Bytes before the first slot or place, including the envelope.
     #[must_use]
     pub const fn header_bytes(self) -> usize {
         match self {
@@ -89,7 +92,8 @@ impl PageLayout {
         }
     }
 
-    /// What a record costs beside its key suffix and value; nothing in dense layouts, where places cost and suffixes do not.
+    /// Bytes that a record takes beside its key suffix and value. 0 in dense layouts, where places
+    /// take bytes and suffixes do not.
     #[must_use]
     pub const fn slot_bytes(self) -> usize {
         match self {
@@ -103,13 +107,14 @@ impl PageLayout {
         }
     }
 
-    /// What `records` records cost beside their key suffixes and values; nothing in dense layouts.
+    /// Bytes that `records` records take beside their key suffixes and values. 0 in dense layouts.
     #[must_use]
     pub fn slots_bytes(self, records: usize) -> usize {
         by_layout!(self, F => F::slots_end(records) - F::SLOTS_AT, D => 0)
     }
 
-    /// What is left out of the keys of a page with these fences; in a dense page, more may be.
+    /// The number of leading key bytes that a page with these fences leaves out. A dense page may
+    /// leave out more.
     #[must_use]
     pub fn prefix_bytes(self, lower: &[u8], upper: Option<&[u8]>) -> usize {
         match self {
@@ -118,20 +123,20 @@ impl PageLayout {
         }
     }
 
-    /// The layout of a page; of bytes that are none, any.
+    /// The layout of a page. Bytes that are not a page give an arbitrary layout.
     #[inline]
     pub(super) fn of(page: &[u8]) -> PageLayout {
         Self::from_number(Self::number_in(page)).unwrap_or(PageLayout::Slotted)
     }
 
-    /// What a page says that its layout is; of bytes that are none, anything.
+    /// The layout number in a page's header. Bytes that are not a page give an arbitrary number.
     #[inline]
     pub(super) fn number_in(page: &[u8]) -> u8 {
         page[field::KIND]
     }
 }
 
-/// No layout takes more for a record than [`super::limits`] counts with.
+/// No layout needs more bytes for a record than [`super::limits`] assumes.
 const _: () = {
     let mut at = 0;
     while at < PageLayout::ALL.len() {
@@ -142,8 +147,8 @@ const _: () = {
     }
 };
 
-/// Lengths and counts within a page fit 16 bits: lengths are below the page size less the header, and
-/// at most 8,187 slots fit a page, so the count cannot overflow (redb e1ed56da).
+/// Lengths and counts within a page fit 16 bits: lengths are below the page size minus the header,
+/// and a page has at most 8,187 slots, so the count cannot overflow (redb e1ed56da).
 const _: () = {
     let mut at = 0;
     while at < PageLayout::ALL.len() {

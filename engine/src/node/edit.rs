@@ -1,4 +1,4 @@
-//! Changing a page: single records, LSN, checksum.
+//! Changes to a page: single records, LSN, checksum.
 
 use super::body_mut::{self, BodyMut};
 use super::change::ChangeMap;
@@ -17,15 +17,31 @@ use crate::types::{Lsn, PageId, StoreId};
 /// What a put did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// The key was not there before.
+    /// The key is new.
     Inserted,
-    /// The key was there; its old value is gone.
+    /// The key existed; its old value was replaced.
     Replaced,
 }
 
-/// A page to change, and the note of what changed. The only way to change a page.
+/// A page to change, with a map of its changes. The only way to change a page.
 ///
-/// Either a change happens wholly or the page stays as it was, byte for byte.
+/// Every change happens wholly, or leaves the page as it was, byte for byte.
+///
+/// ```
+/// use treering_engine::PageId;
+/// use treering_engine::node::{ChangeMap, PageLayout, PageMut, Put, Refused};
+///
+/// let (mut bytes, mut changes) = (vec![0; 4096], ChangeMap::new());
+/// let mut page = PageMut::new(&mut bytes, &mut changes);
+/// page.init(PageLayout::Slotted, PageId(7), b"a", Some(b"n"))?;
+/// assert_eq!(page.put(b"apple", b"red")?, Put::Inserted);
+/// assert_eq!(page.put(b"apple", b"green")?, Put::Replaced);
+/// assert_eq!(page.view().get(b"apple"), Some(&b"green"[..]));
+/// // The fences bound the page's keys.
+/// assert_eq!(page.put(b"pear", b"green"), Err(Refused::NotCovered));
+/// assert!(page.delete(b"apple"));
+/// # Ok::<(), Refused>(())
+/// ```
 #[derive(Debug)]
 pub struct PageMut<'a> {
     bytes: &'a mut [u8],
@@ -33,29 +49,35 @@ pub struct PageMut<'a> {
 }
 
 impl<'a> PageMut<'a> {
-    /// A guard over `bytes` that notes changes in `changes`.
+    /// Creates a guard over `bytes` that records changes in `changes`.
     ///
     /// # Panics
-    /// If `bytes` is not of a page size, nor of one and an envelope: a mistake of the caller, whatever the bytes hold.
+    /// If the length of `bytes` is neither a page size nor the sum of a page size and an envelope.
+    /// This is a mistake of the caller, whatever the bytes hold.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a mut [u8], changes: &'a mut ChangeMap) -> Self {
-        assert!(is_page_len(bytes.len()), "not a page: {}", bytes.len());
+        assert!(
+            is_page_len(bytes.len()),
+            "{} bytes are not a page",
+            bytes.len()
+        );
         PageMut { bytes, changes }
     }
 
-    /// The page to read from.
+    /// A read-only view of the page.
     #[must_use]
     #[inline]
     pub fn view(&self) -> PageRef<'_> {
         PageRef::new(self.bytes)
     }
 
-    /// Makes this an empty page with LSN 0, whatever the bytes held. Marks every segment: what lies on the
-    /// device at the page's place is unrelated.
+    /// Makes this an empty page with LSN 0, whatever the bytes held. Marks every segment, because
+    /// the page's place on the device holds unrelated bytes.
     ///
     /// # Errors
-    /// [`Refused::TooLarge`] for a fence longer than a key may be, [`Refused::NotCovered`] unless `lower < upper`, [`Refused::Unfit`] in dense layouts.
+    /// [`Refused::TooLarge`] for a fence longer than a key may be, [`Refused::NotCovered`] unless
+    /// `lower < upper`, [`Refused::Unfit`] in dense layouts.
     pub fn init(
         &mut self,
         layout: PageLayout,
@@ -67,11 +89,13 @@ impl<'a> PageMut<'a> {
         self.build(layout, id, lower, upper, Lsn(0), none)
     }
 
-    /// Makes this a page of exactly `records` (whole keys, strictly ascending), whatever the bytes held: the right
-    /// side of a split, live and in redo. Marks every segment, as [`PageMut::init`].
+    /// Makes this a page of exactly `records` (whole keys, strictly ascending), whatever the bytes
+    /// held. This is how the right side of a split is made, both live and in redo. Marks every
+    /// segment, as [`PageMut::init`] does.
     ///
     /// # Errors
-    /// [`Refused`] if fences or records do not make a page: dense ones are made of records that are dense, and of at least one.
+    /// [`Refused`] if the fences and records cannot make a page. A dense page needs at least one
+    /// record, and all records must suit the layout.
     pub fn build<K, V>(
         &mut self,
         layout: PageLayout,
@@ -99,11 +123,13 @@ impl<'a> PageMut<'a> {
         Ok(())
     }
 
-    /// Sets `key` to `value`. A value of the same or a smaller size overwrites the old one in place.
+    /// Sets `key` to `value`. A value that is not longer overwrites the old one in place.
     ///
     /// # Errors
-    /// [`Refused::NoSpace`] if it does not fit even after compaction, [`Refused::NotCovered`] if the key lies outside
-    /// the fences, [`Refused::TooLarge`] if the record exceeds [`limits`], [`Refused::Unfit`] if the page is dense and has no place for it.
+    /// [`Refused::NoSpace`] if the record does not fit even after compaction,
+    /// [`Refused::NotCovered`] if the key lies outside the fences, [`Refused::TooLarge`] if the
+    /// record exceeds [`limits`], [`Refused::Unfit`] if the page is dense and has no place for the
+    /// key.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<Put, Refused> {
         by_layout_often!(
@@ -152,7 +178,8 @@ impl<'a> PageMut<'a> {
         Ok(put)
     }
 
-    /// Removes `key`; `false` if it was not there. Its bytes on the heap are reclaimed by the next compaction.
+    /// Removes `key`. Returns whether it was present. The next compaction reclaims its bytes on the
+    /// heap.
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let sound = self.is_sound();
@@ -165,8 +192,9 @@ impl<'a> PageMut<'a> {
         deleted
     }
 
-    /// Puts slots in the order of their keys, where the layout lets them be in another ([`PageLayout::Fingerprint`]), so that scans need not sort; says
-    /// whether anything has changed. The records are the same, so this needs no log record and makes no page dirty.
+    /// Sorts the slots, so that scans need not. Returns whether anything changed; only
+    /// [`PageLayout::Fingerprint`] has unsorted slots. The records stay the same, so this needs no
+    /// log record and makes no page dirty.
     pub fn sort(&mut self) -> bool {
         let sound = self.is_sound();
         let sorted = by_layout!(
@@ -178,25 +206,26 @@ impl<'a> PageMut<'a> {
         sorted
     }
 
-    /// Notes the log record that was applied last.
+    /// Sets the LSN of the log record that was applied last.
     pub fn set_lsn(&mut self, lsn: Lsn) {
         self.set(field::LSN, lsn.0.to_le_bytes());
     }
 
-    /// Computes the checksum of a page that belongs to no store in particular, see
+    /// Computes and stores the checksum of a page that belongs to no particular store, see
     /// [`PageMut::seal_for`].
     pub fn seal(&mut self) {
         self.seal_for(StoreId::default());
     }
 
-    /// Computes the checksum of a page of this store; to be called just before the page is written.
+    /// Computes and stores the checksum of a page of this store. Call it just before the page is
+    /// written.
     pub fn seal_for(&mut self, store: StoreId) {
         let sum = envelope::checksum(self.bytes, store);
         self.set(field::CHECKSUM, sum.to_le_bytes());
     }
 
-    /// Takes over the segments of `image` that differ, and marks exactly those. The stale checksum stays until
-    /// [`PageMut::seal`].
+    /// Copies the segments of `image` that differ, and marks exactly those. The old checksum stays
+    /// until [`PageMut::seal`].
     pub(super) fn adopt(&mut self, mut image: Vec<u8>) {
         let sound = self.is_sound();
         let sum = field::CHECKSUM..field::CHECKSUM + 8;
@@ -205,7 +234,7 @@ impl<'a> PageMut<'a> {
         self.assert_still_sound(sound);
     }
 
-    /// Takes over `image` as a page that was never written: everything changed.
+    /// Copies all of `image`, a page that was never written, and marks all segments.
     pub(super) fn adopt_new(&mut self, image: &[u8]) {
         self.bytes.copy_from_slice(image);
         self.changes.mark(0..self.bytes.len());
@@ -216,8 +245,9 @@ impl<'a> PageMut<'a> {
         BodyMut::new(self.bytes, self.changes)
     }
 
-    /// Debug builds only, and on larger pages only now and then, as the check takes longer than the change:
-    /// whether the structure holds. A change must keep it; on a damaged page there is nothing to keep.
+    /// In debug builds, returns whether the structure holds. On larger pages the check runs only
+    /// now and then, because it takes longer than the change. A change must keep the structure
+    /// intact; on a damaged page there is nothing to keep.
     #[inline]
     fn is_sound(&self) -> bool {
         let count = self.view().count();

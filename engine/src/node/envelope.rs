@@ -1,15 +1,17 @@
-//! What pages of all layouts begin with: the page store's envelope. It says which layout the rest has.
+//! The envelope: the fields, owned by the page store, with which pages of all layouts begin. It
+//! names the layout of the rest.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0-7 | XXH3-64 of all bytes behind this field |
-//! | 8-15 | page id: a misdirected write is noticed by it |
+//! | 8-15 | page id, which reveals a misdirected write |
 //! | 16-23 | LSN of the last log record applied |
 //! | 24-25 | magic `TR` |
 //! | 26 | layout and its version: [`PageLayout::number`] |
 //! | 27 | log2 of the page size |
 //!
-//! Behind it the layout's own header, see the layouts' modules, and its slots; from the page's end downwards lower fence, upper fence, payloads.
+//! Behind the envelope follow the layout's own header (see the layouts' modules) and its slots.
+//! From the page's end downwards follow the lower fence, the upper fence and the payloads.
 
 use std::ops::Range;
 
@@ -34,16 +36,18 @@ pub(super) mod field {
 
 /// Marks bytes as a tree page: "TR".
 pub(super) const MAGIC: u16 = u16::from_le_bytes(*b"TR");
-/// Whether pages of `bytes` bytes exist: powers of two from 4 KiB to 64 KiB.
+/// Returns whether `bytes` is a page size: a power of two from 4 KiB to 64 KiB.
 #[must_use]
 pub const fn is_page_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && bytes >= MIN_PAGE_BYTES && bytes <= MAX_PAGE_BYTES
 }
 
-/// As [`is_page_size`]; or so many bytes behind an envelope, which is how papers count what a layout takes. No store has such pages.
+/// As [`is_page_size`], but also true for a page size plus an envelope: papers count a layout's
+/// bytes without an envelope. No store has such pages.
 #[inline]
 pub(super) const fn is_page_len(bytes: usize) -> bool {
-    // First, for compilers to know it: no field of the header needs a check then.
+    // Tested first so that the compiler knows it: no access to a field of the header then needs a
+    // bounds check.
     bytes >= MIN_PAGE_BYTES && (is_page_size(bytes) || is_enveloped_len(bytes))
 }
 
@@ -54,14 +58,15 @@ const fn is_enveloped_len(bytes: usize) -> bool {
 
 /// Length of the longest common prefix.
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    // Sixteen at a time first: fences may be kilobytes long, and each read of a page compares them.
+    // Sixteen bytes at a time first: fences may be kilobytes long, and every read of a page
+    // compares them.
     let strides = a.chunks_exact(16).zip(b.chunks_exact(16));
     let same = strides.take_while(|(x, y)| x == y).count() * 16;
     let rest = a[same..].iter().zip(&b[same..]);
     same + rest.take_while(|(x, y)| x == y).count()
 }
 
-/// The prefix that all keys in `[lower, upper)` share.
+/// The length of the prefix that all keys in `[lower, upper)` share.
 pub(super) fn shared_prefix(lower: &[u8], upper: Option<&[u8]>) -> usize {
     upper.map_or(0, |upper| common_prefix(lower, upper))
 }
@@ -83,15 +88,15 @@ pub(super) fn u64_at(page: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Writes `value` at `at` and says where that is.
+/// Writes `value` at `at` and returns the range that was written.
 #[inline(always)]
 pub(super) fn put_at<const N: usize>(page: &mut [u8], at: usize, value: [u8; N]) -> Range<usize> {
     page[at..at + N].copy_from_slice(&value);
     at..at + N
 }
 
-/// The checksum that belongs into the header: everything behind the checksum field, page id
-/// included, and whose page it is.
+/// The checksum for the header. It covers everything behind the checksum field, including the page
+/// id, and the store that the page belongs to.
 pub(super) fn checksum(page: &[u8], store: StoreId) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&page[field::CHECKSUM + 8..]) ^ store.0
 }

@@ -1,9 +1,9 @@
-//! A page under construction: written from scratch in key order, without holes.
+//! Builds a page from scratch, in key order and without holes.
 //!
-//! Everything that reshapes a page (initialise, compact, split, merge) builds the new page here and then lets
-//! [`super::PageMut`] copy over the segments that differ. So a change that turns out not to fit leaves no
-//! trace, change tracking is exact, and a rewritten page holds no leftovers (its gap is zeros, which compressing
-//! devices store for free).
+//! Everything that reshapes a page (initialise, compact, split, merge) builds the new page here.
+//! [`super::PageMut`] then copies the segments that differ. So a change that turns out not to fit
+//! leaves no trace, change tracking is exact, and a rewritten page has no leftovers: its gap is
+//! zeros, which compressing devices store for free.
 
 use std::marker::PhantomData;
 
@@ -13,7 +13,7 @@ use super::format::{Format, LeafFormat, Slot};
 use super::limit::{Refused, limits};
 use crate::types::{Lsn, PageId};
 
-/// A page that is being filled. `heap_start` falls, `count` rises; they never cross.
+/// A page that is being filled. `heap_start` falls and `count` rises; they never cross.
 pub(super) struct Image<F> {
     bytes: Vec<u8>,
     heap_start: usize,
@@ -22,7 +22,7 @@ pub(super) struct Image<F> {
 }
 
 impl<F: Format> Image<F> {
-    /// What `page` is without its records: the same header, the same tail.
+    /// An image with the header and tail of `page`, but without its records.
     pub(super) fn like(page: Body<'_, F>) -> Result<Image<F>, Refused> {
         let (old, heap_start) = (page.bytes(), page.heap_end());
         if heap_start < F::SLOTS_AT {
@@ -39,8 +39,8 @@ impl<F: Format> Image<F> {
         })
     }
 
-    /// Appends a record whose key, behind the prefix, is `lead` and then `suffix`. The caller knows that it
-    /// belongs here and is greater than the last.
+    /// Appends a record whose key, behind the prefix, is `lead` followed by `suffix`. The caller
+    /// ensures that it belongs here and is greater than the last.
     pub(super) fn push(
         &mut self,
         kind: u8,
@@ -75,13 +75,13 @@ impl<F: Format> Image<F> {
         Ok(())
     }
 
-    /// Appends a record of `page` as it is.
+    /// Appends an unchanged record of `page`.
     pub(super) fn copy(&mut self, page: Body<'_, F>, raw: &F::RawSlot) -> Result<(), Refused> {
         let slot = F::decode(raw);
         self.push(slot.kind, &[], page.suffix_of(raw), page.value_of(raw))
     }
 
-    /// The finished page.
+    /// Returns the finished page.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let heap_used = self.bytes.len() - self.heap_start;
         F::set_count(&mut self.bytes, self.count);
@@ -131,7 +131,7 @@ impl<F: LeafFormat> Image<F> {
         F::prefix_len(&self.bytes)
     }
 
-    /// Appends a record with its whole key, after checking that it may stand here.
+    /// Appends a record given by its whole key, after checking its size, the fences and the order.
     pub(super) fn push_checked(
         &mut self,
         fences: Fences<'_>,

@@ -1,8 +1,8 @@
-//! How large keys and records may be, and what a page says when it cannot do as asked.
+//! The largest keys and records that pages take, and the errors of a page that refuses a change.
 
 use crate::error::Error;
 
-/// The largest key and record of a page size. Made by [`limits`].
+/// The largest key and record for a page size. Made by [`limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Page size in bytes.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub max_record: usize,
 }
 
-/// Limits for pages of `page_size` bytes.
+/// Returns the limits for pages of `page_size` bytes.
 ///
 /// | page size | longest key | largest record (key + value) |
 /// |---|---|---|
@@ -23,19 +23,30 @@ pub struct Limits {
 /// | 32 KiB | 4,096 | 12,254 |
 /// | 64 KiB | 8,192 | 24,542 |
 ///
-/// Keys get an eighth of the page (`K = P/8`); records get what makes two of them and two fences fit:
-/// `2 K + 2 (R + 10) <= P - 48`, that is `R = (P - 48)/2 - 10 - P/8`.
+/// A key may take an eighth of the page (`K = P/8`). The limit of records lets two of them and two
+/// fences fit: `2 K + 2 (R + 10) <= P - 48`, that is `R = (P - 48)/2 - 10 - P/8`.
 ///
-/// *Why that suffices.* Claim: a put of an admitted record succeeds after finitely many splits.
-/// (1) A page with at least two records can be split, both sides fit and are non-empty ([`super::SplitPlan`]),
-/// so each further split leaves the put a page with fewer records. (2) Fences are separators, hence never longer than a
-/// key. (3) A page with at most one record uses at most `48 + 2 K + (R + 10)` bytes, truncated prefixes only make it
-/// smaller, so the inequality above leaves it room for one more. By (1) at most `count - 1` splits lead to (3).
+/// *Why that suffices.* Claim: a put of an admitted record succeeds after finitely many splits. (1)
+/// A page with at least two records can be split; both sides fit and are non-empty
+/// ([`super::SplitPlan`]), so each further split leaves the put with a page of fewer records. (2)
+/// Fences are separators, hence never longer than a key. (3) A page with at most one record uses at
+/// most `48 + 2 K + (R + 10)` bytes. Truncated prefixes only make it smaller, so the inequality
+/// above leaves room for one more record. By (1), at most `count - 1` splits lead to (3).
 ///
-/// The 48 and the 10 are the slotted layout's header and slot. No layout takes more for two records, and all have the same limits, so that whatever one
-/// holds another can.
+/// The 48 and the 10 are the header and the slot of the slotted layout. No layout needs more bytes
+/// for two records, and all layouts have the same limits, so that records can move between any two
+/// of them.
 ///
-/// `page_size` must satisfy [`super::is_page_size`]; others give limits without meaning.
+/// `page_size` must satisfy [`super::is_page_size`]; other values give meaningless limits.
+///
+/// ```
+/// use treering_engine::node::limits;
+///
+/// let limits = limits(4096);
+/// assert_eq!((limits.max_key, limits.max_record), (512, 1502));
+/// assert!(limits.admits(16, 1000));
+/// assert!(!limits.admits(16, 1500));
+/// ```
 #[must_use]
 pub const fn limits(page_size: usize) -> Limits {
     let max_key = page_size / 8;
@@ -47,23 +58,20 @@ pub const fn limits(page_size: usize) -> Limits {
     }
 }
 
-/// Header bytes of the layout that takes most (slotted).
+/// Header bytes of the layout with the largest header (slotted).
 pub(super) const LARGEST_HEADER_BYTES: usize = 48;
-/// Slot bytes of the layout that takes most (slotted).
+/// Slot bytes of the layout with the largest slots (slotted).
 pub(super) const LARGEST_SLOT_BYTES: usize = 10;
 
 impl Limits {
-    /// Whether a record of these lengths is admitted.
+    /// Returns whether a record of these lengths is admitted.
     #[must_use]
     #[inline]
     pub const fn admits(&self, key_len: usize, value_len: usize) -> bool {
         key_len <= self.max_key && value_len <= self.max_record - key_len
     }
 
-    /// As [`Limits::admits`], with the error that a caller of the store wants to see.
-    ///
-    /// # Errors
-    /// [`Error::KeyTooLong`], [`Error::RecordTooLarge`].
+    /// As [`Limits::admits`], but returns the error for the store's caller.
     pub fn check(&self, key_len: usize, value_len: usize) -> Result<(), Error> {
         if key_len > self.max_key {
             return Err(Error::KeyTooLong {
@@ -83,19 +91,20 @@ impl Limits {
     }
 }
 
-/// Why a page refused a change. The page is then exactly as before.
+/// Why a page refused a change. The page is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Not enough free bytes, holes included: split the page first.
+    /// The page has too few free bytes, even counting holes: split it first.
     #[error("the page has no room for it")]
     NoSpace,
-    /// The key (or the separator) lies outside the page's fences: whoever sent it here was misled.
+    /// The key (or the separator) lies outside the page's fences: the caller picked the wrong page.
     #[error("the key lies outside the page's fences")]
     NotCovered,
-    /// Records that must come in strictly ascending key order did not.
+    /// The records are not in strictly ascending key order.
     #[error("the records are not in strictly ascending key order")]
     OutOfOrder,
-    /// The layout has no place for such a key or value ([`PageLayout::DENSE`]): lay the page out in another way, or split it, first.
+    /// The layout has no place for such a key or value ([`PageLayout::DENSE`]): convert or split
+    /// the page first.
     #[error("the page's layout has no place for such a record")]
     Unfit,
     /// The key, fence or record is larger than [`limits`] allows.

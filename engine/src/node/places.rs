@@ -1,4 +1,5 @@
-//! Which keys an empty dense page would have places for: what a model of leaves needs to know of the dense layouts.
+//! The keys for which an empty dense page would have places. Models of leaves use it to predict the
+//! dense layouts.
 
 use super::dense::Dense;
 use super::dense_image::{Empty, empty};
@@ -9,23 +10,36 @@ use crate::options::PageLayout;
 use crate::types::{Lsn, PageId};
 
 /// The places of a dense page that has no record yet. Made by [`places`].
+///
+/// ```
+/// use treering_engine::node::{PageLayout, places};
+///
+/// let fences = (&b"wiki\0\0\0\x10"[..], None);
+/// let places = places(PageLayout::FullyDense, 4096, fences, 8, 8)?;
+/// assert_eq!(places.distance(b"wiki\0\0\0\x17"), Some(7));
+/// assert!(places.has(b"wiki\0\0\0\x17"));
+/// assert!(!places.has(b"wiki\x7f\0\0\x17")); // Far beyond the last place.
+/// # Ok::<(), treering_engine::node::Refused>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// What all its keys begin with.
+    /// The fixed part: the bytes with which all keys begin.
     fixed: Vec<u8>,
     key_len: usize,
     /// The number of the first place's key.
     reference: u32,
     count: usize,
-    /// The key behind the last place, if there is such a number.
+    /// The key behind the last place, if its number exists.
     end: Option<Vec<u8>>,
     used_bytes: usize,
 }
 
-/// The places of a page of `page_size` bytes, envelope included, with these fences, for keys and values of these lengths (a semi-dense page takes values of any).
+/// Returns the places of a page of `page_size` bytes, including the envelope, with these fences,
+/// for keys and values of these lengths. A semi-dense page takes values of any length.
 ///
 /// # Errors
-/// [`Refused::Unfit`] if there is no such page or `layout` is not a dense one, [`Refused::TooLarge`] and [`Refused::NotCovered`] for bad fences.
+/// [`Refused::Unfit`] if no such page can exist or `layout` is not dense, [`Refused::TooLarge`] and
+/// [`Refused::NotCovered`] for bad fences.
 pub fn places(
     layout: PageLayout,
     page_size: usize,
@@ -55,14 +69,15 @@ pub fn places(
     })
 }
 
-/// A key's last bytes as a number.
+/// The last bytes of a key as a number.
 fn number(numeric: &[u8]) -> u32 {
     let digits = numeric.iter();
     digits.fold(0, |number, &byte| number << 8 | u32::from(byte))
 }
 
 impl Places {
-    /// How far the key's number is from that of the first place, if the key begins like others and is as long.
+    /// The distance of the key's number from that of the first place, if the key has the fixed part
+    /// and the right length.
     #[must_use]
     pub fn distance(&self, key: &[u8]) -> Option<usize> {
         if key.len() != self.key_len {
@@ -73,31 +88,31 @@ impl Places {
         usize::try_from(distance).ok()
     }
 
-    /// Whether this key has a place.
+    /// Returns whether this key has a place.
     #[must_use]
     pub fn has(&self, key: &[u8]) -> bool {
         (self.distance(key)).is_some_and(|distance| distance < self.count)
     }
 
-    /// How many there are.
+    /// The number of places.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The key behind the last place, if there is such a number.
+    /// The key behind the last place, if its number exists.
     #[must_use]
     pub fn end(&self) -> Option<&[u8]> {
         self.end.as_deref()
     }
 
-    /// How many bytes all keys begin with.
+    /// The length of the fixed part, with which all keys begin.
     #[must_use]
     pub fn fixed_bytes(&self) -> usize {
         self.fixed.len()
     }
 
-    /// Bytes in use while there is no record.
+    /// Bytes in use while the page has no record.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.used_bytes

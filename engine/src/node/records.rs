@@ -1,18 +1,30 @@
-//! A list of whole records as bytes: what split and merge records of the log carry.
+//! The encoding of a list of whole records, which split and merge records of the log carry.
 //!
 //! ```text
-//!   count varint | prefix len varint | prefix | suffix len varint | value len varint | suffix | value | suffix len ...
+//!   count varint | prefix len varint | prefix |
+//!     suffix len varint | value len varint | suffix | value |
+//!     suffix len ...
 //! ```
 //!
-//! Varints are LEB128: 7 bits a byte, low bits first, at most 4 bytes. A key is the prefix and its suffix, as in the page the
-//! records come from, so a list is never much longer than that page. Keys ascend strictly. [`decode`] checks all of it
-//! before it hands out the first record.
+//! Varints are LEB128: 7 bits a byte, low bits first, at most 4 bytes. A key is the prefix followed
+//! by its suffix, as in the page of the records, so a list is never much longer than that page.
+//! Keys ascend strictly. [`decode`] checks the whole list before it returns the first record.
+//!
+//! ```
+//! use treering_engine::node::records;
+//!
+//! let list = records::encode([("apple", "red"), ("pear", "green")]);
+//! let keys: Vec<Vec<u8>> = records::decode(&list)?.map(|(key, _value)| key).collect();
+//! assert_eq!(keys, [b"apple".to_vec(), b"pear".to_vec()]);
+//! assert!(records::decode(&list[1..]).is_err());
+//! # Ok::<(), records::RecordsDamage>(())
+//! ```
 
 use std::fmt;
 
 use super::suffix::Suffix;
 
-/// Longest varint accepted: 28 bits, far more than any length within a page.
+/// The longest varint accepted: 28 bits, far more than any length within a page.
 const VARINT_MAX: usize = 4;
 
 /// Encodes `records`. Keys must ascend strictly, or [`decode`] will refuse the list.
@@ -34,7 +46,7 @@ where
     list
 }
 
-/// Encodes `count` records whose keys are `prefix` and a suffix.
+/// Encodes `count` records whose keys are `prefix` followed by a suffix.
 pub(super) fn encode_suffixes<'a>(
     prefix: &[u8],
     count: usize,
@@ -51,7 +63,7 @@ pub(super) fn encode_suffixes<'a>(
     list
 }
 
-/// Checks an encoded list and gives its records.
+/// Checks an encoded list and returns its records.
 ///
 /// # Errors
 /// [`RecordsDamage`] if the bytes are not exactly one list with strictly ascending keys.
@@ -111,11 +123,11 @@ impl<'a> Iterator for RecordList<'a> {
 
 impl ExactSizeIterator for RecordList<'_> {}
 
-/// Why bytes are no record list, and where.
+/// Why and where bytes are not a record list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record list, byte {at}: {why}")]
 pub struct RecordsDamage {
-    /// Offset of the first byte that makes no sense.
+    /// Offset of the first invalid byte.
     pub at: usize,
     /// What is wrong there.
     pub why: RecordsFlaw,
@@ -130,7 +142,7 @@ pub enum RecordsFlaw {
     BadLength,
     /// A key is not greater than the one before.
     OutOfOrder,
-    /// So many bytes follow the last record.
+    /// This many bytes follow the last record.
     TrailingBytes(usize),
 }
 
@@ -171,7 +183,7 @@ fn take_varint(bytes: &mut &[u8]) -> Result<usize, RecordsFlaw> {
         *bytes = rest;
         n |= usize::from(byte & 0x7f) << (7 * i);
         if byte < 0x80 {
-            // One length, one coding: equal lists are equal bytes.
+            // Each length has exactly one encoding, so equal lists are equal bytes.
             return if byte == 0 && i > 0 {
                 Err(RecordsFlaw::BadLength)
             } else {

@@ -1,4 +1,4 @@
-//! What a page would take: whether it has a place for a record, and what the record costs there.
+//! Whether a page has a place for a record, and what the record costs there.
 
 use super::dense::{Dense, DenseFormat};
 use super::leaves::{FullyDense, SemiDense};
@@ -6,7 +6,8 @@ use super::view::PageRef;
 use crate::options::PageLayout;
 
 impl PageRef<'_> {
-    /// Whether there is a place for such a record, however little is free: in pages with slots there always is, in dense ones ([`PageLayout::DENSE`]) for certain keys and values.
+    /// Returns whether the page has a place for such a record, regardless of free bytes. Pages with
+    /// slots always have one; dense pages ([`PageLayout::DENSE`]) only for certain keys and values.
     #[must_use]
     pub fn has_place(&self, key: &[u8], value_len: usize) -> bool {
         fn in_dense<D: DenseFormat>(page: Dense<'_, D>, key: &[u8], value_len: usize) -> bool {
@@ -20,8 +21,8 @@ impl PageRef<'_> {
         }
     }
 
-    /// What a record that has a place here takes of [`PageRef::room_bytes`] beside key and value: the slot less the prefix that keys leave out, or, in a dense page, less all of
-    /// the key.
+    /// Bytes of [`PageRef::room_bytes`] that a record takes beside key and value: the slot minus
+    /// the prefix that stored keys leave out. In a dense page, the whole key is left out.
     #[must_use]
     pub(crate) fn bytes_beside(&self) -> i16 {
         let (beside, left_out) = match self.layout() {
@@ -29,7 +30,7 @@ impl PageRef<'_> {
             PageLayout::FullyDense => (FullyDense::BESIDE, self.dense::<FullyDense>().key_len()),
             layout => (layout.slot_bytes(), self.prefix().len()),
         };
-        // Both are far less than 2^15; so is what a damaged page says, once it is one.
+        // Both are far below 2^15, even if the page is damaged.
         (beside as i16).wrapping_sub(left_out as i16)
     }
 }

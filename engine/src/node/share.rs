@@ -1,4 +1,4 @@
-//! Sharing a page out among its two neighbours, so that three pages become two.
+//! Distributes a page over its two neighbours, so that three pages become two.
 
 use super::envelope::common_prefix;
 use super::split::SplitPlan;
@@ -6,18 +6,18 @@ use super::view::PageRef;
 use crate::options::layout::GENERAL;
 
 impl PageRef<'_> {
-    /// Where to split this page so that `left` takes over the left part, and the right part takes
-    /// over `right`: of all boundaries the one at which the two pages become the most alike. `None`
-    /// if there is none, as the three do not fit two pages; or on a dense page, whose places are
-    /// not a matter of bytes.
+    /// Chooses where to split this page so that `left` absorbs the left part and the right part
+    /// absorbs `right`. Picks the boundary at which the two resulting pages have the most similar
+    /// sizes. Returns `None` if the three pages do not fit two, or if this page is dense, because
+    /// dense pages are not limited by bytes.
     ///
-    /// The neighbours may be copies that are out of date: then the plan is a split like any other.
+    /// The neighbours may be outdated copies: then the plan is a split like any other.
     ///
     /// O(n) for n records, with a copy of each key.
     #[must_use]
     pub fn choose_share(&self, left: &PageRef<'_>, right: &PageRef<'_>) -> Option<SplitPlan> {
         let size = self.page_size();
-        // In the hope that a sum of what is in use says no, which costs nothing.
+        // A sum of the used bytes is cheap and often suffices to say no.
         let least = |page: &PageRef<'_>| match page.layout().is_dense() {
             true => 0,
             false => page.used_bytes().saturating_sub(page.heading_bytes()),
@@ -60,14 +60,14 @@ impl PageRef<'_> {
         best.map(|(_, plan)| plan)
     }
 
-    /// Header and fences.
+    /// Bytes of header and fences.
     fn heading_bytes(&self) -> usize {
         let upper = self.upper_fence().map_or(0, <[u8]>::len);
         self.layout().header_bytes() + self.lower_fence().len() + upper
     }
 
-    /// What the page would take with these fences, which are no narrower than its own, and `count`
-    /// more records of `bytes` in all.
+    /// The size of the page with these fences, which are no narrower than its own, and `count` more
+    /// records of `bytes` in all.
     fn bytes_with(&self, lower: &[u8], upper: Option<&[u8]>, count: usize, bytes: usize) -> usize {
         let layout = match self.layout().is_dense() {
             true => GENERAL,
@@ -102,8 +102,7 @@ mod tests {
         bytes
     }
 
-    /// Rows of one page, in three quarters of cases: keys with a common beginning, values of any
-    /// size.
+    /// Rows of one page, three quarters full: keys with a common beginning, values of any size.
     fn rows(rng: &mut StdRng, first: u8, bytes: usize) -> Rows {
         let (mut rows, mut taken, mut number) = (Rows::new(), 0, 0u32);
         let shared = rng.random_range(0..20);
@@ -138,10 +137,10 @@ mod tests {
             let used = |page: &[u8]| PageRef::new(page).used_bytes();
             let sum = used(&left) + used(&middle) + used(&right);
             let Some(plan) = plan else {
-                // Two of them fit one page: nobody asks for a plan.
+                // Two of the pages fit one, so no plan is needed.
                 let [l, m, r] = [&left, &middle, &right].map(|bytes| PageRef::new(bytes));
                 let merges = l.can_absorb(&m) || m.can_absorb(&r);
-                // A record's width below two pages there is always a boundary.
+                // Below two pages minus the width of a record, there is always a boundary.
                 assert!(merges || sum > 2 * 4096 - 600, "{layout:?}: {sum} bytes");
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Changing the range a page covers: separator choice, split, merge.
+//! Changes of the range that a page covers: separator choice, split, merge.
 
 use super::body::Body;
 use super::change::ChangeMap;
@@ -15,34 +15,60 @@ use super::view::PageRef;
 use crate::options::PageLayout;
 use crate::types::PageId;
 
-/// Where to split a page. Made by [`PageRef::choose_separator`].
+/// A plan of where to split a page. Made by [`PageRef::choose_separator`].
 ///
-/// *Rule* (B-Trees Are Back §2, "Separator Selection"). The middle is the record boundary where the bytes on both
-/// sides differ least: the median by bytes, which for records of one size is the paper's median by count. Among the
-/// `max(count / 16, 2)` keys around it, the longest common prefix is found, and the first key that differs from the
-/// lowest one in the byte behind it begins the right side. The separator is that key cut behind that byte:
-/// the shortest string with every left key < separator <= every right key.
+/// *Rule* (B-Trees Are Back §2, "Separator Selection"). The middle is the record boundary at which
+/// the bytes on both sides differ least: the median by bytes, which for records of one size is the
+/// paper's median by count. Take the `max(count / 16, 2)` keys around the middle and their longest
+/// common prefix. The first key that differs from the lowest one in the byte behind that prefix
+/// begins the right side. The separator is that key, cut behind that byte: the shortest string with
+/// every left key < separator <= every right key.
 ///
-/// *Both sides are non-empty*: the first key of the range stays left, one of the others begins the right side.
+/// *Both sides are non-empty*: the first key of the range stays left, and one of the others begins
+/// the right side.
 ///
-/// *Both sides fit the page size* whatever the record sizes. Let `p` be the old prefix length, `s` and `t` the
-/// last left and the first right key; the records that leave free at least one slot (of `l` bytes) and one key suffix.
-/// Left: the new upper fence is a prefix of `t`, so it is at most `p + |suffix(t)|` long; it replaces an upper
-/// fence of at least `p` bytes (`p = 0` without one) and `l + |suffix(t)|` bytes leave: at least `l` bytes are gained.
-/// Right: the separator is at most one byte longer than `s`; it replaces a lower fence of at least `p` bytes
-/// and `l + |suffix(s)|` bytes leave: at least `l - 1` are gained. Prefixes only grow, which saves more.
+/// *Both sides fit the page size* whatever the record sizes. Let `p` be the old prefix length, and
+/// `s` and `t` the last left and the first right key. The records that leave a side free at least
+/// one slot (of `l` bytes) and one key suffix. Left: the new upper fence is a prefix of `t`, so it
+/// is at most `p + |suffix(t)|` long. It replaces an upper fence of at least `p` bytes (`p = 0`
+/// without one), and `l + |suffix(t)|` bytes leave: at least `l` bytes are gained. Right: the
+/// separator is at most one byte longer than `s`. It replaces a lower fence of at least `p` bytes,
+/// and `l + |suffix(s)|` bytes leave: at least `l - 1` are gained. Prefixes only grow, which saves
+/// more.
+///
+/// ```
+/// use treering_engine::PageId;
+/// use treering_engine::node::{ChangeMap, PageLayout, PageMut, Refused};
+///
+/// let (mut bytes, mut changes) = (vec![0; 4096], ChangeMap::new());
+/// let mut left = PageMut::new(&mut bytes, &mut changes);
+/// left.init(PageLayout::Slotted, PageId(1), b"", None)?;
+/// for key in ["apple", "fig", "kiwi", "pear"] {
+///     left.put(key.as_bytes(), b"fruit")?;
+/// }
+/// let plan = left.view().choose_separator().expect("more than one record");
+/// assert_eq!((&plan.separator[..], plan.at), (&b"k"[..], 2));
+///
+/// let (mut bytes, mut changes) = (vec![0; 4096], ChangeMap::new());
+/// let mut right = PageMut::new(&mut bytes, &mut changes);
+/// left.split_into(&mut right, PageId(2), &plan)?;
+/// assert_eq!((left.view().count(), right.view().count()), (2, 2));
+/// assert_eq!(left.view().upper_fence(), Some(&b"k"[..]));
+/// # Ok::<(), Refused>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitPlan {
-    /// Upper fence of the left page and lower fence of the right one.
+    /// The upper fence of the left page and lower fence of the right one.
     pub separator: Vec<u8>,
-    /// Index of the first record that moves right; at least 1 and below the count, except at a dense split, which moves none.
+    /// Index of the first record that moves right: at least 1 and below the count, except at a
+    /// dense split, which moves no record.
     pub at: usize,
-    /// How the right page lays out its records.
+    /// The layout of the right page.
     pub right: PageLayout,
 }
 
 impl PageRef<'_> {
-    /// Where to split this page, or `None` if it holds fewer than two records.
+    /// Chooses where to split this page. Returns `None` if it holds fewer than two records.
     #[must_use]
     pub fn choose_separator(&self) -> Option<SplitPlan> {
         by_layout!(
@@ -54,10 +80,12 @@ impl PageRef<'_> {
 }
 
 impl PageRef<'_> {
-    /// A split halfway between the records of two keys that are written much, so that each has a page of its own: where writers meet, not where the bytes are, decides
-    /// (contention split, B-Trees Are Back §7.3, after Alhomssi and Leis, CIDR 2021). The separator is as short as can be. `None` if no two records lie between.
+    /// Plans a contention split: halfway between the records of two keys that are written often, so
+    /// that each gets its own page. The split point depends on where writers meet, not on bytes
+    /// (B-Trees Are Back §7.3, after Alhomssi and Leis, CIDR 2021). The separator is as short as
+    /// possible. Returns `None` if the two keys cannot be separated.
     ///
-    /// O(log n) comparisons; of a dense page, a copy of it.
+    /// O(log n) comparisons; a dense page is also copied.
     #[must_use]
     pub fn split_between(&self, one: &[u8], other: &[u8]) -> Option<SplitPlan> {
         if !self.covers(one) || !self.covers(other) {
@@ -79,7 +107,8 @@ impl PageRef<'_> {
         (!self.layout().is_dense() || self.can_be_split(&plan)).then_some(plan)
     }
 
-    /// Whether [`PageMut::split_into`] would succeed. Of a dense page longer fences take places, so that a side with all but a few of the records may have too few.
+    /// Returns whether [`PageMut::split_into`] would succeed. In a dense page, longer fences take
+    /// the room of places, so a side with nearly all records may have too few.
     fn can_be_split(&self, plan: &SplitPlan) -> bool {
         let (mut left, mut changes) = (self.bytes().to_vec(), ChangeMap::new());
         let (mut right, mut other_changes) = (vec![0; left.len()], ChangeMap::new());
@@ -110,7 +139,7 @@ impl<F: LeafFormat> Body<'_, F> {
 }
 
 impl<D: DenseFormat> Dense<'_, D> {
-    /// As in pages with slots, for records of one size.
+    /// The rule for pages with slots, applied to records of one size.
     fn choose_separator(self) -> Option<SplitPlan> {
         let count = D::taken(self.bytes(), 0..self.places());
         if count < 2 {
@@ -131,7 +160,7 @@ impl<D: DenseFormat> Dense<'_, D> {
     }
 }
 
-/// Number of records left of the boundary at which the bytes on both sides differ least.
+/// The number of records left of the boundary at which the bytes on both sides differ least.
 fn byte_median<F: Format>(slots: &[F::RawSlot]) -> Option<usize> {
     let count = slots.len();
     if count < 2 {
@@ -153,14 +182,15 @@ fn byte_median<F: Format>(slots: &[F::RawSlot]) -> Option<usize> {
 }
 
 impl PageMut<'_> {
-    /// Moves the records from the separator on to `right`, which becomes page `right_id` with this page's layout and LSN,
-    /// and cuts this page at the separator.
+    /// Moves the records from the separator on to `right`, which becomes page `right_id` with this
+    /// page's LSN and the plan's layout, and cuts this page at the separator.
     ///
-    /// Live code and redo may instead apply the two halves by themselves, in any order: [`PageMut::build`] for
-    /// the right side, [`PageMut::truncate_to`] for the left one. The results are the same bytes.
+    /// Live code and redo may instead apply the two halves separately, in any order:
+    /// [`PageMut::build`] makes the right side, [`PageMut::truncate_to`] the left one. The
+    /// resulting bytes are the same.
     ///
     /// # Errors
-    /// [`Refused::NotCovered`] if the plan is not of this page as it is now.
+    /// [`Refused::NotCovered`] if the plan does not match the page as it is now.
     pub fn split_into(
         &mut self,
         right: &mut PageMut<'_>,
@@ -197,8 +227,9 @@ impl PageMut<'_> {
         Ok(())
     }
 
-    /// Drops the records from `separator` on and makes it the upper fence: the left side of a split, live
-    /// and in redo. The page is compacted, and its prefix may grow.
+    /// Removes the records from `separator` on and makes `separator` the upper fence. This is how
+    /// the left side of a split is made, both live and in redo. The page is compacted, and its
+    /// prefix may grow.
     ///
     /// # Errors
     /// [`Refused::NotCovered`] unless `lower fence < separator < upper fence`.
@@ -225,13 +256,15 @@ impl PageMut<'_> {
         Ok(())
     }
 
-    /// Takes over the records (whole keys, strictly ascending) and the upper fence of the right neighbour: the left
-    /// side of a merge, live and in redo. The page is compacted, and its prefix may shrink.
+    /// Absorbs the right neighbour: its records (whole keys, strictly ascending) and its upper
+    /// fence. This is how the left side of a merge is made, both live and in redo. The page is
+    /// compacted, and its prefix may shrink.
     ///
     /// # Errors
-    /// [`Refused::NoSpace`] if they do not fit ([`PageRef::can_absorb`] tells beforehand), [`Refused::NotCovered`] if
-    /// `upper` is not beyond the present upper fence or a record lies outside, [`Refused::OutOfOrder`],
-    /// [`Refused::TooLarge`]; [`Refused::Unfit`] on a dense page, which must be laid out otherwise first.
+    /// [`Refused::NoSpace`] if the records do not fit ([`PageRef::can_absorb`] tells beforehand),
+    /// [`Refused::NotCovered`] if `upper` is not beyond the present upper fence or a record lies
+    /// outside, [`Refused::OutOfOrder`], [`Refused::TooLarge`]; [`Refused::Unfit`] on a dense page,
+    /// which must be converted first.
     pub fn absorb<K, V>(
         &mut self,
         upper: Option<&[u8]>,
@@ -269,11 +302,13 @@ impl PageMut<'_> {
         Ok(())
     }
 
-    /// Lays the same records out in another way. A page that has this layout already stays as it is.
+    /// Converts the page to another layout with the same records. A page that already has the
+    /// layout stays as it is.
     ///
     /// # Errors
-    /// [`Refused::NoSpace`] if they do not fit, [`Refused::Unfit`] if they are not such as the layout takes, or none are there, from which a dense one could tell how long
-    /// keys and values are to be.
+    /// [`Refused::NoSpace`] if the records do not fit. [`Refused::Unfit`] if the layout does not
+    /// take such records, or if it is dense and the page has no record from which to tell the
+    /// lengths of keys and values.
     pub fn relayout(&mut self, layout: PageLayout) -> Result<(), Refused> {
         let page = self.view();
         if page.layout() == layout {
@@ -300,7 +335,7 @@ impl PageMut<'_> {
     }
 }
 
-/// Copies records into a page of a narrower range, whose prefix is therefore at least as long.
+/// Copies records into a page with a narrower range, whose prefix is therefore at least as long.
 fn copy_narrowed<F: LeafFormat>(
     page: PageRef<'_>,
     records: std::ops::Range<usize>,

@@ -1,9 +1,10 @@
-//! What follows the page's prefix in a key: bytes of the page, or a number that the page does not store.
+//! The part of a key behind its page's prefix: bytes of the page, or a number that the page does
+//! not store.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// The end of a key, behind what all keys of its page begin with. Dereferences to its bytes.
+/// The part of a key behind the prefix that all keys of its page share. Dereferences to its bytes.
 #[derive(Clone, Copy)]
 pub struct Suffix<'a>(Repr<'a>);
 
@@ -23,7 +24,7 @@ impl<'a> Suffix<'a> {
         Suffix(Repr::Stored(bytes))
     }
 
-    /// The last `len` bytes, at most four, of a number.
+    /// The last `len` bytes (at most four) of a number.
     #[inline]
     pub(super) fn number(number: u32, len: usize) -> Suffix<'a> {
         Suffix(Repr::Number {

@@ -1,4 +1,4 @@
-//! Reading a page.
+//! Reading of pages.
 
 use std::borrow::Cow;
 use std::iter::FusedIterator;
@@ -16,41 +16,46 @@ use super::suffix::Suffix;
 use crate::options::{PageLayout, layout::GENERAL};
 use crate::types::{Lsn, PageId};
 
-/// A page to read from. Cheap to make and to copy.
+/// A read-only view of a page. Cheap to make and to copy.
 ///
-/// Meant for bytes that passed [`super::check`] or that a [`super::PageMut`] made. On others the answers are wrong,
-/// but nothing panics: every access is clamped to the page.
+/// Meant for bytes that passed [`super::check`] or that a [`super::PageMut`] made. Other bytes give
+/// wrong answers, but never a panic: every access is clamped to the page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRef<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> PageRef<'a> {
-    /// A view of `bytes`.
+    /// Creates a view of `bytes`.
     ///
     /// # Panics
-    /// If `bytes` is not of a page size, nor of one and an envelope: a mistake of the caller, whatever the bytes hold.
+    /// If the length of `bytes` is neither a page size nor the sum of a page size and an envelope.
+    /// This is a mistake of the caller, whatever the bytes hold.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
-        assert!(is_page_len(bytes.len()), "not a page: {}", bytes.len());
+        assert!(
+            is_page_len(bytes.len()),
+            "{} bytes are not a page",
+            bytes.len()
+        );
         PageRef { bytes }
     }
 
-    /// The bytes themselves.
+    /// The bytes of the page.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The records as format `F` has them, which must be that of the page's layout.
+    /// The records in format `F`, which must be that of the page's layout.
     #[inline]
     pub(super) fn body<F: LeafFormat>(&self) -> Body<'a, F> {
         debug_assert_eq!(F::LAYOUT, self.layout());
         Body::new(self.bytes)
     }
 
-    /// The records as dense format `D` has them, which must be that of the page's layout.
+    /// The records in dense format `D`, which must be that of the page's layout.
     #[inline]
     pub(super) fn dense<D: DenseFormat>(&self) -> Dense<'a, D> {
         debug_assert_eq!(D::LAYOUT, self.layout());
@@ -64,25 +69,25 @@ impl<'a> PageRef<'a> {
         self.bytes.len()
     }
 
-    /// The checksum it carries, right or wrong.
+    /// The checksum stored in the page, right or wrong.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         u64_at(self.bytes, field::CHECKSUM)
     }
 
-    /// The page's name.
+    /// The page's id.
     #[must_use]
     pub fn page_id(&self) -> PageId {
         PageId(u64_at(self.bytes, field::PAGE_ID))
     }
 
-    /// LSN of the last log record applied to the page.
+    /// The LSN of the last log record applied to the page.
     #[must_use]
     pub fn lsn(&self) -> Lsn {
         Lsn(u64_at(self.bytes, field::LSN))
     }
 
-    /// How the page lays out its records.
+    /// The page's layout.
     #[must_use]
     #[inline]
     pub fn layout(&self) -> PageLayout {
@@ -105,7 +110,7 @@ impl<'a> PageRef<'a> {
         by_layout_often!(page.bytes, F => page.body::<F>().upper_fence(), D => page.dense::<D>().upper_fence())
     }
 
-    /// Whether `key` belongs on this page: `lower fence <= key < upper fence`.
+    /// Returns whether `key` belongs on this page: `lower fence <= key < upper fence`.
     #[must_use]
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
@@ -121,13 +126,14 @@ impl<'a> PageRef<'a> {
         by_layout_often!(page.bytes, F => page.body::<F>().count(), D => page.dense::<D>().count())
     }
 
-    /// Whether the page holds no record.
+    /// Returns whether the page holds no record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Whether the page has its records in the order of their keys, as scans want them ([`super::PageMut::sort`]).
+    /// Returns whether the slots are in key order, which makes scans cheap
+    /// ([`super::PageMut::sort`]).
     #[must_use]
     #[inline]
     pub fn is_in_order(&self) -> bool {
@@ -135,7 +141,7 @@ impl<'a> PageRef<'a> {
         by_layout_often!(page.bytes, F => page.body::<F>().is_in_order(), D => true)
     }
 
-    /// What all keys of the page begin with; slots and payloads leave it out.
+    /// The prefix that all keys of the page share; slots and payloads leave it out.
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
@@ -143,7 +149,8 @@ impl<'a> PageRef<'a> {
         by_layout_often!(page.bytes, F => page.body::<F>().prefix(), D => page.dense::<D>().prefix())
     }
 
-    /// Where `key` is (`Ok`) or would have to be inserted (`Err`). A key outside the fences is never found.
+    /// Finds the index of `key` (`Ok`), or the index at which to insert it (`Err`). A key outside
+    /// the fences is never found.
     ///
     /// # Errors
     /// The index of the first record with a greater key, if `key` is absent.
@@ -161,7 +168,7 @@ impl<'a> PageRef<'a> {
         by_layout_often!(page.bytes, F => page.body::<F>().get(key), D => page.dense::<D>().get(key))
     }
 
-    /// What follows the prefix in the key of record `index`; empty if there is no such record.
+    /// The part of record `index`'s key behind the prefix; empty if there is no such record.
     #[must_use]
     pub fn suffix(&self, index: usize) -> Suffix<'a> {
         by_layout!(
@@ -178,7 +185,7 @@ impl<'a> PageRef<'a> {
         by_layout!(self.layout(), F => self.body::<F>().value(index), D => self.dense::<D>().value(index))
     }
 
-    /// Assembles the whole key of record `index` in `key` (cleared first).
+    /// Writes the whole key of record `index` to `key`, which is cleared first.
     pub fn key_into(&self, index: usize, key: &mut Vec<u8>) {
         key.clear();
         key.extend_from_slice(self.prefix());
@@ -227,8 +234,8 @@ impl<'a> PageRef<'a> {
         Records { bytes, slots }
     }
 
-    /// The records from index `first` on with whole keys, in the coding of [`records`]: what a split or merge
-    /// record of the log carries.
+    /// Encodes the records from index `first` on with whole keys as [`records`] does, for a split
+    /// or merge record of the log.
     #[must_use]
     pub fn encode_records(&self, first: usize) -> Vec<u8> {
         let prefix = self.prefix();
@@ -236,21 +243,23 @@ impl<'a> PageRef<'a> {
         records::encode_suffixes(prefix, records.len(), records)
     }
 
-    /// Bytes in use: header, slots, live payloads, fences. What the page would take without holes.
+    /// Bytes in use: header, slots, live payloads, fences. This is the size of the page after
+    /// compaction.
     #[must_use]
     #[inline]
     pub fn used_bytes(&self) -> usize {
         by_layout!(self.layout(), F => self.body::<F>().used_bytes(), D => self.dense::<D>().used_bytes())
     }
 
-    /// Bytes that records (their slots included) could still take after compaction.
+    /// Bytes available to records, including their slots, after compaction.
     #[must_use]
     #[inline]
     pub fn free_bytes(&self) -> usize {
         by_layout!(self.layout(), F => self.body::<F>().free_bytes(), D => self.dense::<D>().free_bytes())
     }
 
-    /// Bytes that records could still take, however many they are, at [`PageLayout::slot_bytes`] each beside key suffix and value.
+    /// Bytes available to any number of further records, each of which takes
+    /// [`PageLayout::slot_bytes`] beside key suffix and value.
     #[must_use]
     #[inline]
     pub fn room_bytes(&self) -> usize {
@@ -261,11 +270,12 @@ impl<'a> PageRef<'a> {
         }, D => self.dense::<D>().free_bytes())
     }
 
-    /// Whether at least three quarters of the page are unused: merge it with a neighbour of which the same holds
-    /// (B-Trees Are Back §2, "Remove").
+    /// Returns whether at least three quarters of the page are unused. Such a page is merged with a
+    /// neighbour that is as empty (B-Trees Are Back §2, "Remove").
     #[must_use]
     pub fn is_three_quarters_free(&self) -> bool {
-        // The places of a dense page are taken whether or not records are.
+        // A dense page's places take the same room whether or not they have records, so count the
+        // records as if they had slots.
         let free = match self.layout().is_dense() {
             true => {
                 let fences = self.lower_fence().len() + self.upper_fence().map_or(0, <[u8]>::len);
@@ -278,14 +288,14 @@ impl<'a> PageRef<'a> {
         free >= self.bytes.len() / 4 * 3
     }
 
-    /// Bytes in use if this page took over all records and the upper fence of its right neighbour. The shared
-    /// prefix may become shorter, so this can exceed the sum of both.
+    /// The bytes in use if this page absorbed its right neighbour's records and upper fence. The
+    /// shared prefix may become shorter, so this can exceed the sum of both pages.
     #[must_use]
     pub fn absorbed_bytes(&self, right: &PageRef<'_>) -> usize {
         self.joined_bytes(right, self.layout())
     }
 
-    /// As [`PageRef::absorbed_bytes`], of a page of this layout.
+    /// As [`PageRef::absorbed_bytes`], for a page of this layout.
     fn joined_bytes(&self, right: &PageRef<'_>, layout: PageLayout) -> usize {
         let prefix = layout.prefix_bytes(self.lower_fence(), right.upper_fence());
         layout.header_bytes()
@@ -296,7 +306,8 @@ impl<'a> PageRef<'a> {
             + right.payload_bytes(prefix)
     }
 
-    /// Live bytes of keys and values, if keys leave out so many bytes: as many as these do, or fewer.
+    /// Live bytes of keys and values if each key left out its first `prefix` bytes, which must be
+    /// no more than it leaves out now.
     pub(super) fn payload_bytes(&self, prefix: usize) -> usize {
         by_layout!(self.layout(), F => {
             let page = self.body::<F>();
@@ -306,13 +317,15 @@ impl<'a> PageRef<'a> {
         }, D => self.dense::<D>().payload_bytes(prefix))
     }
 
-    /// Whether `right` is the right neighbour and its records fit here: [`super::PageMut::absorb`] would succeed. Never on a dense page.
+    /// Returns whether `right` is the right neighbour and its records fit here, so that
+    /// [`super::PageMut::absorb`] would succeed. Always false on a dense page.
     #[must_use]
     pub fn can_absorb(&self, right: &PageRef<'_>) -> bool {
         !self.layout().is_dense() && self.could_absorb(right)
     }
 
-    /// As [`PageRef::can_absorb`], if the page were laid out so that it takes any records.
+    /// As [`PageRef::can_absorb`], but as if a dense page were first converted to the general
+    /// layout.
     #[must_use]
     pub fn could_absorb(&self, right: &PageRef<'_>) -> bool {
         let layout = match self.layout().is_dense() {
@@ -330,13 +343,13 @@ fn slots_from<F: Format>(bytes: &[u8], first: usize) -> &[F::RawSlot] {
     F::slots(bytes).get(first..).unwrap_or_default()
 }
 
-/// The slots that are left to visit.
+/// The slots still to visit.
 #[derive(Clone, Debug)]
 enum Slots<'a> {
     Headed(std::slice::Iter<'a, <Slotted as Format>::RawSlot>),
     Compact(std::slice::Iter<'a, <CompactLeaf as Format>::RawSlot>),
     Plain(std::slice::Iter<'a, <Prefix as Format>::RawSlot>),
-    /// In the page they are in another order.
+    /// A sorted copy, because the page's slots are unsorted.
     Sorted(std::vec::IntoIter<<Fingerprint as Format>::RawSlot>),
     Semi(DenseRecords<'a, SemiDense>),
     Fully(DenseRecords<'a, FullyDense>),
@@ -373,7 +386,7 @@ impl<'a> Iterator for Records<'a> {
         Some(record(self.bytes, &slot))
     }
 
-    /// Asks for the layout once, not for each record: `for_each` is faster than `for`.
+    /// Selects the layout once rather than for each record: `for_each` is faster than `for`.
     #[inline]
     fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, mut f: F) -> B {
         let bytes = self.bytes;

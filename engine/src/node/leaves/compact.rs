@@ -1,23 +1,27 @@
-//! The compact layout of the Bf-Tree, of leaf pages and of mini-pages: a node header of 12 bytes, KV metadata of 8, heads ("look-ahead bytes") of
-//! two (Bf-Tree §3.2, §3.5).
+//! The compact layout of the Bf-Tree, for leaf pages and mini-pages: a node header of 12 bytes, KV
+//! metadata of 8 bytes, heads ("look-ahead bytes") of 2 bytes (Bf-Tree §3.2, §3.5).
 //!
-//! | bytes of the header | field |
+//! | bytes | field of the header |
 //! |---|---|
 //! | 0-1 | number of records |
-//! | 2-3 | length of the prefix that the fences share and no key here has; in a mini-page, what all its keys share, in 15 bits, and a bit of its own |
-//! | 4-5 | length of the lower fence; in a mini-page its own |
-//! | 6-7 | length of the upper fence in 15 bits, and a bit that says that there is one; in a mini-page its own |
-//! | 8-9 | bytes from the lowest payload to the end: 16 bits suffice where the position itself may be 65536 |
-//! | 10-11 | live heap bytes: payloads and fences, holes left out |
+//! | 2-3 | leaf: length of the fences' common prefix, which the stored keys leave out |
+//! | | mini-page: 15 bits for the length that its keys share, and one bit of its own |
+//! | 4-5 | leaf: length of the lower fence; mini-page: its own use |
+//! | 6-7 | leaf: 15 bits for the length of the upper fence, and one bit if there is one |
+//! | | mini-page: its own use |
+//! | 8-9 | bytes from the lowest payload to the end (its position may need 17 bits) |
+//! | 10-11 | live heap bytes: payloads and fences, without holes |
 //!
 //! ```text
-//!   slot (8 B):   | offset u16 | kind 2 bits, key len 14 bits | value len u16 | head u16 |        all integers little-endian
+//!   slot (8 B):   | offset u16 | kind 2 bits, key len 14 bits | value len u16 | head u16 |
+//!   all integers little-endian
 //! ```
 //!
-//! Before the header stands what the store needs of a leaf page, the envelope ([`crate::node::layout`]), or the tree of a mini-page, an LSN. The
-//! paper's own header has node size, page type and split flag as well; size and type are in our envelope, and whether a page is
-//! full follows from its bytes. Reference bits, which readers set, are the ring's (`Marks` of [`crate::mini`]); the fences stand at the
-//! page's end, not among the records, so no flag tells them apart.
+//! The header follows what the owner needs: the store's envelope ([`crate::node::envelope`]) in a
+//! leaf page, an LSN in a mini-page. The paper's header also has node size, page type and split
+//! flag. Size and type are in our envelope, and whether a page is full follows from its bytes.
+//! Reference bits, which readers set, belong to the ring (`Marks` of [`crate::mini`]). The fences
+//! are at the page's end rather than among the records, so no flag needs to tell them apart.
 
 use std::ops::Range;
 
@@ -25,7 +29,7 @@ use crate::node::envelope::{ENVELOPE_BYTES, put_at, u16_at};
 use crate::node::format::{Format, LeafFormat, Slot, first_bytes, slots_of};
 use crate::options::PageLayout;
 
-/// The node header.
+/// Bytes of the node header.
 pub(crate) const NODE_BYTES: usize = 12;
 
 /// Where each field of the node header begins.
@@ -38,18 +42,20 @@ pub(crate) mod field {
     pub(in crate::node) const HEAP_USED: usize = 10;
 }
 
-/// Says that there is an upper fence: fences are at most 8 KiB long.
+/// The flag that the page has an upper fence. It shares 16 bits with the length: fences are at most
+/// 8 KiB long.
 const BOUNDED: u16 = 1 << 15;
-/// Beside the prefix length of a mini-page: a bit of its own.
+/// A flag of mini-pages beside their prefix length.
 pub(crate) const WHOLE: u16 = 1 << 15;
-/// Longest key: its length shares 16 bits with the kind.
+/// The longest key: its length shares 16 bits with the kind.
 pub(crate) const MAX_KEY_BYTES: usize = (1 << 14) - 1;
 
-/// The layout, its node header at byte `AT`; in a leaf there are fences behind the payloads. See the module's story.
+/// The compact layout with its node header at byte `AT`. A leaf has fences behind its payloads. See
+/// the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compact<const AT: usize, const LEAF: bool>;
 
-/// Of leaf pages.
+/// The compact layout of leaf pages.
 pub(crate) type CompactLeaf = Compact<ENVELOPE_BYTES, true>;
 
 impl<const AT: usize, const LEAF: bool> Format for Compact<AT, LEAF> {

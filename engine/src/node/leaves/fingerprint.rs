@@ -1,21 +1,28 @@
-//! Leaves with fingerprints: a byte of hash for each record, searched many at a time (B-Trees Are Back §3.4, after FPTree).
+//! Leaves with fingerprints: one byte of hash for each record, searched many at a time (B-Trees Are
+//! Back §3.4, after FPTree).
 //!
 //! ```text
-//!   | header | slot 0 ... | ... slot count-1 | f0 f1 ... f(count-1) | gap         f: a byte of XXH3-64 of the key without the page's prefix
-//!              in order     as they came
+//!   | header | slot 0 ... | ... slot count-1 | f0 f1 ... f(count-1) | gap
+//!              in order     as they came       f: one byte of XXH3-64 of the key suffix
 //! ```
 //!
-//! Header as in [`super::slotted`], slots without heads as in [`super::plain`]. A get hashes the key, compares sixteen fingerprints with one
-//! instruction where the target has it, and looks at the keys of those that are equal: one in 256 of the others.
+//! The header is that of [`super::slotted`], and the slots have no heads, as in [`super::plain`]. A
+//! get hashes the key, compares sixteen fingerprints with one instruction where the target has one,
+//! and then reads only the keys with an equal fingerprint. Of the other keys, one in 256 has an
+//! equal one by chance.
 //!
-//! - **Two ranges.** A new record goes to the end. The first slots are in the order of their keys, the header says how many; those behind are as they came. As long as
-//!   keys come in order all are in the first range (the paper appends to the second in any case).
-//! - **Lazy sort.** Who needs the order sorts: [`super::PageMut::sort`] before a scan, which changes no record; or, if the page must stay as it is, a
-//!   reader sorts slots of its own. Splits and merges write their pages in order.
-//! - **Prefix.** It is not hashed, so fingerprints are made anew where it changes: at splits and merges, which write pages anew anyway.
+//! - **Two ranges.** A new record is appended. The header counts the leading slots that are in key
+//!   order; the slots behind are in order of arrival. As long as keys arrive in order, all slots
+//!   are in the first range (the paper always appends to the second).
+//! - **Lazy sort.** Sorting is left to code that needs the order. It calls [`super::PageMut::sort`]
+//!   before a scan, which changes no record. A reader that must not change the page sorts a copy of
+//!   the slots. Splits and merges write their pages in order.
+//! - **Prefix.** The prefix is not hashed, so fingerprints are computed again when it changes: at
+//!   splits and merges, which rewrite pages anyway.
 //!
-//! *Where they are.* The paper has the array on the heap, with room for more records than there are, and moves it to grow. Here it stands behind the slots, exactly
-//! as long as it must be: a new record moves a byte for each of those that are there.
+//! *Difference from the paper.* The paper keeps the array on the heap, with spare capacity, and
+//! moves it to grow. Here it stands behind the slots and is exactly as long as needed, so inserting
+//! a record moves one byte for each record present.
 
 use super::plain::headless;
 use super::slotted::{format_by_header, format_by_slots, header, leaf_format_by_header};
@@ -24,7 +31,7 @@ use crate::node::envelope::{put_at, u16_at};
 use crate::node::format::{Format, LeafFormat};
 use crate::options::PageLayout;
 
-/// See the module's story.
+/// The fingerprint layout, see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprint;
 
@@ -34,7 +41,7 @@ pub(in crate::node) fn fingerprint(suffix: &[u8]) -> u8 {
     xxhash_rust::xxh3::xxh3_64(suffix) as u8
 }
 
-/// Which of sixteen bytes are `wanted`: bit *i* for byte *i*.
+/// Returns a mask of the bytes that equal `wanted`: bit *i* for byte *i*.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn equal_in(bytes: &[u8; 16], wanted: u8) -> u16 {
@@ -52,14 +59,14 @@ fn equal_with_sse2(bytes: &[u8; 16], wanted: u8) -> u16 {
     _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(wanted as i8))) as u16
 }
 
-/// Which of sixteen bytes are `wanted`: bit *i* for byte *i*.
+/// Returns a mask of the bytes that equal `wanted`: bit *i* for byte *i*.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn equal_in(bytes: &[u8; 16], wanted: u8) -> u16 {
     equal_portably(bytes, wanted)
 }
 
-/// As [`equal_in`], on any machine.
+/// As [`equal_in`], without vector instructions.
 #[cfg_attr(target_arch = "x86_64", allow(dead_code, reason = "the tests compare"))]
 #[inline]
 fn equal_portably(bytes: &[u8; 16], wanted: u8) -> u16 {
@@ -67,7 +74,7 @@ fn equal_portably(bytes: &[u8; 16], wanted: u8) -> u16 {
 }
 
 impl Fingerprint {
-    /// The fingerprints of the records; none where a damaged header has them end outside.
+    /// The fingerprints of the records; empty if a damaged header puts their end outside the page.
     #[inline]
     fn prints(bytes: &[u8], count: usize) -> &[u8] {
         let at = Self::slot_at(count);
@@ -79,7 +86,7 @@ impl Fingerprint {
         put_at(bytes, header::IN_ORDER, (slots as u16).to_le_bytes());
     }
 
-    /// Whether slot `at` and the one before it are in the order of their keys; the first one is.
+    /// Returns whether slot `at` and the one before it are in key order; true for the first slot.
     #[inline]
     fn follows(bytes: &[u8], at: usize) -> bool {
         let page = Body::<Self>::new(bytes);
@@ -163,7 +170,7 @@ impl Format for Fingerprint {
         };
         prints.copy_within(slot..count - 1, slot + 1);
         prints[slot] = print;
-        // All were in order, and the last one is greater than those.
+        // All slots were in order, and the new last one is greater.
         if Self::in_order(bytes) == count - 1 && slot == count - 1 && Self::follows(bytes, slot) {
             Self::set_in_order(bytes, count);
         }

@@ -1,4 +1,5 @@
-//! Fully dense leaves: an array of values of one length, and a bit for each that is there (B-Trees Are Back §3.5, "Fully Dense Leaves").
+//! Fully dense leaves: an array of values of one length, and a bitmap of the places that have a
+//! record (B-Trees Are Back §3.5, "Fully Dense Leaves").
 //!
 //! ```text
 //!   48                 48 + places/8                               page size
@@ -7,10 +8,12 @@
 //!   +----------------+--------------+---------+- ... -+-----+-----------------------+-------+
 //! ```
 //!
-//! There are as many places as fit, whether or not their keys lie between the fences; with 8-byte values and 4-byte keys 500 of them in 4 KiB behind an envelope. So a
-//! page of a small range wastes what another one would share, and a page whose range is larger than that ends its range where its places end: at a *dense split* no record
-//! moves, the page gets another upper fence, for which there is always room (of a key's length), and the rest of the range goes to a new page. Ascending keys fill
-//! page after page to the last place.
+//! The page has as many places as fit, whether or not their keys lie between the fences. With
+//! 8-byte values and 4-byte keys, that is 500 places in 4 KiB behind an envelope. A page of a small
+//! range therefore wastes room that another layout would use. A page whose range exceeds its places
+//! ends its range there: a *dense split* moves no record. The page gets a new upper fence, for
+//! which room of a key's length is always reserved, and the rest of the range goes to a new page.
+//! Ascending keys fill page after page to the last place.
 
 use std::ops::Range;
 
@@ -20,7 +23,7 @@ use crate::node::envelope::u16_at;
 use crate::node::limit::Refused;
 use crate::options::PageLayout;
 
-/// See the module's story.
+/// The fully dense layout, see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullyDense;
 
@@ -42,11 +45,11 @@ impl FullyDense {
         start..start + len
     }
 
-    /// Places that fit before the byte `end`.
+    /// The number of places that fit before byte `end`.
     fn fitting(end: usize, value_len: usize) -> usize {
         let bits = 8 * end.saturating_sub(header::END);
         let mut places = bits / (8 * value_len + 1);
-        // The last byte of the bitmap may not be full.
+        // The last byte of the bitmap may be partly used.
         while places > 0 && header::END + places.div_ceil(8) + places * value_len > end {
             places -= 1;
         }
@@ -76,7 +79,7 @@ impl DenseFormat for FullyDense {
         let bitmap = bytes.get(header::END + from / 8..Self::bitmap_end(bytes))?;
         let (first, rest) = bitmap.split_first()?;
         let place = match first >> (from % 8) {
-            // A run without records: eight places at a time.
+            // The rest of this byte is empty: go on by eight places at a time.
             0 => {
                 let (skipped, bits) = rest.iter().enumerate().find(|(_, bits)| **bits != 0)?;
                 (from / 8 + 1 + skipped) * 8 + bits.trailing_zeros() as usize
@@ -118,7 +121,8 @@ impl DenseFormat for FullyDense {
     fn places(bytes: &[u8], keys: u64) -> Result<usize, Refused> {
         let end = bytes.len() - Self::tail_len(bytes);
         let fitting = Self::fitting(end, u16(bytes, header::VALUE));
-        // Of keys behind the upper fence there are places, too; of no keys there are none.
+        // Keys behind the upper fence have places, too, but keys whose number does not exist have
+        // none.
         let numeric = u16(bytes, header::KEY_LEN).min(4);
         let reference = u64::from(crate::node::envelope::u32_at(bytes, header::REFERENCE));
         let all = (1 << (8 * numeric)) - reference;

@@ -1,18 +1,23 @@
-//! The hint array: heads at even distances, to begin a search with (B-Trees Are Back §3.3).
+//! The hint array: heads at even distances, which narrow down a search (B-Trees Are Back §3.3).
 //!
 //! ```text
-//!   | header | slot 0 ... slot count-1 | hint 0 ... hint 15 | gap          hint (4 B): a head, little-endian
+//!   | header | slot 0 ... slot count-1 | hint 0 ... hint 15 | gap
+//!                                        hint (4 B): a head, little-endian
 //!
 //!   d = count / 17;   hint i = head of slot d (i + 1);   partitions of d slots between them
 //! ```
 //!
-//! Slots and header are those of [`super::slotted`]. The sixteen hints lie in two cache lines at most, and one pass over them, which compilers
-//! vectorise, leaves one partition (or a few, if heads are equal) to the binary search.
+//! Slots and header are those of [`super::slotted`]. The sixteen hints lie in at most two cache
+//! lines. One pass over them, which compilers vectorise, leaves one partition (or a few, if heads
+//! are equal) to the binary search.
 //!
-//! *After a change* only hints of slots from it on are copied anew, unless d has changed.
+//! *After a change*, only the hints of slots from the changed one on are copied again, unless d has
+//! changed.
 //!
-//! *Where they are.* The paper has them in the header, always. Here they stand behind the slots, and only from 33 records on: with fewer they are not used there
-//! either. So a page of few large records has all its room, and [`super::limits`] are the same for all layouts. They move with the slots' end: 64 bytes.
+//! *Difference from the paper.* The paper always has the hints in the header. Here they stand
+//! behind the slots, and only from 33 records on; the paper does not use them with fewer records,
+//! either. So a page of few large records keeps all its room, and [`super::limits`] are the same
+//! for all layouts. The hints, 64 bytes, move with the end of the slots.
 
 use std::ops::Range;
 
@@ -22,23 +27,23 @@ use crate::options::PageLayout;
 
 /// Number of hints.
 const HINTS: usize = 16;
-/// Bytes of all of them.
+/// Bytes of all hints.
 const BYTES: usize = HINTS * size_of::<u32>();
-/// With so many records or fewer there are none.
+/// A page with at most this many records has no hints.
 const TOO_FEW: usize = 2 * HINTS;
 
-/// Slots from hint to hint.
+/// Slots from one hint to the next.
 #[inline]
 fn distance(count: usize) -> usize {
     count / (HINTS + 1)
 }
 
-/// See the module's story.
+/// The layout with hints, see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hints;
 
 impl Hints {
-    /// Copies the heads of the slots that hints `from` to 15 are of.
+    /// Copies the heads of their slots to the hints from `from` on.
     #[inline]
     fn copy_heads(bytes: &mut [u8], count: usize, from: usize) {
         if count <= TOO_FEW {
@@ -59,7 +64,7 @@ impl Hints {
         }
     }
 
-    /// The first hint that is of `slot` or one behind it.
+    /// The first hint whose slot is `slot` or a later one.
     #[inline]
     fn first_from(slot: usize, distance: usize) -> usize {
         slot.div_ceil(distance).saturating_sub(1)
@@ -90,12 +95,13 @@ impl Format for Hints {
         let Some(hints) = hints.filter(|_| count > TOO_FEW) else {
             return 0..count;
         };
-        // Counting all of them takes no branch, and few instructions where those work on several at once; in order they are as good as searched.
+        // The hints are sorted, so counting the smaller ones finds the place. It takes no branch,
+        // and few instructions where vector instructions exist.
         let below = |hint: &[u8; 4]| u32::from(u32::from_le_bytes(*hint) < head);
         let hints = hints.as_chunks::<4>().0;
         let smaller = hints.iter().map(below).sum::<u32>() as usize;
         let distance = distance(count);
-        // Those that are equal, if any are, belong to what is searched.
+        // The partitions of hints with an equal head must be searched, too.
         let equal = hints[smaller..]
             .iter()
             .take_while(|hint| u32::from_le_bytes(**hint) == head);

@@ -1,6 +1,6 @@
-//! The leaf layouts, a file each. None of them knows of another but for what they share: the slotted
-//! ones the trait [`super::format::LeafFormat`] and the header of `slotted`, the dense ones the trait
-//! [`super::dense::DenseFormat`].
+//! The leaf layouts, one file each. A layout knows nothing of the others but what they share:
+//! slotted layouts share the trait [`super::format::LeafFormat`] and the header of `slotted`, dense
+//! ones the trait [`super::dense::DenseFormat`].
 
 pub(crate) mod compact;
 pub(super) mod fingerprint;

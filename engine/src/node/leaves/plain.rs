@@ -1,17 +1,19 @@
-//! Slots without heads: the baseline (B-Trees Are Back §2) and, beside it, prefix truncation alone (§3.1).
+//! Slots without heads, in two layouts: the baseline (B-Trees Are Back §2) and prefix truncation
+//! alone (§3.1).
 //!
 //! ```text
 //!   slot (6 B):    | offset u16 | key len u16 | value len u16 |        all integers little-endian
 //! ```
 //!
-//! The header is that of [`super::slotted`]. Baseline pages store whole keys: their prefix length is 0. Each comparison of a search reads a key on the heap.
+//! The header is that of [`super::slotted`]. Baseline pages store whole keys: their prefix length
+//! is 0. Every comparison of a search reads a key on the heap.
 
 use super::slotted::{format_by_header, format_by_slots, header, leaf_format_by_header};
 use crate::node::envelope::u16_at;
 use crate::node::format::{Format, LeafFormat, Slot};
 use crate::options::PageLayout;
 
-/// Slots without heads, as [`Plain`] has them in order and [`super::fingerprint`] in none.
+/// Slots without heads: sorted in [`Plain`], unsorted in [`super::fingerprint`].
 pub(in crate::node) mod headless {
     use super::{Slot, u16_at};
 
@@ -50,13 +52,13 @@ pub(in crate::node) mod headless {
     }
 }
 
-/// See the module's story.
+/// The layouts without heads, see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain<const TRUNCATED: bool>;
 
-/// Whole keys.
+/// The layout that stores whole keys.
 pub(crate) type Baseline = Plain<false>;
-/// Keys without the prefix that the fences share.
+/// The layout that stores keys without the prefix that the fences share.
 pub(crate) type Prefix = Plain<true>;
 
 impl<const TRUNCATED: bool> Format for Plain<TRUNCATED> {

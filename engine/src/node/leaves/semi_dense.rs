@@ -1,4 +1,5 @@
-//! Semi-dense leaves: an offset for each key that may come, to a value of any length or to none (B-Trees Are Back §3.5, "Semi Dense Leaves").
+//! Semi-dense leaves: an offset for every possible key, which points to a value of any length or to
+//! none (B-Trees Are Back §3.5, "Semi Dense Leaves").
 //!
 //! ```text
 //!   48        48 + 2 places                                           page size
@@ -6,11 +7,13 @@
 //!   | header | offsets  | ->    | gap | <- len, value  | upper | lower |
 //!   +--------+----------+- ... -+-----+----------------+-------+-------+
 //!
-//!   offset (2 B): of a value's length (2 B), its bytes behind; 0: no record
+//!   offset (2 B): points to a value's length (2 B), which its bytes follow; 0: no record
 //! ```
 //!
-//! There is a place for each key between the fences, so the upper fence must have the fixed part, too, and no key that belongs here is without a place. A vacant
-//! place costs two bytes: with values of 8 bytes and one key in five such a page holds about as many records as one with slots does. Splits are at the median.
+//! Every key between the fences has a place, so the upper fence must have the fixed part, too, and
+//! every key of the right length that belongs to the page has a place. A vacant place costs two
+//! bytes: with 8-byte values and one key in five present, such a page holds about as many records
+//! as a page with slots. Splits are at the median.
 
 use std::ops::Range;
 
@@ -20,11 +23,11 @@ use crate::node::envelope::{put_at, u16_at};
 use crate::node::limit::Refused;
 use crate::options::PageLayout;
 
-/// See the module's story.
+/// The semi-dense layout, see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SemiDense;
 
-/// Bytes before a value: its length.
+/// Bytes of the length before a value.
 const LEN: usize = size_of::<u16>();
 
 #[inline]
@@ -38,7 +41,7 @@ impl SemiDense {
         header::END + place * LEN
     }
 
-    /// Where the value of a place lies, its length before it; 0 if there is none.
+    /// The offset of a place's value, which begins with its length; 0 if the place has no record.
     #[inline]
     fn offset(bytes: &[u8], place: usize) -> usize {
         if place >= u16(bytes, header::PLACES) {
@@ -48,7 +51,7 @@ impl SemiDense {
         (bytes.get(at..at + LEN)).map_or(0, |_| u16(bytes, at))
     }
 
-    /// Bytes of the value at a place that is taken, and where it begins.
+    /// The range of the value's bytes at a place; `None` if the place has no record.
     #[inline]
     fn range(bytes: &[u8], place: usize) -> Option<Range<usize>> {
         let offset = Self::offset(bytes, place);
@@ -60,7 +63,7 @@ impl SemiDense {
         (end <= bytes.len()).then_some(start..end)
     }
 
-    /// Where the lowest value begins.
+    /// The start of the lowest value.
     fn heap_start(bytes: &[u8]) -> usize {
         bytes.len().saturating_sub(u16(bytes, header::VALUE))
     }
@@ -73,7 +76,7 @@ impl SemiDense {
         track.mark(put_at(bytes, at, (number as u16).to_le_bytes()));
     }
 
-    /// Moves all values up against the fences.
+    /// Moves all values together, up to the fences.
     fn compact(bytes: &mut [u8], track: &mut impl Track) {
         let old = bytes.to_vec();
         let mut start = bytes.len().saturating_sub(Self::tail_len(bytes));
@@ -84,7 +87,7 @@ impl SemiDense {
                 continue;
             };
             let value = &old[range.start - LEN..range.end];
-            // On damaged bytes values may share some.
+            // On damaged bytes, values may overlap and not fit.
             let Some(lower) = start.checked_sub(value.len()).filter(|&at| at >= low) else {
                 return;
             };
@@ -140,7 +143,7 @@ impl DenseFormat for SemiDense {
     fn places(bytes: &[u8], keys: u64) -> Result<usize, Refused> {
         let end = bytes.len() - Self::tail_len(bytes);
         let most = (end - header::END) / LEN;
-        // Without a bound there would be a place for each number.
+        // Without an upper fence, every number would need a place.
         usize::try_from(keys)
             .ok()
             .filter(|&keys| keys <= most)
@@ -182,12 +185,12 @@ impl DenseFormat for SemiDense {
         }
         let gap = |bytes: &[u8]| Self::heap_start(bytes).saturating_sub(Self::offsets_end(bytes));
         if gap(bytes) < need {
-            // What the value was is of no use any more.
+            // The old value will be replaced, so compaction may drop it.
             Self::set(bytes, Self::offset_at(place), 0, track);
             Self::compact(bytes, track);
         }
         if gap(bytes) < need {
-            // Its numbers are wrong.
+            // The numbers in the header are damaged.
             return Err(Refused::NoSpace);
         }
         let start = Self::heap_start(bytes) - need;
@@ -234,7 +237,7 @@ impl DenseFormat for SemiDense {
         }
         extents.sort_unstable();
         let apart = extents.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        need(apart, "values", "apart from each other", extents.len())?;
+        need(apart, "values", "without overlaps", extents.len())?;
         let live: usize = extents.iter().map(|(start, end)| end - start).sum();
         let used = u16(bytes, header::USED);
         need(

@@ -1,5 +1,6 @@
-//! The slotted layout: heads of four bytes (B-Trees Are Back §3.2), and the header that it shares with the layouts that have other slots or an index of
-//! them ([`super::plain`], [`super::hints`], [`super::fingerprint`]).
+//! The slotted layout, which has heads of four bytes (B-Trees Are Back §3.2). Its header is shared
+//! by the layouts with other slots or with an index of them ([`super::plain`], [`super::hints`],
+//! [`super::fingerprint`]).
 //!
 //! | bytes | field |
 //! |---|---|
@@ -7,17 +8,19 @@
 //! | 30-31 | length of the prefix that the fences share |
 //! | 32-33, 34-35 | lengths of lower and upper fence |
 //! | 36 | 1 if there is an upper fence, 0 if the page is the rightmost one |
-//! | 37 | how common scans are, in the layouts that adapt to it ([`crate::node::adapt`]); else zero |
-//! | 38-39 | how many first slots are in order, where not all are (fingerprints); else zeros |
-//! | 40-43 | where the lowest payload begins; the page size if the page holds nothing at all |
-//! | 44-47 | live heap bytes: payloads and fences, holes left out |
+//! | 37 | in adaptive layouts, the counter of scans ([`crate::node::adapt`]); else zero |
+//! | 38-39 | with fingerprints, the number of leading slots in key order; else zeros |
+//! | 40-43 | start of the lowest payload; the page size if the page holds nothing at all |
+//! | 44-47 | live heap bytes: payloads and fences, without holes |
 //!
 //! ```text
-//!   slot (10 B):   | offset u16 | key len u16 | value len u16 | head u32 |        all integers little-endian
+//!   slot (10 B):   | offset u16 | key len u16 | value len u16 | head u32 |
+//!   all integers little-endian
 //! ```
 //!
-//! Packed: the two bytes of padding that would align the head cost more space than they save time (B-Trees Are Back §3.2, "Slot
-//! Alignment"). Bounds that may equal the page size are 32 bits.
+//! Slots are packed: the two bytes of padding that would align the head cost more space than they
+//! save time (B-Trees Are Back §3.2, "Slot Alignment"). Fields that may equal the page size have 32
+//! bits.
 
 use crate::node::envelope::{u16_at, u32_at};
 use crate::node::format::{Format, LeafFormat, Slot, first_bytes};
@@ -33,7 +36,7 @@ pub(in crate::node) mod header {
     pub(in crate::node) const UPPER_LEN: usize = 34;
     pub(in crate::node) const BOUNDED: usize = 36;
     pub(in crate::node) const RESERVED: Range<usize> = 37..40;
-    /// In the layouts that adapt: how common scans are ([`crate::node::adapt`]).
+    /// In adaptive layouts: the counter of scans ([`crate::node::adapt`]).
     pub(in crate::node) const SCANS: usize = 37;
     pub(in crate::node) const IN_ORDER: usize = 38;
     pub(in crate::node) const HEAP_START: usize = 40;
@@ -41,7 +44,7 @@ pub(in crate::node) mod header {
     pub(in crate::node) const END: usize = 48;
 }
 
-/// What of a [`Format`] is in the header.
+/// Implements the part of a [`Format`] that is in the header.
 macro_rules! format_by_header {
     () => {
         const SLOTS_AT: usize = $crate::node::leaves::slotted::header::END;
@@ -96,7 +99,7 @@ macro_rules! format_by_header {
     };
 }
 
-/// What of a [`LeafFormat`] is in the header.
+/// Implements the part of a [`LeafFormat`] that is in the header.
 macro_rules! leaf_format_by_header {
     () => {
         #[inline]
@@ -151,7 +154,8 @@ macro_rules! leaf_format_by_header {
     };
 }
 
-/// What of a [`Format`] is in the slots, where they are coded as in this module.
+/// Implements the part of a [`Format`] that is in the slots, from a module with functions like
+/// those of [`headed`].
 macro_rules! format_by_slots {
     ($slots:ident) => {
         type RawSlot = $slots::Raw;
@@ -181,7 +185,7 @@ macro_rules! format_by_slots {
 
 pub(in crate::node) use {format_by_header, format_by_slots, leaf_format_by_header};
 
-/// Slots with heads, as [`Slotted`] has them and [`super::hints`] indexes them.
+/// Slots with heads, which [`Slotted`] uses and [`super::hints`] indexes.
 pub(in crate::node) mod headed {
     use super::{Slot, first_bytes, u16_at, u32_at};
 
@@ -221,7 +225,7 @@ pub(in crate::node) mod headed {
     }
 }
 
-/// See the module's story.
+/// The slotted layout, see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slotted;
 

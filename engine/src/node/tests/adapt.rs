@@ -1,10 +1,10 @@
-//! Hints or fingerprints: what keys and uses decide (B-Trees Are Back §5.1).
+//! The choice between hints and fingerprints by keys and use (B-Trees Are Back §5.1).
 
 use super::Tracked;
 use crate::node::adapt::Use;
 use crate::node::{LayoutChoice, PageLayout, Remedy};
 
-/// Records whose heads are all the same from number `alike` on.
+/// A page whose records from number `alike` on all have the same head.
 fn page(layout: PageLayout, count: u16, alike: u16) -> Tracked {
     let mut page = Tracked::new(layout, 4096, 1, b"", None);
     for n in 0..count {
@@ -23,7 +23,8 @@ fn judge(page: &mut Tracked) {
     judged.unwrap();
 }
 
-/// "If this number does not exceed 1/16 of the total record count, the heads are considered good"; with fewer than 16 keys and no collision they are.
+/// "If this number does not exceed 1/16 of the total record count, the heads are considered good";
+/// with fewer than 16 keys and no collision they are.
 #[test]
 fn heads_are_good_up_to_a_sixteenth_of_collisions() {
     for (count, collisions, good) in [
@@ -60,7 +61,8 @@ fn heads_are_good_up_to_a_sixteenth_of_collisions() {
     }
 }
 
-/// The counter saturates at 0 and 3, and its ends convert at once; split and merge ask for 2.
+/// The counter saturates at 0 and 3, where the page is converted at once; splits and merges test
+/// for 2.
 #[test]
 fn scans_and_point_operations_move_the_counter_and_its_ends_convert() {
     let mut page = page(PageLayout::Fingerprint, 60, 0);
@@ -85,7 +87,7 @@ fn scans_and_point_operations_move_the_counter_and_its_ends_convert() {
     assert_eq!(count(&mut page, Use::Point), Some(PageLayout::Fingerprint));
 }
 
-/// 255: heads are good, and nobody counts.
+/// 255: heads are good, and nothing is counted.
 #[test]
 fn good_heads_end_the_counting() {
     let mut page = page(PageLayout::Hints, 60, 60);
@@ -102,7 +104,7 @@ fn good_heads_end_the_counting() {
         Ok(None)
     );
     assert_eq!(fresh.view().scans(), 255);
-    // Bad heads begin it again.
+    // Bad heads restart the counter.
     let mut bad = self::page(PageLayout::Hints, 60, 0);
     bad.bytes[37] = 255;
     judge(&mut bad);
@@ -114,7 +116,7 @@ fn a_full_leaf_is_split_into_what_suits_it() {
     for (alike, suited) in [(0, PageLayout::Fingerprint), (9999, PageLayout::Hints)] {
         let mut page = Tracked::new(PageLayout::Hints, 4096, 1, b"", None);
         let key = |n: u16| [&n.min(alike).to_be_bytes()[..], b"....", &n.to_be_bytes()].concat();
-        // Values of changing size: nothing for a dense leaf.
+        // Values of varying lengths, so that no leaf becomes dense.
         let value = |n: u16| vec![7; usize::from(n % 5)];
         let full = (0..).find(|&n| page.change(|p| p.put(&key(n), &value(n))).is_err());
         let next = key(full.unwrap());

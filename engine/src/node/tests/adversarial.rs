@@ -1,5 +1,6 @@
-//! Key sets that are made against one layout each, over all of them: equal heads, equal fingerprints, dense runs broken by one string, keys at the fences,
-//! values that change their size. As in [`super::model`], against `BTreeMap`.
+//! Key sets that each attack one layout, run against all layouts: equal heads, equal fingerprints,
+//! dense runs broken by one string, keys at the fences, values that change their size. Compared
+//! with `BTreeMap`, as in [`super::model`].
 
 use proptest::prelude::*;
 
@@ -7,7 +8,7 @@ use super::model::{Step, every, run};
 use crate::node::PageLayout;
 use crate::node::leaves::fingerprint::fingerprint;
 
-/// Keys of three bytes whose fingerprints are all the same where a page has no prefix.
+/// Keys of three bytes that all have the same fingerprint in a page without prefix.
 fn alike() -> Vec<Vec<u8>> {
     let keys = (0..1_u32 << 17).map(|n| n.to_be_bytes()[1..].to_vec());
     keys.filter(|key| fingerprint(key) == 0x5a).collect()
@@ -17,11 +18,11 @@ fn alike() -> Vec<Vec<u8>> {
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let alike = alike();
     prop_oneof![
-        // Equal heads, of all lengths up to and beyond the head's.
+        // Equal heads, with keys shorter and longer than the head.
         3 => (0_u8..4, 0_usize..8).prop_map(|(last, len)| [&vec![7; len][..], &[last]].concat()),
         3 => (0_u16..300).prop_map(|n| [b"same head ".as_slice(), &n.to_be_bytes()].concat()),
         3 => prop::sample::select(alike),
-        // A dense run, and strings among it: one that is longer, one that is shorter than its neighbours.
+        // A dense run with strings in it: longer and shorter than their neighbours.
         6 => (0_u32..900).prop_map(|n| n.to_be_bytes().to_vec()),
         1 => (0_u32..900).prop_map(|n| [&n.to_be_bytes()[..], b"!"].concat()),
         1 => (0_u32..900).prop_map(|n| n.to_be_bytes()[..3].to_vec()),
@@ -55,7 +56,7 @@ proptest! {
     }
 }
 
-/// Each key beside a fence that a split has made, and the fences themselves.
+/// The keys beside the fences that splits have made, and the fences themselves.
 #[test]
 fn keys_at_the_fences_stay_on_their_side() {
     for layout in every() {
@@ -68,7 +69,7 @@ fn keys_at_the_fences_stay_on_their_side() {
                 let key = beside.to_be_bytes();
                 steps.push(Step::Read(key.to_vec()));
                 steps.push(Step::Put(key.to_vec(), 1));
-                // A separator is a key cut short: such a key may be a fence.
+                // A separator is a truncated key, so such a key may equal a fence.
                 steps.push(Step::Put(key[..3].to_vec(), 2));
                 steps.push(Step::Delete(key.to_vec()));
             }
@@ -104,7 +105,8 @@ fn a_page_of_equal_fingerprints_finds_each_key() {
     }
 }
 
-/// Hints are made anew when their distance changes, and only in part else: every count up and down, at every place.
+/// Hints are rebuilt wholly if their distance changes, and partly otherwise: tests every count up
+/// and down, and every position.
 #[test]
 fn hints_follow_each_insertion_and_removal() {
     let key = |n: u32| n.wrapping_mul(0x9e37_79b1).to_be_bytes().to_vec();
@@ -113,6 +115,6 @@ fn hints_follow_each_insertion_and_removal() {
     let deletes = (0..230).map(|n| Step::Delete(key(n * 97 % 230)));
     let again = (0..60).map(|n| Step::Put(key(n * 7), 3));
     let steps: Vec<_> = puts.chain(sorts).chain(deletes).chain(again).collect();
-    // `Tracked` checks the index after each.
+    // `Tracked` checks the index after each step.
     assert_eq!(run(PageLayout::Hints, 4096, &steps).merges, 0);
 }

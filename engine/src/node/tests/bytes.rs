@@ -1,4 +1,4 @@
-//! What lies on the device: stores that are there must stay readable, so these bytes may not change.
+//! The bytes on the device. Existing stores must stay readable, so these bytes may not change.
 
 use super::Tracked;
 use crate::node::{ChangeMap, PageLayout, PageMut, check_deep};
@@ -56,7 +56,8 @@ fn a_page_lies_on_the_device_as_it_is_drawn() {
             let id_and_lsn = [0x02, 0x01, 0, 0, 0, 0, 0, 0, 0x77, 0, 0, 0, 0, 0, 0, 0];
             [&id_and_lsn[..], b"TR", &[kind, 12]].concat()
         };
-        // 10 bytes of fences, 5 of the record that came first, 1 of the other; and where keys are whole, 4 more of each.
+        // 10 bytes of fences, 5 of the record that came first, 1 of the other; where keys are
+        // stored whole, 4 more for each.
         let whole = if layout == PageLayout::Baseline { 4 } else { 0 };
         let (set, c) = (4096 - 15 - whole, 4096 - 16 - 2 * whole);
         let low = |n: usize| n as u8;
@@ -93,7 +94,7 @@ fn a_page_lies_on_the_device_as_it_is_drawn() {
                 &[low(set), 0x0f, 3, 0, 2, 0],
             ]
             .concat(),
-            // As they came, so that only one is in order; fingerprints behind.
+            // In order of arrival, so that only the first is in order; fingerprints follow.
             PageLayout::Fingerprint => [
                 &envelope(6)[..],
                 &[2, 0, 4, 0, 5, 0, 5, 0, 1, 0, 1, 0],

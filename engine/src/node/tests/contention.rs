@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::types::{Lsn, PageId};
 
-/// A page of so many numbers, each a record.
+/// A page with one record for each of these keys.
 fn page(layout: PageLayout, keys: impl Iterator<Item = Vec<u8>>, upper: Option<&[u8]>) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let mut changes = ChangeMap::new();
@@ -41,7 +41,8 @@ fn a_split_between_two_keys_parts_them_and_keeps_every_record() {
                 |page: &PageRef<'_>| (0..page.count()).map(|i| page.key(i)).collect::<Vec<_>>();
             let found = [keys(&left), keys(&right)].concat();
             assert_eq!(found, (0..90).map(number).collect::<Vec<_>>(), "{layout:?}");
-            // As short as can be: a byte less would not be above the left side.
+            // The separator is as short as possible: one byte less would not be above the left
+            // side.
             let shorter = &plan.separator[..plan.separator.len() - 1];
             assert!(shorter <= &number(plan.at - 1)[..], "{layout:?}");
         }
@@ -75,11 +76,12 @@ fn keys_without_a_record_between_are_not_parted() {
     }
 }
 
-/// Longer fences take places of a dense page: where the records lie close and the page is full, a side with nearly all of them may not have one for each.
+/// Longer fences take the room of a dense page's places. If the records lie close and the page is
+/// full, a side with nearly all of them may have too few places.
 #[test]
 fn a_dense_page_is_split_only_where_both_sides_have_their_places() {
     for layout in PageLayout::DENSE {
-        // Values of one byte: a byte of fence is a place or more.
+        // Values of one byte: every byte of a fence costs at least one place.
         let full = |n: u32| {
             let mut bytes = vec![0; 4096];
             let mut changes = ChangeMap::new();
@@ -105,7 +107,7 @@ fn a_dense_page_is_split_only_where_both_sides_have_their_places() {
             let sum = PageRef::new(&left).count() + PageRef::new(&right).count();
             assert_eq!(sum, most as usize, "{layout:?}");
         }
-        // The middle always can.
+        // A split at the middle always works.
         let key = |n: u32| (0x0100_0000 + n).to_be_bytes();
         assert!(view.split_between(&key(0), &key(most - 1)).is_some());
     }

@@ -1,4 +1,4 @@
-//! Bytes that are not what was written: all noticed, none followed.
+//! Damaged bytes: every damage is noticed, and none causes a panic.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn sealed(layout: PageLayout, log2: u32) -> Vec<u8> {
 }
 
 fn sealed_dense(layout: PageLayout, log2: u32) -> Vec<u8> {
-    // A fence so long that the last byte of the bitmap is not full.
+    // The fence's length is such that the last byte of the bitmap is partly used.
     let (lower, upper) = (b"key-2\0\x01 and more", b"key-2\x01\x40");
     let mut page = Tracked::new(PageLayout::Hints, 1 << log2, 5, lower, Some(upper));
     let key = |n: u16| [&b"key-2"[..], &(n * 3 + 2).to_be_bytes()].concat();
@@ -47,7 +47,7 @@ fn sealed_dense(layout: PageLayout, log2: u32) -> Vec<u8> {
     page.bytes
 }
 
-/// Everything that reads or changes a page, for effect only.
+/// Calls everything that reads or changes a page, and ignores the results.
 fn exercise(bytes: &[u8], key: &[u8]) {
     let page = PageRef::new(bytes);
     let (Ok(at) | Err(at)) = page.search(key);
@@ -154,8 +154,8 @@ proptest! {
         prop_assert_eq!(check(&bytes, PageId(5)).is_ok(), bytes == good);
     }
 
-    /// Damage with a good checksum over it, as a bug would make it: what `check` lets through must not panic either,
-    /// and what `check_deep` lets through reads consistently.
+    /// Damage under a valid checksum, as a bug would leave it. What `check` lets through must not
+    /// panic, either, and what `check_deep` lets through reads consistently.
     #[test]
     fn resealed_damage_never_panics(
         layout in prop::sample::select(every().collect::<Vec<_>>()),
@@ -269,7 +269,7 @@ fn check_deep_names_the_broken_invariant() {
             PageLayout::Fingerprint => ("byte 0 of the index of slots", &swap),
             _ => ("key of record 1", &swap),
         }];
-        // Hints are copies of heads of other slots.
+        // Hints are copies of other slots' heads.
         assert_named(layout, &order);
     }
     let hints = PageLayout::Hints.header_bytes() + 50 * 10;
@@ -339,7 +339,7 @@ fn check_deep_names_the_broken_invariant() {
     assert_named(PageLayout::SemiDense, &semi);
 }
 
-/// A page of one layout that says it has another.
+/// A page whose header names another layout.
 #[test]
 fn a_page_with_another_layouts_number_is_damage_and_never_panics() {
     for layout in every() {

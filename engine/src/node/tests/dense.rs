@@ -1,10 +1,10 @@
-//! Dense leaves: that they come to be, what they hold, and how they end.
+//! Dense leaves: how they come into being, what they hold, and how they end.
 
 use super::Tracked;
 use super::model::{Level, Step, run};
 use crate::node::{ENVELOPE_BYTES, LayoutChoice, PageLayout, Put, Refused, Remedy, places};
 
-/// A page whose layout alone has 4 KiB, as the paper counts.
+/// A page that gives 4 KiB to the layout alone, as the paper counts.
 const PAPER: usize = 4096 + ENVELOPE_BYTES;
 
 fn level(layout: PageLayout, keys: impl IntoIterator<Item = Vec<u8>>) -> Level {
@@ -15,7 +15,7 @@ fn level(layout: PageLayout, keys: impl IntoIterator<Item = Vec<u8>>) -> Level {
     level
 }
 
-/// Records of all leaves of a layout.
+/// The record counts of all leaves of a layout.
 fn counts(level: &Level, layout: PageLayout) -> Vec<usize> {
     let leaves = level.pages.iter().map(|page| page.view());
     let such = leaves.filter(|page| page.layout() == layout);
@@ -42,9 +42,9 @@ fn ascending_keys_fill_fully_dense_leaves_to_the_last_place() {
     let mut counts = counts(&level, PageLayout::FullyDense);
     assert_eq!(counts.len(), 10);
     counts.dedup();
-    // The first one has no lower fence to hold.
+    // The first page has an empty lower fence.
     assert_eq!(counts, [501, 500]);
-    // No record has ever moved.
+    // No split has moved a record.
     assert_eq!(level.splits, 10);
 }
 
@@ -71,7 +71,7 @@ fn sparse_keys_never_become_dense() {
     }
 }
 
-/// §3.5 "Partition Detection": ascending numbers in each of several ranges, in turns.
+/// §3.5 "Partition Detection": ascending numbers in several ranges, in turns.
 #[test]
 fn ascending_keys_in_several_partitions_fill_fully_dense_leaves() {
     let keys = (0..2_000_u32).flat_map(|n| (0..7_u32).map(move |p| (p * 1000, n)));
@@ -80,12 +80,13 @@ fn ascending_keys_in_several_partitions_fill_fully_dense_leaves() {
     let counts_fully = counts(&fully, PageLayout::FullyDense);
     let full = counts_fully.iter().filter(|count| **count >= 490).count();
     assert!(full >= 7 * 3, "{counts_fully:?}");
-    // §4.6: the range of a partition's last leaf is too large for them.
+    // §4.6: the range of a partition's last leaf is too large for a semi-dense page.
     let semi = level(PageLayout::SemiDense, keys);
     assert_eq!(counts(&semi, PageLayout::SemiDense), []);
 }
 
-/// One key of another length: the full page has no room for all as they were, and is split until a part has.
+/// One key of another length: the full page has no room for all records in the general layout, and
+/// is split until one part has.
 #[test]
 fn a_string_in_a_full_dense_leaf_splits_it_until_it_fits() {
     for layout in PageLayout::DENSE {
@@ -110,7 +111,7 @@ fn a_string_in_a_full_dense_leaf_splits_it_until_it_fits() {
     }
 }
 
-/// A value of another length is nothing to a semi-dense page, and the end of a fully dense one.
+/// A value of another length fits a semi-dense page, but ends a fully dense one.
 #[test]
 fn values_of_other_lengths_change_only_fully_dense_leaves() {
     for (layout, expected) in [
@@ -218,7 +219,7 @@ fn the_last_number_has_a_place_and_nothing_is_behind_it() {
     }
 }
 
-/// What cannot be a dense page is refused, and stays as it was.
+/// A page whose records are not dense refuses the conversion and stays as it was.
 #[test]
 fn records_that_are_not_dense_stay_as_they_are() {
     let build = |lower: &[u8], keys: &[&[u8]]| {
@@ -250,7 +251,7 @@ fn records_that_are_not_dense_stay_as_they_are() {
     }
 }
 
-/// What models are told of dense pages is what those pages take.
+/// The places that models compute are those of real pages.
 #[test]
 fn places_are_those_of_a_page() {
     let key = |n: u32| n.to_be_bytes().to_vec();
@@ -275,7 +276,7 @@ fn places_are_those_of_a_page() {
     assert_eq!((semi.count(), semi.fixed_bytes()), (255, 2));
     assert!(semi.has(b"id\0\0\0\xff") && !semi.has(b"ix\0\0\0\xff"));
     assert_eq!(semi.used_bytes(), 48 + 2 * 255 + 6 + 5);
-    // There would be a place for each number.
+    // Every number would need a place.
     assert_eq!(of(PageLayout::SemiDense, b"", None, 4), Err(Refused::Unfit));
     assert_eq!(of(PageLayout::Hints, b"", None, 4), Err(Refused::Unfit));
 }

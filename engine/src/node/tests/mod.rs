@@ -1,4 +1,5 @@
-//! Tests of the page layer: the bytes on the device, a model of a whole leaf level, ordinary cases, damage, record lists.
+//! Tests of the page layer: the bytes on the device, a model of a whole leaf level, ordinary cases,
+//! damage, record lists.
 
 mod adapt;
 mod adversarial;
@@ -13,8 +14,8 @@ mod ordinary;
 use super::{ChangeMap, PageLayout, PageMut, PageRef, SEGMENT_BYTES, check_structure};
 use crate::types::PageId;
 
-/// A page that checks its own bookkeeping: every change goes through [`Tracked::change`], which compares the bytes
-/// before and after.
+/// A page that verifies its own change tracking: every change goes through [`Tracked::change`],
+/// which compares the bytes before and after.
 #[derive(Clone)]
 pub(super) struct Tracked {
     pub(super) bytes: Vec<u8>,
@@ -28,7 +29,7 @@ impl Tracked {
         lower: &[u8],
         upper: Option<&[u8]>,
     ) -> Tracked {
-        // Stale bytes from the frame's previous tenant must not shine through.
+        // Stale bytes of the frame's previous page must not show through.
         let mut page = Tracked {
             bytes: vec![0xa5; page_size],
         };
@@ -41,8 +42,8 @@ impl Tracked {
         PageRef::new(&self.bytes)
     }
 
-    /// Runs `change` and holds it to the contract of change tracking: a refused change leaves the bytes and
-    /// the map alone; a change marks every segment that differs; the structure holds afterwards.
+    /// Runs `change` and verifies the contract of change tracking: a refused change alters neither
+    /// bytes nor map; a change marks every segment that differs; the structure holds afterwards.
     pub(super) fn change<T, E>(
         &mut self,
         change: impl FnOnce(&mut PageMut<'_>) -> Result<T, E>,

@@ -1,4 +1,5 @@
-//! Differential test: a leaf level of real pages against `BTreeMap`, through puts, deletes, splits and merges.
+//! Differential test: a leaf level of real pages against `BTreeMap`, through puts, deletes, splits
+//! and merges.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::node::{
 };
 use crate::types::PageId;
 
-/// All layouts, dense ones as what leaves become where they can.
+/// All layouts. A dense layout is the one that leaves get where possible.
 pub(super) fn every() -> impl Iterator<Item = PageLayout> {
     PageLayout::ALL.into_iter().chain(PageLayout::DENSE)
 }
@@ -80,7 +81,7 @@ impl Level {
         self.relayouts += 1;
     }
 
-    /// Splits as live code does, and again as redo does; both must give the same bytes.
+    /// Splits as live code does and again as redo does. Both must give the same bytes.
     fn split(&mut self, home: usize, plan: &SplitPlan) {
         let old = self.pages[home].clone();
         assert_good_plan(old.view(), plan, self.choice);
@@ -121,7 +122,8 @@ impl Level {
         if home + 1 >= self.pages.len() {
             return;
         }
-        // As trees do: a dense page that is to take others over is laid out as the others are.
+        // As in trees: a dense page is converted to the general layout before it absorbs a
+        // neighbour.
         let general = self.choice.general();
         let _ = self.pages[home].change(|p| p.relayout(general));
         let right = self.pages[home + 1].clone();
@@ -197,7 +199,7 @@ impl Level {
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
         assert!(from_here.eq(expected.iter().cloned()), "iter_from {key:?}");
-        // As a descent asks.
+        // Lookups as in a descent.
         let here = page.lower_fence().to_vec()..=key.to_vec();
         let floor = model.range(here).next_back().map(|(_, value)| &value[..]);
         assert_eq!(page.floor(key), floor, "floor {key:?}");
@@ -213,12 +215,12 @@ impl Level {
     }
 }
 
-/// Whole records.
+/// The page's records with whole keys.
 fn whole<'a>(page: PageRef<'a>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + 'a {
     (page.iter()).map(move |(suffix, value)| ([page.prefix(), &suffix].concat(), value.to_vec()))
 }
 
-/// The page is right to refuse the record.
+/// Asserts that the page was right to refuse the record.
 fn assert_would_not_fit(page: PageRef<'_>, key: &[u8], value: &[u8]) {
     let slots = |count| page.layout().slots_bytes(count);
     let suffix = key.len() - page.prefix().len();
@@ -229,7 +231,8 @@ fn assert_would_not_fit(page: PageRef<'_>, key: &[u8], value: &[u8]) {
     assert!(used > page.page_size(), "refused, but {used} bytes fit");
 }
 
-/// Every left key < separator <= every right key, nothing shorter does, both sides non-empty; a dense split moves nothing.
+/// Asserts that every left key < separator <= every right key, that nothing shorter would do, and
+/// that both sides are non-empty. A dense split moves nothing.
 fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan, choice: LayoutChoice) {
     if page.layout() == PageLayout::FullyDense && plan.at == page.count() {
         assert!(page.is_empty() || page.key(plan.at - 1) < plan.separator);
@@ -243,7 +246,7 @@ fn assert_good_plan(page: PageRef<'_>, plan: &SplitPlan, choice: LayoutChoice) {
         left < *separator && *separator <= right,
         "{left:?} {separator:?} {right:?}"
     );
-    // Where fully dense leaves may come, the last place of one may end its page.
+    // Where leaves may be fully dense, a page may be split behind its last place.
     let at_last_place = choice == LayoutChoice::of(PageLayout::FullyDense)
         && plan.at >= page.count() / 2
         && separator.len() == left.len()
@@ -264,7 +267,7 @@ pub(super) enum Step {
     Split(usize),
     Merge(usize),
     Read(Vec<u8>),
-    /// Puts the records of a page in order, where they are not.
+    /// Sorts the records of a page, if they are unsorted.
     Sort(usize),
 }
 
@@ -364,8 +367,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// `limits`: whatever the sizes, a put of an admitted record ends, and no page with fewer than two records ever
-    /// refuses it (`Level::split` would panic).
+    /// `limits`: whatever the sizes, a put of an admitted record ends, and no page with fewer than
+    /// two records ever refuses it (`Level::split` would panic).
     #[test]
     fn any_admitted_record_finds_room_in_any_page_size(
         log2 in 12_u32..=16,
@@ -374,7 +377,7 @@ proptest! {
         let page_size = 1 << log2;
         let limits = limits(page_size);
         let steps: Vec<_> = shapes.iter().map(|&(shape, tail, fill)| {
-            // The tail sits at the end, so that separators need (nearly) the whole key.
+            // The keys differ only near their end, so separators need (nearly) the whole key.
             let long = |len: usize| {
                 let mut key = vec![if fill < 200 { 7 } else { fill }; len - 2];
                 key.extend(tail.to_be_bytes());
@@ -418,7 +421,8 @@ fn a_page_with_one_maximal_record_takes_another_one() {
                 key[limits.max_key - 1] = last;
                 key
             };
-            // The worst case: both fences maximal. Their shared prefix is truncated, so force it to be empty.
+            // The worst case: both fences maximal. Their shared prefix would be truncated, so force
+            // it to be empty.
             let mut upper = vec![b'z'; limits.max_key];
             upper[0] = b'l';
             let mut page = Tracked::new(layout, 1 << log2, 1, &key(0), Some(&upper));

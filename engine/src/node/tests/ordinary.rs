@@ -1,4 +1,4 @@
-//! Single cases, each with the bug it stands for.
+//! Single cases, each named after the bug that it guards against.
 
 use super::Tracked;
 use crate::error::Error;
@@ -122,7 +122,8 @@ fn empty_fences_and_reversed_fences_make_no_page() {
     }
 }
 
-/// redb e1ed56da: a 16-bit entry count overflowed. The largest page, filled with the smallest records.
+/// redb e1ed56da: a 16-bit entry count overflowed. The largest page, filled with the smallest
+/// records.
 #[test]
 fn the_largest_page_counts_its_smallest_records() {
     for layout in PageLayout::ALL {
@@ -167,7 +168,8 @@ fn a_long_value_marks_only_the_segments_in_which_the_new_one_differs() {
     for layout in PageLayout::ALL {
         let old = vec![7; 1_000];
         let mut page = page_of(layout, &[(b"a", &old), (b"b", &[1; 100])]);
-        // It ends with the page, so byte `i` of it lies at 4096 - 1000 + i, less the fences, of which there are none.
+        // The value ends at the page's end (there are no fences), so its byte `i` lies at 4096 -
+        // 1000 + i.
         let place = |i: usize| (4096 - 1_000 + i) / 64;
         let mut new = old.clone();
         (new[100], new[101], new[700]) = (8, 8, 8);
@@ -180,7 +182,7 @@ fn a_long_value_marks_only_the_segments_in_which_the_new_one_differs() {
         new[0] = 9;
         new[999] = 9;
         assert_eq!(put(&mut page, &new), [place(0), 63]);
-        // All of it, and nothing beside it.
+        // Marks the whole value, and nothing else.
         let all: Vec<usize> = (place(0)..64).collect();
         assert_eq!(put(&mut page, &vec![3; 1_000]), all);
     }
@@ -291,7 +293,8 @@ fn records_of_one_size_split_at_the_middle() {
     }
 }
 
-/// "First key to differ in the byte behind the common prefix": a short separator a little off the middle is preferred.
+/// "First key to differ in the byte behind the common prefix": a short separator a little off the
+/// middle is preferred.
 #[test]
 fn a_shorter_separator_near_the_middle_is_preferred() {
     for layout in PageLayout::ALL {
