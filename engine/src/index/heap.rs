@@ -1,8 +1,10 @@
-//! Tails of long separators: recyclable words that may be read while they are overwritten.
+//! Storage for the tails of long separators: words that may be recycled, and so overwritten while
+//! they are read.
 //!
-//! The first 8 bytes of a key sit in its node; what follows is stored here, 8 bytes a word, in slots of fixed size
-//! classes. A [`KeyRef`] packs where and how long: `length (24 bits) | chunk (20) | word in chunk (20)`. Chunks are
-//! never freed, so following a stale reference is memory-safe; the reader's node version tells that it was stale.
+//! The first 8 bytes of a key are in its node. The rest is stored here, 8 bytes a word, in slots of
+//! fixed size classes. A [`KeyRef`] packs length and place: `length (24 bits) | chunk (20) | word
+//! in chunk (20)`. Chunks are never freed, so following a stale reference is memory-safe; the
+//! reader notices it by the node's version.
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release, fence};
@@ -10,12 +12,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Words of an ordinary chunk; a larger key gets a chunk of its own.
+/// Words in an ordinary chunk; a larger key gets a chunk of its own.
 const CHUNK_WORDS: usize = if cfg!(loom) { 4 } else { 8192 };
 const GROUP: usize = 1024;
 const LEN_BITS: u32 = 24;
 
-/// Length and place of a key.
+/// The length and place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyRef(pub(super) u64);
 
@@ -33,7 +35,8 @@ impl KeyRef {
     }
 }
 
-/// The first 8 bytes as a big-endian number, padded with zeros: orders as the keys do, except for ties.
+/// The first 8 bytes as a big-endian number, padded with zeros. Heads have the order of their keys,
+/// except that different keys may have equal heads.
 pub(super) fn head(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
@@ -47,7 +50,8 @@ fn tail_words(len: usize) -> usize {
     len.saturating_sub(8).div_ceil(8)
 }
 
-/// The slot size for a tail: exact up to 8 words, then in steps of an eighth of the power of two.
+/// The slot size for a tail: exact up to 8 words, then rounded up in steps of an eighth of the next
+/// power of two.
 fn class(words: usize) -> usize {
     if words <= 8 {
         words
@@ -67,7 +71,7 @@ struct Space {
 }
 
 type Chunk = Box<[AtomicU64]>;
-/// `GROUP` chunks, made when first needed.
+/// `GROUP` chunks, each allocated when first needed.
 type Group = Box<[OnceLock<Chunk>]>;
 
 /// Storage of key tails.
@@ -106,8 +110,9 @@ impl Heap {
             return KeyRef((key.len() as u64) << 40);
         }
         let (chunk, word) = self.allocate(class(words));
-        // The words may be recycled: a reader that meets the new ones must, after its own fence, also see the version
-        // that the node got when it gave the slot up. The mutex orders that version before this fence.
+        // The words may be recycled. A reader that sees the new words must, after its own fence,
+        // also see the version that the node got when it gave the slot up. The mutex orders that
+        // version before this fence.
         fence(Release);
         let target = self
             .chunk(chunk as usize)
@@ -144,7 +149,7 @@ impl Heap {
         (chunk as u32, 0)
     }
 
-    /// Gives a slot back; only by the writer whose locked node held the reference.
+    /// Frees a slot. Only the writer whose locked node held the reference may call this.
     pub(super) fn free(&self, key: KeyRef) {
         let words = tail_words(key.len());
         if words > 0 {
@@ -158,7 +163,8 @@ impl Heap {
         }
     }
 
-    /// Compares a stored key with `key`, their heads being equal. Garbage in, garbage out: the caller validates.
+    /// Compares a stored key with `key`, whose head is equal. A stale reference gives an arbitrary
+    /// result; the caller validates.
     pub(super) fn compare_tied(&self, stored: KeyRef, key: &[u8]) -> Ordering {
         let shorter = stored.len().min(key.len());
         if shorter > 8
@@ -173,11 +179,12 @@ impl Heap {
                 }
             }
         }
-        // All shared bytes are equal, or padded zeros met real ones: the shorter key is a prefix of the other.
+        // All shared bytes are equal, or zero padding met real zeros: the shorter key is a prefix
+        // of the other.
         stored.len().cmp(&key.len())
     }
 
-    /// Copies a stored key out; garbage if the reference is stale.
+    /// Returns a copy of a stored key; arbitrary bytes if the reference is stale.
     pub(super) fn copy(&self, head: u64, stored: KeyRef) -> Vec<u8> {
         let mut key = head.to_be_bytes().to_vec();
         if stored.len() > 8
@@ -192,7 +199,7 @@ impl Heap {
         key
     }
 
-    /// Bytes taken from the allocator for words.
+    /// Bytes allocated for words.
     pub(super) fn bytes(&self) -> usize {
         self.space.lock().words * 8
     }

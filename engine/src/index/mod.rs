@@ -1,8 +1,10 @@
-//! The in-memory inner nodes: an ordered map from a leaf's lower fence to its page, read without latches.
+//! The in-memory inner nodes: an ordered map from a leaf's lower fence to its page, which is read
+//! without latches.
 //!
-//! Optimistic lock coupling (Leis et al., DaMoN 2016; Bf-Tree §3.4; B-Trees Are Back §7.1): every node carries a
-//! version, odd while locked. A reader notes the version, reads, and checks that it has not moved; before it trusts a
-//! child it notes the child's version and *then* checks the parent again (BUGS S5), so that the child was the right one
+//! The nodes use optimistic lock coupling (Leis et al., DaMoN 2016; Bf-Tree §3.4; B-Trees Are Back
+//! §7.1): every node has a version, which is odd while the node is locked. A reader notes the
+//! version, reads, and checks that the version has not changed. Before it trusts a child, it notes
+//! the child's version and *then* checks the parent again (BUGS S5). So the child was the right one
 //! at an instant at which its noted version was current. Readers never write shared memory.
 //!
 //! ```text
@@ -10,23 +12,43 @@
 //! writer: CAS v -> v+1 (Acquire) · fence(Release) · relaxed stores · version = v+2 (Release)
 //! ```
 //!
-//! Why these orderings suffice. If a reader sees one relaxed store of a writer, the writer's release fence synchronises
-//! with the reader's acquire fence, so the last load sees v+1 or later and the read is thrown away. If it noted v+2, its
-//! acquire load makes all stores before v+2 visible. The same argument covers recycled nodes and key slots: both pass
-//! through a mutex and a release fence before they are written again. All is plain atomics in storage that is never
-//! given back while the index lives: a stale id or key reference leads to wrong words, never to wrong memory.
+//! ```
+//! use treering_engine::PageId;
+//! use treering_engine::index::Index;
+//!
+//! let index = Index::new(PageId(1)); // Leaf 1 covers all keys.
+//! index.insert(b"m", PageId(2)); // A split at "m" added leaf 2.
+//! assert_eq!(index.find(b"kiwi"), PageId(1));
+//! assert_eq!(index.find(b"pear"), PageId(2));
+//! assert_eq!(index.fence_after(b"kiwi"), Some(b"m".to_vec()));
+//! // A merge gives the range of leaf 2 back to leaf 1.
+//! assert!(index.remove(b"m"));
+//! assert_eq!(index.find(b"pear"), PageId(1));
+//! ```
+//!
+//! Why these orderings suffice: if a reader sees one relaxed store of a writer, the writer's
+//! release fence synchronises with the reader's acquire fence. The reader's last load then sees v+1
+//! or later, and it discards what it read. If the reader noted v+2, its acquire load makes all
+//! stores before v+2 visible. The same argument covers recycled nodes and key slots: both pass
+//! through a mutex and a release fence before they are written again. Everything is plain atomics
+//! in storage that is not freed while the index lives. So a stale id or key reference leads to
+//! wrong words, but never to invalid memory.
 //!
 //! Invariants
-//! - The root is node 0 for ever; it grows and shrinks by moving its content (no root pointer to race on, BUGS S3).
-//! - `SeparatorIsFirst`: a bottom node's first key equals the separator that leads to it (BUGS S4). So a reader that finds
-//!   its key below the first key has come by a stale path, though no node on it changed, and starts again.
-//! - In nodes above the bottom the first key is empty and stands for the node's own lower bound.
-//! - Upper bounds shrink only by a split, which changes the parent too; so a validated bottom node covers the key.
-//! - The key "" is always there.
+//! - The root is always node 0. It grows and shrinks by moving its content, so there is no root
+//!   pointer to race on (BUGS S3).
+//! - `SeparatorIsFirst`: the first key of a bottom node equals the separator that leads to it (BUGS
+//!   S4). So a reader whose key is below the first key has followed a stale path, even if no node
+//!   on it has changed since, and starts again.
+//! - In nodes above the bottom, the first key is empty and stands for the node's own lower bound.
+//! - Upper bounds shrink only by a split, which also changes the parent; so a validated bottom node
+//!   covers the key.
+//! - The key "" is always present.
 //!
-//! Writers that touch one bottom node upgrade its version and nothing else. Splits, merges, and removals of a first
-//! entry also take the `structure` mutex (about one insert in `N/2`), lock every node they change before they
-//! change the first, and unlock after the last. They are in `structure.rs`; nodes and arena in `node.rs`, key tails in `heap.rs`.
+//! A writer that changes one bottom node only upgrades its version. Splits, merges, and removals of
+//! a first entry also take the `structure` mutex (about one insert in `N/2`). They lock every node
+//! that they will change before they change the first, and unlock after the last. They are in
+//! `structure.rs`; nodes and arena are in `node.rs`, key tails in `heap.rs`.
 
 mod heap;
 mod node;
@@ -40,34 +62,35 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use heap::{Heap, head};
 use node::{Arena, Entry, Node};
 
-/// Fewest entries that a node may be limited to.
+/// The lowest limit that a node's number of entries may have.
 const LEAST: usize = *INDEX_ENTRIES.start();
 
-/// Entries of a node of the engine's index. Such a node takes 4 KiB.
+/// The maximum number of entries in a node of the engine's index. Such a node takes 4 KiB.
 pub(crate) const FANOUT: usize = *INDEX_ENTRIES.end();
 
 /// The index as the engine uses it.
 pub type Index = IndexOf<FANOUT>;
 
-/// A bulk load met entries that are no index.
+/// The entries for a bulk load are out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("index entry {at}: expected {}", if *.at == 0 { "the empty fence first" } else { "a fence above the one before it" })]
 pub struct UnsortedEntries {
-    /// Position of the offending entry, from 0.
+    /// Position of the first invalid entry, counted from 0.
     pub at: usize,
 }
 
-/// An ordered map from lower fence to page with inner nodes of at most `N >= 3` entries.
+/// An ordered map from lower fence to page, with inner nodes of at most `N >= 3` entries.
 ///
-/// Every method may be called from any thread. `find`, `insert`, `remove` and `find_before` are linearizable.
+/// Every method may be called from any thread. `find`, `insert`, `remove` and `find_before` are
+/// linearizable.
 #[derive(Debug)]
 pub struct IndexOf<const N: usize> {
     arena: Arena<N>,
     heap: Heap,
-    /// Held by whoever changes nodes above the bottom level.
+    /// Held while nodes above the bottom level are changed.
     structure: Mutex<()>,
     len: AtomicUsize,
-    /// Entries that a node takes before it splits: 3 to `N`.
+    /// The number of entries at which a node is full: 3 to `N`.
     most: usize,
 }
 
@@ -75,7 +98,7 @@ pub struct IndexOf<const N: usize> {
 struct Reached<'a, const N: usize> {
     node: &'a Node<N>,
     version: u64,
-    /// The separator behind the node, if asked for.
+    /// The separator behind the node, if the caller asked for it.
     next: Option<Vec<u8>>,
 }
 
@@ -84,7 +107,7 @@ pub(crate) struct Located<'a, const N: usize = FANOUT> {
     pub(crate) page: PageId,
     node: &'a Node<N>,
     version: u64,
-    /// The leaf's place in the node.
+    /// The position of the leaf's entry in the node.
     at: usize,
 }
 
@@ -93,22 +116,21 @@ pub(crate) struct Located<'a, const N: usize = FANOUT> {
 enum Aim {
     /// The node that covers the key.
     Cover,
-    /// The same, and the separator behind it.
+    /// The node that covers the key, and the separator behind the node.
     CoverAndNext,
-    /// The node that holds what is just below the key.
+    /// The node with the greatest fence below the key.
     Before,
     /// The last node, whatever the key.
     Last,
 }
 
 impl<const N: usize> IndexOf<N> {
-    /// An index of one leaf that covers all keys.
+    /// Creates an index of one leaf, which covers all keys.
     pub fn new(first: PageId) -> Self {
         Self::with_entries(first, N)
     }
 
-    /// The same with nodes of at most so many entries, 3 to `N`; other numbers are taken for the
-    /// nearest of these.
+    /// As [`IndexOf::new`], with nodes of at most `most` entries. `most` is clamped to 3 to `N`.
     pub fn with_entries(first: PageId, most: usize) -> Self {
         const {
             assert!(
@@ -134,11 +156,11 @@ impl<const N: usize> IndexOf<N> {
         index
     }
 
-    /// Loads ascending entries, the first of them with the fence "", into nodes as
-    /// [`IndexOf::with_entries`] has them.
+    /// Creates an index, with node sizes as in [`IndexOf::with_entries`], from entries in ascending
+    /// order, the first of which has the fence "".
     ///
     /// # Errors
-    /// [`UnsortedEntries`] names the first entry out of place.
+    /// [`UnsortedEntries`] with the first entry that is out of order.
     pub fn from_sorted<K: AsRef<[u8]>>(
         entries: impl IntoIterator<Item = (K, PageId)>,
         most: usize,
@@ -157,7 +179,7 @@ impl<const N: usize> IndexOf<N> {
         Ok(index)
     }
 
-    /// One attempt to reach a bottom node; `None` if a node changed underfoot.
+    /// Attempts once to reach a bottom node. Returns `None` if a node changed meanwhile.
     fn try_descend(&self, key: &[u8], aim: Aim) -> Option<Reached<'_, N>> {
         let mut node = self.arena.get(0)?;
         let mut version = node.begin();
@@ -182,8 +204,8 @@ impl<const N: usize> IndexOf<N> {
             }
             let child = self.arena.get(node.child(at))?;
             let child_version = child.begin();
-            // The child's version is noted: only if the parent still is as we read it was this the right child at a
-            // moment of that version (BUGS S5).
+            // Check the parent after noting the child's version. If the parent is unchanged, this
+            // was the right child at an instant of that version (BUGS S5).
             if !mutation::on("index-skips-revalidation") && !node.valid(version) {
                 return None;
             }
@@ -196,7 +218,7 @@ impl<const N: usize> IndexOf<N> {
         })
     }
 
-    /// Repeats `attempt` until it meets no change.
+    /// Repeats `attempt` until no concurrent change interferes.
     fn retry<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
         loop {
             if let Some(result) = attempt() {
@@ -208,12 +230,13 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// The leaf with the greatest lower fence at or below `key`.
+    /// Finds the leaf with the greatest lower fence at or below `key`.
     pub fn find(&self, key: &[u8]) -> PageId {
         self.locate(key).page
     }
 
-    /// As [`IndexOf::find`], of which [`IndexOf::is_current`] may be asked later whether it would still be the answer.
+    /// As [`IndexOf::find`]. [`IndexOf::is_current`] can later check whether the answer is still
+    /// the same.
     pub(crate) fn locate(&self, key: &[u8]) -> Located<'_, N> {
         self.retry(|| {
             let Reached { node, version, .. } = self.try_descend(key, Aim::Cover)?;
@@ -230,13 +253,15 @@ impl<const N: usize> IndexOf<N> {
         })
     }
 
-    /// Whether `key` is still of the leaf that was located for it: one load, and a descent if the bottom node has changed.
+    /// Returns whether `key` still belongs to the leaf that was located for it. Costs one load, and
+    /// a descent if the bottom node has changed.
     pub(crate) fn is_current(&self, key: &[u8], located: &Located<'_, N>) -> bool {
         located.node.valid(located.version) || self.find(key) == located.page
     }
 
-    /// As [`IndexOf::fence_after`], where `key`'s leaf was located before: no descent if the bottom node has not changed and the leaf is not its last.
-    /// For that one the node does not know: who takes the fence behind it away need not touch this node.
+    /// As [`IndexOf::fence_after`], for a key whose leaf was located before. Needs no descent if
+    /// the bottom node is unchanged and the leaf is not the node's last. The last leaf always needs
+    /// one: its upper fence is in another node, so it can be removed without changing this node.
     pub(crate) fn fence_behind(&self, key: &[u8], located: &Located<'_, N>) -> Option<Vec<u8>> {
         let behind = located.at + 1;
         let known = (behind < located.node.count())
@@ -249,7 +274,8 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// The greatest lower fence strictly below `key`, and its leaf; `None` for the key "".
+    /// Finds the greatest lower fence strictly below `key`, and its leaf. Returns `None` for the
+    /// key "".
     pub fn find_before(&self, key: &[u8]) -> Option<(Vec<u8>, PageId)> {
         if key.is_empty() {
             return None;
@@ -261,13 +287,14 @@ impl<const N: usize> IndexOf<N> {
         }))
     }
 
-    /// The greatest lower fence below a key that is not empty, or of all, and its leaf.
+    /// The greatest lower fence below `key`, which must not be empty, or of the whole index if
+    /// `key` is `None`; and its leaf.
     pub(crate) fn before(&self, key: Option<&[u8]>) -> (Vec<u8>, PageId) {
         let found = key.map(|key| self.find_before(key));
         found.flatten().unwrap_or_else(|| self.last())
     }
 
-    /// The greatest lower fence of all, and its leaf.
+    /// The greatest lower fence in the index, and its leaf.
     pub fn last(&self) -> (Vec<u8>, PageId) {
         self.retry(|| {
             let reached = self.try_descend(b"", Aim::Last)?;
@@ -283,7 +310,8 @@ impl<const N: usize> IndexOf<N> {
         valid.then_some((fence, PageId(entry.child)))
     }
 
-    /// The smallest fence above `key`: the upper one of the leaf that covers it. `None` for the last leaf.
+    /// The smallest fence above `key`: the upper fence of the leaf that covers it. `None` for the
+    /// last leaf.
     pub fn fence_after(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.retry(|| {
             let reached = self.try_descend(key, Aim::CoverAndNext)?;
@@ -299,8 +327,9 @@ impl<const N: usize> IndexOf<N> {
         })
     }
 
-    /// Up to `max` entries with fences at or above `from`, ascending. Each was there at some instant of the call, and one
-    /// that stays throughout is not left out; together they are no snapshot.
+    /// Returns up to `max` entries with fences at or above `from`, ascending. Each entry existed at
+    /// some instant of the call, and an entry that exists throughout is included. The result as a
+    /// whole is not a snapshot.
     pub fn range(&self, from: &[u8], max: usize) -> Vec<(Vec<u8>, PageId)> {
         let mut found = Vec::new();
         let mut from = from.to_vec();
@@ -315,7 +344,7 @@ impl<const N: usize> IndexOf<N> {
         found
     }
 
-    /// The entries of one bottom node from `from` on, and where the next node begins.
+    /// The entries of one bottom node from `from` on, and the start of the next node.
     #[expect(clippy::type_complexity, reason = "a pair for one caller")]
     fn try_part(
         &self,
@@ -335,15 +364,16 @@ impl<const N: usize> IndexOf<N> {
         if !reached.node.valid(reached.version) {
             return None;
         }
-        // The node's bound may have grown since the separator was read; what lies behind it comes with the next part.
+        // The node's range may have grown since the separator was read. Entries behind the
+        // separator come with the next part.
         if let Some(next) = &reached.next {
             part.retain(|(key, _)| key < next);
         }
         Some((part, reached.next))
     }
 
-    /// Visits every entry in order, a stride at a time, while the map goes on changing: each entry is one that was there at some
-    /// instant of the call, and none that stayed throughout is missed.
+    /// Visits every entry in order, in batches, while the index may be changing. Each visited entry
+    /// existed at some instant of the call, and an entry that exists throughout is not missed.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], PageId)) {
         const STRIDE: usize = 256;
         let mut from = Vec::new();
@@ -359,7 +389,7 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// Maps `lower` to `page`, replacing what was there.
+    /// Maps `lower` to `page`, replacing an existing entry.
     pub fn insert(&self, lower: &[u8], page: PageId) {
         while !self.retry(|| self.try_insert(lower, page)) {
             if self.insert_with_split(lower, page) {
@@ -368,7 +398,7 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// Inserts if the node has room; `Some(false)` if it must split first.
+    /// Inserts if the node has room. Returns `Some(false)` if the node must be split first.
     fn try_insert(&self, lower: &[u8], page: PageId) -> Option<bool> {
         let Reached { node, version, .. } = self.try_descend(lower, Aim::Cover)?;
         let (at, exact) = node.search(&self.heap, lower);
@@ -401,7 +431,8 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// Takes `lower` out; its range falls to the leaf before. False if it is not there; "" stays always.
+    /// Removes `lower`, so that its range goes to the leaf before. Returns `false` if it is absent,
+    /// or is "", which cannot be removed.
     pub fn remove(&self, lower: &[u8]) -> bool {
         !lower.is_empty()
             && match self.retry(|| self.try_remove(lower)) {
@@ -410,7 +441,7 @@ impl<const N: usize> IndexOf<N> {
             }
     }
 
-    /// Removes where one node is all that changes; `Some(None)` if more must.
+    /// Removes `lower` if only one node must change. Returns `Some(None)` if more must.
     fn try_remove(&self, lower: &[u8]) -> Option<Option<bool>> {
         let Reached { node, version, .. } = self.try_descend(lower, Aim::Cover)?;
         let (at, exact) = node.search(&self.heap, lower);
@@ -433,7 +464,7 @@ impl<const N: usize> IndexOf<N> {
         Some(Some(true))
     }
 
-    /// Entries that the bottom node of `key` has room for before it is split.
+    /// The number of entries that the bottom node of `key` can take before it is split.
     pub(crate) fn room(&self, key: &[u8]) -> usize {
         self.retry(|| {
             let Reached { node, version, .. } = self.try_descend(key, Aim::Cover)?;
@@ -448,7 +479,7 @@ impl<const N: usize> IndexOf<N> {
         self.len.load(Relaxed)
     }
 
-    /// Bytes taken from the allocator, free nodes and slots included.
+    /// Bytes allocated, including free nodes and slots.
     pub fn bytes(&self) -> usize {
         self.arena.census().0 * (size_of::<Node<N>>() + 16) + self.heap.bytes()
     }
@@ -473,12 +504,12 @@ mod tests {
             let located = index.locate(&at);
             let behind = |n: u64| (n < 40).then(|| key(n).to_vec());
             assert_eq!(index.fence_behind(&at, &located), behind(n + 1));
-            // What was located moves on in its node, or into another one.
+            // The located entry moves in its node, or into another node.
             let below = (n * 10 - 3).to_be_bytes();
             index.insert(&below, PageId(200 + n));
             assert_eq!(index.fence_behind(&at, &located), behind(n + 1));
             index.remove(&below);
-            // One more leaf in between, which may split the node, and then none.
+            // Adds a leaf in between, which may split the node, and removes it again.
             let between = (n * 10 + 6).to_be_bytes();
             index.insert(&between, PageId(100 + n));
             let fence = index.fence_behind(&at, &located);

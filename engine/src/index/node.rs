@@ -1,7 +1,9 @@
-//! One inner node: a version word and three parallel arrays of relaxed atomics; and the arena that keeps nodes alive.
+//! An inner node (a version word and three parallel arrays of relaxed atomics), and the arena that
+//! keeps nodes alive.
 //!
 //! ```text
-//! version u64 (odd: locked) | meta u64 = level << 32 | count | heads [u64; N] | keys [KeyRef; N] | children [u64; N]
+//! version u64 (odd: locked) | meta u64 = level << 32 | count |
+//!     heads [u64; N] | keys [KeyRef; N] | children [u64; N]
 //! ```
 
 use super::heap::{Heap, KeyRef, head};
@@ -11,7 +13,7 @@ use crate::sync::atomic::{
 use crate::sync::{Mutex, hint, yield_now};
 use std::sync::OnceLock;
 
-/// One entry: key and child (node id above the bottom level, page id at it).
+/// One entry: a key and a child, which is a node id above the bottom level and a page id on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) head: u64,
@@ -44,7 +46,7 @@ impl<const N: usize> Node<N> {
         }
     }
 
-    /// Begins an optimistic read: an even version.
+    /// Begins an optimistic read. Waits until the node is unlocked and returns its (even) version.
     pub(super) fn begin(&self) -> u64 {
         let mut spins = 0;
         loop {
@@ -61,13 +63,14 @@ impl<const N: usize> Node<N> {
         }
     }
 
-    /// Whether all that was read since `begin` returned `version` belongs to one state of the node.
+    /// Returns whether everything read since `begin` returned `version` belongs to one state of the
+    /// node.
     pub(super) fn valid(&self, version: u64) -> bool {
         fence(Acquire);
         self.version.load(Relaxed) == version
     }
 
-    /// Turns an optimistic read into the write lock, if nothing changed.
+    /// Turns an optimistic read into the write lock. Fails if the node has changed.
     pub(super) fn upgrade(&self, version: u64) -> bool {
         let taken = self
             .version
@@ -125,7 +128,7 @@ impl<const N: usize> Node<N> {
         self.set_child(at, entry.child);
     }
 
-    /// Inserts in place; the caller holds the lock and knows there is room.
+    /// Inserts in place. The caller holds the lock and has checked that there is room.
     pub(super) fn insert(&self, at: usize, entry: Entry) {
         let count = self.count();
         for i in (at..count).rev() {
@@ -135,7 +138,7 @@ impl<const N: usize> Node<N> {
         self.set_meta(self.level(), count + 1);
     }
 
-    /// Removes in place; the key's slot stays with the caller.
+    /// Removes in place. The caller must free the key's slot.
     pub(super) fn remove(&self, at: usize) -> Entry {
         let (count, gone) = (self.count(), self.get(at));
         for i in at + 1..count {
@@ -157,7 +160,7 @@ impl<const N: usize> Node<N> {
         (0..self.count()).map(|at| self.get(at)).collect()
     }
 
-    /// Number of entries whose head is below `limit`, without branches on the data.
+    /// Number of entries whose head is below `limit`, found without branches that depend on data.
     fn heads_below(&self, count: usize, limit: u64) -> usize {
         let heads = &self.heads[..count];
         let (mut base, mut size) = (0, count);
@@ -172,7 +175,7 @@ impl<const N: usize> Node<N> {
 
     /// The position of the first entry not below `key`, and whether it equals `key`.
     ///
-    /// Heads decide unless they tie; a tie is never taken for equality (BUGS S1).
+    /// Heads decide unless they are equal; equal heads are never taken for equal keys (BUGS S1).
     pub(super) fn search(&self, heap: &Heap, key: &[u8]) -> (usize, bool) {
         let (count, wanted) = (self.count(), head(key));
         let mut low = self.heads_below(count, wanted);
@@ -198,12 +201,12 @@ impl<const N: usize> Node<N> {
 
 const CHUNKS: usize = 27;
 const FIRST_CHUNK: usize = 32;
-/// Nodes made in advance: some under loom, else none.
+/// Nodes made in advance: some under loom, otherwise none.
 const READY_MADE: u64 = if cfg!(loom) { 8 } else { 0 };
 
 type Chunk<const N: usize> = Box<[OnceLock<Box<Node<N>>>]>;
 
-/// Nodes by id. A node once made stays where it is; freed ids are handed out again.
+/// Nodes by id. A node is never moved or deallocated; freed ids are reused.
 #[derive(Debug)]
 pub(super) struct Arena<const N: usize> {
     /// Chunk `c` holds `FIRST_CHUNK << c` slots.
@@ -229,8 +232,9 @@ impl<const N: usize> Arena<N> {
             chunks: std::array::from_fn(|_| OnceLock::new()),
             ids: Mutex::new(Ids::default()),
         };
-        // `OnceLock` orders the making of a node before any use of it, but loom does not see that and would report
-        // a race with the making; so under loom the nodes of its small programs are made before the threads.
+        // `OnceLock` orders the creation of a node before any use of it. Loom does not see that and
+        // would report a race with the creation. So under loom the nodes of its small programs are
+        // made before its threads start.
         (0..READY_MADE).for_each(|id| arena.make(id));
         arena
     }
@@ -242,7 +246,7 @@ impl<const N: usize> Arena<N> {
         chunk[slot].get_or_init(|| Box::new(Node::new()));
     }
 
-    /// The node of an id that may be garbage.
+    /// The node with this id, which may be arbitrary.
     pub(super) fn get(&self, id: u64) -> Option<&Node<N>> {
         let (chunk, slot) = locate(id);
         self.chunks
@@ -253,12 +257,12 @@ impl<const N: usize> Arena<N> {
             .map(|node| &**node)
     }
 
-    /// The node of an id read under a lock.
+    /// The node with an id that was read under a lock.
     pub(super) fn node(&self, id: u64) -> &Node<N> {
         self.get(id).expect("an id read under a lock names a node")
     }
 
-    /// A node for the caller alone, locked.
+    /// Returns a locked node that only the caller knows.
     pub(super) fn allocate(&self) -> u64 {
         let mut ids = self.ids.lock();
         let id = match ids.free.pop() {
@@ -275,13 +279,13 @@ impl<const N: usize> Arena<N> {
         id
     }
 
-    /// Takes back a node that nothing points to any more, and unlocks it.
+    /// Unlocks and frees a node to which nothing points any more.
     pub(super) fn free(&self, id: u64) {
         self.node(id).unlock();
         self.ids.lock().free.push(id as u32);
     }
 
-    /// (nodes made, of them in use).
+    /// Returns the number of nodes made, and how many of them are in use.
     pub(super) fn census(&self) -> (usize, usize) {
         let ids = self.ids.lock();
         (ids.made as usize, ids.made as usize - ids.free.len())

@@ -1,8 +1,10 @@
-//! Changes that concern more than one node: split, merge, root growth and collapse, removal of a first entry.
+//! Changes of more than one node: split, merge, root growth and collapse, removal of a first entry.
 //!
-//! Under the `structure` mutex nodes above the bottom hold still, so a path is read plainly; the bottom node is locked
-//! first and looked at again. All nodes that change are locked before the first change: a reader that meets any of them
-//! waits or starts again, and a reader that has left them behind is caught by its bottom node (see the invariants above).
+//! While the `structure` mutex is held, nodes above the bottom do not change, so a path can be read
+//! without validation. The bottom node is locked first and then checked again. All nodes that
+//! change are locked before the first change. A reader that meets one of them waits or starts
+//! again; a reader that has already passed them is caught by its bottom node (see the invariants of
+//! [`super`]).
 
 use super::IndexOf;
 use super::heap::{KeyRef, head};
@@ -10,7 +12,8 @@ use super::node::{Entry, Node};
 use crate::PageId;
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// Node ids from the root to the bottom, each with the position taken in it (unused at the bottom).
+/// Node ids from the root to the bottom, each with the position of the child taken (unused at the
+/// bottom).
 type Path = Vec<(u64, usize)>;
 
 impl<const N: usize> IndexOf<N> {
@@ -18,7 +21,7 @@ impl<const N: usize> IndexOf<N> {
         self.arena.node(id)
     }
 
-    /// The path to the bottom node that covers `key`; the caller holds `structure`.
+    /// The path to the bottom node that covers `key`. The caller holds `structure`.
     fn path(&self, key: &[u8]) -> Path {
         let (mut path, mut id) = (Path::new(), 0);
         loop {
@@ -34,7 +37,8 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// Inserts where a full bottom node must split; false if it is no longer full.
+    /// Inserts into a full bottom node, which must be split. Returns `false` if the node is no
+    /// longer full.
     pub(super) fn insert_with_split(&self, lower: &[u8], page: PageId) -> bool {
         let _structure = self.structure.lock();
         let mut path = self.path(lower);
@@ -45,7 +49,8 @@ impl<const N: usize> IndexOf<N> {
             bottom.unlock();
             return false;
         }
-        // Every full node on the way splits; the first that has room takes the last separator.
+        // Every full node on the path is split; the lowest one that has room takes the last
+        // separator.
         let mut top = path.len() - 1;
         while top > 0 && self.node(path[top].0).count() >= self.most {
             top -= 1;
@@ -73,7 +78,7 @@ impl<const N: usize> IndexOf<N> {
         true
     }
 
-    /// Moves the full, locked root's content one level down, into a new locked node.
+    /// Moves the content of the full, locked root one level down, into a new locked node.
     fn grow_root(&self, path: &Path) -> Path {
         let (root, below) = (self.node(0), self.arena.allocate());
         let level = root.level();
@@ -91,8 +96,9 @@ impl<const N: usize> IndexOf<N> {
         longer
     }
 
-    /// Splits a full, locked node while inserting `entry` at `at`. Returns what the parent must take, and the new node,
-    /// locked. An append splits at the end, so that ascending keys leave full nodes behind.
+    /// Splits a full, locked node while inserting `entry` at `at`. Returns the entry for the
+    /// parent, and the new node, which is locked. An append splits at the end, so that ascending
+    /// keys leave full nodes behind.
     fn split(&self, id: u64, at: usize, entry: Entry) -> (Entry, u64) {
         let node = self.node(id);
         let mut entries = node.entries();
@@ -109,7 +115,8 @@ impl<const N: usize> IndexOf<N> {
             let key = self.heap.copy(first.head, first.key);
             self.entry(&key, right)
         } else {
-            // The separator moves up; the right node's first key means its own lower bound.
+            // The separator moves up. The right node's first key becomes empty and stands for the
+            // node's lower bound.
             upper[0] = Entry {
                 head: 0,
                 key: KeyRef::EMPTY,
@@ -125,7 +132,8 @@ impl<const N: usize> IndexOf<N> {
         (separator, right)
     }
 
-    /// Removes `lower` where it is the first of its node, or leaves the node nearly empty.
+    /// Removes `lower` if it is the first entry of its node, or if its removal leaves the node
+    /// nearly empty.
     pub(super) fn remove_with_merge(&self, lower: &[u8]) -> bool {
         let _structure = self.structure.lock();
         let path = self.path(lower);
@@ -147,8 +155,8 @@ impl<const N: usize> IndexOf<N> {
         true
     }
 
-    /// Removes the first entry of the locked bottom node at the end of `path`, with nodes that this empties, and raises
-    /// the separator that leads there. Unlocks all.
+    /// Removes the first entry of the locked bottom node at the end of `path`, and every node that
+    /// becomes empty, and raises the separator that leads there. Unlocks all nodes.
     fn remove_first(&self, path: &Path) {
         let mut keeper = path.len() - 1;
         while self.node(path[keeper].0).count() == 1 {
@@ -159,7 +167,8 @@ impl<const N: usize> IndexOf<N> {
         } else {
             path[keeper].1
         };
-        // Where the path first leaves a leftmost edge, above the keeper: there stands the separator to raise.
+        // The separator to raise is in the lowest node above the keeper in which the path does not
+        // take the leftmost child.
         let holder = (0..keeper)
             .rev()
             .find(|&level| path[level].1 > 0 && at == 0);
@@ -193,7 +202,8 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// Merges thin nodes on the path to `key` with a neighbour, and takes out a root of one child.
+    /// Merges nearly empty nodes on the path to `key` with a neighbour, and collapses a root with
+    /// one child.
     fn rebalance(&self, key: &[u8]) {
         let path = self.path(key);
         for level in (1..path.len()).rev() {
@@ -214,7 +224,7 @@ impl<const N: usize> IndexOf<N> {
         }
     }
 
-    /// Moves the child at `at` of `parent` into its left neighbour if both fit with room to spare.
+    /// Merges the child at `at` of `parent` into its left neighbour if both fit with room to spare.
     fn merge(&self, parent: &Node<N>, at: usize) {
         let (left, right_id) = (self.node(parent.child(at - 1)), parent.child(at));
         let right = self.node(right_id);
