@@ -408,7 +408,7 @@ fn a_callback_that_panics_leaves_the_ring_sound() {
 
 #[test]
 #[cfg(debug_assertions)]
-#[should_panic = "who evicts holds no page"]
+#[should_panic = "an evicting thread must hold no page"]
 fn eviction_with_a_page_in_hand_is_refused() {
     let ring = Ring::new(&options(4096, 10, &[504])).expect("a ring");
     let page = pages(&ring, 1)[0];

@@ -1,27 +1,30 @@
-//! The mapping table: an indirection array from page ids to addresses, each in one word with its page's lock (Bf-Tree §3.3).
+//! The mapping table: an indirection array from page ids to addresses, in which each word also
+//! holds its page's lock (Bf-Tree §3.3).
 //!
 //! ```text
-//! directory   [ chunk 0 | chunk 1 | (not yet) | ... ]            as long as the stated bound on pages needs; never moves
+//! directory   [ chunk 0 | chunk 1 | (not yet) | ... ]     fixed length, for all pages; never moves
 //!                 |
 //!                 v
-//! chunk       [ word | word | ... ]                              64 KiB each, made when its first id is given out
+//! chunk       [ word | word | ... ]                       64 KiB, made when its first id is used
 //!                |
 //!                v
-//! word        | address: 48 bits | lock: 16 bits |               see `word`
+//! word        | address: 48 bits | lock: 16 bits |        see `word`
 //!
 //! address     0                  no page: the id is free
-//!             0 | leaf + 1       the page is its leaf only       leaf: 47 bits, whatever the tree calls its leaves
-//!             1 | block / 8      the page has a mini-page        block: an offset in the ring
+//!             0 | leaf + 1       the page has only its leaf     leaf: 47 bits, defined by the tree
+//!             1 | block / 8      the page has a mini-page       block: an offset in the ring
 //! ```
 //!
-//! A page's mini-page and its leaf page have one id and so one lock (§3.3). The table never shrinks and no word moves, so a lock needs no
-//! second look-up and the word of an id that is free may still be locked for an instant by somebody who read the id long ago
-//! (an evictor); that one finds the address changed and lets go.
+//! A page's mini-page and its leaf page have one id and therefore one lock (§3.3). The table never
+//! shrinks and no word moves, so a lock needs no second lookup. The word of a free id may still be
+//! locked for an instant by a thread that read the id long ago (an evictor); that thread finds the
+//! address changed and unlocks.
 //!
-//! The table is a room of its own beside the ring, for it knows nothing of blocks, and not public by its parts: the bytes of a block are
-//! handed out on the strength of the address in its page's word, so only [`crate::ring::Ring`], which owns one, may write there.
+//! The table is separate from the ring because it knows nothing of blocks. Its parts are not
+//! public: access to a block's bytes relies on the address in its page's word, so only
+//! [`crate::ring::Ring`], which owns a table, may write there.
 //!
-//! Ids: smallest free one first, O(log n); look-up: two loads.
+//! Allocating an id takes the smallest free one, O(log n). A lookup is two loads.
 
 mod word;
 
@@ -35,7 +38,7 @@ pub(crate) use word::{ADDRESS_BITS, Word};
 /// Words in a chunk: 64 KiB. Few under loom, which makes them all for each execution.
 const CHUNK: usize = if cfg!(loom) { 4 } else { 8192 };
 
-/// What a tree calls a leaf page: 47 bits of its own.
+/// The tree's address of a leaf page: any number of 47 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeafAddress(u64);
 
@@ -43,7 +46,7 @@ impl LeafAddress {
     /// The largest value.
     pub const MAX: u64 = (1 << (ADDRESS_BITS - 1)) - 2;
 
-    /// An address, if it is no larger than [`LeafAddress::MAX`].
+    /// Makes an address, if it is no larger than [`LeafAddress::MAX`].
     pub const fn new(address: u64) -> Option<Self> {
         if address <= Self::MAX {
             Some(Self(address))
@@ -52,7 +55,7 @@ impl LeafAddress {
         }
     }
 
-    /// The number that it was made of.
+    /// The number that the address was made of.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -63,9 +66,9 @@ impl LeafAddress {
 pub(crate) enum Place {
     /// Nowhere: the id is free.
     Free,
-    /// In its leaf page only.
+    /// The page has only its leaf.
     Leaf(LeafAddress),
-    /// It has a mini-page: the offset of its block, a multiple of 8.
+    /// The page has a mini-page, whose block has this offset, a multiple of 8.
     Block(u64),
 }
 
@@ -75,7 +78,7 @@ impl Place {
     /// The bits of `Place::Free`.
     pub(crate) const FREE_BITS: u64 = 0;
 
-    /// The 48 bits of the drawing.
+    /// The 48 bits of the drawing in the module documentation.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         match self {
@@ -95,10 +98,10 @@ impl Place {
     }
 }
 
-/// A page id that cannot be had, or means nothing.
+/// Why a page id is invalid or cannot be assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// No such id was ever given out, or it was taken back.
+    /// The id was never assigned, or was released.
     #[error("{page} is not in the mapping table")]
     Unknown {
         /// The id.
@@ -107,18 +110,18 @@ pub enum PageError {
     /// All ids are in use.
     #[error("all {limit} page ids of the mapping table are in use")]
     OutOfPages {
-        /// How many there are.
+        /// The number of ids.
         limit: u64,
     },
-    /// The id asked for lies beyond the table's bound.
+    /// The requested id lies beyond the table's bound.
     #[error("{page} is beyond the {limit} page ids of the mapping table")]
     BeyondLimit {
         /// The id.
         page: PageId,
-        /// How many there are.
+        /// The number of ids.
         limit: u64,
     },
-    /// The id asked for is in use.
+    /// The requested id is in use.
     #[error("{page} is in the mapping table already")]
     InUse {
         /// The id.
@@ -128,13 +131,13 @@ pub enum PageError {
 
 #[derive(Debug, Default)]
 struct Ids {
-    /// Given out once and taken back, or passed over by [`Table::adopt`].
+    /// Ids that were assigned and released, or skipped by [`Table::adopt`].
     free: BTreeSet<u64>,
     /// All ids from here on are free, too.
     next: u64,
 }
 
-/// Words by page id.
+/// The words of all pages, by page id.
 #[derive(Debug)]
 pub(crate) struct Table {
     chunks: Box<[OnceLock<Box<[Word]>>]>,
@@ -143,10 +146,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The most ids that a table may be asked for: what a block's header can name.
+    /// The maximum number of ids of a table: those that a block's header can name.
     pub(crate) const MOST_PAGES: u64 = 1 << 40;
 
-    /// A table for at most `limit` pages; none is there yet. The directory takes 24 bytes for each 8192 of them.
+    /// Makes an empty table for at most `limit` pages. The directory takes 24 bytes for each 8192
+    /// pages.
     pub(crate) fn new(limit: u64) -> Self {
         let chunks = limit.div_ceil(CHUNK as u64);
         let table = Self {
@@ -155,7 +159,8 @@ impl Table {
             ids: Mutex::new(Ids::default()),
         };
         if cfg!(loom) {
-            // `OnceLock` orders the making of a chunk before its uses; loom does not see that, so its chunks are made ahead.
+            // `OnceLock` orders the creation of a chunk before its uses. Loom does not see that, so
+            // under loom all chunks are made in advance.
             (0..limit)
                 .step_by(CHUNK)
                 .for_each(|id| _ = table.make(PageId(id)));
@@ -170,7 +175,7 @@ impl Table {
         &chunk[place % CHUNK]
     }
 
-    /// The word of an id that may be garbage.
+    /// The word of an id that may be arbitrary.
     #[inline]
     pub(crate) fn word(&self, page: PageId) -> Result<&Word, PageError> {
         let place = page.0 as usize;
@@ -181,7 +186,7 @@ impl Table {
         }
     }
 
-    /// Gives out an id for a page that is a leaf only.
+    /// Assigns an id to a page that has only a leaf.
     pub(crate) fn allocate(&self, leaf: LeafAddress) -> Result<PageId, PageError> {
         let mut ids = self.ids.lock();
         let id = match ids.free.pop_first() {
@@ -198,8 +203,8 @@ impl Table {
         Ok(PageId(id))
     }
 
-    /// Gives out this very id, of a page that others know already: its word comes locked, with its address. O(gap) for the ids that it
-    /// passes over.
+    /// Assigns this specific id, of a page that other threads know already. Returns its word,
+    /// locked, and its address. O(gap) for the ids that are skipped.
     pub(crate) fn adopt(&self, page: PageId, leaf: LeafAddress) -> Result<(&Word, u64), PageError> {
         if page.0 >= self.limit {
             let limit = self.limit;
@@ -221,7 +226,7 @@ impl Table {
 
     fn begin(&self, page: PageId, leaf: LeafAddress) -> (&Word, u64) {
         let word = self.make(page);
-        // Somebody may hold the lock for an instant, on behalf of a page that had the id before.
+        // An evictor may hold the lock for an instant, on behalf of the id's previous page.
         let was = word.lock();
         debug_assert_eq!(Place::of(was), Place::Free, "{page} is given out twice");
         let bits = Place::Leaf(leaf).bits();
@@ -229,18 +234,18 @@ impl Table {
         (word, bits)
     }
 
-    /// Takes an id back; its word has just been unlocked as free.
+    /// Releases an id whose word has just been unlocked as free.
     pub(crate) fn release(&self, page: PageId) {
         self.ids.lock().free.insert(page.0);
     }
 
-    /// Ids in use.
+    /// The number of ids in use.
     pub(crate) fn len(&self) -> u64 {
         let ids = self.ids.lock();
         ids.next - ids.free.len() as u64
     }
 
-    /// Bytes taken from the allocator for words and directory.
+    /// Bytes allocated for words and directory.
     pub(crate) fn bytes(&self) -> usize {
         let made = self.chunks.iter().filter(|c| c.get().is_some()).count();
         made * CHUNK * size_of::<Word>() + size_of_val(&*self.chunks)

@@ -1,4 +1,4 @@
-//! One word of the mapping table: where a page is, and its reader-writer lock (Bf-Tree §3.3).
+//! A word of the mapping table: the address of a page, and its reader-writer lock (Bf-Tree §3.3).
 //!
 //! ```text
 //!  63                                   16  15      14       13         0
@@ -6,22 +6,28 @@
 //! | address                               | writer| pending| readers     |
 //! +---------------------------------------+-------+--------+-------------+
 //!
-//! free --share--> readers n --last leaves--> free        share: fetch_add(1), taken back if writer or pending is set
-//! free --lock---> writer --unlock, move----> free        unlock: one fetch_add takes the writer bit away and moves the address
+//! free --share--> readers n --last leaves--> free
+//!     share: fetch_add(1), undone if writer or pending is set
+//! free --lock---> writer --unlock, move----> free
+//!     unlock: one fetch_add clears the writer bit and moves the address
 //! readers 1 --upgrade--> writer --downgrade--> readers 1
 //! readers n --a writer comes--> pending, readers n ..> pending, no readers --lock--> writer
 //! ```
 //!
-//! Taking and giving back a shared lock is one atomic addition each, and neither fails nor repeats among readers.
+//! Taking and releasing a shared lock is one atomic addition each; among readers, neither fails nor
+//! retries.
 //!
-//! *Fairness.* A writer that finds readers sets `pending`; from then on no reader gets in, those inside leave, and the next one in is
-//! a writer, which clears the bit. So readers, however many, cannot starve writers. A writer that finds another *writer* sets nothing, so
-//! that when this one leaves readers and writers race as equals: writers do not starve readers either, unless by luck. Among
-//! writers there is no order.
+//! *Fairness.* A writer that finds readers sets `pending`. From then on no further reader gets in,
+//! the present ones leave, and the next thread in is a writer, which clears the bit. So readers,
+//! however many, cannot starve writers. A writer that finds another *writer* sets nothing; when
+//! that writer leaves, readers and writers race as equals. So writers do not starve readers either,
+//! except by bad luck. Among writers, there is no order.
 //!
-//! *Orderings.* Every way in acquires, every way out releases, and all of them are read-modify-writes (or a failed attempt and its
-//! withdrawal, relaxed, which as read-modify-writes leave the release sequence whole). So whoever gets in has seen all that those before it
-//! did. A reader's short-lived increment may stand beside a writer's bit; for that reason a writer leaves by an addition, not by a store.
+//! *Orderings.* Every acquisition is an acquire and every release a release, and all of them are
+//! read-modify-writes. (A failed attempt and its undoing are relaxed, but as read-modify-writes
+//! they keep the release sequence intact.) So a thread that gets the lock has seen everything that
+//! earlier holders did. A reader's short-lived increment may coexist with a writer's bit, which is
+//! why a writer unlocks by an addition, not by a store.
 
 use crate::mutation;
 use crate::sync::Backoff;
@@ -33,18 +39,18 @@ const PENDING: u64 = 1 << 14;
 const WRITER: u64 = 1 << 15;
 const LOCK_BITS: u32 = 16;
 
-/// More readers than this wait. As many threads again may be trying and withdrawing before the count runs into `pending`; guards that
-/// were forgotten count for ever.
+/// Readers beyond this number wait. As many threads again may be trying and undoing before the
+/// count overflows into `pending`; leaked guards count forever.
 const MOST_READERS: u64 = READERS / 2;
 
 /// Bits of an address.
 pub(crate) const ADDRESS_BITS: u32 = 48;
 
-/// Where a page is, and who has locked it. A bare lock: guards are made of it above.
+/// A page's address and lock. The lock is bare: the ring makes guards of it.
 #[derive(Debug)]
 pub(crate) struct Word(AtomicU64);
 
-/// The change of the whole word that moves an address.
+/// The amount to add to a word in order to change its address.
 fn moved(from: u64, to: u64) -> u64 {
     debug_assert!(
         to >> ADDRESS_BITS == 0,
@@ -62,7 +68,7 @@ impl Word {
         Self(AtomicU64::new(0))
     }
 
-    /// Waits until no writer is there; returns the address.
+    /// Waits until there is no writer, and returns the address.
     #[inline]
     pub(crate) fn lock_shared(&self) -> u64 {
         match self.try_lock_shared() {
@@ -75,7 +81,7 @@ impl Word {
     fn lock_shared_slowly(&self) -> u64 {
         let mut backoff = Backoff::new();
         loop {
-            // Look first: increments that come to nothing would keep the last reader's writer waiting.
+            // Test first: futile increments would delay a writer that waits for the last reader.
             if open_to_readers(self.0.load(Relaxed))
                 && let Some(address) = self.try_lock_shared()
             {
@@ -85,7 +91,7 @@ impl Word {
         }
     }
 
-    /// A shared lock, unless a writer is there or waits.
+    /// Takes a shared lock, unless a writer holds or awaits the lock.
     #[inline]
     pub(crate) fn try_lock_shared(&self) -> Option<u64> {
         let word = self.0.fetch_add(READER, Acquire);
@@ -102,7 +108,7 @@ impl Word {
         debug_assert!(word & READERS > 0, "a reader leaves that never came");
     }
 
-    /// Waits until nobody is there; returns the address.
+    /// Waits until nobody holds the lock, and returns the address.
     pub(crate) fn lock(&self) -> u64 {
         let mut backoff = Backoff::new();
         loop {
@@ -119,7 +125,7 @@ impl Word {
         }
     }
 
-    /// The lock, if nobody is there.
+    /// Takes the exclusive lock, if nobody holds the lock.
     pub(crate) fn try_lock(&self) -> Option<u64> {
         let word = self.0.load(Relaxed);
         let free = word & (WRITER | READERS) == 0;
@@ -127,8 +133,9 @@ impl Word {
         (free && self.change(word, locked, Acquire)).then_some(word >> LOCK_BITS)
     }
 
-    /// Turns a shared lock into the exclusive one, if there is no other reader (`CanUpgrade`). Two that waited for each other to leave
-    /// would wait for ever (`specs/FINDINGS.md`, CircularBuffer 5).
+    /// Turns a shared lock into the exclusive one, if there is no other reader (`CanUpgrade`). Two
+    /// readers that each waited for the other to leave would wait forever (`specs/FINDINGS.md`,
+    /// CircularBuffer 5).
     pub(crate) fn try_upgrade(&self) -> bool {
         loop {
             let word = self.0.load(Relaxed);
@@ -142,17 +149,18 @@ impl Word {
         }
     }
 
-    /// Turns the exclusive lock into a shared one; nobody can come in between.
+    /// Turns the exclusive lock into a shared one, without a gap.
     pub(crate) fn downgrade(&self) {
         self.0.fetch_add(READER.wrapping_sub(WRITER), Release);
     }
 
-    /// Moves the address, by the one who holds the lock alone.
+    /// Changes the address. The caller holds the exclusive lock.
     pub(crate) fn redirect(&self, from: u64, to: u64) {
         self.0.fetch_add(moved(from, to), Release);
     }
 
-    /// Moves the address and gives the exclusive lock back, both at once (CircularBuffer 6). The same address does not move.
+    /// Changes the address and releases the exclusive lock in one step (CircularBuffer 6). The
+    /// address may stay the same.
     pub(crate) fn unlock(&self, from: u64, to: u64) {
         let word = self
             .0
@@ -198,9 +206,9 @@ mod tests {
         let word = Word::new();
         let most = (1 << ADDRESS_BITS) - 1;
         word.lock();
-        word.0.fetch_add(READER, Relaxed); // somebody tries
+        word.0.fetch_add(READER, Relaxed); // A reader tries.
         word.unlock(0, most);
-        word.0.fetch_sub(READER, Relaxed); // and withdraws
+        word.0.fetch_sub(READER, Relaxed); // And undoes it.
         assert_eq!(word.lock(), most);
         word.unlock(most, 1);
         assert_eq!(word.try_lock(), Some(1));
@@ -210,7 +218,7 @@ mod tests {
     fn a_waiting_writer_is_let_in_before_new_readers() {
         let word = Word::new();
         word.lock_shared();
-        word.0.fetch_or(PENDING, Relaxed); // what a writer does that finds the reader
+        word.0.fetch_or(PENDING, Relaxed); // What a writer does when it finds the reader.
         assert_eq!(word.try_lock_shared(), None);
         assert_eq!(word.try_lock(), None);
         word.unlock_shared();

@@ -1,32 +1,42 @@
-//! What the Bf-Tree does with mini-pages, in the words of `specs/mini_page`, told where it happens.
+//! Events of the Bf-Tree's mini-pages, named after the actions of `specs/mini_page` and emitted
+//! where they happen.
 //!
-//! | event | actions of the spec | told |
+//! | event | actions of the spec | emitted under |
 //! |---|---|---|
-//! | [`Descends`](Event::Descends) | `ReadVersion`, `ReadChild` | before the index is asked, with no lock |
-//! | [`Restarted`](Event::Restarted) | `Restart` | under the lock of the page that is the key's no longer |
-//! | [`ReadMini`](Event::ReadMini) | `LockPage`, `ReadMini` | under the page's lock |
-//! | [`ReadLeaf`](Event::ReadLeaf) | `LockPage`, `ReadLeaf` | under the page's lock |
-//! | [`Declined`](Event::Declined) | `Decline` | under the page's lock |
-//! | [`Promoted`](Event::Promoted) | `Upgrade`, if it has not grown; `Promote` | under the page's lock, held alone |
-//! | [`Grown`](Event::Grown) | `LockPage` of a write, `Upgrade` of a get; `Grow` | the same |
-//! | [`Full`](Event::Full) | `Decline` of a get; a write has not happened | the same, just before it is given back |
-//! | [`Written`](Event::Written) | `LockPage`, if it has not grown; `WriteRecord` | the same |
-//! | [`AbsentAlready`](Event::AbsentAlready) | `LockPage`; then none, for nothing changes | under the page's lock, held alone |
-//! | [`Scanned`](Event::Scanned) | `LockPage`, `ScanPage` | under the page's lock |
-//! | [`Merged`](Event::Merged) | `EvictMini` for an eviction; else what follows says: `CopyToTail`, a part of a join, or none, and all stays | under the page's lock, held alone |
-//! | [`Kept`](Event::Kept) | `CopyToTail` | the same |
-//! | [`Mirrored`](Event::Mirrored) | `GrowToMirror`, `MergeToMirror`, but for their merge | the same |
-//! | [`Dropped`](Event::Dropped) | `EvictMini` | the same |
-//! | [`Split`](Event::Split) | `EvictMini`, if there is a mini-page; `LockPage`, `LockInner`, `AllocateRight`, `ShortenLeft`, `InsertSeparator` | the same, before anybody can lock the right-hand page |
-//! | [`Joined`](Event::Joined) | `LockLeft`, `LockRight`, `LockInnerToJoin`, `MoveRecords`, `RemoveSeparator` | under the locks of both |
+//! | [`Descends`](Event::Descends) | `ReadVersion`, `ReadChild` | no lock, before the lookup |
+//! | [`Restarted`](Event::Restarted) | `Restart` | lock of the wrong page |
+//! | [`ReadMini`](Event::ReadMini) | `LockPage`, `ReadMini` | page lock |
+//! | [`ReadLeaf`](Event::ReadLeaf) | `LockPage`, `ReadLeaf` | page lock |
+//! | [`Declined`](Event::Declined) | `Decline` | page lock |
+//! | [`Promoted`](Event::Promoted) | `Upgrade` unless it has grown; `Promote` | exclusive |
+//! | [`Grown`](Event::Grown) | `LockPage` of a write, `Upgrade` of a get; `Grow` | exclusive |
+//! | [`Full`](Event::Full) | `Decline` of a get; none for a write | exclusive, before release |
+//! | [`Written`](Event::Written) | `LockPage` unless it has grown; `WriteRecord` | exclusive |
+//! | [`AbsentAlready`](Event::AbsentAlready) | `LockPage`; then none: nothing changes | exclusive |
+//! | [`Scanned`](Event::Scanned) | `LockPage`, `ScanPage` | page lock |
+//! | [`Merged`](Event::Merged) | `EvictMini` of an eviction; else see below | exclusive |
+//! | [`Kept`](Event::Kept) | `CopyToTail` | exclusive |
+//! | [`Mirrored`](Event::Mirrored) | `GrowToMirror`, `MergeToMirror` (not the merge) | exclusive |
+//! | [`Dropped`](Event::Dropped) | `EvictMini` | exclusive |
+//! | [`Split`](Event::Split) | see below | exclusive |
+//! | [`Joined`](Event::Joined) | see below | both pages' locks |
 //!
-//! A scan down has no steps in the spec: it is told as one up is, page by page, and each page is a scan of its own.
+//! - `Merged`, if not by an eviction, belongs to what follows it: `CopyToTail`, a part of a join,
+//!   or nothing, and then everything stays.
+//! - `Split` stands for `EvictMini`, if there is a mini-page; `LockPage`, `LockInner`,
+//!   `AllocateRight`, `ShortenLeft`, `InsertSeparator`. It is emitted before any other thread can
+//!   lock the right-hand page.
+//! - `Joined` stands for `LockLeft`, `LockRight`, `LockInnerToJoin`, `MoveRecords`,
+//!   `RemoveSeparator`.
+//! - A descending scan has no steps in the spec. It is reported like an ascending one, page by
+//!   page, and each page counts as a scan of its own.
 //!
-//! Each event but `Descends` is told under a lock that orders it among those that it could race with, so the order of telling is an order in
-//! which things happened. `Descends` comes before what it tells of: what the tree then finds may be newer, never older.
+//! Each event but `Descends` is emitted under a lock that orders it among the events that it could
+//! race with. So the order of emission is an order in which things happened. `Descends` precedes
+//! the lookup that it announces: what the tree then finds may be newer, never older.
 //!
-//! Events carry what the pages hold behind them, so that a listener need not guess. Without one the cost is one branch on a field that is never
-//! written.
+//! Events carry the resulting content of the pages, so that a listener need not guess. Without a
+//! listener, the cost is one branch on a field that is never written.
 
 use std::fmt;
 
@@ -38,11 +48,11 @@ use crate::types::PageId;
 /// Why a mini-page is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The ring's head has come to it.
+    /// The ring's head has reached it.
     Eviction,
     /// It is copied to the tail, and a cold record is dirty.
     CopyOnAccess,
-    /// It, or its leaf, has no room.
+    /// The mini-page or its leaf has no room.
     Room,
     /// A checkpoint.
     Checkpoint,
@@ -53,7 +63,7 @@ pub enum Cause {
 /// A record of a mini-page.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct MiniRecord {
-    /// Which of Table 1.
+    /// Its kind (Table 1).
     pub kind: Kind,
     /// Its key.
     pub key: Vec<u8>,
@@ -63,14 +73,14 @@ pub struct MiniRecord {
     pub used: bool,
 }
 
-/// A mini-page.
+/// The content of a mini-page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MiniImage {
-    /// Room for records, their metas and the header.
+    /// Bytes for records, their metadata and the header.
     pub bytes: usize,
     /// Whether it is a mirror of its leaf.
     pub whole: bool,
-    /// In the order of keys.
+    /// The records in key order.
     pub records: Vec<MiniRecord>,
 }
 
@@ -91,14 +101,14 @@ impl MiniImage {
     }
 }
 
-/// A leaf.
+/// The content of a leaf.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct LeafImage {
-    /// The first key that may lie here.
+    /// The smallest key that may be in it.
     pub lower: Vec<u8>,
-    /// The first key beyond it; `None`: there is none.
+    /// The smallest key beyond it; `None` if it has no upper bound.
     pub upper: Option<Vec<u8>>,
-    /// Keys and values, in order.
+    /// Keys and values, in key order.
     pub records: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -113,7 +123,7 @@ impl LeafImage {
     }
 }
 
-/// Bytes to be read by people: text where it is text, and not much of it.
+/// A readable form of some bytes: text where they are text, and abbreviated.
 fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 16;
     match bytes.get(..MOST) {
@@ -150,45 +160,46 @@ impl fmt::Debug for LeafImage {
 /// One step of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// Somebody asks the index for the page of a key, or, on a scan down, for the last page below one.
+    /// A thread is about to look up the page of a key or, in a descending scan, the last page below
+    /// a key.
     Descends,
     /// The page was split or merged meanwhile.
     Restarted {
         /// The page that was locked.
         page: PageId,
     },
-    /// A get finds its key in the mini-page.
+    /// A get found its key in the mini-page.
     ReadMini {
         /// The page.
         page: PageId,
-        /// Its mini-page. The reference bits are those of now: another reader may be setting one.
+        /// Its mini-page. The reference bits are a snapshot: another reader may be setting one.
         mini: Option<MiniImage>,
     },
-    /// A get has read the leaf.
+    /// A get read the leaf.
     ReadLeaf {
         /// The page.
         page: PageId,
     },
-    /// What was read does not get into the mini-page.
+    /// The record that was read is not cached in the mini-page.
     Declined {
         /// The page.
         page: PageId,
     },
-    /// What was read has got into the mini-page.
+    /// The record that was read is now cached in the mini-page.
     Promoted {
         /// The page.
         page: PageId,
         /// Its mini-page.
         mini: Option<MiniImage>,
     },
-    /// A mini-page is made, or becomes larger, for a record to come.
+    /// A mini-page was made or enlarged for a record to come.
     Grown {
         /// The page.
         page: PageId,
         /// Its mini-page.
         mini: Option<MiniImage>,
     },
-    /// The ring has no block for that.
+    /// The ring had no block for a new or larger mini-page.
     Full {
         /// The page.
         page: PageId,
@@ -200,64 +211,64 @@ pub enum Event {
         /// Its mini-page.
         mini: Option<MiniImage>,
     },
-    /// A delete of a key that the mini-page knows to be absent is done.
+    /// A delete is done whose key the mini-page already knew to be absent.
     AbsentAlready {
         /// The page.
         page: PageId,
     },
-    /// A scan has copied what the page has.
+    /// A scan copied the page's records.
     Scanned {
         /// The page.
         page: PageId,
     },
-    /// The leaf has all that the mini-page has.
+    /// The leaf now has everything that the mini-page has.
     Merged {
         /// The page.
         page: PageId,
-        /// Why.
+        /// Why it was merged.
         cause: Cause,
-        /// Its mini-page; reference bits are not told.
+        /// Its mini-page, without reference bits.
         mini: MiniImage,
-        /// Its leaf, if that was written: if something was dirty.
+        /// Its leaf, if it was written, because something was dirty.
         leaf: Option<LeafImage>,
     },
-    /// The used records of a mini-page stay, the others go.
+    /// The recently used records of a mini-page were kept and the others dropped.
     Kept {
         /// The page.
         page: PageId,
-        /// Its mini-page; `None`: nothing was used.
+        /// Its mini-page; `None` if no record was used.
         mini: Option<MiniImage>,
     },
-    /// A mini-page has become a mirror: all that its leaf has is in it, dirty records as they were.
+    /// A mini-page became a mirror: it has all records of its leaf; dirty records are unchanged.
     Mirrored {
         /// The page.
         page: PageId,
         /// Its mini-page.
         mini: Option<MiniImage>,
     },
-    /// A mini-page, merged before, is given up.
+    /// A mini-page was dropped after its merge.
     Dropped {
         /// The page.
         page: PageId,
     },
-    /// A leaf is split.
+    /// A leaf was split.
     Split {
         /// The page.
         page: PageId,
-        /// The new one.
+        /// The new page.
         right: PageId,
         /// The mini-pages of both.
         minis: [Option<MiniImage>; 2],
-        /// Both leaves; `None`: one of them could not be read.
+        /// Both leaves; `None` if one of them could not be read.
         leaves: Option<[LeafImage; 2]>,
     },
-    /// A leaf has taken over the records of its neighbour, which is no more.
+    /// A leaf absorbed the records of its neighbour, which was freed.
     Joined {
         /// The page.
         page: PageId,
         /// The neighbour.
         right: PageId,
-        /// The leaf; `None`: it could not be read.
+        /// The leaf; `None` if it could not be read.
         leaf: Option<LeafImage>,
     },
 }

@@ -1,27 +1,31 @@
-//! Mini-pages: a few records of one leaf, in memory, sorted (Bf-Tree §3.1, §3.2, §5.5).
+//! Mini-pages: some records of one leaf, sorted, in memory (Bf-Tree §3.1, §3.2, §5.5).
 //!
 //! ```text
-//!         0     8                                                             20                                len
-//!   +-----+-----+-------+--------+-----------+--------+------+------+---------+-------+------+------------+
-//!   |marks| lsn | count | shared | leaf room | beside | heap | used | slot 0  | ..    | gap  | <- records |
-//!   +-----+-----+-------+--------+-----------+--------+------+------+---------+-------+------+------------+
-//!    4 B   8 B                  12-byte node header                  8-byte KV metadata, in key order
-//!   slot:  | offset u16 | kind 2 bits, key length 14 bits | value length u16 | two key bytes u16 |
-//!   record:| key | value |
+//!        0     8                                                             20             len
+//!  +-----+-----+-------+--------+-----------+--------+------+------+--------+-+-----+------------+
+//!  |marks| lsn | count | shared | leaf room | beside | heap | used | slot 0 |.| gap | <- records |
+//!  +-----+-----+-------+--------+-----------+--------+------+------+--------+-+-----+------------+
+//!   4 B   8 B    12-byte node header                                8-byte KV metadata, sorted
+//!  slot:  | offset u16 | kind 2 bits, key length 14 bits | value length u16 | two key bytes u16 |
+//!  record:| key | value |
 //! ```
 //!
-//! That is the layout of the leaves, and the code is theirs (§3.2): `crate::node::leaves::compact` has the bytes, `crate::node::body` searches them and
-//! `crate::node::body_mut` changes them. What differs: keys are whole, for a mini-page has no fences to take a prefix from; but the look-ahead
-//! bytes are those behind the first bytes that all its keys *share*, for the keys of one leaf have much in common.
+//! The layout and its code are those of compact leaves (§3.2): `crate::node::leaves::compact`
+//! defines the bytes, `crate::node::body` searches them and `crate::node::body_mut` changes them.
+//! There are two differences. Keys are stored whole, because a mini-page has no fences to take a
+//! prefix from. The look-ahead bytes are those behind the first bytes that all keys *share*,
+//! because the keys of one leaf have much in common.
 //!
-//! One bit beside that length says that it is *whole*: a mirror of its leaf (§3.1 "range gaps", §5.3): all records that the leaf has are here,
-//! too, so that a scan need not look at the leaf, and what is not here does not exist.
+//! One bit beside the length of the shared bytes marks the mini-page as *whole*: a mirror of its
+//! leaf (§3.1 "range gaps", §5.3). A mirror has all records of the leaf, so a scan need not read
+//! the leaf, and a key that is absent here does not exist.
 //!
-//! The marks are the ring's, for readers set them: a reference bit a record, see `Marks`. With 16-byte keys and values the smallest block, 64
-//! bytes, holds one record. The two look-ahead bytes order records like their keys where they differ and say nothing where they are equal
-//! (`test`, `teste`: BUGS S1), as they are zero-padded.
+//! The marks belong to the ring, because readers set them: one reference bit for each record, see
+//! `Marks`. With 16-byte keys and values, the smallest block, 64 bytes, holds one record. The two
+//! look-ahead bytes order records like their keys where they differ. Since they are zero-padded,
+//! equal ones decide nothing (`test`, `teste`: BUGS S1).
 //!
-//! The four kinds of Table 1:
+//! The four kinds of records (Table 1):
 //!
 //! | kind | dirty | exists |
 //! |---|---|---|
@@ -31,17 +35,21 @@
 //! | [`Kind::Phantom`] | no | no |
 //!
 //! # Redo needs no history, here neither
-//! Redo repeats logged changes one by one on an image of the leaf, so every change has to fit the leaf at the time at which it is
-//! logged, though the leaf is not looked at. Therefore a mini-page knows how many bytes its leaf has left, at least, once all dirty records are there
-//! (`MiniRef::leaf`): what does not fit is not admitted, and the tree merges, or splits, first. The paper
-//! leaves the split to the merge (§5.5), which page-wise redo cannot repeat.
+//! Redo repeats logged changes one by one on an image of the leaf. So every change must fit the
+//! leaf when it is logged, although the leaf is not read then. A mini-page therefore stores a lower
+//! bound of the bytes that its leaf will have free once all dirty records are merged
+//! (`MiniRef::leaf`). A record that does not fit is not admitted; the tree first merges or splits.
+//! The paper leaves the split to the merge (§5.5), which page-wise redo cannot repeat.
 //!
-//! A record is counted for what it takes of its leaf, whatever layout that has: key, value and what is *beside* them, the slot
-//! less the prefix that the leaf leaves out. A bound would not do: what is deleted gives back what it was counted for, and
-//! a record that replaced the leaf's own was not counted at all. Prefix and layout of a leaf change when it is split, merged or laid out anew, and then its mini-page
-//! goes, or is clean and learns of it.
+//! A record counts with the exact bytes that it takes in its leaf, whatever the leaf's layout: key,
+//! value and the bytes *beside* them, which are the slot minus the prefix that the leaf leaves out.
+//! An upper bound would not do: a deleted record gives back what it was counted for, and a record
+//! that replaced one of the leaf's own was not counted at all. Prefix and layout of a leaf change
+//! when it is split, merged or converted; then its mini-page is dropped, or is clean and gets the
+//! new numbers.
 //!
-//! A dense leaf must have a *place* for the record, too. Which it has the mini-page does not know, but for those of records that are there: for others the leaf is read.
+//! In a dense leaf, the record also needs a *place*. The mini-page knows only the places of records
+//! that it holds; for other records, the leaf must be read.
 
 pub mod events;
 
@@ -57,32 +65,32 @@ use crate::types::Lsn;
 mod tests;
 
 const LSN: usize = 0;
-/// The node header.
+/// Bytes before the node header.
 const NODE: usize = 8;
 const SHARED: usize = NODE + field::PREFIX_LEN;
 const ROOM: usize = NODE + field::LOWER_LEN;
 const BESIDE: usize = NODE + field::UPPER_LEN;
-/// Beside the length in `SHARED`.
+/// A flag beside the length in `SHARED`.
 const WHOLE: u16 = compact::WHOLE;
-/// What a record takes beside key and value.
+/// Bytes that a record takes beside key and value.
 pub(crate) const META: usize = Layout::SLOT_BYTES;
 
-/// The layout of leaves, behind an LSN and without fences.
+/// The layout of compact leaves, behind an LSN and without fences.
 type Layout = Compact<NODE, false>;
 
-/// Longest key.
+/// The longest key.
 pub(crate) const MAX_KEY: usize = compact::MAX_KEY_BYTES;
 
-/// Table 1.
+/// The kind of a record (Table 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Written here, not yet in the leaf.
     Insert,
-    /// As it is in the leaf.
+    /// The same as in the leaf.
     Cache,
     /// Deleted here, perhaps not yet in the leaf.
     Tombstone,
-    /// Not in the leaf.
+    /// Known to be absent from the leaf.
     Phantom,
 }
 
@@ -105,17 +113,17 @@ impl Kind {
         }
     }
 
-    /// Whether the leaf has to be told.
+    /// Returns whether the leaf must be changed.
     pub(crate) fn is_dirty(self) -> bool {
         matches!(self, Kind::Insert | Kind::Tombstone)
     }
 
-    /// Whether the key is there.
+    /// Returns whether the key exists.
     pub(crate) fn exists(self) -> bool {
         matches!(self, Kind::Insert | Kind::Cache)
     }
 
-    /// What it is once the leaf has been told.
+    /// The kind after a merge into the leaf.
     fn merged(self) -> Kind {
         if self.exists() {
             Kind::Cache
@@ -125,31 +133,32 @@ impl Kind {
     }
 }
 
-/// A record as it lies in a mini-page.
+/// A record stored in a mini-page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
-    /// Empty if it does not exist.
+    /// Empty if the key does not exist.
     pub(crate) value: &'a [u8],
 }
 
-/// What is known of a leaf.
+/// What a mini-page knows of its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    /// Bytes that it has free.
+    /// Free bytes of the leaf.
     pub(crate) free: usize,
-    /// What a record takes of it beside key and value: [`PageRef::bytes_beside`]; 15 bits.
+    /// Bytes that a record takes in the leaf beside key and value: [`PageRef::bytes_beside`]; 15
+    /// bits.
     beside: i16,
-    /// Whether a record needs a place there, beside bytes: [`PageRef::has_place`].
+    /// Whether a record also needs a place there: [`PageRef::has_place`].
     pub(crate) has_places: bool,
 }
 
-/// The bit for `has_places` beside the 15 of `beside`.
+/// The bit for `has_places`, above the 15 bits of `beside`.
 const PLACES: u16 = 1 << 15;
 
 impl Leaf {
-    /// Where there is none.
+    /// The value where there is no leaf.
     pub(crate) const NONE: Leaf = Leaf {
         free: 0,
         beside: 0,
@@ -164,23 +173,23 @@ impl Leaf {
         }
     }
 
-    /// All but `free`.
+    /// Encodes all fields but `free`.
     fn kind_bits(self) -> u16 {
         let places = if self.has_places { PLACES } else { 0 };
         self.beside as u16 & !PLACES | places
     }
 
-    /// What these bits say of a leaf that has so much free.
+    /// Decodes [`Leaf::kind_bits`] of a leaf with `free` bytes free.
     fn of_kind(bits: u16, free: usize) -> Leaf {
         Leaf {
             free,
-            // The sign is the last of the 15.
+            // The sign is the highest of the 15 bits.
             beside: (bits << 1) as i16 >> 1,
             has_places: bits & PLACES != 0,
         }
     }
 
-    /// Bytes that a record of this kind takes of it without its key.
+    /// Bytes that a record of this kind adds to the leaf.
     pub(crate) fn growth(self, kind: Kind, key_len: usize, value_len: usize) -> isize {
         if kind == Kind::Insert {
             (key_len + value_len) as isize + isize::from(self.beside)
@@ -189,33 +198,35 @@ impl Leaf {
         }
     }
 
-    /// In 33 bits, never 0.
+    /// Encodes the leaf in 33 bits, never as 0.
     pub(crate) fn to_bits(self) -> u64 {
         1 << 32 | u64::from(self.kind_bits()) << 16 | self.free as u64
     }
 
-    /// What [`Leaf::to_bits`] gave; of 0 nothing.
+    /// Decodes [`Leaf::to_bits`]. Returns `None` for 0.
     pub(crate) fn from_bits(bits: u64) -> Option<Leaf> {
         (bits != 0).then(|| Leaf::of_kind((bits >> 16) as u16, usize::from(bits as u16)))
     }
 }
 
-/// Payload bytes of a mini-page for records of so many bytes of keys and values together.
+/// Payload bytes of a mini-page for this many records with `bytes` of keys and values in total.
 pub(crate) fn bytes_for(records: usize, bytes: usize) -> usize {
     Layout::slot_at(records) + bytes
 }
 
-/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*; from the 31st record on they share one, in a mirror every 31st does,
-/// so that a few cold ones may be taken for hot in a mini-page of that many. One more says that a mirror was used as a whole, by a scan.
+/// Reference bits (§5.5, "Evicting cold records"): bit *i* for record *i*. There are 31: from the
+/// 31st record on, records share the last bit, and in a mirror every 31st record shares one. So
+/// with many records, a few cold ones may be taken for hot. One more bit records that a scan used a
+/// mirror as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks(pub(crate) u32);
 
 impl Marks {
-    /// How many bits records have.
+    /// The number of bits for records.
     pub(crate) const COUNT: usize = 31;
     const LAST: usize = Self::COUNT - 1;
 
-    /// Set by who used all of a mirror.
+    /// Set when all of a mirror was used.
     pub(crate) const SCANNED: u32 = 1 << 31;
 
     /// The bit of a record, in a mirror or not.
@@ -228,28 +239,29 @@ impl Marks {
         }
     }
 
-    /// Whether a record was used.
+    /// Returns whether a record was used.
     pub(crate) fn is_hot(self, index: usize, whole: bool) -> bool {
         self.0 & Self::bit(index, whole) != 0
     }
 
-    /// Whether a scan has used the mirror.
+    /// Returns whether a scan used the mirror.
     pub(crate) fn is_scanned(self) -> bool {
         self.0 & Self::SCANNED != 0
     }
 
-    /// A record was put in before the one at `index`, not of a mirror, and counts as used.
+    /// Returns the marks after a record was inserted before `index`. The mini-page is not a mirror,
+    /// and the new record counts as used.
     pub(crate) fn insert(self, index: usize) -> Marks {
         let bit = Self::bit(index, false);
         let below = bit - 1;
-        // The last bit is that of several, which stay.
+        // The last bit belongs to several records, which keep it.
         let last = self.0 & (Self::bit(Self::LAST, false) | Self::SCANNED);
         let moved = (self.0 & !below) << 1 & !Self::SCANNED;
         Marks(self.0 & below | moved | last | bit)
     }
 }
 
-/// A mini-page, to read.
+/// A read-only view of a mini-page.
 #[derive(Clone, Copy)]
 pub(crate) struct MiniRef<'a>(Body<'a, Layout>);
 
@@ -272,7 +284,7 @@ impl<'a> MiniRef<'a> {
         self.0.count()
     }
 
-    /// Whether it is a mirror: what is not here is not in the leaf either.
+    /// Returns whether it is a mirror: a key that is absent here is absent from the leaf, too.
     #[inline]
     pub(crate) fn is_whole(self) -> bool {
         self.u16(SHARED) & WHOLE != 0
@@ -284,7 +296,7 @@ impl<'a> MiniRef<'a> {
         Marks::bit(index, self.is_whole())
     }
 
-    /// How many first bytes all keys share, at least.
+    /// A number of leading bytes that all keys share; they may share more.
     #[inline]
     fn shared(self) -> usize {
         usize::from(self.u16(SHARED) & !WHOLE)
@@ -296,7 +308,7 @@ impl<'a> MiniRef<'a> {
         Lsn(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
     }
 
-    /// The leaf as it will be, at least, once it has all that is dirty here.
+    /// A lower bound of the leaf's room after all dirty records have been merged.
     pub(crate) fn leaf(self) -> Leaf {
         Leaf::of_kind(self.u16(BESIDE), self.u16(ROOM).into())
     }
@@ -317,10 +329,11 @@ impl<'a> MiniRef<'a> {
         self.0.slots().iter().map(move |raw| self.entry_of(raw))
     }
 
-    /// The record of `key`, or the place where it would stand. O(log n) comparisons, of two bytes each while those differ.
+    /// Finds the record of `key`, or the position at which to insert it. O(log n) comparisons, of
+    /// two bytes each unless those are equal.
     #[inline]
     pub(crate) fn search(self, key: &[u8]) -> Result<usize, usize> {
-        // All keys begin like the first one does.
+        // All keys begin with the same bytes as the first one.
         let shared = self.0.suffix(0).get(..self.shared()).unwrap_or_default();
         match key.strip_prefix(shared) {
             Some(rest) => self.0.search(rest),
@@ -342,12 +355,13 @@ impl<'a> MiniRef<'a> {
         (0..count).any(|index| self.is_dirty_at(index))
     }
 
-    /// How much of the leaf's room a change to `key` takes at most, less what a dirty record that it replaces was counted for.
+    /// An upper bound of the bytes that a change to `key` adds to the leaf, minus those already
+    /// counted for a dirty record that it replaces.
     pub(crate) fn growth_of(self, kind: Kind, key: &[u8], value: &[u8]) -> isize {
         let leaf = self.leaf();
         let after = leaf.growth(kind, key.len(), value.len());
         let before = self.find(key).map_or(0, |old| match old.kind {
-            // The leaf has it, at this size.
+            // The leaf has this record, with this size.
             Kind::Cache if kind == Kind::Insert => {
                 leaf.growth(Kind::Insert, old.key.len(), old.value.len())
             }
@@ -357,7 +371,8 @@ impl<'a> MiniRef<'a> {
         after - before
     }
 
-    /// Payload bytes that this mini-page needs, without holes, once `key` has a value of so many bytes.
+    /// Payload bytes that this mini-page needs, without holes, once `key` has a value of
+    /// `value_len` bytes.
     pub(crate) fn bytes_with(self, key: &[u8], value_len: usize) -> usize {
         let used = self.0.used_bytes();
         match self.search(key) {
@@ -366,7 +381,7 @@ impl<'a> MiniRef<'a> {
         }
     }
 
-    /// Payload bytes that a mini-page of the records that `keep` is for needs.
+    /// Payload bytes that a mini-page with only the records selected by `keep` needs.
     pub(crate) fn bytes_of(self, keep: impl Fn(usize) -> bool) -> usize {
         let slots = self.0.slots().iter().enumerate();
         let kept = slots.filter(|(index, _)| keep(*index));
@@ -380,16 +395,16 @@ impl<'a> MiniRef<'a> {
     }
 }
 
-/// A mini-page, to change.
+/// A mini-page to change.
 pub(crate) struct MiniMut<'a>(&'a mut [u8]);
 
 impl<'a> MiniMut<'a> {
-    /// A mini-page that is there.
+    /// Wraps an existing mini-page.
     pub(crate) fn new(block: &'a mut [u8]) -> Self {
         MiniMut(block)
     }
 
-    /// An empty one, over this leaf.
+    /// Creates an empty mini-page over this leaf.
     pub(crate) fn init(block: &'a mut [u8], leaf: Leaf) -> Self {
         block[..Layout::SLOTS_AT].fill(0);
         let mut mini = MiniMut(block);
@@ -423,19 +438,19 @@ impl<'a> MiniMut<'a> {
         self.set(ROOM, bytes.clamp(0, 0xffff) as u16);
     }
 
-    /// Whether a value of so many bytes for `key` fits without another block.
+    /// Returns whether a value of `value_len` bytes for `key` fits this block.
     pub(crate) fn fits(&self, key: &[u8], value_len: usize) -> bool {
         self.view().bytes_with(key, value_len) <= self.0.len()
     }
 
-    /// Sets a record, which must fit ([`MiniMut::fits`]) and, if dirty, be admitted ([`MiniRef::leaf`]). `Ok` with its place if there was
-    /// one of that key, else `Err`.
+    /// Sets a record. It must fit ([`MiniMut::fits`]) and, if dirty, be admitted by the leaf's room
+    /// ([`MiniRef::leaf`]). Returns its position: `Ok` if the key was present, else `Err`.
     pub(crate) fn put(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<usize, usize> {
         let growth = self.view().growth_of(kind, key, value);
         self.put_grown(kind, key, value, growth)
     }
 
-    /// As [`MiniMut::put`], of a record of which the leaf is known to need `grown` bytes.
+    /// As [`MiniMut::put`], for a record for which the leaf is known to need `grown` bytes.
     pub(crate) fn put_grown(
         &mut self,
         kind: Kind,
@@ -460,14 +475,14 @@ impl<'a> MiniMut<'a> {
         at
     }
 
-    /// Puts a record, for which there is room, before the one at `index`.
+    /// Inserts a record, for which there is room, before the one at `index`.
     fn insert(&mut self, index: usize, kind: Kind, key: &[u8], value: &[u8]) {
         self.share(key);
         let put = self.body().insert(index, kind.bits(), key, value);
         put.expect("it fits");
     }
 
-    /// Keeps to what all keys share, with `key` among them. O(n) if that has become less.
+    /// Shortens the shared bytes to those that `key` has, too. O(n) if that changes them.
     fn share(&mut self, key: &[u8]) {
         let view = self.view();
         let whole = view.u16(SHARED) & WHOLE;
@@ -489,18 +504,19 @@ impl<'a> MiniMut<'a> {
         }
     }
 
-    /// From now on it is, or is not, a mirror of its leaf.
+    /// Sets whether this is a mirror of its leaf.
     pub(crate) fn set_whole(&mut self, whole: bool) {
         let shared = self.view().u16(SHARED) & !WHOLE;
         self.set(SHARED, shared | if whole { WHOLE } else { 0 });
     }
 
-    /// Adds a record of the leaf, behind all that are there.
+    /// Appends a record of the leaf, whose key is greater than all present ones.
     pub(crate) fn push(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
         self.insert(self.view().count(), kind, key, value);
     }
 
-    /// Counts anew what the dirty records will take of their leaf, now that it is known which of them it has.
+    /// Recomputes the bytes that the dirty records will take in their leaf, now that the leaf is at
+    /// hand.
     pub(crate) fn recount(&mut self, page: &PageRef<'_>) {
         let leaf = Leaf::of(page);
         let growth_in = |entry: Entry<'_>| {
@@ -517,8 +533,8 @@ impl<'a> MiniMut<'a> {
         self.set_room(leaf.free as isize - growth);
     }
 
-    /// Takes over what `old` has of the records that `keep` is for, all dirty ones among them: growing, shrinking and moving are read-copy-update
-    /// (§4.2). The records keep their order.
+    /// Copies the records of `old` that `keep` selects, which must include all dirty ones: growing,
+    /// shrinking and moving are read-copy-update (§4.2). The records keep their order.
     pub(crate) fn copy_from(&mut self, old: MiniRef<'_>, keep: impl Fn(usize) -> bool) {
         for (index, entry) in old.entries().enumerate() {
             if keep(index) {
@@ -533,14 +549,14 @@ impl<'a> MiniMut<'a> {
         self.inherit(old);
     }
 
-    /// Takes over the newest change.
+    /// Takes over the LSN of the newest change.
     pub(crate) fn inherit(&mut self, old: MiniRef<'_>) {
         if !mutation::on("bf-copy-forgets-lsn") {
             self.set_lsn(old.lsn());
         }
     }
 
-    /// The leaf has all of it, and is now like this.
+    /// Notes that the leaf now has all records, and has this room.
     pub(crate) fn merged(&mut self, leaf: Leaf) {
         for index in 0..self.view().count() {
             let mut slot = self.view().0.slot(index).expect("it is there");

@@ -23,7 +23,7 @@ fn key(n: u8) -> Vec<u8> {
 
 #[test]
 fn the_smallest_block_holds_one_record_of_the_papers() {
-    // 4 of the 64 are the marks.
+    // 4 of the 64 bytes are the marks.
     let mut block = [0xaa; 60];
     let mut mini = MiniMut::init(&mut block, leaf(4000));
     assert!(mini.fits(&[1; 16], 16) && !mini.fits(&[1; 16], 17));
@@ -77,13 +77,13 @@ fn marks_follow_their_records() {
     let hot = |marks: Marks, index| marks.is_hot(index, false);
     let marks = Marks::default().insert(0).insert(0).insert(2);
     assert_eq!(marks, Marks(0b111));
-    // One goes in between: the hot one behind it moves up.
+    // Insert a record in between: the hot one behind it moves up.
     let marks = Marks(0b10).insert(1);
     assert!(!hot(marks, 0) && hot(marks, 1) && hot(marks, 2));
     let full = Marks(1 << 30).insert(3);
     assert!(hot(full, 30) && hot(full, 90) && hot(full, 3) && !hot(full, 4));
     assert!(hot(Marks(0).insert(40), 31));
-    // The scan's mark is nobody's, and stays.
+    // The scan's mark belongs to no record, and stays.
     let scanned = Marks(Marks::SCANNED | 1 << 29).insert(0);
     assert!(scanned.is_scanned() && hot(scanned, 30) && !hot(scanned, 29));
     assert!(!Marks(1 << 30).insert(0).is_scanned());
@@ -96,7 +96,7 @@ proptest! {
         size in (0usize..4).prop_map(|n| 128 << n),
         stem in 0usize..5,
     ) {
-        // All keys may have a beginning in common, or all but the rare one that comes first in none.
+        // All keys share a prefix, or all but a rare one without it, which sorts first.
         let key = |n: u8| [&b"stem"[..stem * usize::from(n != 7)], &key(n)].concat();
         let mut block = vec![0x5a; size];
         let mut mini = MiniMut::init(&mut block, leaf(60_000));

@@ -1,4 +1,5 @@
-//! The invariants of `RingMemory.tla` and `CircularBuffer.tla`, looked at: for tests, and for whoever doubts.
+//! Checks of the invariants of `RingMemory.tla` and `CircularBuffer.tla` on a live ring, for tests
+//! and debugging.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +9,10 @@ use super::space::Found;
 use crate::PageId;
 use crate::mapping::Place;
 
-/// What is between head and tail, in bytes, headers included.
+/// Bytes by kind of block, headers included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Blocks handed out and not yet published.
+    /// Blocks that are allocated but not yet published.
     pub allocated: u64,
     /// Mini-pages.
     pub ready: u64,
@@ -19,16 +20,16 @@ pub struct Census {
     pub listed: u64,
     /// Tombstones and padding.
     pub tombstone: u64,
-    /// Evicted blocks that the head has not reached.
+    /// Evicted blocks that the head has not passed yet.
     pub evicted: u64,
-    /// From the tail to the head, a lap on.
+    /// The free space from the tail to the head, one lap on.
     pub free: u64,
     /// The pages that have a mini-page.
     pub pages: BTreeSet<PageId>,
 }
 
 impl Census {
-    /// All of it: the ring's capacity.
+    /// The sum of all kinds: the ring's capacity.
     #[must_use]
     pub fn total(&self) -> u64 {
         let Census {
@@ -47,36 +48,36 @@ impl Census {
 /// A block between head and tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSeen {
-    /// Its offset.
+    /// The block's offset.
     pub at: u64,
-    /// Header and payload.
+    /// Bytes of header and payload.
     pub bytes: u64,
-    /// What it is.
+    /// The block's state.
     pub state: State,
-    /// Whose, of one that is handed out or a mini-page.
+    /// The page of an allocated block or a mini-page.
     pub page: PageId,
 }
 
-/// Addresses and blocks as they are at one instant.
+/// Addresses and blocks at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The oldest address in use.
     pub head: u64,
-    /// Eviction has been started up to here.
+    /// The address up to which blocks have been claimed for eviction.
     pub claimed: u64,
     /// The next address to be allocated.
     pub tail: u64,
-    /// From the head to the tail.
+    /// The blocks from the head to the tail.
     pub blocks: Vec<BlockSeen>,
 }
 
-/// An invariant that does not hold.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{invariant} does not hold: {what}")]
 pub struct Broken {
-    /// Its name in the spec.
+    /// The invariant's name in the spec.
     pub invariant: &'static str,
-    /// The story.
+    /// What was found.
     pub what: String,
 }
 
@@ -96,10 +97,10 @@ fn holds(
 }
 
 impl Ring {
-    /// Addresses and blocks, whoever uses the ring. O(blocks).
+    /// Returns addresses and blocks, even while other threads use the ring. O(blocks).
     ///
     /// # Errors
-    /// There is no block where one should begin.
+    /// If there is no block at an address where one should begin.
     pub fn look(&self) -> Result<Seen, Broken> {
         let space = self.space.0.lock();
         let (head, claimed, tail) = (space.head, space.claimed, space.tail);
@@ -123,11 +124,11 @@ impl Ring {
         })
     }
 
-    /// Looks at all blocks, lists and the words of the pages. O(blocks). While no other thread uses the ring: the invariants of the
-    /// mapping hold between a thread's steps only.
+    /// Checks all blocks, free lists and page words. O(blocks). No other thread may use the ring:
+    /// the invariants of the mapping hold only between a thread's steps.
     ///
     /// # Errors
-    /// The first invariant that is broken.
+    /// The first invariant that is violated.
     pub fn audit(&self) -> Result<Census, Broken> {
         let space = self.space.0.lock();
         let (head, claimed, tail) = (space.head, space.claimed, space.tail);
@@ -181,7 +182,9 @@ impl Ring {
         for class in 0..self.classes.len() {
             for at in space.listed(&self.region, class) {
                 holds(listed.remove(&(class, at)), "FreeListInv", || {
-                    format!("class {class} offers {at}, which is not free, or twice")
+                    format!(
+                        "the list of class {class} has {at}, which is not free or is listed twice"
+                    )
                 })?;
             }
         }

@@ -1,4 +1,5 @@
-//! Eviction at the head, by many threads side by side and in order (Bf-Tree §4.2, §4.3; `CircularBuffer.tla`).
+//! Eviction at the head of the ring, in order, by any number of threads at once (Bf-Tree §4.2,
+//! §4.3; `CircularBuffer.tla`).
 //!
 //! ```text
 //!            claim ----- dead --------------------------------> pass
@@ -11,12 +12,19 @@
 //!              +<------ give back <----- fails
 //! ```
 //!
-//! *claim* takes the next block; *look* waits while the block is only allocated; *lock* takes the lock of the page that the header
-//! names and asks whether the block is still its mini-page; *merge* is the callback; *unmap* is one atomic addition; *pass* marks
-//! the block and moves the head over all that are marked, then waits until the head has come past this block, too, so that no more blocks
-//! are under eviction than there are threads. What happens when merging fails is told in [`super`].
+//! - *claim* takes the next block.
+//! - *look* waits while the block is allocated but not published.
+//! - *lock* takes the lock of the page that the header names, and checks whether the block is still
+//!   its mini-page.
+//! - *merge* is the callback.
+//! - *unmap* is one atomic addition.
+//! - *pass* marks the block, moves the head past all marked blocks, and then waits until the head
+//!   has passed this block. So there are never more blocks under eviction than threads.
 //!
-//! Claim, pass and the waits are under the ring's mutex and its condition variable: a thread behind another one's I/O sleeps.
+//! If merging fails, the claim is given back; see [`super`].
+//!
+//! Claim, pass and the waits use the ring's mutex and its condition variable, so a thread that
+//! waits for another's I/O sleeps.
 
 use super::events::Pause;
 use super::guard::{Exclusive, Locked};
@@ -29,18 +37,21 @@ use crate::mapping::LeafAddress;
 use crate::mutation;
 use crate::sync::{Backoff, MutexGuard};
 
-/// What an eviction came to.
+/// The outcome of an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// A block of so many bytes, header included, was evicted, and the head is past it unless a failed one is before it.
+    /// A block was evicted; its size includes the header. The head has passed it, unless the
+    /// eviction of a block before it has failed.
     Block(u64),
-    /// All blocks were claimed by other threads; meanwhile one of these was passed, or failed.
+    /// Other threads had claimed all blocks; meanwhile, one of these was passed or its eviction
+    /// failed.
     ByOthers,
     /// The ring is empty.
     Empty,
 }
 
-/// A block that this thread evicts. Dropped before it is done, it is given back.
+/// A claimed block that this thread evicts. If dropped before the eviction is complete, the claim
+/// is returned.
 struct Claim<'a> {
     ring: &'a Ring,
     address: u64,
@@ -66,18 +77,19 @@ enum Begun<'a> {
     Over(Eviction),
 }
 
-/// What `try_evict` says of a block that it did not evict.
+/// The result of an attempt to evict a block.
 enum Look {
     Again,
     Evicted,
 }
 
 impl Ring {
-    /// Evicts blocks of `bytes` together, or all that there is to evict; the caller holds no page. Then the caller begins its operation
-    /// anew: what it read before may have changed, and others may have taken the room.
+    /// Evicts blocks of at least `bytes` together, or everything there is to evict. The caller
+    /// holds no page. It must then restart its operation: what it read before may have changed, and
+    /// other threads may have taken the room.
     ///
-    /// [`Full::short`](super::Full::short) is the least that helps. A few KiB more than that cost a large ring nothing, and the allocations
-    /// after this one then succeed at once.
+    /// [`Full::short`](super::Full::short) is the minimum that helps. A few KiB more cost a large
+    /// ring nothing, and let the next allocations succeed at once.
     ///
     /// # Errors
     /// As [`Ring::evict`].
@@ -96,20 +108,24 @@ impl Ring {
         Ok(made)
     }
 
-    /// Evicts one block. The thread holds no page, or it could wait for itself (CircularBuffer 1).
+    /// Evicts one block. The calling thread must hold no page, or it could deadlock with itself
+    /// (CircularBuffer 1).
     ///
-    /// `merge` is called with the victim's page locked alone, and its mini-page; it merges what is dirty into the leaf and returns where
-    /// the leaf is now. It may lock pages that nobody waits with, and allocate, but not evict. It is not called for dead blocks.
+    /// `merge` is called with the victim's page locked exclusively, and its mini-page. It merges
+    /// dirty records into the leaf and returns the leaf's address after that. It may lock pages
+    /// that no waiting thread holds, and may allocate, but must not evict. It is not called for
+    /// dead blocks.
     ///
     /// # Errors
-    /// What `merge` returned; the page and its mini-page are as they were, and will be the next victim.
+    /// What `merge` returned. The page and its mini-page are unchanged, and the block will be the
+    /// next victim.
     pub fn evict<E>(
         &self,
         merge: impl FnOnce(PageId, &mut [u8]) -> Result<LeafAddress, E>,
     ) -> Result<Eviction, E> {
         held::assert_none(
             Kind::RingPage,
-            "who evicts holds no page (CircularBuffer 1)",
+            "an evicting thread must hold no page (CircularBuffer 1)",
         );
         let mut claim = match self.begin() {
             Begun::Claim(claim) => claim,
@@ -135,7 +151,7 @@ impl Ring {
                 }
                 Look::Again => {
                     self.tell_pause(at, Pause::Look);
-                    // Whatever the block has become in the meantime was decided under the mutex.
+                    // The block's fate since then was decided under the mutex.
                     let mut space = self.space.0.lock();
                     let class_of = |footprint| self.class_of(footprint);
                     if space.clear(&self.region, class_of, claim.address, &self.hook) == Dead::Yes {
@@ -167,7 +183,8 @@ impl Ring {
             self.hook.tell(|| Event::Retried);
             return Begun::Over(Eviction::Empty);
         }
-        // All is claimed by others (`Retry`): they will move the head, or give a claim back.
+        // All blocks are claimed by other threads (`Retry`), which will move the head or return a
+        // claim.
         while space.head == head && space.returned.is_empty() {
             self.moved.wait(&mut space);
         }
@@ -178,14 +195,14 @@ impl Ring {
         self.hook.tell(|| Event::Pauses { at, before });
     }
 
-    /// `FindPage`, `LockVictim`, `WriteLeaf`, `Unmap`.
+    /// Performs `FindPage`, `LockVictim`, `WriteLeaf` and `Unmap`.
     fn try_evict<E>(
         &self,
         claim: &mut Claim<'_>,
         merge: &mut Option<impl FnOnce(PageId, &mut [u8]) -> Result<LeafAddress, E>>,
     ) -> Result<Look, E> {
         let at = claim.address % self.capacity;
-        // SAFETY: a claimed block is where it is until its claimer marks it as evicted.
+        // SAFETY: a claimed block stays in place until its claimer marks it as evicted.
         let header = unsafe { self.region.block(at) }.header();
         if !header.is(State::Ready) {
             return Ok(Look::Again);
@@ -195,9 +212,11 @@ impl Ring {
             unreachable!("MappedInv: a mini-page of {page}, which is in no table");
         };
         self.tell_pause(at, Pause::Lock);
-        // A reader may hold it for long, and whoever holds it alone waits for no evictor (CircularBuffer 1).
+        // A reader may hold the lock for long. A thread with the exclusive lock never waits for an
+        // evictor (CircularBuffer 1).
         let mut victim = Exclusive::of_victim(Locked::new(self, page, word, word.lock()));
-        // Before the lock was there the mini-page may have moved away; the block may even belong to another page.
+        // Before the lock was taken, the mini-page may have moved; the block may even belong to
+        // another page now.
         if !victim.points_at(at) && !mutation::on("ring-victim-unchecked") {
             self.hook.tell(|| Event::VictimMoved { page, at });
             return Ok(Look::Again);
@@ -222,12 +241,13 @@ impl Ring {
         Ok(Look::Evicted)
     }
 
-    /// `Finish`: moves the head, and waits until it is past this block.
+    /// Performs `Finish`: moves the head, and waits until it has passed this block.
     fn pass(&self, mut space: MutexGuard<'_, Space>, claim: &mut Claim<'_>) -> Eviction {
         claim.done = true;
         let address = claim.address;
         let at = space.offset_of(address);
-        // SAFETY: the caller has marked the block as evicted, and the head has not passed it: that happens under the mutex, below.
+        // SAFETY: the caller has marked the block as evicted, and the head has not passed it: that
+        // happens under the mutex, below.
         let bytes = unsafe { self.region.block(at) }.known_header().footprint();
         if space.advance(&self.region, address, &self.hook) && !mutation::on("ring-lost-wake-up") {
             self.moved.notify_all();

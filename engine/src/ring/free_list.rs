@@ -1,31 +1,36 @@
-//! Free lists by exact size class (Bf-Tree §4.1, §4.2), threaded through the free blocks themselves.
+//! Free lists by exact size class (Bf-Tree §4.1, §4.2), threaded through the free blocks
+//! themselves.
 //!
 //! ```text
-//! class 64 B    first --> [h|next|prev|..] <--> [h|next|prev|..]          offsets; NONE at either end
+//! class 64 B    first --> [h|next|prev|..] <--> [h|next|prev|..]      offsets; NONE at either end
 //! class 128 B   first --> NONE
 //! ```
 //!
-//! Doubly linked, so that an evictor takes a block out of the middle in O(1) (`UnlistBlock`; CircularBuffer 2: what the head passes must be
-//! on no list). Links live in the payloads, so lists need no memory however long they get. All is done under the ring's mutex, and
-//! whoever takes a block off a list changes the block's state in the same critical section: the spec's state between `PopFreeList` and
-//! `Reuse`, in which the finding's stale pointers live, does not exist here.
+//! The lists are doubly linked, so that an evictor can remove a block from the middle in O(1)
+//! (`UnlistBlock`; CircularBuffer 2: a block that the head passes must be on no list). Links are in
+//! the payloads of free blocks, so lists need no further memory however long they get. All
+//! operations hold the ring's mutex, and a block's state is changed in the critical section that
+//! takes it off its list. So the spec's state between `PopFreeList` and `Reuse`, in which that
+//! finding's stale pointers exist, does not occur here.
 
 use super::header::{Header, State};
 use super::region::{Block, Region};
 
 const NONE: u64 = u64::MAX;
 
-/// The lists, one a class.
+/// The free lists, one for each size class.
 #[derive(Debug)]
 pub(super) struct FreeLists {
     first: Vec<u64>,
 }
 
-/// A block on some list.
+/// Returns a block that is on some list.
 ///
-/// The caller holds the ring's mutex: every function here takes `&mut FreeLists`, which lives behind it.
+/// The caller holds the ring's mutex: every function here takes `&mut FreeLists`, which the mutex
+/// guards.
 fn listed(region: &Region, offset: u64) -> Block<'_> {
-    // SAFETY: offsets on a list are those of blocks that were put there as free; an evictor takes a block off before the head passes.
+    // SAFETY: offsets on a list are of blocks that were freed; an evictor unlists a block before
+    // the head passes it.
     unsafe { region.block(offset) }
 }
 
@@ -36,7 +41,7 @@ impl FreeLists {
         }
     }
 
-    /// A block that the list of `class` offers.
+    /// The first block on the list of `class`.
     pub(super) fn first(&self, class: usize) -> Option<u64> {
         Some(self.first[class]).filter(|offset| *offset != NONE)
     }
@@ -54,7 +59,7 @@ impl FreeLists {
         self.first[class] = offset;
     }
 
-    /// Takes a block off the list of its class; its state is for the caller to change.
+    /// Removes a block from the list of its class. The caller must change the block's state.
     pub(super) fn remove(&mut self, region: &Region, class: usize, offset: u64) {
         // SAFETY: a listed block is free, and the mutex is held.
         let [next, previous] = unsafe { listed(region, offset).links() };
@@ -69,7 +74,7 @@ impl FreeLists {
         }
     }
 
-    /// What a list offers, in its order; at most `most`, for a list that is broken may be a circle.
+    /// The offsets on a list, in order. At most `most`, because a corrupt list may be circular.
     pub(super) fn offsets(&self, region: &Region, class: usize, most: usize) -> Vec<u64> {
         let mut found = Vec::new();
         let mut offset = self.first[class];

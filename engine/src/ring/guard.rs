@@ -1,20 +1,24 @@
-//! Locks on pages, and the bytes that they open.
+//! Locks on pages, and access to the bytes that they protect.
 //!
 //! ```text
 //! shared(page) --> Shared --try_upgrade--> Exclusive <-- exclusive(page)
-//!                  bytes()    <--downgrade-- bytes_mut()
-//!                                            allocate(len) --> Fresh --publish--> Exclusive, on the new block
-//!                                               |               |                 (the old one is freed)
-//!                                               v               +---abandon-----> Exclusive, on the old one
-//!                                            NoBlock, Full: give_back, make_room, begin anew
+//!                  bytes()   <--downgrade-- bytes_mut()
+//!                                           |
+//!                                           v
+//!                                        allocate(len) --> Fresh --publish--> Exclusive, new block
+//!                                           |                |                (old one freed)
+//!                                           v                +---abandon----> Exclusive, old block
+//!                                        NoBlock, Full: give_back, make_room, start again
 //! ```
 //!
-//! Grow, create, shrink and copy to the tail are one thing, "a read-copy-update": [`Exclusive::allocate`], fill, [`Fresh::publish`], in the
-//! order copy, publish, free (`BufferThreads.tla`). A guard belongs to the thread that made it.
+//! Growing, creating, shrinking and copying to the tail are all "a read-copy-update":
+//! [`Exclusive::allocate`], fill, [`Fresh::publish`], in the order copy, publish, free
+//! (`BufferThreads.tla`). A guard belongs to the thread that made it.
 //!
-//! Why the slices are sound: a block whose offset stands in a page's word is `Ready` and has that page in its header (`MappedInv`), and the
-//! only ones who free or evict it hold the page's lock alone when they do. So under a shared lock nobody writes, under the
-//! exclusive one nobody else does either; and a `Fresh` block is in no word at all.
+//! Why the slices are sound: a block whose offset is in a page's word is `Ready` and has that page
+//! in its header (`MappedInv`). It is freed or evicted only under the exclusive lock of that page.
+//! So under a shared lock nobody writes, and under the exclusive lock nobody else reads or writes.
+//! A `Fresh` block is in no word at all.
 
 use std::marker::PhantomData;
 use std::mem;
@@ -28,10 +32,11 @@ use crate::held::{self, Kind};
 use crate::mapping::{LeafAddress, PageError, Place, Word};
 use crate::sync::atomic::AtomicU32;
 
-/// The ring has no block: the caller gives back every page that it holds and calls [`Ring::make_room`].
+/// The ring has no free block. The caller must release every page that it holds and call
+/// [`Ring::make_room`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the ring is full: the head must move {short} bytes for a block of {wanted}")]
-#[must_use = "whoever finds the ring full makes room"]
+#[must_use = "make room and try again"]
 pub struct Full {
     /// Bytes of the block, header included.
     pub wanted: u64,
@@ -42,28 +47,28 @@ pub struct Full {
 /// An allocation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocateError {
-    /// There is no room.
+    /// The ring has no free block now.
     #[error(transparent)]
     Full(#[from] Full),
-    /// There never will be.
+    /// No size class is large enough.
     #[error("{len} bytes are more than the largest size class, {largest}")]
     TooLarge {
-        /// What was asked for.
+        /// The requested size.
         len: usize,
         /// Payload of the largest class.
         largest: usize,
     },
 }
 
-/// What both guards have; they unlock.
+/// The state that both guards share; they unlock on drop.
 #[derive(Clone, Copy)]
 pub(super) struct Locked<'a> {
     ring: &'a Ring,
     page: PageId,
     word: &'a Word,
-    /// The address in the word: a [`Place`], which is taken apart when it is asked for.
+    /// The address in the word: an encoded [`Place`], which is decoded when needed.
     bits: u64,
-    /// Neither sent nor shared: see `held`.
+    /// Makes the guard neither `Send` nor `Sync`: see `held`.
     here: PhantomData<*const ()>,
 }
 
@@ -96,8 +101,8 @@ impl<'a> Locked<'a> {
     #[inline]
     fn block(&self) -> Option<Block<'a>> {
         match self.place() {
-            // SAFETY: the page's word, read under its lock, points at a block of its own, and nobody frees or evicts that
-            // without the lock.
+            // SAFETY: the page's word, read under its lock, points at the page's own block, which
+            // is freed or evicted only under the exclusive lock.
             Place::Block(at) => Some(unsafe { self.ring.region.block(at) }),
             Place::Free | Place::Leaf(_) => None,
         }
@@ -110,20 +115,22 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// The payload, as long as the guard is borrowed.
+    /// The payload, for as long as the guard is borrowed.
     #[inline]
     fn bytes(&self) -> Option<&[u8]> {
         let block = self.block()?;
         let footprint = block.known_header().footprint();
-        // SAFETY: the footprint is the header's, and the lock keeps writers out while the guard is borrowed.
+        // SAFETY: the footprint is the header's, and the lock keeps writers out while the guard is
+        // borrowed.
         Some(unsafe { block.bytes(self.ring.marks, footprint) })
     }
 
     #[inline]
     fn marks(&self) -> Option<&AtomicU32> {
         let block = self.block().filter(|_| self.ring.marks > 0)?;
-        // SAFETY: the block is the page's as long as the guard is; of a ring with marks all slices begin behind them, and a free block's
-        // links are touched when no page has it.
+        // SAFETY: the block stays the page's for as long as the guard lives. In a ring with marks,
+        // all slices begin behind the marks, and the links of a free block are touched only while
+        // no page has the block.
         Some(unsafe { block.marks() })
     }
 
@@ -136,7 +143,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// A page locked to read.
+/// A page under a shared lock.
 pub struct Shared<'a>(Locked<'a>);
 
 impl<'a> Shared<'a> {
@@ -150,45 +157,49 @@ impl<'a> Shared<'a> {
         Ok(shared)
     }
 
-    /// The page.
+    /// The page's id.
     #[must_use]
     pub fn page(&self) -> PageId {
         self.0.page
     }
 
-    /// Where the leaf is, of a page without a mini-page; with one, the tree keeps that in the mini-page.
+    /// The leaf's address, for a page without a mini-page. With a mini-page, the tree keeps the
+    /// address in it.
     #[inline]
     #[must_use]
     pub fn leaf(&self) -> Option<LeafAddress> {
         self.0.leaf()
     }
 
-    /// The mini-page.
+    /// The mini-page, if the page has one.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.0.bytes()
     }
 
-    /// The mini-page's marks: 32 bits that readers, too, may set, and whose meaning is the tree's. 0 in a new block; none if the ring has no
-    /// marks ([`RingOptions::marks`](super::RingOptions::marks)).
+    /// The mini-page's marks: 32 bits that readers may set, too, and whose meaning the tree
+    /// defines. They are 0 in a new block. `None` if the ring has no marks
+    /// ([`RingOptions::marks`](super::RingOptions::marks)).
     #[inline]
     #[must_use]
     pub fn marks(&self) -> Option<&AtomicU32> {
         self.0.marks()
     }
 
-    /// Whether the mini-page is near the head: who uses it copies it to the tail, if it can (§4.1, §5.5).
+    /// Returns whether the mini-page is near the head. A thread that uses such a page copies it to
+    /// the tail if it can (§4.1, §5.5).
     #[inline]
     #[must_use]
     pub fn in_copy_on_access_region(&self) -> bool {
         self.0.near_head()
     }
 
-    /// The exclusive lock, if no other reader holds the page.
+    /// Upgrades to the exclusive lock, if no other reader holds the page.
     ///
     /// # Errors
-    /// The guard itself, if one does: leave the copy to the next one (CircularBuffer 5).
+    /// The guard itself, if another reader does: leave the copy to a later access (CircularBuffer
+    /// 5).
     pub fn try_upgrade(self) -> Result<Exclusive<'a>, Self> {
         if !self.0.word.try_upgrade() {
             return Err(self);
@@ -207,7 +218,7 @@ impl Drop for Shared<'_> {
     }
 }
 
-/// A page, its mini-page and its leaf, locked alone.
+/// A page under an exclusive lock, with its mini-page and its leaf.
 pub struct Exclusive<'a>(Locked<'a>);
 
 impl<'a> Exclusive<'a> {
@@ -221,50 +232,53 @@ impl<'a> Exclusive<'a> {
         Ok(exclusive)
     }
 
-    /// The lock of an evictor, which may find the page gone.
+    /// The lock of an evictor, which may find that the page has moved or is gone.
     pub(super) fn of_victim(locked: Locked<'a>) -> Self {
         Self(locked)
     }
 
-    /// The page.
+    /// The page's id.
     #[must_use]
     pub fn page(&self) -> PageId {
         self.0.page
     }
 
-    /// Where the leaf is, of a page without a mini-page.
+    /// The leaf's address, for a page without a mini-page.
     #[inline]
     #[must_use]
     pub fn leaf(&self) -> Option<LeafAddress> {
         self.0.leaf()
     }
 
-    /// The mini-page.
+    /// The mini-page, if the page has one.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.0.bytes()
     }
 
-    /// The mini-page, to change in place.
+    /// The mini-page, if the page has one, to change in place.
     #[inline]
     #[must_use]
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let block = self.0.block()?;
         let footprint = block.known_header().footprint();
-        // SAFETY: the footprint is the header's; nobody else has the page, and the guard is borrowed to write.
+        // SAFETY: the footprint is the header's; nobody else has the page, and the guard is
+        // borrowed mutably.
         Some(unsafe { block.bytes_mut(self.0.ring.marks, footprint) })
     }
 
-    /// The mini-page's marks: 32 bits that readers, too, may set, and whose meaning is the tree's. 0 in a new block; none if the ring has no
-    /// marks ([`RingOptions::marks`](super::RingOptions::marks)).
+    /// The mini-page's marks: 32 bits that readers may set, too, and whose meaning the tree
+    /// defines. They are 0 in a new block. `None` if the ring has no marks
+    /// ([`RingOptions::marks`](super::RingOptions::marks)).
     #[inline]
     #[must_use]
     pub fn marks(&self) -> Option<&AtomicU32> {
         self.0.marks()
     }
 
-    /// Whether the mini-page is near the head: it is to be copied rather than changed (§4.1).
+    /// Returns whether the mini-page is near the head, so that it should be copied rather than
+    /// changed in place (§4.1).
     #[inline]
     #[must_use]
     pub fn in_copy_on_access_region(&self) -> bool {
@@ -275,10 +289,12 @@ impl<'a> Exclusive<'a> {
         self.0.place() == Place::Block(at)
     }
 
-    /// A block for a mini-page of at least `len` bytes, to take the place of the one that the page has, if any.
+    /// Allocates a block for a mini-page of at least `len` bytes, which will replace the page's
+    /// present block, if any.
     ///
     /// # Errors
-    /// [`NoBlock`] has the guard, which must be given back before making room, if [`Full`] is why; else no class holds `len` bytes.
+    /// [`NoBlock`], which contains the guard. If the reason is [`Full`], release the guard before
+    /// making room. Otherwise, no class holds `len` bytes.
     pub fn allocate(self, len: usize) -> Result<Fresh<'a>, NoBlock<'a>> {
         let Locked { ring, page, .. } = self.0;
         let Some(class) = ring.class_for(len + ring.marks as usize) else {
@@ -300,10 +316,10 @@ impl<'a> Exclusive<'a> {
         };
         match ring.allocate(wanted) {
             Ok(at) => {
-                // SAFETY: the block is `Allocated`, which nobody but `NewBlock` ends.
+                // SAFETY: the block is `Allocated`, a state that only `NewBlock` ends.
                 let block = unsafe { ring.region.block(at) };
                 if ring.marks > 0 {
-                    // SAFETY: as above, and nothing of it has been handed out yet.
+                    // SAFETY: as above, and no part of the block has been handed out yet.
                     unsafe { block.clear_marks() };
                 }
                 let block = NewBlock {
@@ -322,12 +338,12 @@ impl<'a> Exclusive<'a> {
         }
     }
 
-    /// The page is its leaf only from now on; its mini-page, if it has one, is freed: the caller has merged it.
+    /// Makes the page a leaf without a mini-page. A mini-page that the caller has merged is freed.
     pub fn set_leaf(&mut self, leaf: LeafAddress) {
         self.leave_for(Place::Leaf(leaf));
     }
 
-    /// The page is no more, nor is its mini-page; its id will be given out again.
+    /// Frees the page and its mini-page. The id will be reused.
     pub fn free_page(mut self) {
         self.leave_for(Place::Free);
         let (ring, page) = (self.0.ring, self.0.page);
@@ -347,7 +363,8 @@ impl<'a> Exclusive<'a> {
         }
     }
 
-    /// The page's leaf is `leaf` and its lock is free, both at once (CircularBuffer 6); its block is the caller's, who claimed it.
+    /// Sets the page's address to `leaf` and releases its lock in one step (CircularBuffer 6). The
+    /// caller, who claimed the block, keeps it.
     pub(super) fn unmap(self, leaf: LeafAddress) {
         let Locked { word, bits, .. } = self.0;
         mem::forget(self);
@@ -355,7 +372,8 @@ impl<'a> Exclusive<'a> {
         word.unlock(bits, Place::Leaf(leaf).bits());
     }
 
-    /// The page locked to read; nobody changes it in between.
+    /// Turns the exclusive lock into a shared one, without a gap in which another thread could
+    /// change the page.
     #[must_use]
     pub fn downgrade(self) -> Shared<'a> {
         let locked = self.0;
@@ -373,17 +391,17 @@ impl Drop for Exclusive<'_> {
     }
 }
 
-/// A block that no page has yet. What is in it is whatever was there before. Dropped, it is freed, and the page, which is unlocked then,
-/// keeps what it had.
+/// A block that belongs to no page yet; its bytes are arbitrary. If dropped, the block is freed and
+/// the page is unlocked unchanged.
 ///
-/// An evictor that comes by waits for it: fill and publish it, and do no I/O meanwhile.
+/// An evictor that reaches the block waits for it: fill and publish it, and do no I/O in between.
 pub struct Fresh<'a> {
-    /// Goes before the page is unlocked.
+    /// Declared first, so that it is dropped before the page is unlocked.
     block: NewBlock<'a>,
     page: Exclusive<'a>,
 }
 
-/// An allocated block: freed if it is dropped.
+/// An allocated block, which is freed on drop.
 struct NewBlock<'a> {
     ring: &'a Ring,
     page: PageId,
@@ -399,7 +417,7 @@ impl Drop for NewBlock<'_> {
 }
 
 impl<'a> Fresh<'a> {
-    /// The mini-page that it will replace.
+    /// The mini-page that the block will replace.
     #[must_use]
     pub fn old(&self) -> Option<&[u8]> {
         self.page.bytes()
@@ -411,7 +429,7 @@ impl<'a> Fresh<'a> {
         self.both().1
     }
 
-    /// The mini-page that it will replace, and the bytes to fill.
+    /// The mini-page that the block will replace, and the bytes to fill.
     #[must_use]
     pub fn both(&mut self) -> (Option<&[u8]>, &mut [u8]) {
         let NewBlock {
@@ -420,12 +438,13 @@ impl<'a> Fresh<'a> {
             footprint,
             ..
         } = self.block;
-        // SAFETY: an allocated block is this guard's alone, and the guard is borrowed to write. The old one is another block.
+        // SAFETY: an allocated block belongs to this guard alone, and the guard is borrowed
+        // mutably. The old one is another block.
         let new = unsafe { block.bytes_mut(ring.marks, footprint) };
         (self.page.bytes(), new)
     }
 
-    /// The page's mini-page is this block from now on, and the old one is freed.
+    /// Makes this block the page's mini-page and frees the old one.
     pub fn publish(self) -> Exclusive<'a> {
         let Self { block, mut page } = self;
         let NewBlock {
@@ -449,22 +468,22 @@ impl<'a> Fresh<'a> {
         page
     }
 
-    /// The page without the block, which is freed.
+    /// Frees the block and returns the page unchanged.
     pub fn abandon(self) -> Exclusive<'a> {
         self.page
     }
 }
 
-/// No block, and the page that it was for, still locked.
+/// A failed allocation, with the page, which is still locked.
 pub struct NoBlock<'a> {
-    /// The page.
+    /// The page for which the block was wanted.
     pub page: Exclusive<'a>,
-    /// Why not.
+    /// Why there is no block.
     pub why: AllocateError,
 }
 
 impl NoBlock<'_> {
-    /// Unlocks the page: what to do before making room.
+    /// Unlocks the page, which must be done before making room.
     pub fn give_back(self) -> AllocateError {
         self.why
     }

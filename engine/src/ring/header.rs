@@ -1,33 +1,35 @@
-//! The 8 bytes before every block: what it is, how large, and whose (Bf-Tree §4.3).
+//! The 8-byte header before every block: its state, its size, and its page (Bf-Tree §4.3).
 //!
 //! ```text
 //!  63                      24 23            8 7   3 2     0
 //! +--------------------------+---------------+-----+-------+
-//! | page id                  | footprint / 8 |  0  | state |      footprint: header and payload together
+//! | page id                  | footprint / 8 |  0  | state |  footprint: header and payload
 //! +--------------------------+---------------+-----+-------+
 //!
-//! none -> allocated -> ready -> listed -> allocated ..                     the owner, under its page's lock
-//!         allocated -> listed | tombstone                                  an allocation that was dropped
-//!                      ready -> tombstone                                  copied away near the head; padding is born so
-//!         ready | listed | tombstone -> evicted -> (the head passes)       the evictor that claimed it
+//! none -> allocated -> ready -> listed -> allocated ..           the owner, under its page's lock
+//!         allocated -> listed | tombstone                        an allocation that was dropped
+//!                      ready -> tombstone                        copied away near the head
+//!                                                                (padding begins as a tombstone)
+//!         ready | listed | tombstone -> evicted -> (head passes)  the evictor that claimed it
 //! ```
 //!
-//! Only `allocated -> ready` happens outside of the ring's mutex; the evictor that waits for it reads the word again and again.
+//! Only `allocated -> ready` happens outside of the ring's mutex; the evictor that waits for it
+//! polls the word.
 
 use crate::PageId;
 
-/// What a block is: `States` of `RingMemory.tla`, but for `none`, which nobody looks at.
+/// The state of a block: `States` of `RingMemory.tla` without `none`, which is never read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Handed out, not yet in the mapping table.
+    /// Allocated, but not yet in the mapping table.
     Allocated = 1,
-    /// A page's mini-page.
+    /// The mini-page of a page.
     Ready = 2,
     /// Free, and on the free list of its size.
     Listed = 3,
-    /// Free, and of no use until the head has passed; also padding.
+    /// Free, but not reusable until the head has passed it; also padding.
     Tombstone = 4,
-    /// The head may pass.
+    /// Evicted: the head may pass it.
     Evicted = 5,
 }
 
@@ -40,7 +42,7 @@ const UNIT: u64 = 8;
 /// Bytes of a header.
 pub(super) const HEADER: u64 = 8;
 
-/// The largest footprint that a header can tell.
+/// The largest footprint that a header can hold.
 pub(super) const LARGEST: u64 = 0xffff * UNIT;
 
 impl Header {
@@ -52,12 +54,12 @@ impl Header {
         Self(page.0 << 24 | (footprint / UNIT) << 8 | state as u64)
     }
 
-    /// A block that is nobody's.
+    /// The header of a block that belongs to no page.
     pub(super) fn dead(state: State, footprint: u64) -> Self {
         Self::new(state, footprint, PageId(0))
     }
 
-    /// `None` of what no header ever said.
+    /// The block's state; `None` if the word is not a header.
     pub(super) fn state(self) -> Option<State> {
         const STATES: [State; 5] = [
             State::Allocated,

@@ -1,65 +1,105 @@
-//! The circular buffer of mini-pages: Bf-Tree's variable-length buffer pool (§4), with the mapping table that leads into it (§3.3).
+//! The circular buffer of mini-pages: Bf-Tree's variable-length buffer pool (§4), with the mapping
+//! table that leads into it (§3.3).
 //!
 //! ```text
 //! page id --> mapping table word --> offset = address mod capacity
 //!             | address | lock |
 //!
-//!      head      claimed   in_place bytes before the tail      tail       addresses only grow; one region, never grown
-//!       |           |           |                               |
-//!       v           v           v                               v
+//!      head      claimed   in_place bytes before the tail      tail
+//!       |           |           |                               |      addresses only grow;
+//!       v           v           v                               v      one region, of fixed size
 //!  free [ being evicted | copy on access | updated in place     ] free
 //!
 //!  [h|mini-page][h|mini-page        ][h|dead][h|mini-page][h|padding     ]| physical end
 //! ```
 //!
-//! One region of configured size. A block is an 8-byte header (`header`) and a payload of one of the size classes; blocks
-//! stand side by side (§4.3). Allocation takes a block of exactly the class from its free list, else moves the tail; when there is no room
-//! the caller gives its page back and evicts at the head ([`Ring::make_room`]). A mini-page that is used while in the copy-on-access region
-//! is copied to the tail by who uses it (§5.5), so what reaches the head is cold.
+//! The ring is one region of configured size. A block is an 8-byte header (`header`) and a payload
+//! of one of the size classes; blocks are adjacent (§4.3). An allocation takes a block of exactly
+//! the class from its free list, or else moves the tail. If there is no room, the caller releases
+//! its page and evicts at the head ([`Ring::make_room`]). A thread that uses a mini-page in the
+//! copy-on-access region copies it to the tail (§5.5), so the mini-pages that reach the head are
+//! cold.
 //!
-//! # Who may touch what
+//! ```
+//! use treering_engine::mapping::LeafAddress;
+//! use treering_engine::ring::{Ring, RingOptions};
 //!
-//! The bytes of a block are reached through a lock on the page whose mini-page it is, and no other way: [`Shared`] gives `&[u8]`,
-//! [`Exclusive`] `&mut [u8]`, [`Fresh`] the bytes of a block that no page has yet. Shared lock, look, unlock are two atomic additions on one
-//! word. Addresses, free lists and counters are behind one short mutex, which no access to bytes ever takes. A header names its page
-//! (in the header word itself), so that the evictor, who comes from the head and not from the tree, knows which lock to ask for.
+//! let ring = Ring::new(&RingOptions::default()).expect("valid options");
+//! let leaf = LeafAddress::new(7).expect("below the maximum");
+//! let page = ring.create_page(leaf).expect("a free id");
 //!
-//! # What the specs found, and what is done about it
+//! // Give the page a mini-page: allocate a block, fill it, publish it.
+//! let locked = ring.exclusive(page).expect("the page exists");
+//! let mut fresh = locked.allocate(100).expect("room in an empty ring");
+//! fresh.bytes_mut().fill(1);
+//! drop(fresh.publish());
+//! assert_eq!(ring.shared(page).expect("the page exists").bytes(), Some(&[1; 128][..]));
 //!
-//! `specs/FINDINGS.md`, CircularBuffer, refutes the paper's text in places; this is the repaired protocol.
+//! // Evict it: the callback merges the mini-page into the leaf.
+//! ring.evict(|_page, _bytes| Ok::<_, ()>(leaf)).expect("the merge succeeds");
+//! assert_eq!(ring.shared(page).expect("the page exists").leaf(), Some(leaf));
+//! ```
 //!
-//! | finding | here |
-//! |---|---|
-//! | 1 eviction under the page's lock deadlocks | `allocate` never evicts: it returns [`Full`] and the guard; `evict` asserts (debug builds) that the thread holds no guard. The call begins anew |
-//! | 2 the head passes free-listed blocks; popped pointers go stale (ABA) | evictors unlist; taking a pointer off its list and the block behind it are one critical section, so no popped pointer is ever at large, and what the spec's evictor must wait for cannot be met |
-//! | 3 a block runs over the physical end | padding, born a tombstone |
-//! | 4 room made by one is taken by another | kept, as in the model: [`Ring::make_room`] evicts what its caller lacks and the caller tries again; fair only by luck. A caller that must not starve takes turns outside |
-//! | 5 two readers that both want to copy wait for each other | [`Shared::try_upgrade`] succeeds for the only reader and never waits |
-//! | 6 what an evictor must look at | after the lock: is the page's address still the victim; new blocks are waited for; unmap and unlock are one atomic addition; who finds all claimed sleeps until the head moves |
+//! # Access rules
+//!
+//! The bytes of a block can be reached only through a lock on the page whose mini-page it is:
+//! [`Shared`] gives `&[u8]`, [`Exclusive`] gives `&mut [u8]`, and [`Fresh`] gives the bytes of a
+//! block that no page has yet. Taking and releasing a shared lock are two atomic additions on one
+//! word. Addresses, free lists and counters are behind one short mutex, which no access to bytes
+//! takes. A header names its page (in the header word itself), so that the evictor, which comes
+//! from the head and not from the tree, knows which lock to take.
+//!
+//! # Findings of the specs, and their repairs
+//!
+//! `specs/FINDINGS.md`, CircularBuffer, refutes the paper's text in places. This is the repaired
+//! protocol.
+//!
+//! - **1: eviction under the page's lock deadlocks.** `allocate` never evicts: it returns [`Full`]
+//!   and the guard. `evict` asserts (in debug builds) that the thread holds no guard. The caller
+//!   then restarts its operation.
+//! - **2: the head passes free-listed blocks; popped pointers go stale (ABA).** Evictors unlist
+//!   such blocks. A pointer is taken off its list and its block reused in one critical section. So
+//!   no thread ever holds a popped pointer, and the case in which the spec's evictor must wait
+//!   cannot occur.
+//! - **3: a block runs over the physical end.** The rest before the end becomes padding, which
+//!   begins as a tombstone.
+//! - **4: room made by one thread is taken by another.** Kept, as in the model: [`Ring::make_room`]
+//!   evicts what its caller lacks and the caller tries again, which is not guaranteed to be fair. A
+//!   caller that must not starve takes turns outside of the ring.
+//! - **5: two readers that both want to copy wait for each other.** [`Shared::try_upgrade`]
+//!   succeeds for the only reader and never waits.
+//! - **6: checks by an evictor.** After locking, the evictor checks that the page's address is
+//!   still the victim. It waits for new blocks to be published. Unmapping and unlocking are one
+//!   atomic addition. A thread that finds all blocks claimed sleeps until the head moves.
 //!
 //! # When a merge fails
 //!
-//! The evictor's callback may fail (I/O). Then nothing has happened: the page is unlocked, its mini-page stays where it is, mapped and
-//! usable, and the error is the caller's. The block has been claimed, and the claim is *given back*: the next evictor takes given-back
-//! claims, oldest first, before it claims anything new. So nobody piles up eviction behind a failing page: who evicts next meets the same
-//! page and the same error, or succeeds. Evictors that had claimed blocks behind it, and would wait for the head to reach theirs, stop
-//! waiting when a claim before theirs is given back; their blocks stay marked as evicted, and whoever gets the head past the failed one
-//! moves it over all of them. A callback that panics counts as failed.
+//! The evictor's callback may fail (I/O). Then nothing has changed: the page is unlocked, its
+//! mini-page stays mapped and usable, and the caller gets the error. The claim on the block is
+//! *given back*: the next evictor takes returned claims, oldest first, before it claims new blocks.
+//! So evictions do not pile up behind a failing page: the next evictor meets the same page and gets
+//! the same error, or succeeds. Evictors that have claimed blocks behind it, and would wait for the
+//! head to reach theirs, stop waiting once an earlier claim is given back. Their blocks stay marked
+//! as evicted, and the thread that moves the head past the failed block moves it past all of them.
+//! A callback that panics counts as failed.
 //!
-//! # What the spec does not have
+//! # Additions to the spec
 //!
-//! - [`Fresh`] may be dropped: the block is freed as if it had been published and left (`Abandoned`).
-//! - [`Exclusive::set_leaf`]: a mini-page too large is merged by the tree, not by an evictor (`Discarded`; the spec's header says so).
-//! - Failed merges, above. Page ids that come and go.
+//! - [`Fresh`] may be dropped: the block is then freed as if it had been published and replaced
+//!   (`Abandoned`).
+//! - [`Exclusive::set_leaf`]: a mini-page that grew too large is merged by the tree, not by an
+//!   evictor (`Discarded`; the spec's header mentions it).
+//! - Failed merges, see above. Page ids that come and go.
 //!
 //! # Complexity
 //!
-//! Locks, bytes, allocation, free: O(1). Eviction: O(1) and the callback; each block is passed once.
+//! Locks, bytes, allocation, free: O(1). Eviction: O(1) and the callback; each block is passed
+//! once.
 //!
-//! # Rooms
+//! # Modules
 //!
-//! `region` (memory; the pointers), `header` (a block's word), `space` (addresses), `free_list`, `guard` (locks and bytes), `evict`,
-//! `events`, `stats`, `audit` (the invariants, for tests).
+//! `region` (memory and pointers), `header` (a block's word), `space` (addresses), `free_list`,
+//! `guard` (locks and bytes), `evict`, `events`, `stats`, `audit` (the invariants, for tests).
 
 mod audit;
 pub mod events;
@@ -88,13 +128,14 @@ use header::{HEADER, LARGEST};
 use region::{GRAIN, LINKS, MARKS, Region};
 use space::{Space, Wanted};
 
-/// Payload of the class for full-page mirrors: a leaf page of 4 KiB, and a cache line for what the tree keeps beside it.
+/// Payload of the size class for full-page mirrors: a leaf page of 4 KiB, and a cache line of the
+/// tree's own data.
 pub const MIRROR: usize = 4096 + 64;
 
-/// The header before every block's payload.
+/// Bytes of the header before every block's payload.
 pub const BLOCK_HEADER_BYTES: usize = HEADER as usize;
 
-/// What marks take of a block's payload ([`RingOptions::marks`]).
+/// Bytes of the marks in a block's payload ([`RingOptions::marks`]).
 pub const MARK_BYTES: usize = MARKS as usize;
 
 /// Payloads of the default size classes.
@@ -105,11 +146,13 @@ pub const SIZES: [usize; 8] = [64, 128, 256, 512, 1024, 2048, 4096, MIRROR];
 pub struct RingOptions {
     /// Bytes of the region: a multiple of 4 KiB, and at least two blocks of the largest class.
     pub capacity: usize,
-    /// Share of the region in which mini-pages are copied to the tail when they are used, in percent: 0 to 100.
+    /// The share of the region, in percent, in which mini-pages are copied to the tail when they
+    /// are used: 0 to 100.
     pub copy_on_access_percent: u8,
-    /// Payloads of the size classes, ascending multiples of 8. A block takes 8 bytes more.
+    /// Payloads of the size classes in ascending order, each a multiple of 8. A block takes 8 bytes
+    /// more.
     pub sizes: Vec<usize>,
-    /// The most pages that there can be: bound of the mapping table, at most 2^40.
+    /// The maximum number of pages, which bounds the mapping table: at most 2^40.
     pub pages: u64,
     /// Whether the first four bytes of each payload are marks, which readers may set. Default: no.
     pub marks: bool,
@@ -127,56 +170,56 @@ impl Default for RingOptions {
     }
 }
 
-/// A ring that cannot be made.
+/// Why a ring could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
-    /// The region's size will not do.
+    /// The size of the region is invalid.
     #[error("a ring of {found} bytes: expected a multiple of 4096, at least {least}")]
     Capacity {
-        /// What was asked for.
+        /// The requested value.
         found: usize,
-        /// Two blocks of the largest class, rounded up.
+        /// The minimum: two blocks of the largest class, rounded up.
         least: usize,
     },
-    /// More than all of it.
+    /// The copy-on-access region is larger than the ring.
     #[error("a copy-on-access region of {found} %: expected 0 to 100")]
     Share {
-        /// What was asked for.
+        /// The requested share.
         found: u8,
     },
-    /// A size class will not do.
+    /// A size class is invalid.
     #[error(
         "size class {found}: expected up to 32 ascending multiples of 8 from {least} to {most} bytes"
     )]
     Size {
-        /// The class, or how many there are.
+        /// The class, or the number of classes.
         found: usize,
-        /// Smallest payload.
+        /// The smallest valid payload.
         least: usize,
-        /// Largest payload.
+        /// The largest valid payload.
         most: usize,
     },
-    /// More pages than a block's header can name.
+    /// A block's header cannot name so many pages.
     #[error("a mapping table of {found} pages: expected 1 to {most}")]
     Pages {
-        /// What was asked for.
+        /// The requested value.
         found: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
-    /// The system has no such memory.
+    /// The system could not allocate the memory.
     #[error("no memory for a ring of {bytes} bytes")]
     Memory {
-        /// What was asked for.
+        /// The requested value.
         bytes: usize,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
 impl RingOptions {
-    /// The smallest region for these size classes: an allocation at any place may have to pad first, up to its own size, less what all
-    /// footprints are multiples of.
+    /// The smallest valid region for these size classes. An allocation may have to be preceded by
+    /// padding of up to its own size, minus the common divisor of all footprints.
     #[must_use]
     pub fn least_capacity(&self) -> usize {
         let footprints = self.sizes.iter().map(|size| size + HEADER as usize);
@@ -221,12 +264,13 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What other threads write often, on a cache line (and its neighbour, which is fetched with it) of its own.
+/// Data that other threads write often, on its own cache line (and its neighbour, which is fetched
+/// with it).
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Pages and their mini-pages. See the [module](self).
+/// A circular buffer of mini-pages, with the mapping table of their pages. See the [module](self).
 pub struct Ring {
     table: Table,
     region: Region,
@@ -236,24 +280,24 @@ pub struct Ring {
     /// Bytes of marks in each payload.
     marks: u64,
     in_place: u64,
-    /// The tail's offset, for those who do not hold the mutex.
+    /// The tail's offset, for threads that do not hold the mutex.
     tail: Apart<AtomicU64>,
     space: Apart<Mutex<Space>>,
-    /// The head moved, or a claim was given back.
+    /// Signalled when the head has moved or a claim was given back.
     moved: Condvar,
     hook: Hook<Event>,
 }
 
 impl Ring {
-    /// An empty ring.
+    /// Makes an empty ring.
     ///
     /// # Errors
-    /// An option will not do, or the system has no memory.
+    /// [`RingError`] if an option is invalid or the system has no memory.
     pub fn new(options: &RingOptions) -> Result<Self, RingError> {
         Self::observed(options, None)
     }
 
-    /// An empty ring that tells what it does.
+    /// Makes an empty ring that reports its steps to an observer.
     ///
     /// # Errors
     /// As [`Ring::new`].
@@ -292,25 +336,26 @@ impl Ring {
         })
     }
 
-    /// A new page, which is a leaf only.
+    /// Adds a page that has a leaf and no mini-page.
     ///
     /// # Errors
-    /// All ids are in use.
+    /// [`PageError::OutOfPages`] if all ids are in use.
     pub fn create_page(&self, leaf: LeafAddress) -> Result<PageId, PageError> {
         self.table.allocate(leaf)
     }
 
-    /// A page whose id somebody else gave out: on recovery, or when a leaf was split. It comes locked, so that whoever else knows the id
-    /// finds the page as the caller leaves it. Ids below that nobody adopts are free.
+    /// Adds a page with an id that was assigned elsewhere: in recovery, or when a leaf was split.
+    /// The page is returned locked, so that other threads that know the id find the page as the
+    /// caller leaves it. Lower ids that are never adopted are free.
     ///
     /// # Errors
-    /// The id is in use, or beyond the table's bound.
+    /// If the id is in use, or beyond the table's bound.
     pub fn adopt_page(&self, page: PageId, leaf: LeafAddress) -> Result<Exclusive<'_>, PageError> {
         let (word, bits) = self.table.adopt(page, leaf)?;
         Exclusive::new(Locked::new(self, page, word, bits))
     }
 
-    /// Pages that there are.
+    /// The number of existing pages.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.table.len()
@@ -322,20 +367,21 @@ impl Ring {
         self.table.bytes()
     }
 
-    /// Locks a page to read: waits while a writer holds it or waits for it. A thread that holds a page must not ask for it again.
+    /// Locks a page for reading. Waits while a writer holds the lock or waits for it. A thread must
+    /// not lock a page that it has already locked.
     ///
     /// # Errors
-    /// There is no such page.
+    /// [`PageError::Unknown`] if the page does not exist.
     #[inline]
     pub fn shared(&self, page: PageId) -> Result<Shared<'_>, PageError> {
         let word = self.table.word(page)?;
         Shared::new(Locked::new(self, page, word, word.lock_shared()))
     }
 
-    /// As [`Ring::shared`], but `None` instead of waiting.
+    /// As [`Ring::shared`], but returns `None` instead of waiting.
     ///
     /// # Errors
-    /// There is no such page.
+    /// [`PageError::Unknown`] if the page does not exist.
     #[inline]
     pub fn try_shared(&self, page: PageId) -> Result<Option<Shared<'_>>, PageError> {
         let word = self.table.word(page)?;
@@ -345,20 +391,21 @@ impl Ring {
             .transpose()
     }
 
-    /// Locks a page, its mini-page and its leaf, alone. A thread that holds a page must not ask for it again.
+    /// Locks a page exclusively, with its mini-page and its leaf. A thread must not lock a page
+    /// that it has already locked.
     ///
     /// # Errors
-    /// There is no such page.
+    /// [`PageError::Unknown`] if the page does not exist.
     #[inline]
     pub fn exclusive(&self, page: PageId) -> Result<Exclusive<'_>, PageError> {
         let word = self.table.word(page)?;
         Exclusive::new(Locked::new(self, page, word, word.lock()))
     }
 
-    /// As [`Ring::exclusive`], but `None` instead of waiting.
+    /// As [`Ring::exclusive`], but returns `None` instead of waiting.
     ///
     /// # Errors
-    /// There is no such page.
+    /// [`PageError::Unknown`] if the page does not exist.
     #[inline]
     pub fn try_exclusive(&self, page: PageId) -> Result<Option<Exclusive<'_>>, PageError> {
         let word = self.table.word(page)?;
@@ -368,7 +415,8 @@ impl Ring {
             .transpose()
     }
 
-    /// What a block for `len` bytes offers: the smallest class that holds them. `None`: none does.
+    /// The payload of the smallest block that holds `len` bytes. `None` if no class is large
+    /// enough.
     #[must_use]
     pub fn size_for(&self, len: usize) -> Option<usize> {
         let class = self.class_for(len)?;
@@ -386,7 +434,7 @@ impl Ring {
         self.classes.partition_point(|class| *class < footprint)
     }
 
-    /// Counters.
+    /// Returns the ring's counters.
     #[must_use]
     pub fn stats(&self) -> RingStats {
         let space = self.space.0.lock();
@@ -396,25 +444,29 @@ impl Ring {
         }
     }
 
-    /// Bytes between tail and head: what allocations can take before something must be evicted, free-listed blocks aside.
+    /// Bytes between tail and head: the room for allocations before anything must be evicted, apart
+    /// from blocks on free lists.
     #[must_use]
     pub fn room(&self) -> u64 {
         let space = self.space.0.lock();
         self.capacity - (space.tail - space.head)
     }
 
-    /// The pages whose mini-pages will be evicted next, `most` at most, and the bytes up to the last of them: as many blocks as it takes to have
-    /// `bytes`. A guess, and out of date when it is made: for who wants to prepare something. O(`most`).
+    /// Returns the pages whose mini-pages will be evicted next, and the bytes up to the last of
+    /// them. The blocks add up to about `bytes`, and there are at most `most` pages. The result is
+    /// a guess, for prefetching, and may be outdated at once. O(`most`).
     #[must_use]
     pub fn next_victims(&self, most: usize, bytes: u64) -> (Vec<PageId>, u64) {
         let space = self.space.0.lock();
         space.next_victims(&self.region, most, bytes)
     }
 
-    /// Whether a block is in the copy-on-access region (§4.1); asked under a lock on its page.
+    /// Returns whether a block is in the copy-on-access region (§4.1). The caller holds a lock on
+    /// its page.
     ///
-    /// The block is in use, so its address lies less than a lap before the tail, whatever the tail was since the block was allocated;
-    /// and that is ordered before this load by the page's lock. So one load of the tail tells the distance.
+    /// The block is in use, so its address is less than a lap before any value that the tail has
+    /// had since the block was allocated. The page's lock orders the allocation before this load.
+    /// So a single load of the tail gives the distance.
     #[inline]
     fn near_head(&self, page: PageId, offset: u64) -> bool {
         if self.hook.is_heard() {
@@ -444,7 +496,7 @@ impl Ring {
     fn allocate(&self, wanted: Wanted) -> Result<u64, Full> {
         let mut space = self.space.0.lock();
         let found = space.allocate(&self.region, wanted, &self.hook);
-        // Padding counts even if there was no block behind it.
+        // Padding counts even if there was no room for a block behind it.
         let tail = space.offset_of(space.tail);
         self.tail.0.store(tail, Relaxed);
         found.ok_or_else(|| Full {
@@ -453,7 +505,8 @@ impl Ring {
         })
     }
 
-    /// Frees the block of a page that the caller has locked alone and that does not point at it any more.
+    /// Frees the block of a page. The caller has locked the page exclusively, and the page no
+    /// longer points at the block.
     fn free(&self, page: PageId, at: u64) {
         let mut space = self.space.0.lock();
         let listed = self.free_in(&mut space, at);
@@ -468,7 +521,8 @@ impl Ring {
     }
 
     fn free_in(&self, space: &mut Space, at: u64) -> bool {
-        // SAFETY: the block is the caller's, and until it is freed here the head cannot pass it.
+        // SAFETY: the block belongs to the caller, and the head cannot pass it before it is freed
+        // here.
         let block = unsafe { self.region.block(at) };
         let class = self.class_of(block.known_header().footprint());
         space.free(&self.region, class, at)

@@ -1,27 +1,33 @@
-//! The memory of the ring: the one room with pointers in it.
+//! The memory of the ring: the only module with raw pointers into it.
 //!
 //! ```text
 //! 0         72              208                                            len
 //! +--+------+--+------------+--+------------------------------+--- .. -----+
-//! |h | load |h | load       |h | load                         |            |     h: 8-byte header, an atomic
+//! |h | load |h | load       |h | load                         |            |  h: 8-byte header
 //! +--+------+--+------------+--+------------------------------+--- .. -----+
 //! ```
 //!
-//! A [`Block`] is a pointer to where a block begins. Making one is a promise that this is so, and stays so as long as it is used:
-//! headers and payloads share the memory, and what is a header now may be payload on the next lap. Whoever makes one says why:
+//! A [`Block`] is a pointer to the beginning of a block. Whoever makes one promises that a block
+//! begins there, and that it stays there as long as the pointer is used: headers and payloads share
+//! the memory, and what is a header now may be payload on the next lap. There are four ways to know
+//! it:
 //!
 //! - the walk from the head: under the ring's mutex, by the sizes in the headers;
 //! - the tail: the block that begins there is the caller's own;
-//! - a free list: what it offers is a block until it is taken off, under the same mutex;
-//! - a page's address in the mapping table, read under the page's lock: the head cannot pass it before the evictor has that lock.
+//! - a free list: an offset on it is a block until it is taken off, under the same mutex;
+//! - a page's address in the mapping table, read under the page's lock: the head cannot pass the
+//!   block before the evictor has that lock.
 //!
-//! Payloads come out as slices under a second promise: shared under the page's lock, or alone. No slice ever covers a header, and all
-//! are cut from the one base pointer; so headers may be read while payloads are written. A slice that would leave the region is refused
-//! by an assertion in every build: a wrong size would otherwise be somebody else's memory.
+//! Payloads are handed out as slices under a second promise: shared or exclusive access by the
+//! page's lock. No slice ever covers a header, and all are cut from the one base pointer; so
+//! headers may be read while payloads are written. An assertion, in every build, refuses a slice
+//! that would leave the region, because a wrong size would otherwise reach foreign memory.
 //!
-//! Memory comes from `mmap`, aligned to huge pages and advised to become some (§4.3), zeroed and untouched until used; elsewhere than on
-//! Linux, and under Miri, from the allocator. Explorers (loom, shuttle) have atomics that live in no memory of ours, so for them the headers
-//! are an array beside it, a place for each [`GRAIN`] bytes; and loom is told of every slice handed out, so that it finds two which race.
+//! Memory comes from `mmap`. It is aligned to huge pages with advice to use them (§4.3), zeroed,
+//! and untouched until used. Under Miri, and on other systems than Linux, it comes from the
+//! allocator. Explorers (loom, shuttle) have atomics that cannot live in our memory, so for them
+//! the headers are a separate array with an entry for each [`GRAIN`] bytes. Loom is also told of
+//! every slice handed out, so that it finds races between them.
 
 use std::ptr::NonNull;
 
@@ -30,16 +36,17 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 #[cfg(not(any(loom, shuttle)))]
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Blocks begin at multiples of this.
+/// Blocks begin at multiples of this number of bytes.
 pub(super) const GRAIN: u64 = if cfg!(loom) { 256 } else { 8 };
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Lines of 64 bytes that are asked for together: header, marks and slots of most mini-pages.
+/// Number of 64-byte lines that are prefetched together: header, marks and slots of most
+/// mini-pages.
 #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
 const PREFETCHED_LINES: usize = 4;
 
-/// Zeroed bytes at a fixed place, shared by all threads.
+/// Zeroed bytes at a fixed address, shared by all threads.
 #[derive(Debug)]
 pub(super) struct Region {
     base: NonNull<u8>,
@@ -49,14 +56,15 @@ pub(super) struct Region {
     explored: explored::Shadow,
 }
 
-// SAFETY: the memory belongs to the region alone and stays where it is; headers in it are atomics, and payloads are reached through
-// `Block`'s unsafe functions only, whose callers promise that nobody else writes meanwhile.
+// SAFETY: the memory belongs to the region alone and never moves. Headers in it are atomics.
+// Payloads are reached only through `Block`'s unsafe functions, whose callers promise that nobody
+// else writes meanwhile.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// `len` zero bytes.
+    /// Allocates `len` zero bytes.
     pub(super) fn new(len: usize) -> std::io::Result<Self> {
         let (base, memory) = Memory::new(len)?;
         Ok(Self {
@@ -68,16 +76,16 @@ impl Region {
         })
     }
 
-    /// Whether the kernel took the advice to use huge pages.
+    /// Returns whether the kernel accepted the advice to use huge pages.
     pub(super) fn huge_pages(&self) -> bool {
         self.memory.huge
     }
 
-    /// The block that begins at `offset`.
+    /// Returns the block that begins at `offset`.
     ///
     /// # Safety
-    /// A block begins there, or will with the caller's next `set_header`; and the head will not pass it, nor anybody make another one
-    /// there, while the `Block` is used.
+    /// A block begins there, or will with the caller's next `set_header`. While the `Block` is
+    /// used, the head does not pass it and no other block is made there.
     #[inline]
     pub(super) unsafe fn block(&self, offset: u64) -> Block<'_> {
         let at = offset as usize;
@@ -88,14 +96,15 @@ impl Region {
         Block { region: self, at }
     }
 
-    /// Asks the processor for the first lines of what begins at `offset`, so that header and slots arrive together and not one after the other.
+    /// Prefetches the first cache lines of the block at `offset`, so that header and slots arrive
+    /// together rather than one after the other.
     #[inline]
     pub(super) fn prefetch(&self, offset: u64) {
         #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
         for line in 0..PREFETCHED_LINES {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let at = (self.base.as_ptr()).wrapping_add(offset as usize + 64 * line);
-            // SAFETY: a hint; it reads nothing, whatever the address.
+            // SAFETY: a prefetch is only a hint and reads nothing, whatever the address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
         }
         #[cfg(not(all(target_arch = "x86_64", not(any(miri, loom)))))]
@@ -103,7 +112,7 @@ impl Region {
     }
 }
 
-/// Where a block begins.
+/// A pointer to the beginning of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'r> {
     region: &'r Region,
@@ -114,8 +123,9 @@ impl<'r> Block<'r> {
     #[cfg(not(any(loom, shuttle)))]
     #[inline]
     fn word(self) -> &'r AtomicU64 {
-        // SAFETY: `at` is a multiple of 8 below `len`, itself a multiple of 8, so these 8 bytes lie in the region and are aligned. By
-        // the promise that made `self` they are a header: no slice covers them, and all access to them is atomic.
+        // SAFETY: `at` is a multiple of 8 below `len`, itself a multiple of 8, so these 8 bytes lie
+        // in the region and are aligned. By the promise that made `self`, they are a header: no
+        // slice covers them, and all access to them is atomic.
         unsafe { &*self.region.base.as_ptr().add(self.at).cast::<AtomicU64>() }
     }
 
@@ -129,7 +139,8 @@ impl<'r> Block<'r> {
         Header(self.word().load(Acquire))
     }
 
-    /// The header, for one who has synchronised with who wrote it: by the page's lock or the ring's mutex.
+    /// Reads the header without ordering. The caller has synchronised with its writer, through the
+    /// page's lock or the ring's mutex.
     #[inline]
     pub(super) fn known_header(self) -> Header {
         Header(self.word().load(Relaxed))
@@ -139,14 +150,15 @@ impl<'r> Block<'r> {
         self.word().store(header.0, Release);
     }
 
-    /// Makes a header of what was payload, or the marks of another block: a plain write between atomics of different sizes, which hardly
-    /// any model of memory has an answer for.
+    /// Turns former payload, or another block's marks, into a header. This is a plain write,
+    /// because mixing atomics of different sizes is defined by hardly any memory model.
     ///
     /// # Safety
-    /// The block is the tail's next one, and the caller holds the ring's mutex.
+    /// The block is the next one at the tail, and the caller holds the ring's mutex.
     pub(super) unsafe fn begin(self) {
         #[cfg(not(any(loom, shuttle)))]
-        // SAFETY: place and alignment as in `word`; nobody has a block here before the tail has moved.
+        // SAFETY: place and alignment as in `word`; nobody has a block here before the tail has
+        // moved.
         unsafe {
             self.region.base.add(self.at).cast::<u64>().write(0);
         }
@@ -161,14 +173,15 @@ impl<'r> Block<'r> {
             "NoStraddleInv: {footprint} bytes at {} run over the end",
             self.at
         );
-        // SAFETY: `from` is at most `len` of the region, by the assertion.
+        // SAFETY: by the assertion, `from` is at most the length of the region.
         (unsafe { self.region.base.add(from) }, len)
     }
 
     /// The marks of a block that has some: the first [`MARKS`] bytes of its payload.
     ///
     /// # Safety
-    /// During `'r` no slice covers them, neither of this block nor of one that is here later.
+    /// During `'r`, no slice covers the marks, neither of this block nor of a later one in the same
+    /// place.
     #[cfg(not(any(loom, shuttle)))]
     #[inline]
     pub(super) unsafe fn marks(self) -> &'r AtomicU32 {
@@ -177,65 +190,68 @@ impl<'r> Block<'r> {
             at + MARKS as usize <= self.region.len,
             "NoStraddleInv: no marks at {at}"
         );
-        // SAFETY: inside the region by the assertion, and aligned as headers are; all access to them is atomic, as the caller promises.
+        // SAFETY: inside the region by the assertion, and aligned as headers are; all access to
+        // them is atomic, as the caller promises.
         unsafe { &*self.region.base.as_ptr().add(at).cast::<AtomicU32>() }
     }
 
-    /// As above, in the explorers' array.
+    /// The marks of a block, in the explorers' array.
     ///
     /// # Safety
-    /// As above.
+    /// As for the other `marks`.
     #[cfg(any(loom, shuttle))]
     pub(super) unsafe fn marks(self) -> &'r crate::sync::atomic::AtomicU32 {
         self.region.explored.marks(self.at)
     }
 
-    /// Marks of a new block, all 0; a plain write for the reason of [`Block::begin`].
+    /// Sets the marks of a new block to 0. A plain write, for the same reason as in
+    /// [`Block::begin`].
     ///
     /// # Safety
-    /// The block is the caller's alone, and has marks.
+    /// The block belongs to the caller alone, and has marks.
     pub(super) unsafe fn clear_marks(self) {
         #[cfg(not(any(loom, shuttle)))]
-        // SAFETY: nobody else has any of it, as the caller promises.
+        // SAFETY: the block belongs to the caller alone, as the caller promises.
         unsafe { self.bytes_mut(0, HEADER + MARKS) }.fill(0);
         #[cfg(any(loom, shuttle))]
         self.region.explored.marks(self.at).store(0, Relaxed);
     }
 
-    /// The payload of a block of `footprint` bytes behind the first `skip`, to read.
+    /// The payload of a block of `footprint` bytes, without its first `skip` bytes, to read.
     ///
     /// # Safety
-    /// It has that size, and nobody writes to it during `'r`.
+    /// The block has that size, and nobody writes to it during `'r`.
     #[inline]
     pub(super) unsafe fn bytes(self, skip: u64, footprint: u64) -> &'r [u8] {
         let (from, len) = self.payload(skip, footprint);
         #[cfg(loom)]
         self.region.explored.read(self.at);
-        // SAFETY: inside the region, which is initialised (zeroed) and outlives 'r; nobody writes, as the caller promises, and
-        // headers, which others do write, are not part of it.
+        // SAFETY: inside the region, which is initialised (zeroed) and outlives 'r. Nobody writes,
+        // as the caller promises; headers, which others do write, are not part of the slice.
         unsafe { std::slice::from_raw_parts(from.as_ptr(), len) }
     }
 
-    /// The payload of a block of `footprint` bytes behind the first `skip`, to write.
+    /// The payload of a block of `footprint` bytes, without its first `skip` bytes, to write.
     ///
     /// # Safety
-    /// It has that size, and nobody else reads or writes it during `'r`.
+    /// The block has that size, and nobody else reads or writes it during `'r`.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the caller promises to be alone")]
     pub(super) unsafe fn bytes_mut(self, skip: u64, footprint: u64) -> &'r mut [u8] {
         let (from, len) = self.payload(skip, footprint);
         #[cfg(loom)]
         self.region.explored.write(self.at);
-        // SAFETY: as in `bytes`; that nobody else has any of it, the caller promises.
+        // SAFETY: as in `bytes`; the caller promises that nobody else has access.
         unsafe { std::slice::from_raw_parts_mut(from.as_ptr(), len) }
     }
 
-    /// The two offsets that a free list keeps in a free block.
+    /// Reads the two offsets that a free list keeps in a free block.
     ///
     /// # Safety
     /// The block is free and the caller holds the ring's mutex.
     pub(super) unsafe fn links(self) -> [u64; 2] {
-        // SAFETY: free blocks belong to who holds the mutex. No class is smaller than the links.
+        // SAFETY: free blocks belong to the thread that holds the mutex. No class is smaller than
+        // the links.
         let bytes = unsafe { self.bytes(0, HEADER + LINKS) };
         let (next, previous) = bytes.split_at(8);
         [next, previous].map(|link| {
@@ -243,7 +259,7 @@ impl<'r> Block<'r> {
         })
     }
 
-    /// Writes them.
+    /// Writes the two offsets of [`Block::links`].
     ///
     /// # Safety
     /// As [`Block::links`].
@@ -261,10 +277,10 @@ pub(super) const MARKS: u64 = 4;
 /// Bytes of a free block's links: the smallest payload.
 pub(super) const LINKS: u64 = 16;
 
-/// The mapping to give back.
+/// The mapping, to be unmapped on drop.
 #[derive(Debug)]
 struct Memory {
-    /// Where the mapping begins, before alignment.
+    /// The start of the mapping before alignment, and its length.
     #[cfg(all(target_os = "linux", not(miri)))]
     mapped: (NonNull<u8>, usize),
     huge: bool,
@@ -278,7 +294,7 @@ impl Memory {
         let mapped = if wants_huge { len + HUGE_PAGE } else { len };
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place of the kernel's choice overlaps nothing.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, access, flags) }?;
         let start = NonNull::new(start.cast::<u8>()).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let skip = if wants_huge {
@@ -288,7 +304,7 @@ impl Memory {
         };
         // SAFETY: less than `HUGE_PAGE` further, and the mapping is that much longer than `len`.
         let base = unsafe { start.add(skip) };
-        // SAFETY: our own mapping, and advice about page sizes does not change what is in it.
+        // SAFETY: the mapping is our own, and advice about page sizes does not change its content.
         let advised = wants_huge
             && unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) }.is_ok();
         let mapped = (start, mapped);
@@ -306,8 +322,9 @@ impl Memory {
 impl Drop for Region {
     fn drop(&mut self) {
         let (start, len) = self.memory.mapped;
-        // SAFETY: mapped by `Memory::new`, and nobody can have a pointer into it: blocks borrow the region. It cannot fail for a
-        // mapping that exists; if it did, memory would leak, no more.
+        // SAFETY: mapped by `Memory::new`, and no pointer into it is left, because blocks borrow
+        // the region. Unmapping an existing mapping cannot fail; if it did, memory would leak, no
+        // more.
         let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), len) };
     }
 }
@@ -340,7 +357,7 @@ impl Drop for Region {
     }
 }
 
-/// What explorers see instead of the memory.
+/// The stand-in for the memory under an explorer.
 #[cfg(any(loom, shuttle))]
 mod explored {
     use super::GRAIN;
@@ -373,13 +390,13 @@ mod explored {
             &self.marks[at / GRAIN as usize]
         }
 
-        /// Loom panics if a write is not ordered before this read.
+        /// Makes loom panic if a write is not ordered before this read.
         #[cfg(loom)]
         pub(super) fn read(&self, at: usize) {
             self.payloads[at / GRAIN as usize].with(|_| ());
         }
 
-        /// Loom panics if any access is not ordered before this write.
+        /// Makes loom panic if any access is not ordered before this write.
         #[cfg(loom)]
         pub(super) fn write(&self, at: usize) {
             self.payloads[at / GRAIN as usize].with_mut(|_| ());

@@ -1,17 +1,19 @@
-//! Where blocks stand and how the addresses move: `RingMemory.tla`, under one short mutex.
+//! The positions of blocks and how the addresses move: `RingMemory.tla`, under one short mutex.
 //!
 //! ```text
-//!      head      claimed    tail - in_place                 tail          logical addresses: they only grow
+//!      head      claimed    tail - in_place                 tail   logical addresses: only grow
 //!       |           |           |                            |
-//!       v           v           v                            v            offset = address mod capacity
+//!       v           v           v                            v       offset = address mod capacity
 //!       [ being evicted | copy on access | updated in place  ]  free
 //! ```
 //!
-//! The spec's `secondChance` is max(tail - in_place, head): it follows the tail, and the head pushes it. A block in use is never
-//! below the head, so for a block the first part decides, and no variable is needed.
+//! The spec's `secondChance` is max(tail - in_place, head): it follows the tail, and the head
+//! pushes it. A block in use is never below the head, so for a block only the first term matters,
+//! and no variable is needed.
 //!
-//! Every function is O(1), but for [`Space::walk`] and runs of dead blocks at the head, each of which is passed once. All but `walk` are
-//! called with the mutex held (they are behind it), and change a header and the addresses together.
+//! Every function is O(1), except [`Space::walk`] and runs of dead blocks at the head, each of
+//! which is passed once. All but `walk` are called with the mutex held (they are behind it), and
+//! change a header and the addresses together.
 
 use std::collections::BTreeSet;
 
@@ -28,21 +30,21 @@ use crate::mutation;
 #[derive(Debug)]
 pub(super) struct Space {
     capacity: u64,
-    /// Size of the region next to the tail in which mini-pages are updated in place.
+    /// Size of the region before the tail in which mini-pages are updated in place.
     in_place: u64,
     /// The oldest address in use.
     pub(super) head: u64,
-    /// Eviction has been started up to here.
+    /// The address up to which blocks have been claimed for eviction.
     pub(super) claimed: u64,
     /// The next address to be allocated.
     pub(super) tail: u64,
     lists: FreeLists,
-    /// Addresses of blocks that were claimed and given back: the next evictors take them first.
+    /// Addresses of blocks whose claims were given back: the next evictors take them first.
     pub(super) returned: BTreeSet<u64>,
     pub(super) stats: RingStats,
 }
 
-/// What an allocation asks for.
+/// An allocation request.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) page: PageId,
@@ -52,16 +54,16 @@ pub(super) struct Wanted {
     pub(super) old: Option<u64>,
 }
 
-/// What a look at a claimed block said, where nothing else need be done.
+/// The result of examining a claimed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dead {
-    /// It is evicted: there was nothing in it.
+    /// The block was dead and is now marked as evicted.
     Yes,
-    /// Somebody's mini-page, or soon to be.
+    /// The block is a mini-page, or will be one.
     No,
 }
 
-/// One thing that a walk found.
+/// A block found by a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) offset: u64,
@@ -86,13 +88,13 @@ impl Space {
         address % self.capacity
     }
 
-    /// The address that a pointer means now.
+    /// The address that an offset stands for at present.
     fn address_of(&self, offset: u64) -> u64 {
         let from_head = offset + self.capacity - self.offset_of(self.head);
         self.head + from_head % self.capacity
     }
 
-    /// In the copy-on-access region (§4.1).
+    /// Returns whether the block is in the copy-on-access region (§4.1).
     pub(super) fn near_head(&self, offset: u64) -> bool {
         self.address_of(offset) + self.in_place < self.tail
     }
@@ -109,22 +111,23 @@ impl Space {
         self.offset_of(self.tail) + footprint > self.capacity && !mutation::on("ring-no-padding")
     }
 
-    /// The block at an offset that the caller of the space has by one of the ways that `region` lists.
+    /// The block at an offset that the caller obtained in one of the ways that `region` lists.
     fn block<'r>(&self, region: &'r Region, offset: u64) -> Block<'r> {
-        // SAFETY: offsets come from the free lists, the claim or the page's lock of our caller, or are the tail's; and addresses move
-        // under the mutex only, which our caller holds.
+        // SAFETY: offsets come from the free lists, a claim or a page's lock of the caller, or are
+        // the tail's. Addresses move only under the mutex, which the caller holds.
         unsafe { region.block(offset) }
     }
 
-    /// The tail's next block.
+    /// The next block at the tail.
     fn begin<'r>(&self, region: &'r Region, tail: u64) -> Block<'r> {
         let block = self.block(region, tail);
-        // SAFETY: the tail has not moved over it, and our caller holds the mutex.
+        // SAFETY: the tail has not moved past it, and the caller holds the mutex.
         unsafe { block.begin() };
         block
     }
 
-    /// A block (§4.2, Alloc): from the free list of its class, else from the tail. `None`: full.
+    /// Allocates a block (§4.2, Alloc), from the free list of its class or else from the tail.
+    /// Returns `None` if the ring is full.
     pub(super) fn allocate(
         &mut self,
         region: &Region,
@@ -154,7 +157,7 @@ impl Space {
         found
     }
 
-    /// `PopFreeList`, then `Reuse` or `PassOver`, in one critical section.
+    /// Performs `PopFreeList`, then `Reuse` or `PassOver`, in one critical section.
     fn reuse(&mut self, region: &Region, wanted: Wanted, hook: &Hook<Event>) -> Option<u64> {
         let Wanted {
             page,
@@ -166,7 +169,8 @@ impl Space {
             let stale = self.is_claimed(at);
             let unchecked = mutation::on("ring-pop-unchecked");
             if !stale || unchecked {
-                // Told before the list's links are read: of a list that is broken, this is the last that is heard.
+                // Emitted before the list's links are read: if the list is corrupt, this is the
+                // last event.
                 hook.tell(|| Event::Reused {
                     page,
                     at,
@@ -183,14 +187,14 @@ impl Space {
                 self.stats.classes[class].from_list += 1;
                 return Some(at);
             }
-            // An evictor waits for this very block: it is left to that one.
+            // An evictor waits for this block, so leave it to that evictor.
             self.bury(region, at, footprint);
             hook.tell(|| Event::PassedOver { page, at });
         }
         None
     }
 
-    /// `Pad` if need be, then `Allocate`.
+    /// Performs `Pad` if necessary, then `Allocate`.
     fn allocate_at_tail(
         &mut self,
         region: &Region,
@@ -204,7 +208,8 @@ impl Space {
             ..
         } = wanted;
         if !self.no_room(bytes) && self.straddles(bytes) {
-            // Not in the paper (CircularBuffer 3): what is left before the physical end becomes a tombstone.
+            // Not in the paper (CircularBuffer 3): the rest before the physical end becomes a
+            // tombstone.
             let at = self.offset_of(self.tail);
             let rest = self.capacity - at;
             self.begin(region, at)
@@ -228,7 +233,8 @@ impl Space {
         Some(at)
     }
 
-    /// How far the head must move before `footprint` bytes fit: what a full ring asks its evictor for.
+    /// How far the head must move before `footprint` bytes fit: the amount for a caller to evict
+    /// when the ring is full.
     pub(super) fn short_of(&self, footprint: u64) -> u64 {
         let offset = self.offset_of(self.tail);
         let padding = if offset + footprint > self.capacity {
@@ -245,7 +251,8 @@ impl Space {
         self.stats.tombstone_bytes += footprint;
     }
 
-    /// A block that nobody wants any more (§4.2, Dealloc): on its free list, or, near the head, a tombstone (§5.5). True: listed.
+    /// Frees a block (§4.2, Dealloc). Puts it on its free list and returns true; or, near the head,
+    /// makes it a tombstone (§5.5) and returns false.
     pub(super) fn free(&mut self, region: &Region, class: usize, at: u64) -> bool {
         let footprint = self.block(region, at).known_header().footprint();
         self.stats.classes[class].freed += 1;
@@ -259,7 +266,8 @@ impl Space {
         listed
     }
 
-    /// The next block to evict: one that was given back, or the first that nobody has claimed. `None`: there is neither.
+    /// Claims the next block to evict: one whose claim was given back, or else the first unclaimed
+    /// one. `None` if there is neither.
     pub(super) fn claim(&mut self, region: &Region, hook: &Hook<Event>) -> Option<u64> {
         let returned = self.returned.pop_first();
         let address = returned.or_else(|| (self.claimed < self.tail).then_some(self.claimed))?;
@@ -277,7 +285,7 @@ impl Space {
         Some(address)
     }
 
-    /// Evicts a claimed block in which nothing is wanted any more: `Skip`, `Unlist`.
+    /// Evicts a claimed block if it is dead: `Skip`, `Unlist`.
     pub(super) fn clear(
         &mut self,
         region: &Region,
@@ -292,7 +300,7 @@ impl Space {
         if header.is(State::Tombstone) {
             hook.tell(|| Event::Skipped { at });
         } else if header.is(State::Listed) {
-            // Before the head passes it the pointer must be off its list (CircularBuffer 2).
+            // The pointer must be off its list before the head passes the block (CircularBuffer 2).
             if !mutation::on("ring-listed-block-passed") {
                 self.lists.remove(region, class_of(footprint), at);
                 self.stats.listed_bytes -= footprint;
@@ -305,7 +313,7 @@ impl Space {
         Dead::Yes
     }
 
-    /// The claimed mini-page is unmapped.
+    /// Marks a claimed block as evicted after its mini-page has been unmapped.
     pub(super) fn evicted(
         &mut self,
         region: &Region,
@@ -319,7 +327,8 @@ impl Space {
         self.stats.classes[class_of(footprint)].evicted += 1;
     }
 
-    /// Moves the head over all that is evicted, in order (§4.3), whoever evicted it; true if it moved.
+    /// Moves the head past all evicted blocks, in order (§4.3), whichever thread evicted them.
+    /// Returns whether it moved.
     pub(super) fn advance(&mut self, region: &Region, own: u64, hook: &Hook<Event>) -> bool {
         let before = self.head;
         if mutation::on("ring-head-out-of-order") {
@@ -339,7 +348,8 @@ impl Space {
         self.head != before
     }
 
-    /// Pages of the blocks that nobody has claimed yet, oldest first, and the bytes of all these blocks.
+    /// The pages of unclaimed blocks, oldest first, and the bytes of all blocks up to the last of
+    /// these.
     pub(super) fn next_victims(
         &self,
         region: &Region,
@@ -348,7 +358,7 @@ impl Space {
     ) -> (Vec<PageId>, u64) {
         let (mut pages, mut address) = (Vec::with_capacity(most), self.claimed);
         let until = self.tail.min(self.claimed + bytes);
-        // Dead blocks count, too, or the walk might be long.
+        // Dead blocks count towards the limit, too, to bound the walk.
         for _ in 0..2 * most {
             if address >= until || pages.len() == most {
                 break;
@@ -362,7 +372,8 @@ impl Space {
         (pages, address - self.claimed)
     }
 
-    /// All blocks from head to tail, in order; `Err` tells where the walk ended that should have ended at the tail. O(blocks).
+    /// All blocks from head to tail, in order. `Err` is the address at which the walk failed.
+    /// O(blocks).
     pub(super) fn walk(&self, region: &Region) -> Result<Vec<Found>, u64> {
         let (mut found, mut address) = (Vec::new(), self.head);
         while address < self.tail {

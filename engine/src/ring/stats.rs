@@ -11,14 +11,14 @@ pub struct ClassStats {
     pub from_tail: u64,
     /// Blocks taken from the free list.
     pub from_list: u64,
-    /// Blocks that their pages gave back: copied away, dropped, or never published.
+    /// Blocks that their pages freed: copied away, dropped, or never published.
     pub freed: u64,
-    /// Blocks evicted at the head with a mini-page in them.
+    /// Blocks that held a mini-page and were evicted at the head.
     pub evicted: u64,
 }
 
 impl ClassStats {
-    /// Blocks taken in all.
+    /// Blocks taken in total.
     #[must_use]
     pub fn allocated(&self) -> u64 {
         self.from_tail + self.from_list
@@ -31,7 +31,7 @@ impl ClassStats {
     }
 }
 
-/// What a ring has done since it was made, and what it holds now.
+/// A ring's activity since it was made, and its present content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RingStats {
     /// Allocations by size class, ascending.
@@ -40,23 +40,25 @@ pub struct RingStats {
     pub copies_to_tail: u64,
     /// Mini-pages evicted at the head.
     pub evictions: u64,
-    /// Evictions that failed because the callback did.
+    /// Evictions that failed because the callback failed.
     pub failed_evictions: u64,
     /// Allocations that found the ring full.
     pub full_returns: u64,
-    /// Bytes of padding ever laid before the physical end.
+    /// Bytes of all padding before the physical end so far.
     pub padding_bytes: u64,
-    /// Bytes ever left to the head as tombstones, padding not counted: copied away, dropped or popped too late.
+    /// Bytes of all tombstones so far, without padding: blocks that were copied away, dropped or
+    /// popped too late.
     pub tombstone_bytes: u64,
-    /// Bytes of blocks, free ones included, that the head has passed.
+    /// Bytes of all blocks that the head has passed, including free ones.
     pub passed_bytes: u64,
     /// Bytes from head to tail now.
     pub span_bytes: u64,
-    /// Of these, bytes on free lists.
+    /// The part of `span_bytes` on free lists.
     pub listed_bytes: u64,
     /// Bytes of the region.
     pub capacity_bytes: u64,
-    /// Whether the kernel took the advice to back the region with huge pages. Rings below 2 MiB do not ask.
+    /// Whether the kernel accepted the advice to back the region with huge pages. Rings below 2 MiB
+    /// do not ask for it.
     pub huge_pages: bool,
 }
 
